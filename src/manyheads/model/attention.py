@@ -1,0 +1,136 @@
+"""Multi-head attention, whole: read it top to bottom.
+
+    Attention(Q, K, V) = softmax(QKᵀ / √d_k) V
+    head_i = Attention(x W_i^Q, y W_i^K, y W_i^V)        MultiHead(x, y) = Concat(head_1 … head_h) W^O
+
+Two pure functions say what attention is. One module, `MultiHeadAttention`, makes many heads of it; what varies
+between experiments (score form, projections, relative positions) is a small strategy passed in.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manyheads.model.cache import KeyValueCache
+from manyheads.model.masks import View
+from manyheads.model.positions import NoRelativePositions
+from manyheads.model.projections import NoProjections, Projections
+from manyheads.model.scores import ScoreForm, softmax_visible
+from manyheads.model.settings import HeadShape
+from manyheads.model.tap import Tap
+
+# B batch, H heads, Q query places, K key places, W width, D width of one head's key, E width of its value.
+
+
+def attention_weights(
+    q: Float[Tensor, "*B Q D"], k: Float[Tensor, "*B K D"], visible: Bool[Tensor, "*#B #Q K"] | None = None
+) -> Float[Tensor, "*B Q K"]:
+    """How much each query looks at each key: a row sums to 1, or is all zeros where it may look nowhere."""
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    return scores.softmax(dim=-1) if visible is None else softmax_visible(scores, visible)
+
+
+def attention(
+    q: Float[Tensor, "*B Q D"],
+    k: Float[Tensor, "*B K D"],
+    v: Float[Tensor, "*B K E"],
+    visible: Bool[Tensor, "*#B #Q K"] | None = None,
+) -> Float[Tensor, "*B Q E"]:
+    """Scaled dot-product attention: each query's mix of the values it may see."""
+    return attention_weights(q, k, visible) @ v
+
+
+@dataclass(frozen=True)
+class Strategies:
+    """What one attention is made of: how it projects, scores, and knows distance."""
+
+    projections: Projections
+    scores: ScoreForm
+    positions: NoRelativePositions
+
+
+class MultiHeadAttention(nn.Module):
+    """h attentions side by side, each in a subspace of its own, mixed by one fixed matrix W^O."""
+
+    def __init__(
+        self,
+        name: str,
+        width: int,
+        heads: HeadShape,
+        strategies: Strategies,
+        *,
+        bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.name = name  # "encoder.0.self": what taps and head gates know this attention by
+        self.heads = heads
+        self.dropout = dropout
+        self.project = strategies.projections
+        self.scores = strategies.scores
+        self.positions = strategies.positions
+        self.output: nn.Module = nn.Linear(heads.n_heads * heads.value_width, width, bias=bias)  # W^O
+        if isinstance(self.project, NoProjections):
+            self.output = nn.Identity()
+
+    def forward(
+        self,
+        queries_from: Float[Tensor, "B Q W"],
+        keys_from: Float[Tensor, "B K0 W"],
+        view: View,
+        *,
+        cache: KeyValueCache | None = None,
+        tap: Tap | None = None,
+        gates: Mapping[str, Tensor] | None = None,
+    ) -> Float[Tensor, "B Q W"]:
+        """Every query's mix of what it sees; with a cache, `keys_from` holds only the newest places."""
+        q = self.positions.turn(self.project.queries(queries_from), view.query_places)
+        k, v = (
+            self._keys_values(keys_from, view)
+            if cache is None
+            else cache.update(lambda: self._keys_values(keys_from, view))
+        )
+        bias = self.positions.bias(view.query_places, view.key_places)
+        # Grouped queries: several heads read the same keys and values.
+        group = self.heads.n_heads // self.heads.n_key_heads
+        if group > 1:
+            k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
+
+        dropout = self.dropout if self.training else 0.0
+        if tap is None:
+            mixed = self.scores.attend(q, k, v, view, bias, dropout)
+        else:
+            mixed = self._attend_in_the_open(q, k, v, view, bias, tap)
+        if gates is not None and self.name in gates:
+            mixed = mixed * gates[self.name][:, None, None]
+        return self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O
+
+    def _keys_values(
+        self, keys_from: Float[Tensor, "B K0 W"], view: View
+    ) -> tuple[Float[Tensor, "B G K0 D"], Float[Tensor, "B G K0 E"]]:
+        k, v = self.project.keys_values(keys_from)
+        return self.positions.turn(k, view.key_places[:, -keys_from.size(1) :]), v
+
+    def _attend_in_the_open(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D2"],
+        v: Float[Tensor, "B H K E"],
+        view: View,
+        bias: Float[Tensor, "#B H Q K"] | None,
+        tap: Tap,
+    ) -> Float[Tensor, "B H Q E"]:
+        """The same mix of values, computed step by step so that the tap sees each."""
+        scores = self.scores(q, k, view).expand(q.size(0), -1, -1, -1)
+        scores = scores if bias is None else scores + bias
+        weights = softmax_visible(scores, view.visible)
+        mixed = weights @ v
+        seen = {"q": q, "k": k, "v": v, "weights": weights, "heads": mixed}
+        seen["scores"] = scores.masked_fill(~view.visible, -torch.inf)
+        for what, value in seen.items():
+            tap.receive(f"{self.name}.{what}", value)
+        return mixed

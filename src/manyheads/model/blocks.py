@@ -1,0 +1,149 @@
+"""Blocks: attention and feed-forward, each wrapped in residual, norm and dropout, stacked into layers."""
+
+from collections.abc import Callable, Mapping
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manyheads.model.attention import MultiHeadAttention, Strategies
+from manyheads.model.cache import KeyValueCache
+from manyheads.model.feed_forward import make_feed_forward
+from manyheads.model.masks import View
+from manyheads.model.norms import make_norm
+from manyheads.model.positions import AlibiPositions, NoRelativePositions, RotaryPositions
+from manyheads.model.projections import make_projections
+from manyheads.model.scores import ScaledDot, make_score_form
+from manyheads.model.settings import ModelSettings
+from manyheads.model.tap import Tap
+
+Change = Callable[[Tensor], Tensor]
+
+
+class PostNorm(nn.Module):
+    """norm(x + dropout(f(x))): as in 2017. The residual path itself is normalised."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.norm = make_norm(settings)
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], change: Change
+    ) -> Float[Tensor, "B Q W"]:
+        """One sub-layer."""
+        return self.norm(x + self.dropout(change(x)), is_real)
+
+
+class PreNorm(PostNorm):
+    """x + dropout(f(norm(x))): the residual path stays clean, which trains deeper stacks with less care."""
+
+    def forward(
+        self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], change: Change
+    ) -> Float[Tensor, "B Q W"]:
+        """One sub-layer."""
+        return x + self.dropout(change(self.norm(x, is_real)))
+
+
+def make_sublayer(settings: ModelSettings) -> PostNorm:
+    """The wrapping the settings name."""
+    return PreNorm(settings) if settings.norm_place == "pre" else PostNorm(settings)
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention over the whole source, then feed-forward."""
+
+    def __init__(self, name: str, settings: ModelSettings) -> None:
+        super().__init__()
+        self.attention = make_self_attention(f"{name}.self", settings)
+        self.feed_forward = make_feed_forward(settings)
+        self.around_attention = make_sublayer(settings)
+        self.around_feed_forward = make_sublayer(settings)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S W"],
+        is_real: Bool[Tensor, "B S"],
+        view: View,
+        *,
+        tap: Tap | None = None,
+        gates: Mapping[str, Tensor] | None = None,
+    ) -> Float[Tensor, "B S W"]:
+        """One layer further."""
+        x = self.around_attention(x, is_real, lambda y: self.attention(y, y, view, tap=tap, gates=gates))
+        return self.around_feed_forward(x, is_real, self.feed_forward)
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, cross-attention to the encoder's output where there is one, feed-forward."""
+
+    def __init__(self, name: str, settings: ModelSettings) -> None:
+        super().__init__()
+        self.attention = make_self_attention(f"{name}.self", settings)
+        self.feed_forward = make_feed_forward(settings)
+        self.around_attention = make_sublayer(settings)
+        self.around_feed_forward = make_sublayer(settings)
+        if settings.has_encoder:
+            self.cross_attention = make_cross_attention(f"{name}.cross", settings)
+            self.around_cross_attention = make_sublayer(settings)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T W"],
+        is_real: Bool[Tensor, "B T"],
+        view: View,
+        memory: Float[Tensor, "B S W"] | None,
+        memory_view: View | None,
+        *,
+        caches: tuple[KeyValueCache, KeyValueCache] | None = None,
+        tap: Tap | None = None,
+        gates: Mapping[str, Tensor] | None = None,
+    ) -> Float[Tensor, "B T W"]:
+        """One layer further; `memory` is the encoder's output."""
+        self_cache, cross_cache = caches or (None, None)
+        x = self.around_attention(
+            x, is_real, lambda y: self.attention(y, y, view, cache=self_cache, tap=tap, gates=gates)
+        )
+        if memory is not None and memory_view is not None:
+            x = self.around_cross_attention(
+                x,
+                is_real,
+                lambda y: self.cross_attention(y, memory, memory_view, cache=cross_cache, tap=tap, gates=gates),
+            )
+        return self.around_feed_forward(x, is_real, self.feed_forward)
+
+
+def make_self_attention(name: str, settings: ModelSettings) -> MultiHeadAttention:
+    """Attention within one sequence, with the settings' score form and relative positions."""
+    scores = make_score_form(settings)
+    projections = make_projections(settings, has_queries=scores.reads_queries, has_keys=scores.reads_keys)
+    return _make_attention(name, settings, Strategies(projections, scores, _make_relative_positions(settings)))
+
+
+def make_cross_attention(name: str, settings: ModelSettings) -> MultiHeadAttention:
+    """Attention from one sequence to another: distance between them means nothing, so no relative positions.
+
+    A synthesizer replaces self-attention only: without looking at the source there is nothing to translate.
+    """
+    scores = ScaledDot() if settings.scores.endswith("synthesizer") else make_score_form(settings)
+    return _make_attention(name, settings, Strategies(make_projections(settings), scores, NoRelativePositions()))
+
+
+def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        name,
+        settings.width,
+        settings.heads,
+        strategies,
+        bias=settings.attention_bias,
+        dropout=settings.attention_dropout,
+    )
+
+
+def _make_relative_positions(settings: ModelSettings) -> NoRelativePositions:
+    match settings.positions:
+        case "rotary":
+            return RotaryPositions(settings.heads.head_width)
+        case "alibi":
+            return AlibiPositions(settings.n_heads)
+        case _:
+            return NoRelativePositions()

@@ -1,0 +1,51 @@
+"""Embedding: ids into vectors, plus where they stand."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from manyheads.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from manyheads.model.settings import ModelSettings
+
+
+class Vocabulary(nn.Module):
+    """One vector a word. Looking a word up and scoring how well a vector fits each word use the same matrix."""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(size, width) * width**-0.5)
+
+    def forward(self, ids: Int[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
+        """The words' vectors."""
+        return nn.functional.embedding(ids, self.weight)
+
+    def logits(self, hidden: Float[Tensor, "*B W"]) -> Float[Tensor, "*B V"]:
+        """A logit is the inner product with a word's vector."""
+        return nn.functional.linear(hidden, self.weight)
+
+
+class Embedding(nn.Module):
+    """dropout(√W · vector + position): √W brings N(0, 1/W) vectors to the size of the sines beside them."""
+
+    def __init__(self, vocabulary: Vocabulary, settings: ModelSettings) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.positions = _make_positions(settings)
+        self.scale = math.sqrt(settings.width) if settings.scale_embedding else 1.0
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(self, ids: Int[Tensor, "B Q"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
+        """What enters the first block."""
+        return self.dropout(self.scale * self.vocabulary(ids) + self.positions(places))
+
+
+def _make_positions(settings: ModelSettings) -> nn.Module:
+    match settings.positions:
+        case "sinusoidal":
+            return SinusoidalPositions(settings.width)
+        case "learned":
+            return LearnedPositions(settings.max_length, settings.width)
+        case "rotary" | "alibi" | "none":  # the first two act inside attention
+            return NoPositions()

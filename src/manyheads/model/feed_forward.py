@@ -1,0 +1,46 @@
+"""The position-wise feed-forward network: the same two (or three) matrices at every place."""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.model.settings import ModelSettings
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class FeedForward(nn.Module):
+    """f(x W_1 + b_1) W_2 + b_2, with f = ReLU in 2017."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.activation = _ACTIVATIONS[settings.activation]
+        self.inner = nn.Linear(settings.width, settings.feed_forward_width)
+        self.outer = nn.Linear(settings.feed_forward_width, settings.width)
+        self.dropout = nn.Dropout(settings.feed_forward_dropout)
+
+    def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
+        """Each place by itself."""
+        return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+class GatedFeedForward(nn.Module):
+    """(swish(x W_g) · x W_1) W_2: SwiGLU (Shazeer 2020)."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.gate = nn.Linear(settings.width, settings.feed_forward_width)
+        self.inner = nn.Linear(settings.width, settings.feed_forward_width)
+        self.outer = nn.Linear(settings.feed_forward_width, settings.width)
+        self.dropout = nn.Dropout(settings.feed_forward_dropout)
+
+    def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
+        """Each place by itself."""
+        return self.outer(self.dropout(F.silu(self.gate(x)) * self.inner(x)))
+
+
+def make_feed_forward(settings: ModelSettings) -> nn.Module:
+    """The feed-forward network the settings name."""
+    return GatedFeedForward(settings) if settings.activation == "swiglu" else FeedForward(settings)

@@ -1,0 +1,99 @@
+"""Positions: how a model knows the order of its tokens.
+
+Absolute ones are vectors added to the embeddings (sinusoidal, learned, none). Relative ones act inside
+self-attention: rotary turns queries and keys, ALiBi lowers the score of distant places. Each of the two kinds is a
+strategy of one interface, so the code that uses them never asks which one it has.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class SinusoidalPositions(nn.Module):
+    """PE(p, 2i) = sin(p / 10000^(2i/W)), PE(p, 2i+1) = cos of the same: defined for any length."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, places: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
+        """The position vectors of these places."""
+        even = torch.arange(0, self.width, 2, device=places.device)
+        angles = places[..., None] * torch.exp(even * (-math.log(10_000.0) / self.width))
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+class LearnedPositions(nn.Module):
+    """One learned vector per place, for `max_length` places."""
+
+    def __init__(self, max_length: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
+
+    def forward(self, places: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
+        """The position vectors of these places."""
+        return self.weight[places]
+
+
+class NoPositions(nn.Module):
+    """Nothing is added: order must come from elsewhere, or not at all."""
+
+    def forward(self, places: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q 1"]:
+        """Zeros."""
+        return torch.zeros(*places.shape, 1, device=places.device)
+
+
+class NoRelativePositions(nn.Module):
+    """Attention as in 2017: scores depend on content alone."""
+
+    def turn(self, x: Float[Tensor, "B H Q D"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
+        """Queries or keys, as they are."""
+        return x
+
+    def bias(
+        self,
+        query_places: Int[Tensor, "#B Q"],
+        key_places: Int[Tensor, "#B K"],
+    ) -> Float[Tensor, "#B H Q K"] | None:
+        """What to add to the scores: nothing."""
+        return None
+
+
+class RotaryPositions(NoRelativePositions):
+    """Turns each pair of a query's or key's numbers by an angle that grows with its place (Su 2021).
+
+    The product of a query and a key then depends on their distance, not on where both stand.
+    """
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        self.head_width = head_width
+
+    def turn(self, x: Float[Tensor, "B H Q D"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
+        """Queries or keys, turned to their places."""
+        even = torch.arange(0, self.head_width, 2, device=x.device)
+        angles = places[:, None, :, None] * torch.exp(even * (-math.log(10_000.0) / self.head_width)).to(x.dtype)
+        sin, cos = angles.sin(), angles.cos()
+        first, second = x[..., 0::2], x[..., 1::2]
+        return torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1).flatten(-2)
+
+
+class AlibiPositions(NoRelativePositions):
+    """Lowers a score by distance times a slope of the head's own (Press 2022), ahead as well as behind."""
+
+    slopes: Tensor
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        steps = torch.arange(1, n_heads + 1, dtype=torch.float32)
+        self.register_buffer("slopes", 2.0 ** (-8.0 * steps / n_heads), persistent=False)
+
+    def bias(
+        self, query_places: Int[Tensor, "#B Q"], key_places: Int[Tensor, "#B K"]
+    ) -> Float[Tensor, "#B H Q K"] | None:
+        """What to add to the scores: −slope × distance."""
+        distance = (query_places[:, None, :, None] - key_places[:, None, None, :]).abs()
+        return -self.slopes[:, None, None] * distance

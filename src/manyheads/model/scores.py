@@ -1,0 +1,199 @@
+"""Score forms: how well a query matches a key, before the softmax.
+
+Each form is a module behind one interface. `forward` gives the scores themselves, the slow and readable way;
+`attend` gives the attention's output the fastest way the form allows. Forms that are a dot product in disguise
+share one fast path through `scaled_dot_product_attention`; the others compute their scores explicitly.
+The paper's form is `ScaledDot`; the rest are for experiments.
+"""
+
+import math
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manyheads.model.masks import View
+from manyheads.model.settings import HeadShape, ModelSettings
+
+
+def softmax_visible(scores: Float[Tensor, "*B Q K"], visible: Bool[Tensor, "*#B #Q K"]) -> Float[Tensor, "*B Q K"]:
+    """Softmax over the key axis; hidden places get −∞ before it, and a row that sees nothing is all zeros."""
+    weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
+    # A fully hidden row softmaxes to NaN, and one NaN spoils the whole batch's loss.
+    return weights.masked_fill(~visible, 0.0)
+
+
+class ScoreForm(nn.Module):
+    """The interface, and the explicit way to attend that works for every form."""
+
+    reads_queries: ClassVar[bool] = True
+    reads_keys: ClassVar[bool] = True
+
+    def forward(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D2"], view: View
+    ) -> Float[Tensor, "#B H Q K"]:
+        """How well each query matches each key."""
+        raise TypeError(f"{type(self).__name__} is not a score form by itself.")
+
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D2"],
+        v: Float[Tensor, "B H K E"],
+        view: View,
+        bias: Float[Tensor, "#B H Q K"] | None,
+        dropout: float,
+    ) -> Float[Tensor, "B H Q E"]:
+        """Each head's mix of values, by way of its explicit weights."""
+        scores = self(q, k, view)
+        weights = softmax_visible(scores if bias is None else scores + bias, view.visible)
+        return F.dropout(weights, dropout) @ v
+
+
+class DotForm(ScoreForm):
+    """Forms whose score is a dot product once queries and keys are prepared; these take the fast path."""
+
+    def prepare(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]
+    ) -> tuple[Float[Tensor, "B H Q D"], Float[Tensor, "B H K D"]]:
+        """Queries and keys such that the score is q · k."""
+        return q, k
+
+    def forward(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        view: View,
+    ) -> Float[Tensor, "B H Q K"]:
+        """How well each query matches each key."""
+        q, k = self.prepare(q, k)
+        return q @ k.mT
+
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K E"],
+        view: View,
+        bias: Float[Tensor, "#B H Q K"] | None,
+        dropout: float,
+    ) -> Float[Tensor, "B H Q E"]:
+        """Each head's mix of values; the weights never exist as a whole."""
+        q, k = self.prepare(q, k)
+        mask = view.visible if bias is None else bias.masked_fill(~view.visible, -math.inf)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=1.0)
+
+
+class ScaledDot(DotForm):
+    """q · k / √d_k: the paper's form. Unscaled, the products' spread grows with d_k and the softmax saturates."""
+
+    def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Dividing the queries scales every score."""
+        return q / math.sqrt(q.size(-1)), k
+
+
+class PlainDot(DotForm):
+    """q · k, without the scale."""
+
+
+class Cosine(DotForm):
+    """τ · cos(q, k): only directions count; each head learns its own τ, at first √d_k."""
+
+    def __init__(self, heads: HeadShape) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.full((heads.n_heads, 1, 1), math.sqrt(heads.head_width)))
+
+    def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Unit vectors, the queries' as long as τ."""
+        return self.temperature * F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+
+
+class Bilinear(DotForm):
+    """q W k / √d_k with one matrix a head (Luong's "general"), which starts as the identity."""
+
+    def __init__(self, heads: HeadShape) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(heads.head_width).repeat(heads.n_heads, 1, 1))
+
+    def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """The matrix moves to the queries' side."""
+        return q @ self.weight / math.sqrt(q.size(-1)), k
+
+
+class Additive(ScoreForm):
+    """w · tanh(q + k) with one vector a head (Bahdanau 2015); needs room for Q × K × D numbers."""
+
+    def __init__(self, heads: HeadShape) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(heads.n_heads, heads.head_width) * heads.head_width**-0.5)
+
+    def forward(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        view: View,
+    ) -> Float[Tensor, "B H Q K"]:
+        """How well each query matches each key."""
+        return torch.einsum("bhqkd,hd->bhqk", torch.tanh(q[:, :, :, None] + k[:, :, None]), self.weight)
+
+
+class DenseSynthesizer(ScoreForm):
+    """A score for every place straight from the query, which never meets a key (Tay 2021)."""
+
+    reads_keys = False
+
+    def __init__(self, heads: HeadShape, max_length: int) -> None:
+        super().__init__()
+        scale = heads.head_width**-0.5
+        self.weight = nn.Parameter(torch.randn(heads.n_heads, heads.head_width, max_length) * scale)
+
+    def forward(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K 0"],
+        view: View,
+    ) -> Float[Tensor, "B H Q K"]:
+        """The score each query gives to each place."""
+        places = view.key_places.expand(q.size(0), -1)[:, None, None, :].expand(-1, q.size(1), q.size(2), -1)
+        return (q.relu() @ self.weight).gather(-1, places)
+
+
+class RandomSynthesizer(ScoreForm):
+    """One learned table of scores a head, the same for every sentence (Tay 2021)."""
+
+    reads_queries = False
+    reads_keys = False
+
+    def __init__(self, heads: HeadShape, max_length: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(heads.n_heads, max_length, max_length))
+
+    def forward(
+        self,
+        q: Float[Tensor, "B H Q 0"],
+        k: Float[Tensor, "B H K 0"],
+        view: View,
+    ) -> Float[Tensor, "#B H Q K"]:
+        """The score of each pair of places."""
+        return self.weight[:, view.query_places[..., :, None], view.key_places[..., None, :]].transpose(0, 1)
+
+
+def make_score_form(settings: ModelSettings) -> ScoreForm:
+    """The score form the settings name, with parameters of its own where it has any."""
+    match settings.scores:
+        case "scaled-dot":
+            return ScaledDot()
+        case "dot":
+            return PlainDot()
+        case "cosine":
+            return Cosine(settings.heads)
+        case "bilinear":
+            return Bilinear(settings.heads)
+        case "additive":
+            return Additive(settings.heads)
+        case "dense-synthesizer":
+            return DenseSynthesizer(settings.heads, settings.max_length)
+        case "random-synthesizer":
+            return RandomSynthesizer(settings.heads, settings.max_length)

@@ -1,0 +1,162 @@
+"""`ModelSettings`: every choice that makes one Transformer differ from another, frozen and checked."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+from manyheads.errors import RecipeError
+from manyheads.settings import did_you_mean, refuse
+
+
+class HeadShape(NamedTuple):
+    """How many heads an attention has, and how wide each one is."""
+
+    n_heads: int
+    n_key_heads: int  # fewer than n_heads: grouped queries; 1: multi-query
+    head_width: int  # d_k
+    value_width: int  # d_v
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """The Transformer to build. The defaults are the base model of 2017."""
+
+    vocabulary: int
+    shape: Literal["encoder-decoder", "encoder", "decoder"] = "encoder-decoder"
+    width: int = 512
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    feed_forward_width: int = 2048
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    max_length: int = 1024
+
+    n_heads: int = 8
+    n_key_heads: int = 0  # 0: as many as n_heads
+    head_width: int = 0  # d_k; 0: width / n_heads
+    value_width: int = 0  # d_v; 0: head_width
+    attention_bias: bool = False
+    scores: Literal[
+        "scaled-dot", "dot", "cosine", "bilinear", "additive", "dense-synthesizer", "random-synthesizer"
+    ] = "scaled-dot"
+    projections: Literal["separate", "tied", "shared", "none"] = "separate"
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
+
+    norm: Literal["layer", "rms", "batch", "batch-with-padding", "sample"] = "layer"
+    norm_place: Literal["post", "pre"] = "post"
+    norm_epsilon: float = 1e-5
+
+    tie_source_target: bool = True
+    tie_output: bool = True
+    scale_embedding: bool = True
+
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    feed_forward_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        refuse(self._faults())
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """A named size (tiny, small, base, big) with any field changed."""
+        if name not in PRESETS:
+            raise RecipeError(f'model.preset = "{name}" is not a preset. {did_you_mean(name, PRESETS)}')
+        return cls(**{**PRESETS[name], **changes})
+
+    @property
+    def heads(self) -> HeadShape:
+        """The head sizes with their defaults filled in."""
+        head_width = self.head_width or self.width // self.n_heads
+        return HeadShape(self.n_heads, self.n_key_heads or self.n_heads, head_width, self.value_width or head_width)
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is a stack that reads a source."""
+        return self.shape != "decoder"
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether there is a stack that writes a target."""
+        return self.shape != "encoder"
+
+    def _faults(self) -> list[str]:
+        sizes = ("vocabulary", "width", "feed_forward_width", "max_length", "n_heads")
+        layers = [f"n_{stack}_layers" for stack in ("encoder", "decoder") if getattr(self, f"has_{stack}")]
+        faults = [
+            f"model.{name} = {getattr(self, name)} must be at least 1."
+            for name in (*sizes, *layers)
+            if getattr(self, name) < 1
+        ]
+        faults += [
+            f"model.{name} = {getattr(self, name)} must not be negative."
+            for name in ("n_key_heads", "head_width", "value_width")
+            if getattr(self, name) < 0
+        ]
+        faults += [
+            f"model.{name} = {getattr(self, name)} must be at least 0 and less than 1."
+            for name in ("dropout", "attention_dropout", "feed_forward_dropout")
+            if not 0.0 <= getattr(self, name) < 1.0
+        ]
+        if self.norm_epsilon <= 0:
+            faults.append(f"model.norm_epsilon = {self.norm_epsilon} must be greater than 0.")
+        return faults or [*self._head_faults(), *self._position_faults()]
+
+    def _head_faults(self) -> list[str]:
+        faults = []
+        if not self.head_width and self.width % self.n_heads:
+            faults.append(
+                f"model.n_heads = {self.n_heads} does not divide model.width = {self.width}. "
+                f"Use {_near_divisors(self.width, self.n_heads)}, or set model.head_width."
+            )
+        if self.n_key_heads and self.n_heads % self.n_key_heads:
+            faults.append(
+                f"model.n_key_heads = {self.n_key_heads} does not divide model.n_heads = {self.n_heads}. "
+                f"Use {_near_divisors(self.n_heads, self.n_key_heads)}."
+            )
+        heads = self.heads
+        if self.projections != "separate" and heads.n_key_heads != heads.n_heads:
+            faults.append(f'model.projections = "{self.projections}" needs model.n_key_heads = model.n_heads.')
+        if self.projections in ("shared", "none") and heads.value_width != heads.head_width:
+            faults.append(f'model.projections = "{self.projections}" needs model.value_width = model.head_width.')
+        if self.projections == "none" and heads.n_heads * heads.head_width != self.width:
+            faults.append('model.projections = "none" needs model.n_heads × model.head_width = model.width.')
+        if self.scores.endswith("synthesizer") and self.projections != "separate":
+            faults.append(f'model.scores = "{self.scores}" has no keys to tie: use model.projections = "separate".')
+        return faults
+
+    def _position_faults(self) -> list[str]:
+        faults = []
+        if self.positions == "rotary" and self.heads.head_width % 2:
+            faults.append(
+                f'model.positions = "rotary" turns pairs: head_width = {self.heads.head_width} must be even.'
+            )
+        if self.positions == "rotary" and self.scores.endswith("synthesizer"):
+            faults.append(f'model.positions = "rotary" has no keys to turn with model.scores = "{self.scores}".')
+        if self.positions == "sinusoidal" and self.width % 2:
+            faults.append(
+                f'model.positions = "sinusoidal" pairs sines and cosines: width = {self.width} must be even.'
+            )
+        return faults
+
+
+def _near_divisors(number: int, wanted: int) -> str:
+    """The three divisors of a number nearest to a wanted one, as "4, 8 or 16"."""
+    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    *others, last = sorted(sorted(divisors, key=lambda d: abs(d - wanted))[:3])
+    return f"{', '.join(map(str, others))} or {last}" if others else str(last)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "n_encoder_layers": 4, "n_decoder_layers": 4, "width": 128, "feed_forward_width": 256, "n_heads": 4,
+    },
+    "small": {
+        "n_encoder_layers": 4, "n_decoder_layers": 4, "width": 256, "feed_forward_width": 1024, "n_heads": 4,
+    },
+    "base": {
+        "n_encoder_layers": 6, "n_decoder_layers": 6, "width": 512, "feed_forward_width": 2048, "n_heads": 8,
+    },
+    "big": {
+        "n_encoder_layers": 6, "n_decoder_layers": 6, "width": 1024, "feed_forward_width": 4096, "n_heads": 16,
+        "dropout": 0.3,
+    },
+}  # fmt: skip

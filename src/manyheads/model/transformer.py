@@ -1,0 +1,191 @@
+"""The Transformer, in its three shapes: encoder–decoder, encoder alone, decoder alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from manyheads.errors import DataError
+from manyheads.model.attention import MultiHeadAttention
+from manyheads.model.blocks import DecoderBlock, EncoderBlock
+from manyheads.model.cache import FixedCache, KeyValueCache
+from manyheads.model.embedding import Embedding, Vocabulary
+from manyheads.model.masks import View, count_places
+from manyheads.model.norms import make_final_norm
+from manyheads.model.settings import ModelSettings
+from manyheads.model.tap import Tap
+
+Gates = Mapping[str, Float[Tensor, " H"]]
+
+
+@dataclass
+class DecoderState:
+    """Where a decoder stands in writing its targets: what it has read, what it has written, what it has cached."""
+
+    memory: Float[Tensor, "B S W"] | None
+    memory_is_real: Bool[Tensor, "B S"] | None
+    is_real: Bool[Tensor, "B T"]
+    caches: list[tuple[KeyValueCache, KeyValueCache]]
+
+    def select(self, rows: Int[Tensor, " B2"]) -> None:
+        """Keep these rows of the batch, in this order."""
+        self.is_real = self.is_real[rows]
+        if self.memory is not None and self.memory_is_real is not None:
+            self.memory, self.memory_is_real = self.memory[rows], self.memory_is_real[rows]
+        for pair in self.caches:
+            for cache in pair:
+                cache.select(rows)
+
+
+class Transformer(nn.Module):
+    """Attention is all you need (Vaswani 2017), and the variants `ModelSettings` can name."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        vocabulary = Vocabulary(settings.vocabulary, settings.width)
+        if settings.has_encoder:
+            self.source_embedding = Embedding(vocabulary, settings)
+            self.encoder = nn.ModuleList(
+                EncoderBlock(f"encoder.{layer}", settings) for layer in range(settings.n_encoder_layers)
+            )
+            self.encoder_norm = make_final_norm(settings)
+        if settings.has_decoder:
+            if settings.has_encoder and not settings.tie_source_target:
+                vocabulary = Vocabulary(settings.vocabulary, settings.width)
+            self.target_embedding = Embedding(vocabulary, settings)
+            self.decoder = nn.ModuleList(
+                DecoderBlock(f"decoder.{layer}", settings) for layer in range(settings.n_decoder_layers)
+            )
+            self.decoder_norm = make_final_norm(settings)
+        self.output = vocabulary if settings.tie_output else Vocabulary(settings.vocabulary, settings.width)
+        self._initialise()
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"] | None = None,
+        target: Int[Tensor, "B T"] | None = None,
+        *,
+        source_is_real: Bool[Tensor, "B S"] | None = None,
+        target_is_real: Bool[Tensor, "B T"] | None = None,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """The logits of the next id at every target place (an encoder alone: of the id at every source place)."""
+        hidden = self.hidden(
+            source, target, source_is_real=source_is_real, target_is_real=target_is_real, tap=tap, gates=gates
+        )
+        return self.output.logits(hidden)
+
+    def hidden(
+        self,
+        source: Int[Tensor, "B S"] | None = None,
+        target: Int[Tensor, "B T"] | None = None,
+        *,
+        source_is_real: Bool[Tensor, "B S"] | None = None,
+        target_is_real: Bool[Tensor, "B T"] | None = None,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> Float[Tensor, "B T W"]:
+        """The last layer's vectors, before they are compared with any word's."""
+        memory = None
+        if self.settings.has_encoder:
+            if source is None:
+                raise TypeError(f"A model of shape {self.settings.shape} needs a source.")
+            source_is_real = _all_real(source) if source_is_real is None else source_is_real
+            memory = self.encode(source, source_is_real, tap=tap, gates=gates)
+            if not self.settings.has_decoder:
+                return memory
+        if target is None:
+            raise TypeError(f"A model of shape {self.settings.shape} needs a target.")
+        state = DecoderState(memory, source_is_real, _all_real(target[:, :0]), [])
+        return self.decode(target, state, is_real=target_is_real, tap=tap, gates=gates)
+
+    def encode(
+        self,
+        source: Int[Tensor, "B S"],
+        is_real: Bool[Tensor, "B S"],
+        *,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> Float[Tensor, "B S W"]:
+        """The source as the encoder understands it."""
+        self._check_length(source.size(1))
+        view = View.everywhere(is_real)
+        x = self.source_embedding(source, view.query_places)
+        for block in self.encoder:
+            x = block(x, is_real, view, tap=tap, gates=gates)
+        return self.encoder_norm(x, is_real)
+
+    def decode(
+        self,
+        target: Int[Tensor, "B T"],
+        state: DecoderState,
+        *,
+        is_real: Bool[Tensor, "B T"] | None = None,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> Float[Tensor, "B T W"]:
+        """The vectors of these target places, which follow those the state has seen; the state moves on."""
+        is_real = _all_real(target) if is_real is None else is_real
+        state.is_real = torch.cat([state.is_real, is_real], dim=1)
+        self._check_length(state.is_real.size(1))
+        view = View.backward(state.is_real, count_places(state.is_real), target.size(1))
+        memory_view = None
+        if state.memory_is_real is not None:
+            memory_view = View.across(view.query_places, state.memory_is_real)
+        x = self.target_embedding(target, view.query_places)
+        for layer, block in enumerate(self.decoder):
+            caches = state.caches[layer] if state.caches else None
+            x = block(x, is_real, view, state.memory, memory_view, caches=caches, tap=tap, gates=gates)
+        return self.decoder_norm(x, is_real)
+
+    def start(
+        self,
+        source: Int[Tensor, "B S"] | None = None,
+        source_is_real: Bool[Tensor, "B S"] | None = None,
+        *,
+        n_rows: int = 1,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> DecoderState:
+        """A state with nothing written yet and empty caches: `decode` then takes a few ids at a time."""
+        memory = None
+        if source is not None:
+            source_is_real = _all_real(source) if source_is_real is None else source_is_real
+            memory, n_rows = self.encode(source, source_is_real, tap=tap, gates=gates), source.size(0)
+        nothing = torch.ones(n_rows, 0, dtype=torch.bool, device=self.output.weight.device)
+        return DecoderState(
+            memory, source_is_real, nothing, [(KeyValueCache(), FixedCache()) for _ in self.decoder]
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are learned; a tied matrix counts once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def attentions(self) -> list[MultiHeadAttention]:
+        """Every attention, in the order a forward pass meets them."""
+        return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+
+    def _check_length(self, length: int) -> None:
+        settings = self.settings
+        bounded = settings.positions == "learned" or settings.scores.endswith("synthesizer")
+        if bounded and length > settings.max_length:
+            raise DataError(
+                f"A sequence of {length} pieces is longer than this model's {settings.max_length}. Split the text."
+            )
+
+    def _initialise(self) -> None:
+        """Glorot's uniform values for every projection; embeddings and strategies come with their own."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+
+def _all_real(ids: Int[Tensor, "B Q"]) -> Bool[Tensor, "B Q"]:
+    return torch.ones_like(ids, dtype=torch.bool)

@@ -1,0 +1,174 @@
+"""Strict settings: frozen dataclasses read from TOML tables and written back.
+
+A settings class is a frozen dataclass beside the code it configures; its `__post_init__` calls `refuse` with
+whatever does not fit. This module turns nested tables into such classes: an unknown key fails with a suggestion,
+a wrong type says what is allowed, and all faults of a file are reported together. It imports nothing of ours
+but the errors.
+"""
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from manyheads.errors import RecipeError
+
+T = TypeVar("T")
+
+
+def refuse(faults: Iterable[str]) -> None:
+    """Raise one RecipeError that lists every fault; do nothing when there is none."""
+    found = tuple(faults)
+    if found:
+        raise RecipeError(*found)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint to append to an error: the closest known word, or all of them when none is close."""
+    choices = sorted(known)
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(choices)}."
+
+
+def build(kind: type[T], table: Mapping[str, object], section: str = "") -> T:
+    """Make settings of `kind` out of a TOML table; `section` prefixes the names in error messages."""
+    faults: list[str] = []
+    made = _build(kind, table, section, faults)
+    refuse(faults)
+    assert made is not None  # no faults means it was made
+    return made
+
+
+def _build(kind: type[T], table: Mapping[str, object], section: str, faults: list[str]) -> T | None:
+    before = len(faults)
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    values: dict[str, object] = {}
+    for key, value in table.items():
+        if key not in fields:
+            faults.append(f"{section}{key} is not a setting. {did_you_mean(key, fields)}")
+        elif dataclasses.is_dataclass(hints[key]):
+            if isinstance(value, Mapping):
+                values[key] = _build(hints[key], value, f"{section}{key}.", faults)
+            else:
+                faults.append(f"{section}{key} = {show(value)} should be a table: write [{section}{key}].")
+        else:
+            values[key] = _convert(hints[key], value, f"{section}{key}", faults)
+    for name, field in fields.items():
+        if name not in values and name not in table and _is_required(field):
+            faults.append(f"{section}{name} is missing.")
+    if len(faults) > before:
+        return None
+    try:
+        return kind(**values)
+    except RecipeError as error:
+        faults.extend(error.faults)
+        return None
+
+
+def _is_required(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
+    """The value as the field's type wants it; a fault is noted when it cannot be."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        (kind,) = (option for option in get_args(kind) if option is not types.NoneType)
+        return _convert(kind, value, name, faults)
+    if origin is Literal:
+        if value in get_args(kind):
+            return value
+        allowed = ", ".join(show(option) for option in get_args(kind))
+        faults.append(f"{name} = {show(value)} is not one of {allowed}.")
+    elif origin is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_convert(get_args(kind)[0], item, name, faults) for item in value)
+        faults.append(f"{name} = {show(value)} should be a list.")
+    elif kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    else:
+        words = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
+        faults.append(f"{name} = {show(value)} should be {words[kind]}.")
+    return None
+
+
+def show(value: object) -> str:
+    """A value as it would stand in TOML."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(show(item) for item in value) + "]"
+    # TOML's basic strings, numbers and booleans are written as JSON writes them.
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def to_table(settings: Any) -> dict[str, Any]:
+    """Settings as nested tables of plain values; what is None is left out, since TOML has no null."""
+    table: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            table[field.name] = to_table(value)
+        elif value is not None:
+            table[field.name] = list(value) if isinstance(value, tuple) else value
+    return table
+
+
+def to_toml(table: Mapping[str, Any], section: str = "") -> str:
+    """Nested tables as TOML text: plain values first, then a section for each inner table."""
+    lines = [f"{key} = {show(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            lines += ["", f"[{section}{key}]", to_toml(value, f"{section}{key}.").rstrip("\n")]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; a missing or broken file is a RecipeError that says where."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise RecipeError(f"{path} is a folder; a recipe is a TOML file.") from None
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"{path}: not valid TOML: {error}.") from None
+
+
+def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """A copy of `table` with `section.key=value` assignments applied, as given on the command line."""
+    result = _copy(table)
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name.strip():
+            raise RecipeError(f"{assignment!r} is not an override. Write key=value, for example train.steps=500.")
+        *sections, key = name.strip().split(".")
+        inner = result
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise RecipeError(f"{assignment!r}: {section} is a value, not a section.")
+        inner[key] = _parse(text.strip())
+    return result
+
+
+def _copy(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _copy(value) if isinstance(value, Mapping) else value for key, value in table.items()}
+
+
+def _parse(text: str) -> object:
+    """A TOML value; a bare word counts as text, since a shell eats quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,272 @@
+import random
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sentencepiece
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from manyheads.errors import BundleError, DataError, RecipeError
+from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Piece, Tokenizer, TokenizerSettings, _chunks, _sample
+
+ENGLISH = "the a small big red dog cat child tree runs sleeps sees under over near house café 1999 24".split()
+CHINESE = "一只 小 大 红 狗 猫 孩子 树 跑 睡觉 看见 在 下面 房子 旁边 ， 。 ！ （ ）".split()
+
+
+def some_lines(n: int = 400) -> list[str]:
+    chance = random.Random(7)
+    english = [" ".join(chance.choices(ENGLISH, k=chance.randint(3, 12))) for _ in range(n)]
+    chinese = ["".join(chance.choices(CHINESE, k=chance.randint(3, 12))) for _ in range(n)]
+    return english + chinese
+
+
+LINES = some_lines()
+UNIGRAM = Tokenizer.learn(LINES, TokenizerSettings(kind="unigram", vocabulary=400))
+BPE = Tokenizer.learn(LINES, TokenizerSettings(kind="bpe", vocabulary=400))
+both_kinds = pytest.mark.parametrize("tokenizer", [UNIGRAM, BPE], ids=["unigram", "bpe"])
+
+# Everything that has tripped tokenizers before, mixed with all of Unicode and with words that are in the vocabulary.
+AWKWARD = [
+    *("▁", "▅", "⁇", " ⁇ ", "<s>", "</s>", "<pad>", "<unk>", "<0x41>", "<0xE2>", " ", "  ", "\t", "\0", "\r", "\x85"),
+    *("\u2028", "\u3000", "\ufeff", "\ufffd", "\u200b", "\xa0", "👨‍👩‍👧", "é", "e\u0301", "ﬁ", "，", "（", "\U0010ffff", "\x1f"),
+]
+texts = st.lists(st.text(max_size=4) | st.sampled_from(AWKWARD + ENGLISH + CHINESE), max_size=12).map("".join)
+
+
+@both_kinds
+@settings(max_examples=400, deadline=None)
+@given(text=texts)
+@example(text="▁")
+@example(text="▁ ▁▁ x▁")
+@example(text="  two  spaces  ")
+@example(text="a line\nand another\r\n")
+def test_decoding_gives_back_every_text(tokenizer: Tokenizer, text: str) -> None:
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert not {PAD, UNKNOWN, BEGIN, END} & set(ids)
+    assert all(0 <= i < tokenizer.vocabulary for i in ids)
+
+
+@both_kinds
+@settings(max_examples=200, deadline=None)
+@given(text=texts)
+@example(text="▁a")
+def test_pieces_cover_the_text_in_order(tokenizer: Tokenizer, text: str) -> None:
+    pieces = tokenizer.pieces(text)
+    assert [piece.id for piece in pieces] == tokenizer.encode(text)
+    place = 0
+    for piece in pieces:
+        assert piece.start <= place <= piece.end  # no gap; only the bytes of one character share a span
+        shown = text[piece.start : piece.end]
+        if piece.text.startswith("<0x"):
+            assert len(shown) == 1 and int(piece.text[3:5], 16) in shown.encode()
+        else:
+            assert shown.replace(" ", "▁") == piece.text[len(piece.text) - len(shown) :]
+        place = piece.end
+    assert place == len(text)
+
+
+def test_places_by_hand() -> None:
+    words = Tokenizer.learn(["ab cd"] * 50, TokenizerSettings(kind="bpe", vocabulary=300))
+    spans = [(piece.text, piece.start, piece.end) for piece in words.pieces("ab 😀▁ cd")]
+    assert spans == [
+        ("▁ab", 0, 2),
+        ("▁", 2, 3),
+        *[(f"<0x{byte:02X}>", 3, 4) for byte in "😀".encode()],
+        *[(f"<0x{byte:02X}>", 4, 5) for byte in "▁".encode()],
+        ("▁cd", 5, 8),
+    ]
+    assert words.pieces("😀")[0] == Piece("▁", words.encode(" ")[0], 0, 0)
+
+
+@both_kinds
+def test_many_at_once_is_the_same_as_one_by_one(tokenizer: Tokenizer) -> None:
+    many = [*LINES, "▁ sign ▁", "", *LINES]  # enough to use threads
+    rows = tokenizer.encode_many(many)
+    assert rows == [tokenizer.encode(text) for text in many]
+    assert tokenizer.decode_many(rows) == many
+    assert tokenizer.encode_many([]) == tokenizer.decode_many([]) == []
+
+
+def test_decode_takes_what_a_model_may_say() -> None:
+    ids = UNIGRAM.encode("the cat")
+    assert UNIGRAM.decode([BEGIN, *ids, END, PAD, PAD]) == "the cat"
+    assert UNIGRAM.decode(iter(ids)) == "the cat"
+    assert UNIGRAM.decode(UNIGRAM.encode("😀")[:2]) == "\ufffd"
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(DataError, match=r"Text 2 holds half a character \(surrogate U\+D83D at character 3\)"):
+        UNIGRAM.encode_many(["ok", "ab\ud83d"])
+    with pytest.raises(DataError, match="Line 2 holds half a character"):
+        Tokenizer.learn(["ok", "\udc80"], TokenizerSettings())
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+class TestLearning:
+    def test_the_same_input_gives_the_same_bytes(self, kind: str) -> None:
+        chosen = TokenizerSettings(kind=kind, vocabulary=350, sample_bytes=100_000)  # type: ignore[arg-type]
+        lines = [f"{line} {number}" for number, line in enumerate(some_lines(2000))]
+        assert sum(len(line.encode()) for line in lines) > chosen.sample_bytes  # so that the sample is at work
+        first, second, other = (Tokenizer.learn(iter(lines), chosen, seed).to_bytes() for seed in (3, 3, 4))
+        assert first == second
+        assert first != other
+
+    def test_a_tiny_text_yields_a_smaller_vocabulary(self, kind: str) -> None:
+        tiny = Tokenizer.learn(["hello world"], TokenizerSettings(kind=kind, vocabulary=8000))  # type: ignore[arg-type]
+        assert 260 < tiny.vocabulary < 300
+        assert tiny.decode(tiny.encode("hello 你好")) == "hello 你好"
+
+    def test_more_characters_than_room_leaves_the_rare_ones_to_bytes(self, kind: str) -> None:
+        lines = [chr(0x4E00 + n) * (1000 - n) for n in range(1000)]
+        tight = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=400))  # type: ignore[arg-type]
+        assert 390 <= tight.vocabulary <= 400
+        assert len(tight.encode("a\u4e00b")) == len(tight.encode("ab")) + 1  # the most frequent: one piece
+        assert len(tight.encode("a\u51e7b")) == len(tight.encode("ab")) + 3  # the rarest: three bytes
+        assert tight.decode(tight.encode("a \u51e7 b")) == "a \u51e7 b"
+
+    def test_no_long_line_is_lost(self, kind: str) -> None:
+        # More than 65,535 characters without a space: unsplit, bpe would abort the process.
+        lines = ["你好吗" * 30_000, "word " * 3_000, "short"]
+        learnt = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=400))  # type: ignore[arg-type]
+        for text in ("你", "好", "word"):
+            assert not any(piece.text.startswith("<0x") for piece in learnt.pieces(text)), text
+
+    @pytest.mark.parametrize("awkward", ["▅", "▁", "\0", "\t", "<s>", "<0x41>", "\n"])
+    def test_no_line_is_lost_for_what_it_holds(self, kind: str, awkward: str) -> None:
+        lines = [f"{awkward} qqq {awkward}"] * 20 + ["other words"] * 20
+        learnt = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=300))  # type: ignore[arg-type]
+        assert not any(piece.text.startswith("<0x") for piece in learnt.pieces("q"))
+        assert Tokenizer.learn([awkward * 3 + "x"], TokenizerSettings(kind=kind)).encode(awkward)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("lines", [[], [""], ["", "  ", "\t"]])
+    def test_no_text_is_refused(self, kind: str, lines: list[str]) -> None:
+        with pytest.raises(DataError, match="no text to learn a tokenizer from"):
+            Tokenizer.learn(lines, TokenizerSettings(kind=kind))  # type: ignore[arg-type]
+
+
+def test_numbers_are_split_into_digits_and_full_width_signs_survive() -> None:
+    assert [piece.text for piece in UNIGRAM.pieces("1999")][-4:] == ["1", "9", "9", "9"]
+    assert UNIGRAM.decode(UNIGRAM.encode("，。！（１２）")) == "，。！（１２）"
+
+
+def test_learning_and_failing_are_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    code = """if True:
+        from manyheads.errors import BundleError
+        from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+        for blob in (b"", b"junk", b"\\x12\\x00"):
+            try:
+                Tokenizer.from_bytes(blob)
+            except BundleError:
+                pass
+        learnt = Tokenizer.learn(["some text"], TokenizerSettings())
+        learnt.sample_many(["some text"], 0.1, seed=1)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert capfd.readouterr() == ("", "")
+
+
+class TestSample:
+    def test_all_is_kept_when_it_fits(self) -> None:
+        assert _sample(["a", "bc", "a"], 4, random.Random(1)) == [b"a", b"bc", b"a"]
+
+    def test_it_is_bounded_even_and_streamed(self) -> None:
+        lines = [f"{n:06d}" for n in range(20_000)]
+        kept = _sample(iter(lines), 12_000, random.Random(1))
+        assert 0.85 * 12_000 < sum(map(len, kept)) <= 12_000
+        assert kept == sorted(kept)
+        halves = sum(int(line) < 10_000 for line in kept) / len(kept)
+        assert 0.45 < halves < 0.55
+
+    def test_chunks_lose_nothing(self) -> None:
+        words = ("word " * 5000).strip()
+        assert " ".join(_chunks(words)) == words
+        assert max(map(len, _chunks(words))) <= 1000
+        assert "".join(_chunks("你" * 2500)) == "你" * 2500
+        assert list(_chunks("")) == [""]
+
+
+STRENGTH = 0.3
+
+
+@both_kinds
+class TestSampling:
+    def test_it_is_pure(self, tokenizer: Tokenizer) -> None:
+        first = tokenizer.sample_many(LINES, STRENGTH, seed=1)
+        tokenizer.sample_many(LINES[:5], STRENGTH, seed=9)
+        assert tokenizer.sample_many(LINES, STRENGTH, seed=1) == first
+        assert tokenizer.sample_many(LINES, STRENGTH, seed=2) != first
+        assert tokenizer.encode_many(LINES) != first
+
+    @pytest.mark.parametrize("seed", [0, -1, 2**32 - 1, 2**32, 2**70])
+    def test_any_seed_will_do(self, tokenizer: Tokenizer, seed: int) -> None:
+        first, second = (tokenizer.sample_many(LINES, STRENGTH, seed) for _ in range(2))
+        assert first == second
+
+    def test_it_is_pure_among_threads(self, tokenizer: Tokenizer) -> None:
+        expected = {seed: tokenizer.sample_many(LINES, STRENGTH, seed) for seed in (1, 2)}
+        together = threading.Barrier(2)
+
+        def sample(seed: int) -> list[list[list[int]]]:
+            together.wait()
+            return [tokenizer.sample_many(LINES, STRENGTH, seed) for _ in range(5)]
+
+        with ThreadPoolExecutor(2) as pool:
+            for seed, found in zip((1, 2), pool.map(sample, (1, 2)), strict=True):
+                assert all(rows == expected[seed] for rows in found)
+
+    def test_it_decodes_to_the_same_text(self, tokenizer: Tokenizer) -> None:
+        awkward = [*LINES[::20], *AWKWARD, "▁▁ a▁"]
+        rows = tokenizer.sample_many(awkward, STRENGTH, seed=5)
+        assert tokenizer.decode_many(rows) == awkward
+
+    def test_no_strength_is_no_sampling(self, tokenizer: Tokenizer) -> None:
+        assert tokenizer.sample_many(LINES, 0.0, seed=1) == tokenizer.encode_many(LINES)
+
+
+class TestBytes:
+    @both_kinds
+    def test_a_tokenizer_survives_a_file(self, tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        (tmp_path / "tokenizer.model").write_bytes(tokenizer.to_bytes())
+        restored = Tokenizer.from_file(tmp_path / "tokenizer.model")
+        assert restored.to_bytes() == tokenizer.to_bytes()
+        assert restored.encode_many(LINES) == tokenizer.encode_many(LINES)
+
+    def test_plain_sentencepiece_gives_the_same_ids(self) -> None:
+        plain = sentencepiece.SentencePieceProcessor(model_proto=UNIGRAM.to_bytes())
+        assert plain.encode(LINES) == UNIGRAM.encode_many(LINES)
+
+    @pytest.mark.parametrize("keep", [0, 1, 100, 0.5, -1, -40])
+    def test_a_damaged_file_is_refused(self, keep: float) -> None:
+        whole = UNIGRAM.to_bytes()
+        cut = int(len(whole) * keep) if keep == 0.5 else int(keep)
+        with pytest.raises(BundleError, match=r"^tokenizer.model is .*\.$"):
+            Tokenizer.from_bytes(whole[:cut])
+
+    @pytest.mark.parametrize("options", [{}, {"byte_fallback": True}, {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}])
+    def test_a_foreign_model_is_refused(self, tmp_path, options: dict[str, object]) -> None:  # type: ignore[no-untyped-def]
+        path = tmp_path / "foreign.model"
+        with path.open("wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(LINES), model_writer=file, vocab_size=400, minloglevel=3, hard_vocab_limit=False,
+                **options,
+            )  # fmt: skip
+        with pytest.raises(BundleError, match="foreign.model is a SentencePiece model, but not one that manyheads made"):
+            Tokenizer.from_file(path)
+
+    def test_a_missing_file_is_named(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        with pytest.raises(BundleError, match=r"none\.model: the tokenizer cannot be read \(No such file"):
+            Tokenizer.from_file(tmp_path / "none.model")
+
+
+def test_settings_report_all_faults_together() -> None:
+    with pytest.raises(RecipeError) as caught:
+        TokenizerSettings(kind="word", vocabulary=100, sampling=1.5, sample_bytes=1)  # type: ignore[arg-type]
+    message = str(caught.value)
+    assert "tokenizer.vocabulary = 100 is too small. Use at least 300." in message
+    assert 'tokenizer.kind = "word" is not known. Use "unigram" or "bpe".' in message
+    assert "tokenizer.sampling = 1.5 is out of range" in message
+    assert "tokenizer.sample_bytes = 1 is too small. Use at least 100000." in message
