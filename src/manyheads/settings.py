@@ -52,11 +52,6 @@ def _build(kind: type[T], table: Mapping[str, object], section: str, faults: lis
     for key, value in table.items():
         if key not in fields:
             faults.append(f"{section}{key} is not a setting. {did_you_mean(key, fields)}")
-        elif dataclasses.is_dataclass(hints[key]):
-            if isinstance(value, Mapping):
-                values[key] = _build(hints[key], value, f"{section}{key}.", faults)
-            else:
-                faults.append(f"{section}{key} = {show(value)} should be a table: write [{section}{key}].")
         else:
             values[key] = _convert(hints[key], value, f"{section}{key}", faults)
     for name, field in fields.items():
@@ -69,6 +64,15 @@ def _build(kind: type[T], table: Mapping[str, object], section: str, faults: lis
     except RecipeError as error:
         faults.extend(error.faults)
         return None
+
+
+def misfits(settings: Any, section: str = "") -> list[str]:
+    """The values of made settings that their types do not allow: Python itself lets any through."""
+    faults: list[str] = []
+    hints = typing.get_type_hints(type(settings))
+    for field in dataclasses.fields(settings):
+        _convert(hints[field.name], getattr(settings, field.name), f"{section}{field.name}", faults)
+    return faults
 
 
 def _is_required(field: "dataclasses.Field[Any]") -> bool:
@@ -92,6 +96,12 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
         if isinstance(value, list | tuple):
             return tuple(_convert(get_args(kind)[0], item, name, faults) for item in value)
         faults.append(f"{name} = {show(value)} should be a list.")
+    elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        if isinstance(value, Mapping):
+            return _build(kind, value, f"{name}.", faults)
+        if isinstance(value, kind):
+            return value
+        faults.append(f"{name} = {show(value)} should be a table: write [{name}].")
     elif kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
@@ -106,8 +116,17 @@ def show(value: object) -> str:
     """A value as it would stand in TOML."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(show(item) for item in value) + "]"
-    # TOML's basic strings, numbers and booleans are written as JSON writes them.
-    return json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_show_key(key)} = {show(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, float):
+        return repr(float(value))  # JSON has no inf or nan
+    # TOML's basic strings, whole numbers and booleans are written as JSON writes them, but for one character.
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def _show_key(key: str) -> str:
+    is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if is_bare else show(key)
 
 
 def to_table(settings: Any) -> dict[str, Any]:
@@ -124,17 +143,18 @@ def to_table(settings: Any) -> dict[str, Any]:
 
 def to_toml(table: Mapping[str, Any], section: str = "") -> str:
     """Nested tables as TOML text: plain values first, then a section for each inner table."""
-    lines = [f"{key} = {show(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    lines = [f"{_show_key(key)} = {show(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
     for key, value in table.items():
         if isinstance(value, Mapping):
-            lines += ["", f"[{section}{key}]", to_toml(value, f"{section}{key}.").rstrip("\n")]
+            inner = f"{section}{_show_key(key)}"
+            lines += ["", f"[{inner}]", to_toml(value, f"{inner}.").rstrip("\n")]
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; a missing or broken file is a RecipeError that says where."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # Windows likes to put a mark first
     except FileNotFoundError:
         raise RecipeError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -150,9 +170,9 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
     result = _copy(table)
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
-        if not equals or not name.strip():
+        *sections, key = parts = name.strip().split(".")
+        if not equals or not all(parts):
             raise RecipeError(f"{assignment!r} is not an override. Write key=value, for example train.steps=500.")
-        *sections, key = name.strip().split(".")
         inner = result
         for section in sections:
             inner = inner.setdefault(section, {})
@@ -169,6 +189,7 @@ def _copy(table: Mapping[str, Any]) -> dict[str, Any]:
 def _parse(text: str) -> object:
     """A TOML value; a bare word counts as text, since a shell eats quotes."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    return table["value"] if len(table) == 1 else text  # a text of several lines may look like several settings

@@ -1,0 +1,11 @@
+"""The data room: tokenised text on disk, and the order in which training meets it.
+
+Ids live in memory-mapped files, so a corpus may be larger than memory. Batches hold sentences of like length within
+a budget of tokens, and their order is a pure function of (seed, epoch). May import text, settings, errors.
+"""
+
+from manyheads.data.batches import plan_batches
+from manyheads.data.pairs import PairBatch, Pairs, make_batch, pad
+from manyheads.data.ragged import Ragged, RaggedWriter
+
+__all__ = ["PairBatch", "Pairs", "Ragged", "RaggedWriter", "make_batch", "pad", "plan_batches"]

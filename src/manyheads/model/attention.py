@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -73,9 +74,11 @@ class MultiHeadAttention(nn.Module):
         self.project = strategies.projections
         self.scores = strategies.scores
         self.positions = strategies.positions
-        self.output: nn.Module = nn.Linear(heads.n_heads * heads.value_width, width, bias=bias)  # W^O
-        if isinstance(self.project, NoProjections):
-            self.output = nn.Identity()
+        self.output: nn.Module = (  # W^O
+            nn.Identity()
+            if isinstance(self.project, NoProjections)
+            else nn.Linear(heads.n_heads * heads.value_width, width, bias=bias)
+        )
 
     def forward(
         self,
@@ -104,7 +107,7 @@ class MultiHeadAttention(nn.Module):
         if tap is None:
             mixed = self.scores.attend(q, k, v, view, bias, dropout)
         else:
-            mixed = self._attend_in_the_open(q, k, v, view, bias, tap)
+            mixed = self._attend_in_the_open(q, k, v, view, bias, dropout, tap)
         if gates is not None and self.name in gates:
             mixed = mixed * gates[self.name][:, None, None]
         return self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O
@@ -122,13 +125,14 @@ class MultiHeadAttention(nn.Module):
         v: Float[Tensor, "B H K E"],
         view: View,
         bias: Float[Tensor, "#B H Q K"] | None,
+        dropout: float,
         tap: Tap,
     ) -> Float[Tensor, "B H Q E"]:
         """The same mix of values, computed step by step so that the tap sees each."""
-        scores = self.scores(q, k, view).expand(q.size(0), -1, -1, -1)
+        scores = self.scores(q, k, view)
         scores = scores if bias is None else scores + bias
         weights = softmax_visible(scores, view.visible)
-        mixed = weights @ v
+        mixed = F.dropout(weights, dropout) @ v
         seen = {"q": q, "k": k, "v": v, "weights": weights, "heads": mixed}
         seen["scores"] = scores.masked_fill(~view.visible, -torch.inf)
         for what, value in seen.items():

@@ -38,7 +38,8 @@ class Embedding(nn.Module):
 
     def forward(self, ids: Int[Tensor, "B Q"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
         """What enters the first block."""
-        return self.dropout(self.scale * self.vocabulary(ids) + self.positions(places))
+        vectors = self.scale * self.vocabulary(ids)
+        return self.dropout(vectors + self.positions(places).to(vectors.dtype))
 
 
 def _make_positions(settings: ModelSettings) -> nn.Module:

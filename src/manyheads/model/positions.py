@@ -75,8 +75,9 @@ class RotaryPositions(NoRelativePositions):
     def turn(self, x: Float[Tensor, "B H Q D"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
         """Queries or keys, turned to their places."""
         even = torch.arange(0, self.head_width, 2, device=x.device)
-        angles = places[:, None, :, None] * torch.exp(even * (-math.log(10_000.0) / self.head_width)).to(x.dtype)
-        sin, cos = angles.sin(), angles.cos()
+        angles = places[:, None, :, None] * torch.exp(even * (-math.log(10_000.0) / self.head_width))
+        # Only now to half precision, where it is used: an angle of 1,000 in bfloat16 is wrong by whole turns.
+        sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
         first, second = x[..., 0::2], x[..., 1::2]
         return torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1).flatten(-2)
 

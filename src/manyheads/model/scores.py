@@ -33,7 +33,7 @@ class ScoreForm(nn.Module):
 
     def forward(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D2"], view: View
-    ) -> Float[Tensor, "#B H Q K"]:
+    ) -> Float[Tensor, "B H Q K"]:
         """How well each query matches each key."""
         raise TypeError(f"{type(self).__name__} is not a score form by itself.")
 
@@ -175,9 +175,10 @@ class RandomSynthesizer(ScoreForm):
         q: Float[Tensor, "B H Q 0"],
         k: Float[Tensor, "B H K 0"],
         view: View,
-    ) -> Float[Tensor, "#B H Q K"]:
+    ) -> Float[Tensor, "B H Q K"]:
         """The score of each pair of places."""
-        return self.weight[:, view.query_places[..., :, None], view.key_places[..., None, :]].transpose(0, 1)
+        scores = self.weight[:, view.query_places[..., :, None], view.key_places[..., None, :]]
+        return scores.transpose(0, 1).expand(q.size(0), -1, -1, -1)
 
 
 def make_score_form(settings: ModelSettings) -> ScoreForm:

@@ -1,10 +1,11 @@
 """`ModelSettings`: every choice that makes one Transformer differ from another, frozen and checked."""
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from manyheads.errors import RecipeError
-from manyheads.settings import did_you_mean, refuse
+from manyheads.settings import did_you_mean, misfits, refuse
 
 
 class HeadShape(NamedTuple):
@@ -53,10 +54,10 @@ class ModelSettings:
     feed_forward_dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        refuse(self._faults())
+        refuse(misfits(self, "model.") or self._faults())
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> Self:
+    def preset(cls, name: str, **changes: Any) -> "ModelSettings":
         """A named size (tiny, small, base, big) with any field changed."""
         if name not in PRESETS:
             raise RecipeError(f'model.preset = "{name}" is not a preset. {did_you_mean(name, PRESETS)}')
@@ -96,52 +97,58 @@ class ModelSettings:
             for name in ("dropout", "attention_dropout", "feed_forward_dropout")
             if not 0.0 <= getattr(self, name) < 1.0
         ]
-        if self.norm_epsilon <= 0:
+        if not 0.0 < self.norm_epsilon < math.inf:
             faults.append(f"model.norm_epsilon = {self.norm_epsilon} must be greater than 0.")
         return faults or [*self._head_faults(), *self._position_faults()]
 
+    @property
+    def _heads_are_whole(self) -> bool:
+        return self.head_width > 0 or self.width % self.n_heads == 0
+
     def _head_faults(self) -> list[str]:
         faults = []
-        if not self.head_width and self.width % self.n_heads:
-            faults.append(
-                f"model.n_heads = {self.n_heads} does not divide model.width = {self.width}. "
-                f"Use {_near_divisors(self.width, self.n_heads)}, or set model.head_width."
-            )
         if self.n_key_heads and self.n_heads % self.n_key_heads:
             faults.append(
                 f"model.n_key_heads = {self.n_key_heads} does not divide model.n_heads = {self.n_heads}. "
                 f"Use {_near_divisors(self.n_heads, self.n_key_heads)}."
             )
-        heads = self.heads
-        if self.projections != "separate" and heads.n_key_heads != heads.n_heads:
+        if self.projections != "separate" and self.n_key_heads not in (0, self.n_heads):
             faults.append(f'model.projections = "{self.projections}" needs model.n_key_heads = model.n_heads.')
+        if self.scores.endswith("synthesizer") and self.projections != "separate":
+            faults.append(f'model.scores = "{self.scores}" has no keys to tie: use model.projections = "separate".')
+        if not self._heads_are_whole:
+            or_else = "." if self.projections == "none" else ", or set model.head_width."
+            faults.append(
+                f"model.n_heads = {self.n_heads} does not divide model.width = {self.width}. "
+                f"Use {_near_divisors(self.width, self.n_heads)}{or_else}"
+            )
+            return faults  # the widths that the checks below compare are not known
+        heads = self.heads
         if self.projections in ("shared", "none") and heads.value_width != heads.head_width:
             faults.append(f'model.projections = "{self.projections}" needs model.value_width = model.head_width.')
         if self.projections == "none" and heads.n_heads * heads.head_width != self.width:
             faults.append('model.projections = "none" needs model.n_heads × model.head_width = model.width.')
-        if self.scores.endswith("synthesizer") and self.projections != "separate":
-            faults.append(f'model.scores = "{self.scores}" has no keys to tie: use model.projections = "separate".')
         return faults
 
     def _position_faults(self) -> list[str]:
         faults = []
-        if self.positions == "rotary" and self.heads.head_width % 2:
+        if self.positions == "rotary" and self._heads_are_whole and self.heads.head_width % 2:
             faults.append(
-                f'model.positions = "rotary" turns pairs: head_width = {self.heads.head_width} must be even.'
+                f'model.positions = "rotary" turns pairs: model.head_width = {self.heads.head_width} must be even.'
             )
         if self.positions == "rotary" and self.scores.endswith("synthesizer"):
             faults.append(f'model.positions = "rotary" has no keys to turn with model.scores = "{self.scores}".')
         if self.positions == "sinusoidal" and self.width % 2:
             faults.append(
-                f'model.positions = "sinusoidal" pairs sines and cosines: width = {self.width} must be even.'
+                f'model.positions = "sinusoidal" pairs sines and cosines: model.width = {self.width} must be even.'
             )
         return faults
 
 
 def _near_divisors(number: int, wanted: int) -> str:
-    """The three divisors of a number nearest to a wanted one, as "4, 8 or 16"."""
+    """The three divisors of a number nearest to a wanted one by ratio, as "4, 8 or 16"."""
     divisors = [d for d in range(1, number + 1) if number % d == 0]
-    *others, last = sorted(sorted(divisors, key=lambda d: abs(d - wanted))[:3])
+    *others, last = sorted(sorted(divisors, key=lambda d: max(d / wanted, wanted / d))[:3])
     return f"{', '.join(map(str, others))} or {last}" if others else str(last)
 
 

@@ -16,6 +16,7 @@ from manyheads.model.masks import View, count_places
 from manyheads.model.norms import make_final_norm
 from manyheads.model.settings import ModelSettings
 from manyheads.model.tap import Tap
+from manyheads.settings import did_you_mean
 
 Gates = Mapping[str, Float[Tensor, " H"]]
 
@@ -113,6 +114,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B S W"]:
         """The source as the encoder understands it."""
         self._check_length(source.size(1))
+        self._check_gates(gates)
         view = View.everywhere(is_real)
         x = self.source_embedding(source, view.query_places)
         for block in self.encoder:
@@ -125,14 +127,22 @@ class Transformer(nn.Module):
         state: DecoderState,
         *,
         is_real: Bool[Tensor, "B T"] | None = None,
+        view: View | None = None,
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T W"]:
-        """The vectors of these target places, which follow those the state has seen; the state moves on."""
+        """The vectors of these target places, which follow those the state has seen; the state moves on.
+
+        A `view` of the caller's own says otherwise which places stand where and see what: beams, for instance,
+        are branches of a tree, several at the same place.
+        """
+        self._check_gates(gates)
         is_real = _all_real(target) if is_real is None else is_real
+        if view is None:
+            self._check_length(state.is_real.size(1) + target.size(1))
         state.is_real = torch.cat([state.is_real, is_real], dim=1)
-        self._check_length(state.is_real.size(1))
-        view = View.backward(state.is_real, count_places(state.is_real), target.size(1))
+        if view is None:
+            view = View.backward(state.is_real, count_places(state.is_real), target.size(1))
         memory_view = None
         if state.memory_is_real is not None:
             memory_view = View.across(view.query_places, state.memory_is_real)
@@ -152,14 +162,17 @@ class Transformer(nn.Module):
         gates: Gates | None = None,
     ) -> DecoderState:
         """A state with nothing written yet and empty caches: `decode` then takes a few ids at a time."""
+        if not self.settings.has_decoder:
+            raise TypeError(f"A model of shape {self.settings.shape} does not decode.")
+        if self.settings.has_encoder != (source is not None):
+            needs = "needs a source" if self.settings.has_encoder else "takes no source"
+            raise TypeError(f"A model of shape {self.settings.shape} {needs}.")
         memory = None
         if source is not None:
             source_is_real = _all_real(source) if source_is_real is None else source_is_real
             memory, n_rows = self.encode(source, source_is_real, tap=tap, gates=gates), source.size(0)
         nothing = torch.ones(n_rows, 0, dtype=torch.bool, device=self.output.weight.device)
-        return DecoderState(
-            memory, source_is_real, nothing, [(KeyValueCache(), FixedCache()) for _ in self.decoder]
-        )
+        return DecoderState(memory, source_is_real, nothing, [(KeyValueCache(), FixedCache()) for _ in self.decoder])
 
     @property
     def n_parameters(self) -> int:
@@ -177,6 +190,17 @@ class Transformer(nn.Module):
             raise DataError(
                 f"A sequence of {length} pieces is longer than this model's {settings.max_length}. Split the text."
             )
+
+    def _check_gates(self, gates: Gates | None) -> None:
+        """A gate of an unknown name, or one that broadcasts, would quietly measure something else."""
+        if gates is None:
+            return
+        n_heads = {attention.name: attention.heads.n_heads for attention in self.attentions()}
+        for name, gate in gates.items():
+            if name not in n_heads:
+                raise ValueError(f"There is no attention {name} to gate. {did_you_mean(name, n_heads)}")
+            if gate.shape != (n_heads[name],):
+                raise ValueError(f"{name} needs {n_heads[name]} gates, one a head, not {list(gate.shape)}.")
 
     def _initialise(self) -> None:
         """Glorot's uniform values for every projection; embeddings and strategies come with their own."""

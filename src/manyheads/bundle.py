@@ -1,0 +1,104 @@
+"""A bundle: one folder that holds a trained model whole, with text in and text out.
+
+    bundle.json          format, task, model settings, languages, scores with their signatures
+    weights.safetensors
+    tokenizer.model
+    recipe.toml          the resolved recipe it was trained by
+    MANIFEST.sha256      of all the others; checked on load
+
+No pickle anywhere. May import tasks and everything below.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+
+from manyheads.decode import DecodeSettings
+from manyheads.errors import BundleError, RecipeError
+from manyheads.metrics import Score
+from manyheads.model import ModelSettings, Transformer
+from manyheads.model.device import pick_device
+from manyheads.model.weights import load_weights, weights_of
+from manyheads.settings import build, read_toml, to_table, to_toml
+from manyheads.storage import check_seal, sealed_folder
+from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Translation
+from manyheads.text.tokenizer import Tokenizer
+
+FORMAT = 1  # raised when an older manyheads could no longer read what this one writes
+_FACTS = "bundle.json"
+_WEIGHTS = "weights.safetensors"
+_TOKENIZER = "tokenizer.model"
+_RECIPE = "recipe.toml"
+_FILES = (_FACTS, _WEIGHTS, _TOKENIZER, _RECIPE)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A trained model, ready to use."""
+
+    task: Seq2Seq
+    decode: DecodeSettings
+    recipe: Mapping[str, Any]
+    scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
+
+    def predict(self, texts: Sequence[str], **changes: Any) -> list[str]:
+        """The best answer to each text; `changes` override decoding settings, as in `beam=5` or `method="greedy"`."""
+        if isinstance(texts, str):
+            raise TypeError('predict takes a list of texts: predict(["…"]).')
+        return [candidates[0].text for candidates in self.candidates(texts, **changes)]
+
+    def candidates(self, texts: Sequence[str], **changes: Any) -> list[list[Translation]]:
+        """The n best answers to each text, best first, with their log-probabilities."""
+        table = to_table(self.decode) | changes
+        found = dict(self.task.translate(texts, build(DecodeSettings, table, "decode.")))
+        return [found[index] for index in range(len(texts))]
+
+    def save(self, path: Path | str) -> None:
+        """Write the folder, whole or not at all."""
+        facts = {
+            "format": FORMAT,
+            "task": "seq2seq",
+            "model": to_table(self.task.model.settings),
+            "settings": to_table(self.task.settings),
+            "decode": to_table(self.decode),
+            "scores": {name: [asdict(score) for score in scores] for name, scores in self.scores.items()},
+        }
+        weights = {name: value.contiguous().cpu() for name, value in weights_of(self.task.model).items()}
+        with sealed_folder(Path(path)) as folder:
+            (folder / _FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+            save_file(weights, folder / _WEIGHTS)
+            (folder / _TOKENIZER).write_bytes(self.task.tokenizer.to_bytes())
+            (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
+
+
+def load(path: Path | str, device: str = "cpu") -> Bundle:
+    """Read a bundle, after checking that every byte of it is what was written."""
+    folder = Path(path)
+    check_seal(folder, _FILES, BundleError)
+    facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    _check_format(folder, facts)
+    try:
+        model = Transformer(build(ModelSettings, facts["model"], "model."))
+        settings = build(Seq2SeqSettings, facts["settings"], "task.")
+        decode = build(DecodeSettings, facts["decode"], "decode.")
+        scores = {name: [Score(**score) for score in scores] for name, scores in facts["scores"].items()}
+    except (RecipeError, KeyError, TypeError, AttributeError) as error:
+        raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: {error}") from None
+    load_weights(model, load_file(folder / _WEIGHTS), f"{folder}/{_WEIGHTS}")
+    task = Seq2Seq(model.to(pick_device(device)).eval(), Tokenizer.from_file(folder / _TOKENIZER), settings)
+    return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores)
+
+
+def _check_format(folder: Path, facts: Mapping[str, Any]) -> None:
+    given = facts.get("format")
+    if isinstance(given, int) and given > FORMAT:
+        raise BundleError(
+            f"{folder}: made by a newer manyheads (bundle format {given}; this one reads up to {FORMAT}). "
+            "Upgrade: pip install -U manyheads"
+        )
+    if facts.get("task") != "seq2seq":
+        raise BundleError(f"{folder}: its task {facts.get('task')!r} is not known to this manyheads. Known: seq2seq.")

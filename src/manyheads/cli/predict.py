@@ -1,0 +1,116 @@
+"""`manyheads predict`: text in, text out, a line for a line."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from manyheads.bundle import Bundle
+    from manyheads.tasks import Translation
+
+_LINES_AT_ONCE = 1000
+
+
+@click.command(short_help="Translate lines of text. 逐行翻译。")
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("file", default="-")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
+@click.option("--beam", type=int, help="Beam width. [default: the bundle's]")
+@click.option("--greedy", is_flag=True, help="The likeliest piece at every step: fastest.")
+@click.option("--sample", is_flag=True, help="Draw at random instead of searching.")
+@click.option("--temperature", type=float, help="Of sampling; lower is safer.")
+@click.option("--seed", type=int, help="Of sampling.")
+@click.option("--n-best", type=int, default=1, show_default=True, help="Candidates per line: line, score, text.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with log-probabilities.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: bool, n_best: int, **how: Any) -> None:
+    """Read lines from FILE or standard input, write one line each. 从文件或标准输入逐行读入，逐行写出。
+
+    An empty line gives an empty line. A line too long for the model is reported, and its place stays empty.
+
+    \b
+    Example · 例:
+      echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
+      manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+    """
+    from manyheads.bundle import load
+    from manyheads.text.readers import read_lines
+
+    lines = read_lines(sys.stdin.buffer if file == "-" else file)
+    loaded = load(bundle, device=device)
+    changes = _changes(n_best=n_best, **how)
+    # Somebody who types wants an answer to each line at once.
+    at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
+    writer = _Writer(loaded, changes, as_json=as_json)
+    with click.open_file(str(output) if output else "-", "w", encoding="utf-8") as stream:
+        start = 1
+        while chunk := list(islice(lines, at_once)):
+            for line in writer.answer(chunk, start):
+                stream.write(line + "\n")
+            stream.flush()
+            start += len(chunk)
+    if writer.n_cut_off:
+        click.echo(f"{writer.n_cut_off} of the translations were cut off at the maximum length.", err=True)
+    if writer.n_too_long:
+        sys.exit(1)
+
+
+def _changes(*, beam: int | None, greedy: bool, sample: bool, n_best: int, **rest: Any) -> dict[str, Any]:
+    """The decoding settings that the options override."""
+    if greedy + sample + (beam is not None) > 1:
+        raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
+    changes = {name: value for name, value in rest.items() if value is not None} | {"n_best": n_best}
+    if beam is not None:
+        changes |= {"method": "beam", "beam": beam}
+    elif greedy or sample:
+        changes["method"] = "greedy" if greedy else "sample"
+    return changes
+
+
+class _Writer:
+    """Turns chunks of lines into output lines, and counts what went wrong."""
+
+    def __init__(self, bundle: "Bundle", changes: dict[str, Any], *, as_json: bool) -> None:
+        self.bundle = bundle
+        self.changes = changes
+        self.as_json = as_json
+        self.n_too_long = 0
+        self.n_cut_off = 0
+
+    def answer(self, lines: list[str], start: int) -> Iterator[str]:
+        readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
+        for number, candidates in enumerate(self.bundle.candidates(readable, **self.changes), start):
+            self.n_cut_off += not candidates[0].finished
+            yield from self._format(number, lines[number - start], candidates)
+
+    def _fits(self, line: str, number: int) -> bool:
+        from manyheads.errors import DataError
+
+        try:
+            self.bundle.task.encode(line, f"Line {number}")
+        except DataError as error:
+            click.echo(f"Error: {error} Its place in the output stays empty.", err=True)
+            self.n_too_long += 1
+            return False
+        return True
+
+    def _format(self, number: int, line: str, candidates: "list[Translation]") -> Iterator[str]:
+        if self.as_json:
+            import json
+            from dataclasses import asdict
+
+            facts = {"line": number, "source": line, "candidates": [asdict(one) for one in candidates]}
+            yield json.dumps(facts, ensure_ascii=False)
+        elif self.changes["n_best"] == 1:
+            yield _one_line(candidates[0].text)
+        else:
+            yield from (f"{number}\t{one.score:.4f}\t{_one_line(one.text)}" for one in candidates)
+
+
+def _one_line(text: str) -> str:
+    """The bytes of a line break are pieces too; a line for a line must hold all the same."""
+    return text.replace("\r", " ").replace("\n", " ")

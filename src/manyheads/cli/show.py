@@ -1,0 +1,187 @@
+"""What a run looks like in a terminal: a live bar with a sample translation, or plain lines for logs."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from manyheads.cli.stopping import StopRequest
+from manyheads.metrics import Score
+from manyheads.recipe import Event, Finished, Prepared, Resumed, Validated
+from manyheads.train import Step
+
+_LABEL = 12  # width of the first column
+_SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
+
+
+def make_console(*, plain: bool) -> Console:
+    """A console on standard output; plain means no colour and no wrapping."""
+    return Console(no_color=plain, soft_wrap=plain or not sys.stdout.isatty(), highlight=False)
+
+
+def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_steps: int, *, plain: bool) -> Event:
+    """Draw events as they come; the last one, which says how it ended."""
+    is_live = console.is_terminal and not plain
+    view: _LiveView | _PlainView = _LiveView(console, n_steps) if is_live else _PlainView(console, n_steps)
+    last: Event | None = None
+    try:
+        for event in events:
+            last = event
+            if isinstance(event, Prepared):
+                _show_prepared(event, console)
+            elif isinstance(event, Resumed):
+                for complaint in event.complaints:
+                    console.print(f"  damaged     {complaint} An older checkpoint is used.", style="yellow")
+                console.print(f"  {'resuming':<{_LABEL}}from step {event.step:,}")
+            elif isinstance(event, Step):
+                stop.armed = True
+                view.step(event)
+            elif isinstance(event, Validated):
+                view.validated(event)
+    finally:
+        view.close()
+    assert last is not None  # a run has at least one event
+    return last
+
+
+def _show_prepared(event: Prepared, console: Console) -> None:
+    dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in event.dropped.items())
+    console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{dropped}")
+    console.print(f"  {'tokenizer':<{_LABEL}}{event.vocabulary:,} pieces")
+    console.print(
+        f"  {'model':<{_LABEL}}{event.n_parameters / 1e6:.1f} M parameters on {event.device}"
+        f" · ready after {event.seconds:.1f} s"
+    )
+
+
+class _Pace:
+    """Tokens a second and mean loss, over the last hundred steps."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def add(self, step: Step) -> None:
+        self.steps = [*self.steps[-99:], step]
+
+    @property
+    def speed(self) -> float:
+        return sum(step.n_tokens for step in self.steps) / sum(step.seconds for step in self.steps)
+
+    @property
+    def loss(self) -> float:
+        return sum(step.loss for step in self.steps) / len(self.steps)
+
+
+class _LiveView:
+    """A bar that moves, and below it the newest sample translation."""
+
+    def __init__(self, console: Console, n_steps: int) -> None:
+        self.pace = _Pace()
+        self.best = Text("")
+        self.progress = Progress(
+            TextColumn(f"  {'training':<{_LABEL - 1}}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TextColumn("{task.fields[bleu]}"),
+            console=console,
+        )
+        self.bar = self.progress.add_task("training", total=n_steps, speed="", loss="", bleu="")
+        self.sample = Text("")
+        self.live = Live(Group(self.progress, self.sample), console=console, refresh_per_second=4)
+        self.is_started = False
+
+    def step(self, event: Step) -> None:
+        if not self.is_started:
+            self.progress.reset(self.bar, completed=event.step - 1)
+            self.live.start()
+            self.is_started = True
+        self.pace.add(event)
+        self.progress.update(
+            self.bar,
+            completed=event.step,
+            speed=f"{self.pace.speed:,.0f} tok/s",
+            loss=f"loss {self.pace.loss:.2f}",
+        )
+
+    def validated(self, event: Validated) -> None:
+        self.progress.update(self.bar, bleu=f"BLEU {event.bleu:.1f} (best {event.best:.1f})")
+        source, translation, _ = event.sample
+        self.sample = Text(f"{'':<{_LABEL + 2}}{source}\n{'':<{_LABEL}}→ {translation}", style="dim")
+        self.live.update(Group(self.progress, self.sample))
+
+    def close(self) -> None:
+        if self.is_started:
+            self.live.stop()
+
+
+class _PlainView:
+    """One line now and then, for logs and pipes."""
+
+    def __init__(self, console: Console, n_steps: int) -> None:
+        self.console = console
+        self.n_steps = n_steps
+        self.every = max(1, n_steps // 20)
+        self.pace = _Pace()
+
+    def step(self, event: Step) -> None:
+        self.pace.add(event)
+        if event.step % self.every == 0 or event.step == self.n_steps:
+            mean = sum(step.seconds for step in self.pace.steps) / len(self.pace.steps)
+            left = mean * (self.n_steps - event.step)
+            self.console.print(
+                f"  step {event.step:,} of {self.n_steps:,} · loss {self.pace.loss:.3f} · "
+                f"{self.pace.speed:,.0f} tok/s · learning rate {event.learning_rate:.2e} · {_clock(left)} left"
+            )
+
+    def validated(self, event: Validated) -> None:
+        source, translation, _ = event.sample
+        self.console.print(
+            f"  step {event.step:,} · BLEU {event.bleu:.1f} (best {event.best:.1f}) · {source} → {translation}",
+            markup=False,
+        )
+
+    def close(self) -> None:
+        pass
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def show_scores(scores: Mapping[str, Sequence[Score]], console: Console) -> None:
+    """The scorecard: a row a test set, and the signatures that make the figures checkable."""
+    table = Table(box=None, padding=(0, 2), show_header=False)
+    for name, row in scores.items():
+        cells = [f"{score.name} {score.value:.1f} [{score.low:.1f}, {score.high:.1f}]" for score in row]
+        table.add_row(Text(_SET_NAMES.get(name, name)), *(Text(cell, style="bold") for cell in cells))
+    console.print(table)
+    for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
+        console.print(f"  {signature}", style="dim", markup=False)
+
+
+def show_samples(samples: Sequence[tuple[str, str, str]], console: Console) -> None:
+    """Translations of sentences never seen in training; a wrong one with what was expected."""
+    for source, translation, reference in samples:
+        console.print(f"  {source}", markup=False)
+        console.print(f"  → {translation}", markup=False, style="bold")
+        if translation != reference:
+            console.print(f"    expected: {reference}", markup=False, style="dim")
+
+
+def show_finished(event: Finished, console: Console) -> None:
+    """The end of a run: translations and the scorecard."""
+    console.print("\nSentences it has never seen · 未见过的句子", style="bold")
+    show_samples(event.samples, console)
+    console.print("\nScore · 得分", style="bold")
+    show_scores(event.scores, console)

@@ -1,0 +1,52 @@
+"""`manyheads train`: carry out a recipe."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from manyheads.recipe import Finished, Recipe
+
+
+@click.command(short_help="Train a model by a recipe. 按配方训练。")
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/NAME]")
+@click.option("--plain", is_flag=True, help="Plain lines instead of a live bar, for logs.")
+def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: bool) -> None:
+    """Train a model by a recipe, score it, write its bundle. 按配方训练、评分并写出模型包。
+
+    Run the same command again to go on where it stopped. 再次运行同一命令即可从中断处继续。
+
+    \b
+    Example · 例:
+      manyheads train recipe.toml
+      manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
+    """
+    from manyheads.recipe import read_recipe
+
+    again = " ".join(["manyheads train", str(recipe), *overrides, *(["-o", str(output)] if output else [])])
+    folder = output or Path("runs") / recipe.stem
+    finished = carry_out(read_recipe(recipe, overrides), folder, again, title=str(recipe), plain=plain)
+    click.echo(f"\nYour model · 你的模型:  {finished.bundle}")
+    click.echo(f"Try next · 接下来:      manyheads predict {finished.bundle} YOUR-FILE")
+    click.echo(f"                        manyheads evaluate {finished.bundle}")
+
+
+def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: bool) -> "Finished":
+    """Run a recipe into a folder with progress; `again` is the command that goes on with it if it is stopped."""
+    from manyheads.cli.show import make_console, show_finished, show_run
+    from manyheads.cli.stopping import StopRequest
+    from manyheads.recipe import Finished, Interrupted, run
+
+    console = make_console(plain=plain)
+    console.print(f"manyheads · {title}", style="bold", markup=False)
+    with StopRequest() as stop:
+        last = show_run(run(recipe, folder, stop), console, stop, recipe.train.steps, plain=plain)
+    if isinstance(last, Interrupted):
+        click.echo(f"\nStopped at step {last.step:,}; everything is saved. Go on with:  {again}", err=True)
+        raise SystemExit(130)
+    assert isinstance(last, Finished)  # the only other way a run ends
+    show_finished(last, console)
+    return last

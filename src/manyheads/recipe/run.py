@@ -1,0 +1,245 @@
+"""`run`: a recipe carried out, from text to a scored bundle, as a stream of events.
+
+    run folder/   recipe.toml   tokenizer.model   data/   checkpoints/   snapshots/   log.jsonl   bundle/
+
+Running the same recipe into the same folder goes on where it stopped.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+
+from manyheads.bundle import Bundle
+from manyheads.data import Pairs
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, RecipeError
+from manyheads.metrics import Score, quick_bleu
+from manyheads.model import Transformer
+from manyheads.model.device import pick_device
+from manyheads.model.weights import load_weights
+from manyheads.recipe.corpus import Corpus
+from manyheads.recipe.scoring import score, translate
+from manyheads.recipe.settings import Recipe
+from manyheads.settings import read_toml, to_table, to_toml
+from manyheads.storage import sealed_folder
+from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
+from manyheads.text.tokenizer import Tokenizer
+from manyheads.train import Checkpoints, Step, Trainer
+
+_WATCHED = 200  # valid sentences translated at each validation
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The text is tokenised and the model is built."""
+
+    n_pairs: int
+    dropped: Mapping[str, int]  # why pairs were left out, and how many
+    vocabulary: int
+    n_parameters: int
+    device: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Training goes on from a checkpoint; `complaints` says what was wrong with newer ones."""
+
+    step: int
+    complaints: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A sample of the valid set was translated greedily."""
+
+    step: int
+    bleu: float
+    best: float
+    sample: tuple[str, str, str]  # source, translation, reference
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint was written."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """Training was asked to stop; everything up to this step is saved."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The bundle is written and scored."""
+
+    bundle: Path
+    scores: Mapping[str, Sequence[Score]]
+    samples: Sequence[tuple[str, str, str]]
+
+
+Event = Prepared | Resumed | Step | Validated | Saved | Interrupted | Finished
+
+
+def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+    """Carry the recipe out in a folder; the log of events is kept there too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _claim(recipe, folder)
+    with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
+        for event in _Run(recipe, folder, should_stop).events():
+            facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
+            log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
+            log.flush()
+            yield event
+
+
+def discard(folder: Path) -> None:
+    """Remove a run: the files of ours alone, whatever else the folder holds."""
+    for name in ("bundle", "snapshots", "checkpoints", "data"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("log.jsonl", "tokenizer.model", "recipe.toml"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _claim(recipe: Recipe, folder: Path) -> None:
+    """Write the recipe down, or refuse a folder that holds a run of another one; only its length may change."""
+    path = folder / "recipe.toml"
+    table = to_table(recipe)
+    if path.exists():
+        differences = _differences(read_toml(path), table)
+        differences.pop("train.steps", None)
+        if differences:
+            told = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in differences.items())
+            raise RecipeError(f"{folder} holds a run of another recipe ({told}). Choose another folder with -o.")
+    path.write_text(to_toml(table), encoding="utf-8")
+
+
+def _differences(
+    old: Mapping[str, object], new: Mapping[str, object], section: str = ""
+) -> dict[str, tuple[object, object]]:
+    found: dict[str, tuple[object, object]] = {}
+    for key in sorted({*old, *new}):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found |= _differences(before, after, f"{section}{key}.")
+        elif before != after:
+            found[f"{section}{key}"] = (before, after)
+    return found
+
+
+class _Run:
+    """The state of one run: each method is a stage."""
+
+    def __init__(self, recipe: Recipe, folder: Path, should_stop: Callable[[], bool]) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.should_stop = should_stop
+        self.corpus = Corpus(recipe.data, recipe.seed)
+        self.best = 0.0
+
+    def events(self) -> Iterator[Event]:
+        yield self._prepare()
+        checkpoints = Checkpoints(self.folder, self.recipe.train.average)
+        trainer = self._trainer()
+        complaints = checkpoints.restore(trainer)
+        if trainer.step or complaints:
+            yield Resumed(trainer.step, complaints)
+        yield from self._train(trainer, checkpoints)
+        if trainer.step < self.recipe.train.steps:
+            yield Interrupted(trainer.step)
+        else:
+            yield self._finish(checkpoints)
+
+    def _prepare(self) -> Prepared:
+        started = time.perf_counter()
+        self.tokenizer = self._tokenizer()
+        model = replace(self.recipe.model, vocabulary=self.tokenizer.vocabulary)
+        self.recipe = replace(self.recipe, model=model)
+        data = self.folder / "data" / "train"
+        if not data.exists():
+            with sealed_folder(data) as aside:
+                counts = Pairs.write(aside, self.corpus.train(), self.tokenizer, model.max_length)
+                (aside / "counts.json").write_text(json.dumps(counts), encoding="utf-8")
+        self.pairs = Pairs.open(data)
+        counts = json.loads((data / "counts.json").read_text(encoding="utf-8"))
+        if not len(self.pairs):
+            raise DataError(f"There is no pair to train on: {_counted(counts)}.")
+        self.watched = [pair for pair in self.corpus.valid() if all(pair)][:_WATCHED]
+        if not self.watched:
+            raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
+        torch.manual_seed(self.recipe.seed)
+        self.model = Transformer(model).to(pick_device(self.recipe.device))
+        self.task = Seq2Seq(self.model, self.tokenizer, self.recipe.task)
+        return Prepared(
+            n_pairs=counts.pop("kept"),
+            dropped=counts,
+            vocabulary=self.tokenizer.vocabulary,
+            n_parameters=self.model.n_parameters,
+            device=str(self.model.output.weight.device),
+            seconds=time.perf_counter() - started,
+        )
+
+    def _tokenizer(self) -> Tokenizer:
+        path = self.folder / "tokenizer.model"
+        if not path.exists():
+            lines = (line for pair in self.corpus.train() for line in pair)
+            tokenizer = Tokenizer.learn(lines, self.recipe.tokenizer, self.recipe.seed)
+            aside = path.with_suffix(".partial")
+            aside.write_bytes(tokenizer.to_bytes())
+            aside.rename(path)
+        return Tokenizer.from_file(path)
+
+    def _trainer(self) -> Trainer[TensorBatch]:
+        lesson = Seq2SeqLesson(
+            model=self.model,
+            pairs=self.pairs,
+            tokenizer=self.tokenizer,
+            smoothing=self.recipe.task.smoothing,
+            batch_tokens=self.recipe.train.batch_tokens,
+            sampling=self.recipe.tokenizer.sampling,
+            seed=self.recipe.seed,
+        )
+        return Trainer(self.model, lesson, self.recipe.train, width=self.model.settings.width, seed=self.recipe.seed)
+
+    def _train(self, trainer: Trainer[TensorBatch], checkpoints: Checkpoints) -> Iterator[Event]:
+        settings = self.recipe.train
+        for step in trainer.run():
+            yield step
+            is_last = step.step == settings.steps
+            if is_last or step.step % settings.save_every == 0:
+                checkpoints.save(trainer, snapshot=True)
+                yield Saved(step.step)
+            if is_last or step.step % settings.validate_every == 0:
+                yield self._validate(step.step)
+            if self.should_stop() and not is_last:
+                checkpoints.save(trainer, snapshot=False)
+                break
+
+    def _validate(self, step: int) -> Validated:
+        sources, references = ([pair[side] for pair in self.watched] for side in (0, 1))
+        found = translate(self.task, sources, DecodeSettings(method="greedy"))
+        value = quick_bleu(found, references, self.recipe.task.target_language)
+        self.best = max(self.best, value)
+        index = step // self.recipe.train.validate_every % len(sources)
+        return Validated(step, value, self.best, (sources[index], found[index], references[index]))
+
+    def _finish(self, checkpoints: Checkpoints) -> Finished:
+        load_weights(self.model, checkpoints.averaged(), "the average of the snapshots")
+        cards = {name: score(self.task, pairs, self.recipe.decode) for name, pairs in self.corpus.tests().items()}
+        scores = {name: card.scores for name, card in cards.items()}
+        Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
+        samples = [sample for card in cards.values() for sample in card.samples[:5]]
+        return Finished(self.folder / "bundle", scores, samples)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())

@@ -1,0 +1,48 @@
+"""Scoring a task on a test set: the same way at the end of a run and for `manyheads evaluate`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError
+from manyheads.metrics import Score
+from manyheads.tasks import Seq2Seq
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """How well a test set was translated."""
+
+    scores: Sequence[Score]
+    samples: Sequence[tuple[str, str, str]]  # source, translation, reference: the whole set, in its order
+    n_cut_off: int  # translations that reached the maximum length before they ended
+
+
+def score(
+    task: Seq2Seq,
+    pairs: Iterable[tuple[str, str]],
+    settings: DecodeSettings,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Scorecard:
+    """Translate every source and compare with its reference; `progress` is told how many more are done."""
+    pairs = list(pairs)
+    if not pairs:
+        raise DataError("There is nothing to score: the test set is empty.")
+    sources = [source for source, _ in pairs]
+    references = [reference for _, reference in pairs]
+    found = {}
+    for index, candidates in task.translate(sources, settings, [f"line {number + 1}" for number in range(len(pairs))]):
+        found[index] = candidates[0]
+        progress(1)
+    texts = [found[index].text for index in range(len(pairs))]
+    return Scorecard(
+        scores=task.score(texts, references),
+        samples=list(zip(sources, texts, references, strict=True)),
+        n_cut_off=sum(not translation.finished for translation in found.values()),
+    )
+
+
+def translate(task: Seq2Seq, sources: Sequence[str], settings: DecodeSettings) -> list[str]:
+    """The best translation of each source, in their order."""
+    found = dict(task.translate(sources, settings))
+    return [found[index][0].text for index in range(len(sources))]

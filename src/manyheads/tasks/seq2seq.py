@@ -1,0 +1,166 @@
+"""Sequence to sequence: one text in, another out. Translation first of all."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manyheads.data import PairBatch, Pairs, pad, plan_batches
+from manyheads.decode import DecodeSettings, generate
+from manyheads.errors import DataError
+from manyheads.metrics import Score, bleu, chrf
+from manyheads.model import Transformer, smoothed_cross_entropy
+from manyheads.settings import refuse
+from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
+
+_TOKENS_AT_ONCE = 4096  # padded source tokens a decoding batch may hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqSettings:
+    """Which languages, and how sure of itself the model may become."""
+
+    source_language: str = ""
+    target_language: str = ""
+    smoothing: float = 0.1  # ε of label smoothing
+
+    def __post_init__(self) -> None:
+        refuse(
+            [f"task.smoothing = {self.smoothing} must be at least 0 and less than 1."]
+            if not 0.0 <= self.smoothing < 1.0
+            else []
+        )
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One candidate for one input."""
+
+    text: str
+    log_probability: float
+    score: float
+    finished: bool  # False: it was cut off at the maximum length
+
+
+@dataclass(frozen=True)
+class TensorBatch:
+    """A `PairBatch` on the model's device."""
+
+    source: Int[Tensor, "B S"]
+    target_read: Int[Tensor, "B T"]
+    target_written: Int[Tensor, "B T"]
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class Seq2SeqLesson:
+    """What the training loop sees of this task."""
+
+    model: Transformer
+    pairs: Pairs
+    tokenizer: Tokenizer
+    smoothing: float
+    batch_tokens: int
+    sampling: float
+    seed: int
+
+    def plan(self, epoch: int) -> list[NDArray[np.int64]]:
+        """Batches of like lengths, as indices."""
+        return plan_batches(self.pairs.lengths, self.batch_tokens, seed=self.seed, epoch=epoch)
+
+    def make(self, plan: NDArray[np.int64], seed: int) -> TensorBatch:
+        """One batch, its pieces sampled anew where the recipe asks for it."""
+        if self.sampling == 0.0:
+            return self._to_tensors(self.pairs.batch(plan))
+        return self._to_tensors(
+            self.pairs.sampled_batch(
+                plan,
+                self.tokenizer,
+                strength=self.sampling,
+                seed=seed,
+                max_length=self.model.settings.max_length,
+            )
+        )
+
+    def loss(self, batch: TensorBatch) -> Tensor:
+        """Label-smoothed cross-entropy per real target token; padded places are never even projected."""
+        hidden = self.model.hidden(batch.source, batch.target_read, source_is_real=batch.source != PAD)
+        is_real = batch.target_written != PAD
+        logits = self.model.output.logits(hidden[is_real])
+        return smoothed_cross_entropy(logits, batch.target_written[is_real], self.smoothing)
+
+    def _to_tensors(self, batch: PairBatch) -> TensorBatch:
+        device = self.model.output.weight.device
+        source, read, written = (
+            torch.from_numpy(ids).to(device) for ids in (batch.source, batch.target_read, batch.target_written)
+        )
+        return TensorBatch(source, read, written, batch.n_tokens)
+
+
+@dataclass(frozen=True)
+class Seq2Seq:
+    """A trained model of this task, with text on both ends."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    settings: Seq2SeqSettings
+
+    def encode(self, text: str, where: str) -> list[int]:
+        """The pieces of one input; one too long for the model is an error that says where, never cut short."""
+        ids = self.tokenizer.encode(text)
+        limit = self.model.settings.max_length - 1  # one place is for END
+        if len(ids) > limit:
+            raise DataError(
+                f"{where} has {len(ids):,} pieces; this model reads at most {limit:,}. Split it into shorter texts."
+            )
+        return ids
+
+    def translate(
+        self, texts: Sequence[str], settings: DecodeSettings, names: Sequence[str] | None = None
+    ) -> Iterator[tuple[int, list[Translation]]]:
+        """Yield (index, candidates, best first) for each text, in whatever order they are done.
+
+        Texts of like length are decoded together. A blank text gives blank candidates. `names` says what to call
+        each text in an error ("line 7"); by default its number.
+        """
+        names = names or [f"text {number}" for number in range(1, len(texts) + 1)]
+        encoded = [self.encode(text, name) if text.strip() else [] for text, name in zip(texts, names, strict=True)]
+        for index, ids in enumerate(encoded):
+            if not ids:
+                yield index, [Translation("", 0.0, 0.0, finished=True)] * settings.n_best
+        wanted = np.array([index for index, ids in enumerate(encoded) if ids], dtype=np.int64)
+        lengths = np.array([[len(encoded[index]) + 1] for index in wanted], dtype=np.int64).reshape(-1, 1)
+        for batch in plan_batches(lengths, _TOKENS_AT_ONCE, seed=0, epoch=0):
+            rows = wanted[batch].tolist()
+            yield from zip(rows, self._decode([encoded[row] for row in rows], rows, settings), strict=True)
+
+    def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+        """BLEU and chrF, with their intervals and signatures."""
+        return [bleu(hypotheses, references, self.settings.target_language), chrf(hypotheses, references)]
+
+    def _decode(
+        self, encoded: Sequence[Sequence[int]], rows: Sequence[int], settings: DecodeSettings
+    ) -> list[list[Translation]]:
+        source: Int[Tensor, "B S"] = torch.from_numpy(pad(encoded, after=END)).to(self.model.output.weight.device)
+        is_real: Bool[Tensor, "B S"] = source != PAD
+        found = generate(
+            self.model,
+            source,
+            is_real,
+            begin=BEGIN,
+            end=END,
+            never=(PAD, UNKNOWN, BEGIN),
+            settings=settings,
+            streams=rows,
+        )
+        return [
+            [
+                Translation(self.tokenizer.decode(best.ids), best.log_probability, best.score, best.finished)
+                for best in candidates
+            ]
+            for candidates in found
+        ]

@@ -1,0 +1,262 @@
+"""What a dictionary entry is: nouns, verbs, adjectives, names, and phrases that are translated as a whole.
+
+The tables beside this file (`nouns`, `verbs`, `adjectives`, `adverbials`) are written to be read by people; the
+parsers here turn each row into one frozen object, and inflect what is regular once, at import.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+Phrase = tuple[tuple[str, tuple[int, ...]], ...]
+"""Words of a fixed expression, each with the numbers of the parts of meaning that it carries."""
+
+CASES = ("nominative", "accusative", "dative")
+
+
+def rows(table: str) -> Iterator[list[str]]:
+    """The cells of each line of a table, blank lines and `#` comments left out."""
+    for line in table.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield [cell.strip() for cell in line.split("|")]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """The container or portion by which a mass noun is counted: a cup of tea, 一杯茶, eine Tasse Tee."""
+
+    key: str
+    en: tuple[str, str]
+    zh: str
+    gender: str
+    de: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    """A common noun; `sex` is the English pronoun it takes (he, she, it), empty if a writer would avoid one."""
+
+    key: str
+    en: tuple[str, str]
+    zh: str
+    classifier: str
+    gender: str
+    de: tuple[tuple[str, str, str], tuple[str, str, str]]
+    sex: str
+    tags: frozenset[str]
+    measure: Measure | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name:
+    """A person's name."""
+
+    key: str
+    zh: str
+    sex: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjective:
+    """A quality; `zh` stands before a noun, `zh_predicate` after a subject, `tags` say which nouns may have it."""
+
+    key: str
+    en: str
+    en_more: str
+    zh: str
+    zh_predicate: str
+    de: str
+    de_stem: str
+    de_more: str
+    tags: frozenset[str]
+    value: str
+
+    @property
+    def is_classifying(self) -> bool:
+        """Whether Chinese says 是红色的 rather than 很红."""
+        return self.zh_predicate.startswith("是")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnglishVerb:
+    """The forms of an English verb, and the particle that follows it (look *for*)."""
+
+    base: str
+    third: str
+    past: str
+    participle: str
+    progressive: str
+    particle: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GermanVerb:
+    """The forms of a German verb, without its separable prefix, and that prefix with its joint ('auf', 'nach Hause ')."""
+
+    infinitive: str
+    present: dict[str, str]
+    preterite: dict[str, str]
+    imperative: str
+    participle: str
+    prefix: str
+    auxiliary: str
+    case: str
+    preposition: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChineseVerb:
+    """A Chinese verb: what stands before its 了, what after (跑 + 了 + 步), and the word that introduces its object."""
+
+    word: str
+    tail: str
+    preposition: str
+    passive: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verb:
+    """A verb with the company it keeps: who does it, to what, in which tenses, where and how."""
+
+    key: str
+    en: EnglishVerb
+    zh: ChineseVerb
+    de: GermanVerb
+    subjects: tuple[str, ...]
+    objects: tuple[str, ...]
+    tenses: str
+    places: tuple[str, ...]
+    manners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adverbial:
+    """A fixed expression of time, place or manner in three languages."""
+
+    key: str
+    phrases: dict[str, Phrase]
+    tags: frozenset[str]
+
+
+def phrase(text: str) -> Phrase:
+    """Parse 'in/1 the/3 park/2': each word and the parts of meaning it carries; a lone word carries part 1."""
+    words = []
+    for item in text.split():
+        word, _, parts = item.partition("/")
+        words.append((word.replace("_", " "), tuple(int(part) for part in parts or "1")))
+    return tuple(words)
+
+
+def english_plural(noun: str) -> str:
+    """The regular plural."""
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return noun + "es"
+    if noun.endswith("y") and noun[-2] not in "aeou":
+        return noun[:-1] + "ies"
+    return noun + "s"
+
+
+def german_noun(article_and_singular: str, plural: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+    """Gender and the forms by number and case; a star marks the weak nouns (der Junge, den Jungen)."""
+    article, singular = article_and_singular.split(" ", 1)
+    weak = singular.endswith("*")
+    singular = singular.rstrip("*")
+    oblique = plural if weak else singular
+    dative_plural = plural if plural.endswith(("n", "s")) else plural + "n"
+    gender = {"der": "m", "die": "f", "das": "n"}[article]
+    return gender, ((singular, oblique, oblique), (plural, plural, dative_plural))
+
+
+def english_verb(text: str) -> EnglishVerb:
+    """Forms from 'open', 'buy bought bought' or 'run ran run +running'; a particle follows after a colon."""
+    text, _, particle = text.partition(":")
+    parts = text.split()
+    progressive = next((part[1:] for part in parts if part.startswith("+")), "")
+    base, *irregular = [part for part in parts if not part.startswith("+")]
+    regular = base + "d" if base.endswith("e") else base + "ed"
+    if base.endswith("y") and base[-2] not in "aeou":
+        regular = base[:-1] + "ied"
+    if progressive and not irregular:
+        regular = progressive[:-3] + "ed"
+    past, participle = irregular or (regular, regular)
+    silent_e = base.endswith("e") and not base.endswith("ee")
+    progressive = progressive or (base[:-1] if silent_e else base) + "ing"
+    third = "has" if base == "have" else english_plural(base + "e" if base.endswith("o") else base)
+    return EnglishVerb(base, third, past, participle, progressive, particle.strip())
+
+
+_IRREGULAR_PRESENT = {
+    "mögen": ("mag", "magst", "mag"),
+    "wissen": ("weiß", "weißt", "weiß"),
+    "haben": ("habe", "hast", "hat"),
+}
+
+
+def german_verb(text: str) -> GermanVerb:
+    """Forms from 'kaufen kauft kaufte gekauft'; '¦' ends a separable prefix, 's' asks for sein, '+mit:dat' a case."""
+    forms, _, government = text.partition("+")
+    infinitive, third, past, participle, *auxiliary = forms.split()
+    prefix, bar, infinitive = infinitive.rpartition("¦")
+    prefix = prefix.replace("_", " ") + (" " if "_" in prefix or prefix == "spazieren" else "") if bar else ""
+    preposition, _, case = government.strip().rpartition(":")
+    stem = third[:-1]
+    second = stem + ("t" if stem.endswith(("s", "ß", "z", "x")) else "st")
+    first = infinitive[:-1]
+    if infinitive.endswith("eln"):
+        first = infinitive[:-3] + "le"
+    elif infinitive.endswith("ern"):
+        first = infinitive[:-1] + "e"
+    first, second, third = _IRREGULAR_PRESENT.get(infinitive, (first, second, third))
+    present = {"1": first, "2": second, "3": third, "p": infinitive}
+    is_weak = past.endswith("e")
+    plural = past + "n" if is_weak else past + "en"
+    second_past = past + "st" if is_weak else past + ("est" if past.endswith(("d", "t", "s", "ß")) else "st")
+    preterite = {"1": past, "2": second_past, "3": past, "p": plural}
+    changes_vowel = first[:-1] != stem and "ä" not in stem and "ö" not in stem and not stem.endswith("e")
+    imperative = stem if changes_vowel and not infinitive.endswith(("eln", "ern")) else first
+    return GermanVerb(
+        infinitive,
+        present,
+        preterite,
+        imperative,
+        participle.replace("_", " "),
+        prefix,
+        "sein" if auxiliary else "haben",
+        {"": "accusative", "acc": "accusative", "dat": "dative"}[case],
+        preposition,
+    )
+
+
+def chinese_verb(text: str, passive: str) -> ChineseVerb:
+    """'跑¦步' takes 了 at the bar; '给_打¦电话' takes its object after 给."""
+    preposition, _, rest = text.rpartition("_")
+    word, _, tail = rest.partition("¦")
+    return ChineseVerb(word, tail, preposition, "" if passive == "-" else passive)
+
+
+def verb_table(table: str) -> tuple[Verb, ...]:
+    """Parse rows of: key | English | Chinese | German | subject > object | tenses | places | manners | 被-form."""
+    verbs = []
+    for key, en, zh, de, selection, tenses, places, manners, passive in rows(table):
+        subjects, _, objects = selection.partition(">")
+        verbs.append(
+            Verb(
+                key,
+                english_verb(en),
+                chinese_verb(zh, passive),
+                german_verb(de),
+                tuple(subjects.split()),
+                tuple(objects.split()),
+                tenses.replace(" ", ""),
+                tuple(places.replace("-", "").split()),
+                tuple(manners.replace("-", "").split()),
+            )
+        )
+    return tuple(verbs)
+
+
+def adverbial_table(table: str) -> tuple[Adverbial, ...]:
+    """Parse rows of: key | tags | English | Chinese | German."""
+    return tuple(
+        Adverbial(key, {"en": phrase(en), "zh": phrase(zh), "de": phrase(de)}, frozenset(tags.replace("-", "").split()))
+        for key, tags, en, zh, de in rows(table)
+    )

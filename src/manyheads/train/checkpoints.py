@@ -1,0 +1,88 @@
+"""Checkpoints: everything needed to go on, and snapshots of the weights for the final average.
+
+    checkpoints/step-00000500/   weights, optimiser, place; the newest two are kept
+    snapshots/step-00000500/     weights alone; as many as the average wants
+
+Both are sealed folders (see storage): one that was damaged is noticed and passed over.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from manyheads.errors import CheckpointError
+from manyheads.model.weights import average
+from manyheads.storage import check_seal, sealed_folder
+from manyheads.train.loop import Trainer
+
+_WEIGHTS = "weights.safetensors"
+_MEMORY = "optimiser.safetensors"
+_PLACE = "place.json"
+_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints and snapshots of one run folder."""
+
+    run: Path
+    n_snapshots: int
+
+    def save(self, trainer: Trainer[Any], *, snapshot: bool) -> None:
+        """Store where the trainer stands; only then let go of older ones."""
+        name = f"step-{trainer.step:08d}"
+        weights = trainer.weights()
+        if snapshot:
+            with sealed_folder(self.run / "snapshots" / name) as folder:
+                _save(weights, folder / _WEIGHTS)
+            self._let_go("snapshots", self.n_snapshots)
+        with sealed_folder(self.run / "checkpoints" / name) as folder:
+            _save(weights, folder / _WEIGHTS)
+            _save(trainer.memory(), folder / _MEMORY)
+            (folder / _PLACE).write_text(json.dumps(trainer.place()), encoding="utf-8")
+        self._let_go("checkpoints", _KEPT)
+
+    def restore(self, trainer: Trainer[Any]) -> list[str]:
+        """Put the trainer where the newest good checkpoint stands, if there is one; what was wrong with newer ones."""
+        complaints = []
+        for folder in reversed(self._found("checkpoints")):
+            try:
+                check_seal(folder, (_WEIGHTS, _MEMORY, _PLACE), CheckpointError)
+            except CheckpointError as error:
+                complaints.append(str(error))
+                continue
+            place = json.loads((folder / _PLACE).read_text(encoding="utf-8"))
+            trainer.restore(place, load_file(folder / _WEIGHTS), load_file(folder / _MEMORY))
+            break
+        for folder in self._found("snapshots"):
+            if _step_of(folder) > trainer.step:  # of a future that will now be trained again
+                shutil.rmtree(folder)
+        return complaints
+
+    def averaged(self) -> dict[str, Tensor]:
+        """The mean of the last snapshots."""
+        folders = self._found("snapshots")[-self.n_snapshots :]
+        for folder in folders:
+            check_seal(folder, (_WEIGHTS,), CheckpointError)
+        return average([load_file(folder / _WEIGHTS) for folder in folders])
+
+    def _found(self, kind: str) -> list[Path]:
+        return sorted((self.run / kind).glob("step-*"), key=_step_of)
+
+    def _let_go(self, kind: str, kept: int) -> None:
+        for folder in self._found(kind)[:-kept]:
+            shutil.rmtree(folder)
+
+
+def _step_of(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
+
+
+def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
+    save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path)

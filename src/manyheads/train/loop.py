@@ -1,0 +1,148 @@
+"""The loop: batches in, one `Step` event out for every update.
+
+Everything random in a step (dropout, subword sampling) is seeded by (seed, step), so that a run that stops and
+goes on meets the same numbers as one that never stopped.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.errors import TrainingError
+from manyheads.model.weights import load_weights, weights_of
+from manyheads.train.schedule import learning_rate
+from manyheads.train.settings import TrainSettings
+
+
+class Batch(Protocol):
+    """What the loop knows of a batch."""
+
+    @property
+    def n_tokens(self) -> int:
+        """How many real tokens the loss is averaged over."""
+
+
+B = TypeVar("B", bound=Batch)
+
+
+class Lesson(Protocol[B]):
+    """What the loop knows of a task."""
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        """The batches of an epoch, not yet made; a pure function of the epoch."""
+
+    def make(self, plan: Any, seed: int) -> B:
+        """One of them, made; a pure function of its arguments."""
+
+    def loss(self, batch: B) -> Tensor:
+        """The loss of a batch, per real token."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update was made."""
+
+    step: int
+    epoch: int
+    loss: float  # per real token
+    learning_rate: float
+    gradient_norm: float  # before clipping
+    n_tokens: int
+    seconds: float
+
+
+class Trainer(Generic[B]):
+    """A model in training: its optimiser, and where in the data it stands."""
+
+    def __init__(self, model: nn.Module, lesson: Lesson[B], settings: TrainSettings, *, width: int, seed: int) -> None:
+        self.model = model
+        self.lesson = lesson
+        self.settings = settings
+        self.width = width
+        self.seed = seed
+        self.step = 0
+        self.epoch = 0
+        self.position = 0  # batches of this epoch already used
+        self.optimiser = torch.optim.AdamW(
+            model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=settings.weight_decay, fused=True
+        )
+
+    def run(self) -> Iterator[Step]:
+        """Train to the last step, one event an update; stop iterating to stop training."""
+        plan = self.lesson.plan(self.epoch)
+        if not plan:
+            raise TrainingError("There is nothing to train on.")
+        while self.step < self.settings.steps:
+            started = time.perf_counter()
+            batches = []
+            for part in range(self.settings.accumulate):
+                if self.position == len(plan):
+                    self.epoch, self.position = self.epoch + 1, 0
+                    plan = self.lesson.plan(self.epoch)
+                seed = (self.seed * 1_000_003 + self.step) * self.settings.accumulate + part
+                batches.append(self.lesson.make(plan[self.position], seed))
+                self.position += 1
+            yield self._update(batches, started)
+
+    def _update(self, batches: list[B], started: float) -> Step:
+        self.model.train()
+        # Dropout draws from the global generator; torch offers no other.
+        torch.manual_seed(self.seed * 1_000_003 + self.step)
+        n_tokens = sum(batch.n_tokens for batch in batches)
+        total = 0.0
+        self.optimiser.zero_grad()
+        for batch in batches:
+            loss = self.lesson.loss(batch) * (batch.n_tokens / n_tokens)
+            loss.backward()
+            total += loss.item()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf).item()
+        if not (math.isfinite(total) and math.isfinite(norm)):
+            raise TrainingError(
+                f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {total}, the "
+                f"gradient's norm {norm}. The weights were left as they were before it. "
+                "Lower train.learning_rate or raise train.warmup."
+            )
+        rate = learning_rate(self.step + 1, self.settings, self.width)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.step += 1
+        return Step(
+            step=self.step,
+            epoch=self.epoch,
+            loss=total,
+            learning_rate=rate,
+            gradient_norm=norm,
+            n_tokens=n_tokens,
+            seconds=time.perf_counter() - started,
+        )
+
+    def place(self) -> dict[str, int]:
+        """Where the run stands, as whole numbers."""
+        return {"step": self.step, "epoch": self.epoch, "position": self.position}
+
+    def memory(self) -> dict[str, Tensor]:
+        """The optimiser's running means, by the parameter's name."""
+        return {
+            f"{kind}/{name}": value
+            for name, parameter in self.model.named_parameters()
+            for kind, value in self.optimiser.state[parameter].items()
+        }
+
+    def restore(self, place: dict[str, int], weights: dict[str, Tensor], memory: dict[str, Tensor]) -> None:
+        """Go on from where another run stood."""
+        self.step, self.epoch, self.position = place["step"], place["epoch"], place["position"]
+        load_weights(self.model, weights, "the checkpoint")
+        parameters = dict(self.model.named_parameters())
+        for key, value in memory.items():
+            kind, _, name = key.partition("/")
+            self.optimiser.state[parameters[name]][kind] = value.to(parameters[name].device)
+
+    def weights(self) -> dict[str, Tensor]:
+        """The model's weights as they are now."""
+        return weights_of(self.model)

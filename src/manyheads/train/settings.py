@@ -1,0 +1,38 @@
+"""`TrainSettings`: how to train. The defaults are those of 2017."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from manyheads.settings import refuse
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """How long, how fast, how often to look and to save."""
+
+    steps: int = 100_000
+    batch_tokens: int = 25_000  # padded tokens a batch may hold on either side
+    accumulate: int = 1  # batches an update is made of
+    schedule: Literal["inverse-sqrt", "cosine"] = "inverse-sqrt"
+    learning_rate: float = 0.0  # at its peak; 0: (width · warmup)^-½, which is 2017's
+    warmup: int = 4000
+    clip: float = 1.0  # largest norm of the gradient; 0: any
+    weight_decay: float = 0.0
+    validate_every: int = 1000
+    save_every: int = 1000
+    average: int = 5  # how many of the last snapshots the final weights are the mean of
+
+    def __post_init__(self) -> None:
+        refuse(self._faults())
+
+    def _faults(self) -> list[str]:
+        counts = ("steps", "batch_tokens", "accumulate", "warmup", "validate_every", "save_every", "average")
+        faults = [
+            f"train.{name} = {getattr(self, name)} must be at least 1." for name in counts if getattr(self, name) < 1
+        ]
+        faults += [
+            f"train.{name} = {getattr(self, name)} must not be negative."
+            for name in ("learning_rate", "clip", "weight_decay")
+            if getattr(self, name) < 0
+        ]
+        return faults

@@ -1,0 +1,96 @@
+"""Small models, masks and comparisons that several test files share."""
+
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.errors import RecipeError
+from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
+from manyheads.model.blocks import make_cross_attention, make_self_attention
+from manyheads.model.masks import View, count_places
+
+SMALL: dict[str, Any] = {
+    "vocabulary": 13,
+    "width": 8,
+    "n_heads": 2,
+    "n_encoder_layers": 2,
+    "n_decoder_layers": 2,
+    "feed_forward_width": 12,
+    "max_length": 24,
+    "dropout": 0.0,
+}
+
+
+def small(**changes: Any) -> ModelSettings:
+    return ModelSettings(**{**SMALL, **changes})
+
+
+def choices(field: str) -> tuple[str, ...]:
+    """Every value a setting of words allows."""
+    return get_args(get_type_hints(ModelSettings)[field])
+
+
+def product_of(**options: Any) -> Iterator[ModelSettings]:
+    """Small settings for every combination of these options that is allowed."""
+    for values in itertools.product(*options.values()):
+        try:
+            yield small(**dict(zip(options, values, strict=True)))
+        except RecipeError:
+            continue
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
+    """The module in eval mode with noise on every weight: a gain of 1 and a shift of 0 would hide mistakes."""
+    generator = seeded(seed)
+    with torch.no_grad():
+        for value in itertools.chain(module.parameters(), module.buffers()):
+            value.add_(0.3 * torch.rand(value.shape, generator=generator, dtype=value.dtype))
+    return module.eval()
+
+
+@cache
+def small_model(settings: ModelSettings) -> Transformer:
+    """A shaken model; shared between tests, so leave its weights alone."""
+    torch.manual_seed(0)
+    return shaken(Transformer(settings))
+
+
+def attention_of(settings: ModelSettings, use: str = "self") -> MultiHeadAttention:
+    torch.manual_seed(0)
+    make = make_self_attention if use == "self" else make_cross_attention
+    return shaken(make(f"here.{use}", settings))
+
+
+def random_ids(*shape: int, seed: int = 0, vocabulary: int = SMALL["vocabulary"]) -> Tensor:
+    return torch.randint(vocabulary, shape, generator=seeded(seed))
+
+
+def vectors(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=seeded(seed))
+
+
+def real(*rows: str) -> Tensor:
+    """A mask drawn as text: real("xx.", "...") has two real places in its first row and none in its second."""
+    return torch.tensor([[mark == "x" for mark in row] for row in rows])
+
+
+def causal_view(is_real: Tensor) -> View:
+    return View.backward(is_real, count_places(is_real), is_real.size(1))
+
+
+# Four sentences: whole, padded after its end, padded before its beginning (so a first query sees nothing), empty.
+GAPPED = real("xxxxx", "xxx..", ".xx.x", ".....")
+VIEWS = {"everywhere": View.everywhere(GAPPED), "backward": causal_view(GAPPED)}
+
+
+def largest_difference(a: Tensor, b: Tensor) -> float:
+    assert a.shape == b.shape
+    return (a - b).abs().max().item()

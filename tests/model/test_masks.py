@@ -1,0 +1,42 @@
+import torch
+
+from manyheads.model.masks import View, count_places
+from model.makers import causal_view, real
+
+
+def test_places_count_real_tokens_wherever_padding_stands() -> None:
+    assert count_places(real("xxx..", "..xxx", "x.x.x", ".....")).tolist() == [
+        [0, 1, 2, 2, 2],
+        [0, 0, 0, 1, 2],
+        [0, 0, 1, 1, 2],
+        [0, 0, 0, 0, 0],
+    ]
+
+
+def test_everywhere_sees_every_real_place() -> None:
+    view = View.everywhere(real("xx.", "..."))
+    assert view.visible.shape == (2, 1, 1, 3)
+    assert view.visible[:, 0, 0].tolist() == [[True, True, False], [False] * 3]
+    assert torch.equal(view.query_places, view.key_places)
+
+
+def test_backward_sees_itself_and_the_real_ones_before() -> None:
+    assert torch.equal(
+        causal_view(real("xxx", ".xx")).visible[:, 0],
+        torch.stack([real("x..", "xx.", "xxx"), real("...", ".x.", ".xx")]),
+    )
+
+
+def test_backward_of_the_last_places_is_the_end_of_the_whole() -> None:
+    is_real = real("xxxxx", "xx.xx")
+    whole, last = causal_view(is_real), View.backward(is_real, count_places(is_real), 2)
+    assert torch.equal(last.visible, whole.visible[:, :, 3:])
+    assert torch.equal(last.query_places, whole.query_places[:, 3:])
+    assert torch.equal(last.key_places, whole.key_places)
+
+
+def test_across_sees_every_real_place_of_the_memory() -> None:
+    view = View.across(torch.tensor([[4]]), real("xx.", "xxx"))
+    assert view.visible[:, 0, 0].tolist() == [[True, True, False], [True] * 3]
+    assert view.query_places.tolist() == [[4]]
+    assert view.key_places.tolist() == [[0, 1, 1], [0, 1, 2]]
