@@ -4,3 +4,68 @@ from jaxtyping import install_import_hook
 
 # Before any test imports the package.
 install_import_hook("manyheads", "beartype.beartype")
+
+from collections.abc import Callable  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from manyheads.bundle import Bundle  # noqa: E402
+from manyheads.decode import DecodeSettings  # noqa: E402
+from manyheads.metrics import Score  # noqa: E402
+from manyheads.model import ModelSettings, Transformer  # noqa: E402
+from manyheads.recipe import Recipe  # noqa: E402
+from manyheads.settings import to_table  # noqa: E402
+from manyheads.tasks import Seq2Seq, Seq2SeqSettings  # noqa: E402
+from manyheads.text import grammar  # noqa: E402
+from manyheads.text.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
+
+
+def small_table(**changes: object) -> dict[str, object]:
+    """A recipe that trains in seconds; `changes` replace whole sections."""
+    table: dict[str, object] = {
+        "data": {"builtin": "en-zh", "builtin_pairs": 1000},
+        "tokenizer": {"vocabulary": 1500},
+        "model": {"width": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1, "max_length": 64},
+        "train": {"steps": 6, "batch_tokens": 500, "warmup": 2, "validate_every": 3, "save_every": 2, "average": 2},
+        "decode": {"method": "greedy", "max_extra": 3},
+    }
+    return table | changes
+
+
+@pytest.fixture
+def recipe_table() -> Callable[..., dict[str, object]]:
+    return small_table
+
+
+@pytest.fixture(scope="session")
+def untrained() -> Bundle:
+    """A bundle that is whole but knows nothing: enough for everything but quality."""
+    lines = [text for pair in grammar.pairs("en", "zh", "train", 1000) for text in pair]
+    tokenizer = Tokenizer.learn(lines, TokenizerSettings(vocabulary=1500))
+    torch.manual_seed(5)
+    model = Transformer(
+        ModelSettings.preset(
+            "tiny",
+            vocabulary=tokenizer.vocabulary,
+            width=16,
+            n_heads=2,
+            feed_forward_width=32,
+            n_encoder_layers=1,
+            n_decoder_layers=1,
+            max_length=40,
+        )
+    )
+    return Bundle(
+        task=Seq2Seq(model.eval(), tokenizer, Seq2SeqSettings(source_language="en", target_language="zh")),
+        decode=DecodeSettings(beam=2, max_extra=5),
+        recipe=to_table(Recipe.from_table(small_table())),
+        scores={"test": [Score("BLEU", 12.5, 11.0, 14.0, "tok:zh")]},
+    )
+
+
+@pytest.fixture
+def bundle_folder(untrained: Bundle, tmp_path: Path) -> Path:
+    untrained.save(tmp_path / "bundle")
+    return tmp_path / "bundle"

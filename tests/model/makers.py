@@ -1,7 +1,7 @@
 """Small models, masks and comparisons that several test files share."""
 
 import itertools
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -12,6 +12,8 @@ from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import make_cross_attention, make_self_attention
 from manyheads.model.masks import View, count_places
+
+torch.set_num_threads(1)  # the tensors of these tests are so small that a second thread only costs
 
 SMALL: dict[str, Any] = {
     "vocabulary": 13,
@@ -34,13 +36,13 @@ def choices(field: str) -> tuple[str, ...]:
     return get_args(get_type_hints(ModelSettings)[field])
 
 
-def product_of(**options: Any) -> Iterator[ModelSettings]:
+def product_of(**options: Any) -> list[ModelSettings]:
     """Small settings for every combination of these options that is allowed."""
+    allowed = []
     for values in itertools.product(*options.values()):
-        try:
-            yield small(**dict(zip(options, values, strict=True)))
-        except RecipeError:
-            continue
+        with suppress(RecipeError):
+            allowed.append(small(**dict(zip(options, values, strict=True))))
+    return allowed
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -51,8 +53,8 @@ def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
     """The module in eval mode with noise on every weight: a gain of 1 and a shift of 0 would hide mistakes."""
     generator = seeded(seed)
     with torch.no_grad():
-        for value in itertools.chain(module.parameters(), module.buffers()):
-            value.add_(0.3 * torch.rand(value.shape, generator=generator, dtype=value.dtype))
+        for value in module.state_dict().values():
+            value.add_(0.6 * torch.rand(value.shape, generator=generator, dtype=value.dtype) - 0.3)
     return module.eval()
 
 
@@ -91,6 +93,28 @@ GAPPED = real("xxxxx", "xxx..", ".xx.x", ".....")
 VIEWS = {"everywhere": View.everywhere(GAPPED), "backward": causal_view(GAPPED)}
 
 
+def describe(settings: ModelSettings) -> str:
+    heads = settings.heads
+    sizes = f"{heads.n_key_heads}of{heads.n_heads}-{heads.head_width}x{heads.value_width}"
+    return f"{settings.scores}-{settings.projections}-{settings.positions}-{sizes}"
+
+
+def passes(settings: ModelSettings) -> list[tuple[MultiHeadAttention, Tensor, Tensor, View]]:
+    """Encoder self-attention, causal self-attention and cross-attention, each with some hidden rows."""
+    x, memory = vectors(4, 5, 8, seed=1), vectors(4, 3, 8, seed=2)
+    across = View.across(VIEWS["backward"].query_places, GAPPED[:, 2:])
+    return [
+        (attention_of(settings), x, x, VIEWS["everywhere"]),
+        (attention_of(settings), x, x, VIEWS["backward"]),
+        (attention_of(settings, "cross"), x, memory, across),
+    ]
+
+
 def largest_difference(a: Tensor, b: Tensor) -> float:
     assert a.shape == b.shape
     return (a - b).abs().max().item()
+
+
+def relative_difference(a: Tensor, b: Tensor) -> float:
+    """The largest difference, for numbers that have no norm to keep them near 1."""
+    return largest_difference(a, b) / max(1.0, b.abs().max().item())

@@ -4,14 +4,15 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads.model import ModelSettings, MultiHeadAttention, Tap, attention, attention_weights
+from manyheads.model import ModelSettings, Tap, attention, attention_weights
 from manyheads.model.masks import View
 from model.makers import (
-    GAPPED,
     VIEWS,
     attention_of,
     choices,
+    describe,
     largest_difference,
+    passes,
     product_of,
     small,
     vectors,
@@ -33,24 +34,7 @@ EVERY_KIND = [
 ]
 
 
-def describe(settings: ModelSettings) -> str:
-    heads = settings.heads
-    sizes = f"{heads.n_key_heads}of{heads.n_heads}-{heads.head_width}x{heads.value_width}"
-    return f"{settings.scores}-{settings.projections}-{settings.positions}-{sizes}"
-
-
 every_kind = pytest.mark.parametrize("settings", EVERY_KIND, ids=describe)
-
-
-def passes(settings: ModelSettings) -> list[tuple[MultiHeadAttention, torch.Tensor, torch.Tensor, View]]:
-    """Encoder self-attention, causal self-attention and cross-attention, each with some hidden rows."""
-    x, memory = vectors(4, 5, 8, seed=1), vectors(4, 3, 8, seed=2)
-    across = View.across(VIEWS["backward"].query_places, GAPPED[:, 2:])
-    return [
-        (attention_of(settings), x, x, VIEWS["everywhere"]),
-        (attention_of(settings), x, x, VIEWS["backward"]),
-        (attention_of(settings, "cross"), x, memory, across),
-    ]
 
 
 def test_there_are_enough_kinds_to_speak_of_every_kind() -> None:
@@ -133,10 +117,8 @@ def test_the_output_is_the_sum_of_what_each_head_writes(settings: ModelSettings)
 
 
 @pytest.mark.parametrize("tap", [None, Tap()], ids=["fast", "explicit"])
-@every_kind
+@pytest.mark.parametrize("settings", [kind for kind in EVERY_KIND if kind.projections != "none"], ids=describe)
 def test_a_zero_gate_equals_zeroed_columns_of_the_output_matrix(settings: ModelSettings, tap: Tap | None) -> None:
-    if settings.projections == "none":
-        pytest.skip("there is no output matrix")
     for module, x, y, view in passes(settings):
         gates = torch.ones(settings.n_heads).index_fill(0, torch.tensor([1, 2]), 0.0)
         gated = module(x, y, view, tap=tap, gates={module.name: gates})
@@ -162,16 +144,16 @@ def test_dropout_falls_on_the_weights_when_training_with_a_tap_and_without(score
         assert torch.allclose(module(x, x, view, tap=tap)[:3], x[:3])
         module.train()
         torch.manual_seed(0)
-        dropped = torch.stack([module(x, x, view, tap=tap)[0] for _ in range(200)])
+        dropped = torch.stack([module(x, x, view, tap=tap)[0] for _ in range(40)])
         assert not torch.allclose(dropped, x[0])
-        assert torch.allclose(dropped.mean(), torch.tensor(1.0), atol=0.05)
+        assert torch.allclose(dropped.mean(), torch.tensor(1.0), atol=0.1)
     assert torch.allclose(tap["here.self.weights"][0].sum(-1), torch.ones(2, 5))  # a tap sees them whole
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        *product_of(scores=choices("scores"), width=[4], head_width=[2]),
+        *product_of(scores=choices("scores"), width=[4], max_length=[3]),
         *product_of(projections=choices("projections"), width=[4]),
         *product_of(positions=["rotary", "alibi"], width=[4]),
         small(width=4, n_heads=2, n_key_heads=1, head_width=3, value_width=1),
@@ -191,4 +173,4 @@ def test_gradients_are_right(settings: ModelSettings, tap: Tap | None) -> None:
     def run(x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         return torch.func.functional_call(module, dict(zip(names, parameters, strict=True)), (x, x, view), {"tap": tap})
 
-    assert torch.autograd.gradcheck(run, (x, *parameters))
+    assert torch.autograd.gradcheck(run, (x, *parameters), fast_mode=True)

@@ -124,4 +124,4 @@ def test_gradients_are_right(name: str, training: bool) -> None:
     def run(x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         return torch.func.functional_call(norm, dict(zip(names, parameters, strict=True)), (x, is_real))
 
-    assert torch.autograd.gradcheck(run, (x, *parameters))
+    assert torch.autograd.gradcheck(run, (x, *parameters), fast_mode=True)

@@ -20,18 +20,18 @@ def test_sinusoidal_is_the_formula(length: int) -> None:
     width = 6
     encoded = SinusoidalPositions(width)(torch.arange(length)[None])
     assert encoded.shape == (1, length, width)
-    for place in {0, 1, length // 2, length - 1}:
+    for place in {0, length // 2, length - 1}:
         for i in range(width // 2):
             angle = place / 10_000 ** (2 * i / width)
-            assert encoded[0, place, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-3 if place > 99 else 1e-6)
-            assert encoded[0, place, 2 * i + 1].item() == pytest.approx(
-                math.cos(angle), abs=1e-3 if place > 99 else 1e-6
-            )
+            # Thousands of radians in single precision leave three decimals.
+            exact = pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-3 if place > 99 else 1e-6)
+            assert encoded[0, place, 2 * i : 2 * i + 2].tolist() == exact
 
 
 def test_learned_looks_its_vectors_up() -> None:
     positions = LearnedPositions(5, 8)
-    assert torch.equal(positions(torch.tensor([[3, 0], [4, 4]])), positions.weight[[[3, 0], [4, 4]]])
+    found = positions(torch.tensor([[3, 0], [4, 4]]))
+    assert torch.equal(found.flatten(0, 1), positions.weight[[3, 0, 4, 4]])
 
 
 def test_none_adds_nothing() -> None:

@@ -64,9 +64,9 @@ def test_scaling_keeps_the_spread_of_scores_near_one_at_any_width() -> None:
     for width in (16, 1024):
         q, k = (torch.randn(1, 1, 100, width, generator=seeded(seed)) for seed in (0, 1))
         view = View.everywhere(torch.ones(1, 100, dtype=torch.bool))
-        assert ScaledDot()(q, k, view).std().item() == pytest.approx(1.0, abs=0.05)
+        assert ScaledDot()(q, k, view).std().item() == pytest.approx(1.0, abs=0.1)
         spreads[width] = PlainDot()(q, k, view).std().item()
-    assert spreads[1024] / spreads[16] == pytest.approx(8, rel=0.05)
+    assert spreads[1024] / spreads[16] == pytest.approx(8, rel=0.1)
 
 
 def test_cosine_knows_only_directions() -> None:
@@ -91,13 +91,11 @@ def test_dense_synthesizer_never_meets_a_key_and_random_not_even_a_query() -> No
 
 
 def test_random_synthesizer_gives_each_sentence_of_a_batch_the_same_table() -> None:
-    none = torch.empty(4, 2, 5, 0)
-    form = RandomSynthesizer(HEADS, 6)
-    scores = form(none, none, VIEWS["everywhere"])
-    assert scores.shape == (4, 2, 5, 5)
-    assert torch.equal(scores[1, :, :3, :3], scores[0, :, :3, :3])
-    mixed = form.attend(none, none, vectors(4, 2, 5, 3), VIEWS["everywhere"], None, 0.0)
-    assert mixed.shape == (4, 2, 5, 3)
+    none, places = torch.empty(4, 2, 5, 0), torch.arange(5)[None]  # one row of places for four sentences
+    form, view = RandomSynthesizer(HEADS, 6), View(VIEWS["everywhere"].visible, places, places)
+    scores = form(none, none, view)
+    assert torch.equal(scores, form.weight[None, :, :5, :5].expand(4, -1, -1, -1))
+    assert form.attend(none, none, vectors(4, 2, 5, 3), view, None, 0.0).shape == (4, 2, 5, 3)
 
 
 def test_the_interface_by_itself_says_so() -> None:

@@ -55,7 +55,7 @@ texts = st.lists(st.text(max_size=4) | st.sampled_from(AWKWARD + ENGLISH + CHINE
 
 
 @both_kinds
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(text=texts)
 @example(text="▁")
 @example(text="▁ ▁▁ x▁")
@@ -160,7 +160,7 @@ class TestLearning:
         begun = time.monotonic()
         learnt = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=500))  # type: ignore[arg-type]
         assert time.monotonic() - begun < 10  # unigram took 150 s before repeats were counted
-        assert [piece.text for piece in learnt.pieces("you")] == ["▁you"]  # and their count still counts
+        assert [piece.text for piece in learnt.pieces("Thank")] == ["▁Thank"]  # and it was still learnt from
 
     @pytest.mark.parametrize("awkward", ["▅", "▁", "\0", "\t", "<s>", "<0x41>", "\n"])
     def test_no_line_is_lost_for_what_it_holds(self, kind: str, awkward: str) -> None:

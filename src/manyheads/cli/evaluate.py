@@ -31,7 +31,7 @@ def evaluate(
     from rich.progress import Progress
 
     from manyheads.bundle import load
-    from manyheads.cli.show import make_console, show_samples, show_scores
+    from manyheads.cli.show import make_console, show_losses, show_samples, show_scores
     from manyheads.recipe import Corpus, Recipe, score
     from manyheads.text.readers import read_pairs
 
@@ -63,6 +63,5 @@ def evaluate(
     for name, card in cards.items():
         console.print(f"{name}: the first three of {len(card.samples):,} sentences", style="bold", markup=False)
         show_samples(card.samples[:3], console)
-        if card.n_cut_off:
-            console.print(f"  {card.n_cut_off} translations were cut off at the maximum length.", style="yellow")
+        show_losses(card.n_cut_off, card.n_too_long, console)
     show_scores(scores, console)

@@ -179,9 +179,18 @@ def show_samples(samples: Sequence[tuple[str, str, str]], console: Console) -> N
             console.print(f"    expected: {reference}", markup=False, style="dim")
 
 
+def show_losses(n_cut_off: int, n_too_long: int, console: Console) -> None:
+    """What the scores had to swallow, if anything."""
+    if n_cut_off:
+        console.print(f"  {n_cut_off} translations were cut off at the maximum length.", style="yellow")
+    if n_too_long:
+        console.print(f"  {n_too_long} sources are too long for the model and count as failures.", style="yellow")
+
+
 def show_finished(event: Finished, console: Console) -> None:
     """The end of a run: translations and the scorecard."""
     console.print("\nSentences it has never seen · 未见过的句子", style="bold")
     show_samples(event.samples, console)
     console.print("\nScore · 得分", style="bold")
     show_scores(event.scores, console)
+    show_losses(event.n_cut_off, event.n_too_long, console)

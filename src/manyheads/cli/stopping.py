@@ -2,7 +2,6 @@
 
 import signal
 from types import FrameType, TracebackType
-from typing import Self
 
 
 class StopRequest:
@@ -16,7 +15,7 @@ class StopRequest:
         """Whether to stop."""
         return self.requested
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "StopRequest":
         self._before = {kind: signal.signal(kind, self._on_signal) for kind in (signal.SIGINT, signal.SIGTERM)}
         return self
 

@@ -80,13 +80,13 @@ class Pairs:
         """One sentence as it was given; side 0 is the source, 1 the target."""
         return self.texts[side][index].tobytes().decode()
 
-    def batch(self, indices: Sequence[int] | NDArray[np.int64]) -> PairBatch:
+    def batch(self, indices: NDArray[np.int64]) -> PairBatch:
         """These pairs, each in its likeliest pieces."""
-        return make_batch(*([column[index] for index in indices] for column in self.ids))
+        return make_batch(*([column[index] for index in indices.tolist()] for column in self.ids))
 
     def sampled_batch(
         self,
-        indices: Sequence[int] | NDArray[np.int64],
+        indices: NDArray[np.int64],
         tokenizer: Tokenizer,
         *,
         strength: float,
@@ -99,12 +99,10 @@ class Pairs:
         """
         columns = []
         for side in (0, 1):
-            sampled = tokenizer.sample_many([self.text(side, index) for index in indices], strength, 2 * seed + side)
+            rows = indices.tolist()
+            sampled = tokenizer.sample_many([self.text(side, row) for row in rows], strength, 2 * seed + side)
             columns.append(
-                [
-                    ids if len(ids) < max_length else self.ids[side][index]
-                    for ids, index in zip(sampled, indices, strict=True)
-                ]
+                [ids if len(ids) < max_length else self.ids[side][row] for ids, row in zip(sampled, rows, strict=True)]
             )
         return make_batch(*columns)
 

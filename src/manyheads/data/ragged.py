@@ -1,7 +1,6 @@
 """`Ragged`: sequences of different lengths in one flat memory-mapped file."""
 
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +42,7 @@ class RaggedWriter:
         self._stream.write(array.tobytes())
         self.offsets.append(self.offsets[-1] + len(array))
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "RaggedWriter":
         self._stream = self.path.with_suffix(".values").open("wb")
         return self
 

@@ -32,19 +32,16 @@ def beam_search(
     forbidden = torch.tensor(never, dtype=torch.long, device=device)
     sentences = torch.arange(len(max_lengths), device=device)  # which of `found` each of the B belongs to
     limits = torch.tensor(max_lengths, device=device)
-    longest = ((5.0 + limits) / 6.0) ** alpha  # the penalty at the maximum length
+    longest = torch.tensor([penalty(length, alpha) for length in max_lengths], device=device)
     written = torch.full((len(max_lengths), 1, 1), begin, device=device)
-    totals: Float[Tensor, "B N"] | None = None  # log-probability of each beam; −∞: has ended
-    kept: Float[Tensor, "B n_best"] | None = None  # scores of the best that finished
+    totals = torch.zeros(len(max_lengths), 1, device=device)  # log-probability of each beam; −∞: has ended
+    kept = torch.full((len(max_lengths), settings.n_best), -torch.inf, device=device)  # scores of the best finished
     length = 0
 
     while len(sentences):
         length += 1
         log_probabilities = stepper.step(written[:, :, -1].flatten()).index_fill_(1, forbidden, -torch.inf)
         n_beams = written.size(1)
-        if totals is None or kept is None:
-            totals = log_probabilities.new_zeros(written.shape[:2])
-            kept = log_probabilities.new_full((len(sentences), settings.n_best), -torch.inf)
         # No beam can place more than `beam` of its continuations, so a few of each are all that need be compared.
         n_choices = min(settings.beam, log_probabilities.size(1))
         choices, choice_ids = (x.unflatten(0, written.shape[:2]) for x in log_probabilities.topk(n_choices))

@@ -1,9 +1,10 @@
 """`DecodeSettings`: how a model's probabilities become ids, frozen and checked."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
-from manyheads.settings import refuse
+from manyheads.settings import misfits, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class DecodeSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        refuse(self._faults())
+        refuse(misfits(self, "decode.") or self._faults())
 
     def _faults(self) -> list[str]:
         faults = [
@@ -30,19 +31,21 @@ class DecodeSettings:
             for name in ("beam", "n_best")
             if getattr(self, name) < 1
         ]
-        # A negative penalty would reward stopping at once; the bound of beam.py also counts on its absence.
         faults += [
             f"decode.{name} = {getattr(self, name)} must not be negative."
-            for name in ("length_penalty", "max_extra", "top_k", "seed")
-            if not getattr(self, name) >= 0
+            for name in ("max_extra", "top_k", "seed")
+            if getattr(self, name) < 0
         ]
+        # The bound by which beam.py stops is right for α ≥ 0 only; a huge α would overflow.
+        if not 0 <= self.length_penalty <= 10:
+            faults.append(f"decode.length_penalty = {self.length_penalty} must be at least 0 and at most 10.")
         if self.method == "beam" and self.n_best > self.beam >= 1:
             faults.append(
                 f"decode.n_best = {self.n_best} is more than decode.beam = {self.beam} can find. Widen the beam."
             )
         if self.method == "greedy" and self.n_best > 1:
             faults.append(f'decode.n_best = {self.n_best}: decode.method = "greedy" finds one. Use "beam" or "sample".')
-        if not self.temperature > 0:
+        if not 0 < self.temperature < math.inf:
             faults.append(
                 f"decode.temperature = {self.temperature} must be greater than 0. "
                 'For no chance at all, use decode.method = "greedy".'

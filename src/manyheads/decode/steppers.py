@@ -1,6 +1,6 @@
 """Steppers: what a search sees of a model. Append one id to every row, get the next one's log-probabilities."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,6 +13,7 @@ from manyheads.model.transformer import Gates
 # B sentences, N rows of each (beams or samples), R = B × N rows, P places of a prompt, T places written, V vocabulary.
 
 
+@runtime_checkable
 class Stepper(Protocol):
     """The rows of one sentence stand together, as many for each sentence; at first one for each."""
 
@@ -71,7 +72,7 @@ class CachedStepper:
         self.length += 1
         view = View(self.descent[:, None], here, self.places)
         hidden = self.model.decode(target, self.state, view=view, tap=self.tap, gates=self.gates)
-        return self.model.output.logits(hidden.flatten(0, 1)).log_softmax(dim=-1)
+        return _log_probabilities(self.model.output.logits(hidden.flatten(0, 1)))
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:
         """Keep these rows in this order."""
@@ -121,7 +122,7 @@ class PlainStepper:
         logits = self.model(
             self.source, self.written, source_is_real=self.source_is_real, tap=self.tap, gates=self.gates
         )
-        return logits[:, -1].log_softmax(dim=-1)
+        return _log_probabilities(logits[:, -1])
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:
         """Keep these rows in this order."""
@@ -130,3 +131,8 @@ class PlainStepper:
         self.source_is_real = None if self.source_is_real is None else self.source_is_real[kept]
         self.prompt = None if self.prompt is None else self.prompt[kept]
         self.written = None if self.written is None else self.written[kept]
+
+
+def _log_probabilities(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """At least in float32: a sum of many in half precision would no longer tell hypotheses apart."""
+    return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -98,12 +98,12 @@ def draw(
     n_choices = min(settings.top_k or log_probabilities.size(1), log_probabilities.size(1))
     choices, ids = log_probabilities.topk(n_choices)
     # The best one is brought to 0 first, so that no temperature can push all of them to −∞.
-    probabilities = ((choices - choices[:, :1]).double() / settings.temperature).softmax(dim=1).nan_to_num(nan=0.0)
+    probabilities = ((choices - choices[:, :1]) / settings.temperature).softmax(dim=1).nan_to_num(nan=0.0)
     sums = probabilities.cumsum(dim=1)
     # top_p keeps the fewest that reach it: those before which it was not reached.
     is_kept = (probabilities > 0) & (sums - probabilities < settings.top_p)
     last = (is_kept.sum(dim=1, keepdim=True) - 1).clamp(min=0)
-    aim = chances[:, None] * sums.gather(1, last)
+    aim = chances[:, None].to(sums) * sums.gather(1, last)
     place = torch.minimum((sums <= aim).sum(dim=1, keepdim=True), last)
     return ids.gather(1, place).squeeze(1)
 

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -85,6 +86,8 @@ class Finished:
     bundle: Path
     scores: Mapping[str, Sequence[Score]]
     samples: Sequence[tuple[str, str, str]]
+    n_cut_off: int
+    n_too_long: int
 
 
 Event = Prepared | Resumed | Step | Validated | Saved | Interrupted | Finished
@@ -173,12 +176,13 @@ class _Run:
         counts = json.loads((data / "counts.json").read_text(encoding="utf-8"))
         if not len(self.pairs):
             raise DataError(f"There is no pair to train on: {_counted(counts)}.")
-        self.watched = [pair for pair in self.corpus.valid() if all(pair)][:_WATCHED]
-        if not self.watched:
-            raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
         torch.manual_seed(self.recipe.seed)
         self.model = Transformer(model).to(pick_device(self.recipe.device))
         self.task = Seq2Seq(self.model, self.tokenizer, self.recipe.task)
+        usable = (pair for pair in self.corpus.valid() if all(pair) and self.task.fits(pair[0]))
+        self.watched = list(islice(usable, _WATCHED))
+        if not self.watched:
+            raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
         return Prepared(
             n_pairs=counts.pop("kept"),
             dropped=counts,
@@ -237,8 +241,13 @@ class _Run:
         cards = {name: score(self.task, pairs, self.recipe.decode) for name, pairs in self.corpus.tests().items()}
         scores = {name: card.scores for name, card in cards.items()}
         Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
-        samples = [sample for card in cards.values() for sample in card.samples[:5]]
-        return Finished(self.folder / "bundle", scores, samples)
+        return Finished(
+            bundle=self.folder / "bundle",
+            scores=scores,
+            samples=[sample for card in cards.values() for sample in card.samples[:5]],
+            n_cut_off=sum(card.n_cut_off for card in cards.values()),
+            n_too_long=sum(card.n_too_long for card in cards.values()),
+        )
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -16,6 +16,7 @@ class Scorecard:
     scores: Sequence[Score]
     samples: Sequence[tuple[str, str, str]]  # source, translation, reference: the whole set, in its order
     n_cut_off: int  # translations that reached the maximum length before they ended
+    n_too_long: int  # sources too long for the model, which count as translated by nothing
 
 
 def score(
@@ -30,8 +31,9 @@ def score(
         raise DataError("There is nothing to score: the test set is empty.")
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]
+    readable = [source if task.fits(source) else "" for source in sources]
     found = {}
-    for index, candidates in task.translate(sources, settings, [f"line {number + 1}" for number in range(len(pairs))]):
+    for index, candidates in task.translate(readable, settings):
         found[index] = candidates[0]
         progress(1)
     texts = [found[index].text for index in range(len(pairs))]
@@ -39,6 +41,7 @@ def score(
         scores=task.score(texts, references),
         samples=list(zip(sources, texts, references, strict=True)),
         n_cut_off=sum(not translation.finished for translation in found.values()),
+        n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
     )
 
 

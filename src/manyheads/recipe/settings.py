@@ -66,14 +66,14 @@ class Recipe:
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
         """A recipe out of TOML's tables: a model preset is filled in, the vocabulary is the tokenizer's."""
-        table = dict(table)
+        table = {"data": {}} | dict(table)
         model = dict(table.get("model", {}))
         preset = model.pop("preset", None)
         if preset is not None and preset not in PRESETS:
             raise RecipeError(f'model.preset = "{preset}" is not a preset. {did_you_mean(str(preset), PRESETS)}')
         pieces = table.get("tokenizer", {}).get("vocabulary", TokenizerSettings.vocabulary)
         table["model"] = {"vocabulary": pieces} | PRESETS.get(preset, {}) | model
-        data = table.get("data", {})
+        data = table["data"]
         if data.get("builtin", "").count("-") == 1:
             source, target = data["builtin"].split("-")
             languages = {"source_language": source, "target_language": target}

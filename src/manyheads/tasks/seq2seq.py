@@ -109,13 +109,21 @@ class Seq2Seq:
     tokenizer: Tokenizer
     settings: Seq2SeqSettings
 
+    @property
+    def limit(self) -> int:
+        """The longest text it reads, in pieces: one place is for END."""
+        return self.model.settings.max_length - 1
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is short enough for the model."""
+        return len(self.tokenizer.encode(text)) <= self.limit
+
     def encode(self, text: str, where: str) -> list[int]:
         """The pieces of one input; one too long for the model is an error that says where, never cut short."""
         ids = self.tokenizer.encode(text)
-        limit = self.model.settings.max_length - 1  # one place is for END
-        if len(ids) > limit:
+        if len(ids) > self.limit:
             raise DataError(
-                f"{where} has {len(ids):,} pieces; this model reads at most {limit:,}. Split it into shorter texts."
+                f"{where} has {len(ids):,} pieces; this model reads at most {self.limit:,}. Split it into shorter texts."
             )
         return ids
 

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
 
 
+@runtime_checkable
 class Batch(Protocol):
     """What the loop knows of a batch."""
 
@@ -30,6 +31,7 @@ class Batch(Protocol):
 B = TypeVar("B", bound=Batch)
 
 
+@runtime_checkable
 class Lesson(Protocol[B]):
     """What the loop knows of a task."""
 

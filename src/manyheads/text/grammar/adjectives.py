@@ -1,3 +1,5 @@
+# ruff: noqa: E501
+# A table is easier to check when a row is a line.
 """The adjectives; each row says which nouns may have the quality, so that nobody meets a tired cup.
 
 Columns: key | English, comparative | 中文 before a noun, 中文 as predicate | Deutsch, comparative (stem if irregular)
@@ -36,11 +38,11 @@ patient     | patient more_patient        | 有耐心的 有耐心   | geduldig 
 honest      | honest more_honest          | 诚实的 诚实       | ehrlich ehrlicher   | person                 | +
 curious     | curious more_curious        | 好奇的 好奇       | neugierig neugieriger | person pet           | 0
 serious     | serious more_serious        | 严肃的 严肃       | ernst ernster       | adult                  | -
-famous      | famous more_famous          | 有名的 有名       | berühmt berühmter   | artist                 | +
+famous      | famous more_famous          | 著名的 出名       | berühmt berühmter   | artist                 | +
 experienced | experienced more_experienced | 有经验的 有经验  | erfahren erfahrener | worker                 | +
 # Animals
 fat         | fat fatter                  | 胖 胖             | dick dicker         | pet pig                | -
-thin-animal | thin thinner                | 瘦 瘦             | dünn dünner         | pet person             | 0
+thin-animal | thin thinner                | 瘦 瘦             | dünn dünner         | pet                    | 0
 dangerous   | dangerous more_dangerous    | 危险的 危险       | gefährlich gefährlicher | beast              | -
 cute        | cute cuter                  | 可爱的 可爱       | niedlich niedlicher | pet doll               | +
 # Things
@@ -66,7 +68,7 @@ empty       | empty ~                     | 空 是空的         | leer ~      
 bright      | bright brighter             | 明亮的 明亮       | hell heller         | room                   | +
 # Tales and questions
 good        | good better                 | 好 好             | gut besser          | tale                   | +
-interesting | interesting more_interesting | 有趣的 有趣      | interessant interessanter | tale             | +
+interesting | interesting more_interesting | 有趣的 有意思    | interessant interessanter | tale             | +
 boring      | boring more_boring          | 无聊的 无聊       | langweilig langweiliger | tale               | -
 funny       | funny funnier               | 好笑的 好笑       | lustig lustiger     | tale                   | +
 difficult   | difficult more_difficult    | 很难的 难         | schwierig schwieriger | asked                | -

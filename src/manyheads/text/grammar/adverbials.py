@@ -15,8 +15,8 @@ this-morning    | past            | this/1 morning/2       | 今天/1 早上/2  
 last-night      | past            | yesterday/1 evening/2  | 昨天/1 晚上/2   | gestern/1 Abend/2
 last-sunday     | past            | last/1 Sunday/2        | 上个/1 星期天/2 | letzten/1 Sonntag/2
 last-friday     | past            | last/1 Friday/2        | 上个/1 星期五/2 | letzten/1 Freitag/2
-two-days-ago    | past            | two/1 days/2 ago/3     | 两/1 天/2 前/3  | vor/3 zwei/1 Tagen/2
-an-hour-ago     | past            | an/1 hour/2 ago/3      | 一/1 个/1 小时/2 前/3 | vor/3 einer/1 Stunde/2
+two-days-ago    | past ago        | two/1 days/2 ago/3     | 两/1 天/2 前/3  | vor/3 zwei/1 Tagen/2
+an-hour-ago     | past ago        | an/1 hour/2 ago/3      | 一/1 个/1 小时/2 前/3 | vor/3 einer/1 Stunde/2
 recently        | past long       | recently               | 最近            | kürzlich
 tomorrow        | future          | tomorrow               | 明天            | morgen
 tomorrow-early  | future          | tomorrow/1 morning/2   | 明天/1 早上/2   | morgen/1 früh/2
@@ -54,7 +54,7 @@ all-day    | - | all/1 day/2             | 一/1 整/1 天/2          | den/1 ga
 
 MANNERS = adverbial_table("""
 slowly     | - | slowly     | 慢慢地   | langsam
-quickly    | - | quickly    | 很快地   | schnell
+quickly    | - | quickly    | 快速地   | schnell
 carefully  | - | carefully  | 小心地   | vorsichtig
 quietly    | - | quietly    | 轻声地   | leise
 loudly     | - | loudly     | 大声地   | laut
@@ -68,13 +68,15 @@ alone      | - | alone      | 独自     | allein
 # Where something happens. tags say what people do there.
 PLACES = adverbial_table("""
 park        | outdoors           | in/1 the/3 park/2        | 在/1 公园/2 里/1   | im/13 Park/2
-garden      | outdoors home soil | in/1 the/3 garden/2      | 在/1 花园/2 里/1   | im/13 Garten/2
-forest      | outdoors woods     | in/1 the/3 forest/2      | 在/1 森林/2 里/1   | im/13 Wald/2
+garden      | outdoors home soil pets | in/1 the/3 garden/2      | 在/1 花园/2 里/1   | im/13 Garten/2
+forest      | outdoors wilds     | in/1 the/3 forest/2      | 在/1 森林/2 里/1   | im/13 Wald/2
 beach       | outdoors           | on/1 the/3 beach/2       | 在/1 海滩/2 上/1   | am/13 Strand/2
 street      | street             | in/1 the/3 street/2      | 在/1 街/2 上/1     | auf/1 der/3 Straße/2
+farm        | farms              | on/1 the/3 farm/2        | 在/1 农场/2 里/1   | auf/1 dem/3 Bauernhof/2
+meadow      | outdoors farms     | in/1 the/3 meadow/2      | 在/1 草地/2 上/1   | auf/1 der/3 Wiese/2
 lake        | water              | in/1 the/3 lake/2        | 在/1 湖/2 里/1     | im/13 See/2
-kitchen     | home cooking       | in/1 the/3 kitchen/2     | 在/1 厨房/2 里/1   | in/1 der/3 Küche/2
-living-room | home leisure       | in/1 the/3 living/2 room/2 | 在/1 客厅/2 里/1 | im/13 Wohnzimmer/2
+kitchen     | home cooking pets  | in/1 the/3 kitchen/2     | 在/1 厨房/2 里/1   | in/1 der/3 Küche/2
+living-room | home leisure pets  | in/1 the/3 living/2 room/2 | 在/1 客厅/2 里/1 | im/13 Wohnzimmer/2
 library     | reading            | in/1 the/3 library/2     | 在/1 图书馆/2 里/1 | in/1 der/3 Bibliothek/2
 cafe        | eating reading talk | in/1 the/3 café/2       | 在/1 咖啡馆/2 里/1 | im/13 Café/2
 restaurant  | eating talk        | in/1 the/3 restaurant/2  | 在/1 餐厅/2 里/1   | im/13 Restaurant/2
@@ -86,7 +88,7 @@ hospital    | work               | in/1 the/3 hospital/2    | 在/1 医院/2 里
 station     | travel             | at/1 the/3 station/2     | 在/1 火车站/2      | am/13 Bahnhof/2
 airport     | travel             | at/1 the/3 airport/2     | 在/1 机场/2        | am/13 Flughafen/2
 museum      | sight              | in/1 the/3 museum/2      | 在/1 博物馆/2 里/1 | im/13 Museum/2
-zoo         | sight beasts       | at/1 the/3 zoo/2         | 在/1 动物园/2 里/1 | im/13 Zoo/2
+zoo         | sight wilds        | at/1 the/3 zoo/2         | 在/1 动物园/2 里/1 | im/13 Zoo/2
 theatre     | stage              | in/1 the/3 theatre/2     | 在/1 剧院/2 里/1   | im/13 Theater/2
 cinema      | film               | at/1 the/3 cinema/2      | 在/1 电影院/2 里/1 | im/13 Kino/2
 hotel       | sleep              | in/1 the/3 hotel/2       | 在/1 酒店/2 里/1   | im/13 Hotel/2
@@ -95,20 +97,20 @@ home        | own sleep leisure  | at/1 home/2              | 在/1 家/2 里/1 
 
 # Where something moves to. Chinese puts the bare place after 去.
 GOALS = adverbial_table("""
-park        | walk       | to/1 the/3 park/2        | 公园/2   | in/1 den/3 Park/2
-forest      | walk       | to/1 the/3 forest/2      | 森林/2   | in/1 den/3 Wald/2
-beach       | walk drive | to/1 the/3 beach/2       | 海滩/2   | an/1 den/3 Strand/2
+park        | walk open  | to/1 the/3 park/2        | 公园/2   | in/1 den/3 Park/2
+forest      | walk open  | to/1 the/3 forest/2      | 森林/2   | in/1 den/3 Wald/2
+beach       | walk drive open | to/1 the/3 beach/2       | 海滩/2   | an/1 den/3 Strand/2
 library     | walk       | to/1 the/3 library/2     | 图书馆/2 | in/1 die/3 Bibliothek/2
 restaurant  | walk       | to/1 the/3 restaurant/2  | 餐厅/2   | ins/13 Restaurant/2
-market      | walk drive | to/1 the/3 market/2      | 市场/2   | auf/1 den/3 Markt/2
+market      | walk drive open | to/1 the/3 market/2      | 市场/2   | auf/1 den/3 Markt/2
 supermarket | walk drive | to/1 the/3 supermarket/2 | 超市/2   | in/1 den/3 Supermarkt/2
-school      | walk       | to/1 school/2            | 学校/2   | in/1 die/3 Schule/2
-office      | walk drive | to/1 the/3 office/2      | 办公室/2 | ins/13 Büro/2
-hospital    | walk drive | to/1 the/3 hospital/2    | 医院/2   | ins/13 Krankenhaus/2
+school      | learn      | to/1 school/2            | 学校/2   | in/1 die/3 Schule/2
+office      | drive      | to/1 the/3 office/2      | 办公室/2 | ins/13 Büro/2
+hospital    | drive      | to/1 the/3 hospital/2    | 医院/2   | ins/13 Krankenhaus/2
 station     | walk drive | to/1 the/3 station/2     | 火车站/2 | zum/13 Bahnhof/2
 airport     | drive      | to/1 the/3 airport/2     | 机场/2   | zum/13 Flughafen/2
 museum      | walk       | to/1 the/3 museum/2      | 博物馆/2 | ins/13 Museum/2
-zoo         | walk       | to/1 the/3 zoo/2         | 动物园/2 | in/1 den/3 Zoo/2
+zoo         | walk open  | to/1 the/3 zoo/2         | 动物园/2 | in/1 den/3 Zoo/2
 theatre     | walk       | to/1 the/3 theatre/2     | 剧院/2   | ins/13 Theater/2
 cinema      | walk       | to/1 the/3 cinema/2      | 电影院/2 | ins/13 Kino/2
 """)
@@ -116,15 +118,15 @@ cinema      | walk       | to/1 the/3 cinema/2      | 电影院/2 | ins/13 Kino/
 # Where something lies, stands or is: what may be there is said by tags (small things, pets, people, vehicles).
 SPOTS = adverbial_table("""
 on-table      | small           | on/1 the/3 table/2     | 在/1 桌子/2 上/1     | auf/1 dem/3 Tisch/2
-on-chair      | small pet       | on/1 the/3 chair/2     | 在/1 椅子/2 上/1     | auf/1 dem/3 Stuhl/2
-on-bed        | small pet       | on/1 the/3 bed/2       | 在/1 床/2 上/1       | auf/1 dem/3 Bett/2
-on-sofa       | small pet       | on/1 the/3 sofa/2      | 在/1 沙发/2 上/1     | auf/1 dem/3 Sofa/2
-under-table   | small pet       | under/1 the/3 table/2  | 在/1 桌子/2 下面/1   | unter/1 dem/3 Tisch/2
-under-bed     | small pet       | under/1 the/3 bed/2    | 在/1 床/2 下面/1     | unter/1 dem/3 Bett/2
+on-chair      | portable clothing pet       | on/1 the/3 chair/2     | 在/1 椅子/2 上/1     | auf/1 dem/3 Stuhl/2
+on-bed        | portable clothing pet       | on/1 the/3 bed/2       | 在/1 床/2 上/1       | auf/1 dem/3 Bett/2
+on-sofa       | portable clothing pet       | on/1 the/3 sofa/2      | 在/1 沙发/2 上/1     | auf/1 dem/3 Sofa/2
+under-table   | ball doll bottle pet       | under/1 the/3 table/2  | 在/1 桌子/2 下面/1   | unter/1 dem/3 Tisch/2
+under-bed     | ball doll box pet       | under/1 the/3 bed/2    | 在/1 床/2 下面/1     | unter/1 dem/3 Bett/2
 under-tree    | pet person      | under/1 the/3 tree/2   | 在/1 树/2 下面/1     | unter/1 dem/3 Baum/2
-in-box        | small           | in/1 the/3 box/2       | 在/1 箱子/2 里/1     | in/1 der/3 Kiste/2
-in-bag        | small           | in/1 the/3 bag/2       | 在/1 包/2 里/1       | in/1 der/3 Tasche/2
-in-suitcase   | small           | in/1 the/3 suitcase/2  | 在/1 行李箱/2 里/1   | im/13 Koffer/2
+in-box        | boxed           | in/1 the/3 box/2       | 在/1 箱子/2 里/1     | in/1 der/3 Kiste/2
+in-bag        | packed           | in/1 the/3 bag/2       | 在/1 包/2 里/1       | in/1 der/3 Tasche/2
+in-suitcase   | packed           | in/1 the/3 suitcase/2  | 在/1 行李箱/2 里/1   | im/13 Koffer/2
 behind-house  | pet person vehicle | behind/1 the/3 house/2 | 在/1 房子/2 后面/1 | hinter/1 dem/3 Haus/2
 before-house  | pet person vehicle | in/1 front/1 of/1 the/3 house/2 | 在/1 房子/2 前面/1 | vor/1 dem/3 Haus/2
 beside-house  | pet person vehicle | next/1 to/1 the/3 house/2 | 在/1 房子/2 旁边/1 | neben/1 dem/3 Haus/2

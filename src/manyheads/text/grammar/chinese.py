@@ -1,22 +1,16 @@
 """Say a tree in Chinese."""
 
-from manyheads.text.grammar.adverbials import NUMERALS
+from manyheads.text.grammar.chinese_nominals import nominal_words
 from manyheads.text.grammar.lexemes import Adverbial
 from manyheads.text.grammar.tree import (
-    ADJECTIVE,
     ATOMS,
     DEGREE,
-    DETERMINER,
     DURATION,
     FREQUENCY,
     GOAL,
     LINK,
     MANNER,
-    MEASURE,
     NEGATION,
-    NOUN,
-    NUMERAL,
-    OWNER_MARK,
     PARTICLE,
     PASSIVE,
     PLACE,
@@ -31,9 +25,6 @@ from manyheads.text.grammar.tree import (
     adverbial_tokens,
 )
 
-_PRONOUN = {"I": "我", "you": "你", "he": "他", "she": "她", "it": "它", "we": "我们", "they": "他们"}
-_DETERMINER = {"the": "那", "this": "这", "a": "一", "which": "哪", "how-many": "几"}
-_UNCOUNTED = {"many": "很多", "some": "一些"}
 _MODAL = {"can": "能", "must": "必须", "should": "应该", "may": "可以", "want": "想"}
 _CONJUNCTION = {"because": "因为", "but": "但是", "while": "而"}
 
@@ -59,91 +50,7 @@ def chinese(tree: Tree) -> list[Token]:
 
 
 def _nominal(nominal: Nominal, *, bare: bool = False) -> list[Token]:
-    words = _single(nominal, bare)
-    if nominal.second:
-        words.append(("和", (nominal.second.id * ATOMS + LINK,)))
-        words += _single(nominal.second, bare)
-    return words
-
-
-def _single(nominal: Nominal, bare: bool) -> list[Token]:
-    atoms = (nominal.id * ATOMS + NOUN,)
-    if nominal.kind == "noun":
-        return _noun_phrase(nominal, bare)
-    if nominal.name:
-        return [(nominal.name.zh, atoms)]
-    if nominal.kind == "gap":
-        return []
-    if nominal.kind == "who":
-        return [("谁", atoms)]
-    if nominal.kind == "what":
-        return [("什么", atoms)]
-    return [(_pronoun(nominal), atoms)]
-
-
-def _pronoun(nominal: Nominal) -> str:
-    if nominal.pronoun:
-        return _PRONOUN[nominal.pronoun]
-    if nominal.plural:
-        return "他们" if nominal.is_person else "它们"
-    return _PRONOUN[nominal.sex]
-
-
-def _noun_phrase(nominal: Nominal, bare: bool) -> list[Token]:
-    """Owner or determiner, numeral, classifier, quality, noun.
-
-    A relative clause on an object comes before the determiner (安娜买的那本书), on a subject after it (那个买书的人).
-    """
-    assert nominal.noun is not None
-    words = [] if bare else _determiner(nominal)
-    relative = nominal.relative
-    if relative:
-        modifier: list[Token] = [*_clause(relative), ("的", ())]
-        words = modifier + words if relative.gap == "object" else words + modifier
-    if nominal.adjective:
-        words += attribute(nominal.adjective.zh, nominal.id * ATOMS + ADJECTIVE)
-    words.append((nominal.noun.zh, (nominal.id * ATOMS + NOUN,)))
-    return words
-
-
-def attribute(text: str, atom: int) -> list[Token]:
-    """A quality before its noun: 老, 红色的, 很长的."""
-    words: list[Token] = []
-    if text.startswith("很"):
-        words.append(("很", ()))
-        text = text[1:]
-    words.append((text.removesuffix("的"), (atom,)))
-    if text.endswith("的"):
-        words.append(("的", ()))
-    return words
-
-
-def _determiner(nominal: Nominal) -> list[Token]:
-    assert nominal.noun is not None
-    base = nominal.id * ATOMS
-    kind = nominal.determiner
-    words: list[Token] = []
-    counted = base + DETERMINER
-    if kind == "own" and nominal.owner:
-        owner = nominal.owner.id * ATOMS
-        word = nominal.owner.name.zh if nominal.owner.name else _pronoun(nominal.owner)
-        words = [(word, (owner + NOUN,)), ("的", (owner + OWNER_MARK,))]
-    elif kind in _UNCOUNTED:
-        return [(_UNCOUNTED[kind], (counted,))]
-    elif kind in ("the", "this") and nominal.plural and not nominal.numeral:
-        return [(_DETERMINER[kind] + "些", (counted,))]
-    elif kind in _DETERMINER:
-        words.append((_DETERMINER[kind], (counted,)))
-    if nominal.numeral:
-        counted = base + NUMERAL
-        words.append((NUMERALS[nominal.numeral][1], (counted,)))
-    elif kind == "own":
-        return words
-    if words and nominal.measured and nominal.noun.measure:
-        words.append((nominal.noun.measure.zh, (base + MEASURE,)))
-    elif words:
-        words.append((nominal.noun.classifier, (counted,)))
-    return words
+    return nominal_words(nominal, _clause, bare=bare)
 
 
 def _adverbial(clause: Clause, adverbial: Adverbial | None, slot: int) -> list[Token]:
@@ -155,6 +62,8 @@ def _clause(clause: Clause, *, then: bool = False) -> list[Token]:
     topic = clause.topic
     time = _adverbial(clause, clause.time, TIME)
     subject = _nominal(topic) if topic else []
+    if clause.time and "habit" in clause.time.tags:
+        time.append(("都", ()))
     words = time + subject if clause.fronted else subject + time
     if clause.kind == "existence":
         return _existence(clause)
@@ -202,7 +111,7 @@ def _predicate(clause: Clause) -> list[Token]:
             words.append(("不", (base + NEGATION,)))
         return [*words, ("是", (base + TENSE,)), (text[1:-1], (base + VERB,)), ("的", ())]
     if clause.negated:
-        words.append(("不", (base + NEGATION,)))
+        words.append(("没" if text.startswith("有") else "不", (base + NEGATION,)))
     elif clause.degree:
         words.append(({"very": "非常", "too": "太"}[clause.degree], (base + DEGREE,)))
     elif not clause.question:
@@ -219,8 +128,7 @@ def _before_verb(clause: Clause) -> list[Token]:
     words = _adverbial(clause, clause.frequency, FREQUENCY)
     if clause.question == "why":
         words.append(("为什么", (base + QUESTION,)))
-    is_then = clause.question in ("where", "when") and clause.tense == "past"
-    if is_then:
+    if _is_past_question(clause):
         words.append(("是", ()))
     if clause.question == "when":
         words.append(("什么时候", (base + QUESTION,)))
@@ -228,7 +136,7 @@ def _before_verb(clause: Clause) -> list[Token]:
     place = _adverbial(clause, clause.place, PLACE)
     if clause.question == "where" and clause.goal is None:
         place = [("在", ()), ("哪里", (base + QUESTION,))]
-    if clause.tense in ("progressive", "was-progressive"):
+    if clause.tense in ("progressive", "was-progressive") and not (clause.tense[0] == "w" and not clause.subject):
         # 正在 and the 在 of a place are one word: 正在公园里读书.
         words.append(("正在", (base + TENSE, *(place[0][1] if place else ()))))
         place = place[1:]
@@ -283,9 +191,10 @@ def _verb_and_object(clause: Clause) -> list[Token]:
     verb = clause.verb.zh
     word = verb.passive if clause.passive else verb.word
     tail = "" if clause.duration else verb.tail
-    is_then = clause.question in ("where", "when") and clause.tense == "past"
+    is_then = _is_past_question(clause)
     in_gap = clause.gap == "object"
-    has_le = clause.tense == "past" and not clause.negated and not is_then and not in_gap
+    is_weather = clause.subject is None and clause.tense == "was-progressive"
+    has_le = (clause.tense == "past" or is_weather) and not clause.negated and not is_then and not in_gap
     words: list[Token] = []
     if has_le or clause.tense == "worn":
         words = [(word, (base + VERB,)), ("着" if clause.tense == "worn" else "了", (base + TENSE,))]
@@ -299,7 +208,12 @@ def _verb_and_object(clause: Clause) -> list[Token]:
         words.append(("哪里", (base + QUESTION,)))
     else:
         words += _adverbial(clause, clause.goal, GOAL)
-    return [*words, ("的", ())] if is_then and not clause.goal else words
+    return [*words, ("的", ())] if is_then else words
+
+
+def _is_past_question(clause: Clause) -> bool:
+    """Where and when something happened is asked with 是…的; where somebody went is not: 去了哪里."""
+    return clause.tense == "past" and (clause.question == "when" or (clause.question == "where" and not clause.goal))
 
 
 def _late_objects(clause: Clause) -> list[Token]:

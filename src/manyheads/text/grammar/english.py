@@ -138,10 +138,8 @@ def _determiner(nominal: Nominal, following: str) -> list[Token]:
 def _relative(head: Nominal, clause: Clause) -> list[Token]:
     gap = clause.subject if clause.gap == "subject" else clause.object
     assert gap is not None
-    if head.is_person:
-        word = "who" if clause.gap == "subject" else "whom"
-    else:
-        word = "that"
+    person = "who" if clause.gap == "subject" else "whom"
+    word = person if head.is_person else "that"
     atoms = (gap.id * ATOMS + RELATIVE,)
     return [(word, atoms), *_clause(clause)]
 
@@ -236,7 +234,9 @@ def _clause(clause: Clause) -> list[Token]:
     else:
         words += subject + auxiliary
     words += frequency + rest
-    words += _adverbial(clause, clause.goal, GOAL) + _adverbial(clause, clause.manner, MANNER)
+    if clause.question != "where":
+        words += _adverbial(clause, clause.goal, GOAL)
+    words += _adverbial(clause, clause.manner, MANNER)
     words += _adverbial(clause, clause.place, PLACE) + _adverbial(clause, clause.duration, DURATION)
     return words + time
 

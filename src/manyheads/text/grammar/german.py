@@ -122,8 +122,9 @@ def _linking_verb(clause: Clause, who: str) -> Token:
     if clause.kind in ("quality", "comparison"):
         return ((_WAS if clause.tense == "past" else _BE)[who], (base + TENSE,))
     table = _BE
-    if topic and topic.noun and clause.question == "":
-        table = _LIE if "lies" in topic.noun.tags else _STAND if "stands" in topic.noun.tags else _BE
+    if topic and topic.noun and clause.question == "" and clause.place:
+        is_upright = "stands" in topic.noun.tags and not clause.place.key.startswith("in-")
+        table = _STAND if is_upright else _LIE if "small" in topic.noun.tags else _BE
     return (table[who], (base + VERB,))
 
 
@@ -241,7 +242,7 @@ def _middle(clause: Clause) -> list[Token]:
     base = clause.id * ATOMS
     pronouns, known, new, prepositional = _sorted_objects(clause)
     time = [] if clause.fronted else _adverbial(clause, clause.time, TIME)
-    if clause.tense in ("progressive", "was-progressive") and clause.verb and not clause.gap:
+    if clause.tense in ("progressive", "was-progressive") and clause.subject and not clause.gap and not clause.is_side:
         time = [*time, ("gerade", (base + TENSE,))]
     time += _adverbial(clause, clause.frequency, FREQUENCY) + _adverbial(clause, clause.duration, DURATION)
     manner = _adverbial(clause, clause.manner, MANNER)

@@ -90,7 +90,7 @@ class EnglishVerb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GermanVerb:
-    """The forms of a German verb, without its separable prefix, and that prefix with its joint ('auf', 'nach Hause ')."""
+    """The forms of a German verb without its separable prefix, and the prefix ('auf', 'nach Hause ')."""
 
     infinitive: str
     present: dict[str, str]
@@ -213,6 +213,8 @@ def german_verb(text: str) -> GermanVerb:
     preterite = {"1": past, "2": second_past, "3": past, "p": plural}
     changes_vowel = first[:-1] != stem and "ä" not in stem and "ö" not in stem and not stem.endswith("e")
     imperative = stem if changes_vowel and not infinitive.endswith(("eln", "ern")) else first
+    if infinitive in ("gehen", "stehen", "kommen"):
+        imperative = infinitive[:-2]
     return GermanVerb(
         infinitive,
         present,

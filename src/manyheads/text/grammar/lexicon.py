@@ -83,6 +83,16 @@ def verbs_with_object(noun: Noun, letter: str) -> tuple[Verb, ...]:
     return tuple(verb for verb in TRANSITIVE if fits(noun, verb.objects) and letter in verb.tenses)
 
 
+@cache
+def verbs_in_relative(noun: Noun, main: Verb | None) -> tuple[Verb, ...]:
+    """What may have been done to a thing that is still there for the main clause: not eaten, not broken."""
+    gone = {"eat", "drink", "devour", "break", "lose", "bite"}
+    if main and main.key in ("find", "look-for"):
+        gone.remove("lose")
+    verbs = verbs_with_object(noun, "P")
+    return tuple(verb for verb in verbs if verb.key not in gone and not verb.zh.preposition and verb is not main)
+
+
 def fits(noun: Noun, tags: tuple[str, ...]) -> bool:
     """Whether a noun is among what a verb selects."""
     return not noun.tags.isdisjoint(tags) or ("lady" in tags and noun.sex == "she")

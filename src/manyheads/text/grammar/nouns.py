@@ -1,3 +1,5 @@
+# ruff: noqa: E501
+# A table is easier to check when a row is a line.
 """The nouns: people, animals, food, things; each row says how three languages name and count it, and what it is.
 
 Columns: English (/ irregular plural) | 中文, classifier | Deutsch, plural (* weak) | English pronoun | tags.
@@ -14,7 +16,6 @@ boy              | 男孩 个     | der Junge*, Jungen                      | he
 girl             | 女孩 个     | das Mädchen, Mädchen                    | she | person child
 child/children   | 孩子 个     | das Kind, Kinder                        |     | person child
 student          | 学生 个     | der Student*, Studenten                 | he  | person grown
-friend           | 朋友 个     | der Freund, Freunde                     | he  | person adult
 neighbour        | 邻居 位     | der Nachbar*, Nachbarn                  | he  | person adult
 guest            | 客人 位     | der Gast, Gäste                         | he  | person adult
 teacher          | 老师 位     | der Lehrer, Lehrer                      | he  | person adult worker
@@ -37,9 +38,10 @@ soldier          | 士兵 名     | der Soldat*, Soldaten                   | he
 tourist          | 游客 位     | der Tourist*, Touristen                 | he  | person adult
 """
 
+# Those who are always somebody's: my mother, Anna's friend.
 KIN = """
-mother           | 母亲 位     | die Mutter, Mütter                      | she | person adult parent
-father           | 父亲 位     | der Vater, Väter                        | he  | person adult parent
+mother           | 妈妈 位     | die Mutter, Mütter                      | she | person adult parent
+father           | 爸爸 位     | der Vater, Väter                        | he  | person adult parent
 grandmother      | 奶奶 位     | die Großmutter, Großmütter              | she | person adult parent
 grandfather      | 爷爷 位     | der Großvater, Großväter                | he  | person adult parent
 brother          | 哥哥 个     | der Bruder, Brüder                      | he  | person grown
@@ -48,6 +50,8 @@ son              | 儿子 个     | der Sohn, Söhne                         | h
 daughter         | 女儿 个     | die Tochter, Töchter                    | she | person child
 uncle            | 叔叔 位     | der Onkel, Onkel                        | he  | person adult
 aunt             | 姑姑 位     | die Tante, Tanten                       | she | person adult
+friend           | 朋友 个     | der Freund, Freunde                     | he  | person adult
+colleague        | 同事 位     | der Kollege*, Kollegen                  | he  | person adult
 """
 
 ANIMALS = """
@@ -73,43 +77,43 @@ snake            | 蛇 条       | die Schlange, Schlangen                 | it 
 """
 
 FOOD = """
-apple            | 苹果 个     | der Apfel, Äpfel                        | it  | food fruit goods small round sweetish
-pear             | 梨 个       | die Birne, Birnen                       | it  | food fruit goods small sweetish
-banana           | 香蕉 根     | die Banane, Bananen                     | it  | food fruit goods small sweetish
-orange           | 橙子 个     | die Orange, Orangen                     | it  | food fruit goods small sweetish sourish
-lemon            | 柠檬 个     | die Zitrone, Zitronen                   | it  | fruit goods small sourish
+apple            | 苹果 个     | der Apfel, Äpfel                        | it  | food fruit goods small round sweetish packed boxed
+pear             | 梨 个       | die Birne, Birnen                       | it  | food fruit goods small sweetish packed boxed
+banana           | 香蕉 根     | die Banane, Bananen                     | it  | food fruit goods small sweetish packed
+orange           | 橙子 个     | die Orange, Orangen                     | it  | food fruit goods small sweetish sourish packed boxed
+lemon            | 柠檬 个     | die Zitrone, Zitronen                   | it  | fruit goods small sourish boxed
 strawberry       | 草莓 颗     | die Erdbeere, Erdbeeren                 | it  | food fruit goods sweetish
 cherry           | 樱桃 颗     | die Kirsche, Kirschen                   | it  | food fruit goods sweetish sourish
 tomato/tomatoes  | 西红柿 个   | die Tomate, Tomaten                     | it  | food goods small cut vegetable
-potato/potatoes  | 土豆 个     | die Kartoffel, Kartoffeln               | it  | food goods small cut cooked vegetable
-onion            | 洋葱 个     | die Zwiebel, Zwiebeln                   | it  | goods small cut vegetable
-carrot           | 胡萝卜 根   | die Karotte, Karotten                   | it  | food goods small cut vegetable
+potato/potatoes  | 土豆 个     | die Kartoffel, Kartoffeln               | it  | food goods small cut cooked vegetable boxed
+onion            | 洋葱 个     | die Zwiebel, Zwiebeln                   | it  | goods small cut vegetable boxed
+carrot           | 胡萝卜 根   | die Karotte, Karotten                   | it  | food goods small cut vegetable boxed
 egg              | 鸡蛋 个     | das Ei, Eier                            | it  | food goods small cooked
 cake             | 蛋糕 个     | der Kuchen, Kuchen                      | it  | food goods small sized baked cut sweetish gift
-biscuit          | 饼干 块     | der Keks, Kekse                         | it  | food goods baked sweetish
+biscuit          | 饼干 块     | der Keks, Kekse                         | it  | food goods baked sweetish packed
 pizza            | 比萨饼 张   | die Pizza, Pizzen                       | it  | food goods sized baked ordered
 sausage          | 香肠 根     | die Wurst, Würste                       | it  | food goods cooked ordered
-sandwich         | 三明治 个   | das Sandwich, Sandwiches                | it  | food goods ordered
+sandwich         | 三明治 个   | das Sandwich, Sandwiches                | it  | food goods ordered packed
 """
 
 THINGS = """
-book             | 书 本       | das Buch, Bücher                        | it  | goods portable small made tale readable gift lies thick priced
-newspaper        | 报纸 份     | die Zeitung, Zeitungen                  | it  | goods small readable lies
-magazine         | 杂志 本     | die Zeitschrift, Zeitschriften          | it  | goods small made tale readable lies
-letter           | 信 封       | der Brief, Briefe                       | it  | portable small readable written sent lies longish
-novel            | 小说 本     | der Roman, Romane                       | it  | goods small tale readable written gift lies longish thick
+book             | 书 本       | das Buch, Bücher                        | it  | goods portable small made tale readable gift thick priced packed boxed
+newspaper        | 报纸 份     | die Zeitung, Zeitungen                  | it  | goods small readable packed
+magazine         | 杂志 本     | die Zeitschrift, Zeitschriften          | it  | goods small made tale readable packed boxed
+letter           | 信 封       | der Brief, Briefe                       | it  | portable small readable written sent longish packed boxed
+novel            | 小说 本     | der Roman, Romane                       | it  | goods small tale readable written gift longish thick packed
 poem             | 诗 首       | das Gedicht, Gedichte                   | it  | tale readable written longish told
 story            | 故事 个     | die Geschichte, Geschichten             | it  | tale told longish
 question         | 问题 个     | die Frage, Fragen                       | it  | asked
 song             | 歌 首       | das Lied, Lieder                        | it  | sung audible longish
 film             | 电影 部     | der Film, Filme                         | it  | tale watched longish
 picture          | 画 幅       | das Bild, Bilder                        | it  | portable made painted gift shown pretty priced
-photo            | 照片 张     | das Foto, Fotos                         | it  | portable small made shown sent lies
-map              | 地图 张     | die Landkarte, Landkarten               | it  | goods portable small made shown lies
-stamp            | 邮票 张     | die Briefmarke, Briefmarken             | it  | goods collected lies
-ticket           | 票 张       | das Ticket, Tickets                     | it  | goods portable sent lies priced
-pen              | 钢笔 支     | der Füller, Füller                      | it  | goods portable small made coloured lent lies used
-pencil           | 铅笔 支     | der Bleistift, Bleistifte               | it  | goods portable small made coloured lent lies used
+photo            | 照片 张     | das Foto, Fotos                         | it  | portable small made shown sent packed boxed
+map              | 地图 张     | die Landkarte, Landkarten               | it  | goods portable small made shown packed boxed
+stamp            | 邮票 张     | die Briefmarke, Briefmarken             | it  | goods collected
+ticket           | 票 张       | das Ticket, Tickets                     | it  | goods portable sent priced packed
+pen              | 钢笔 支     | der Füller, Füller                      | it  | goods portable small made coloured lent used packed
+pencil           | 铅笔 支     | der Bleistift, Bleistifte               | it  | goods portable small made coloured lent used packed
 table            | 桌子 张     | der Tisch, Tische                       | it  | goods made sized furniture heavy
 chair            | 椅子 把     | der Stuhl, Stühle                       | it  | goods made sized furniture mended comfortable
 bed              | 床 张       | das Bett, Betten                        | it  | goods made sized furniture comfortable
@@ -121,44 +125,44 @@ window           | 窗户 扇     | das Fenster, Fenster                    | it
 house            | 房子 栋     | das Haus, Häuser                        | it  | costly made sized built coloured pretty priced
 room             | 房间 个     | das Zimmer, Zimmer                      | it  | sized tidied quiet pretty
 bridge           | 桥 座       | die Brücke, Brücken                     | it  | built longish
-car              | 汽车 辆     | das Auto, Autos                         | it  | costly made vehicle washed mended coloured priced
-bicycle          | 自行车 辆   | das Fahrrad, Fahrräder                  | it  | goods made vehicle stolen mended coloured lent priced
+car              | 汽车 辆     | das Auto, Autos                         | it  | costly made vehicle washed mended coloured priced stands
+bicycle          | 自行车 辆   | das Fahrrad, Fahrräder                  | it  | goods made vehicle stolen mended coloured lent priced stands
 boat             | 船 条       | das Boot, Boote                         | it  | costly made sized built mended coloured
-cup              | 杯子 个     | die Tasse, Tassen                       | it  | goods small made breakable dish coloured stands
-plate            | 盘子 个     | der Teller, Teller                      | it  | goods small made breakable dish stands
-bowl             | 碗 个       | die Schüssel, Schüsseln                 | it  | goods small made breakable dish sized stands
+cup              | 杯子 个     | die Tasse, Tassen                       | it  | goods small made breakable dish coloured stands boxed
+plate            | 盘子 个     | der Teller, Teller                      | it  | goods small made breakable dish stands boxed
+bowl             | 碗 个       | die Schüssel, Schüsseln                 | it  | goods small made breakable dish sized stands boxed
 bottle           | 瓶子 个     | die Flasche, Flaschen                   | it  | small breakable hollow stands
-vase             | 花瓶 个     | die Vase, Vasen                         | it  | goods small made breakable gift pretty stands
-knife/knives     | 刀 把       | das Messer, Messer                      | it  | goods small made used lies sharp
-spoon            | 勺子 把     | der Löffel, Löffel                      | it  | goods small made used lies
-key              | 钥匙 把     | der Schlüssel, Schlüssel                | it  | portable small lies
+vase             | 花瓶 个     | die Vase, Vasen                         | it  | goods small made breakable gift pretty stands boxed
+knife/knives     | 刀 把       | das Messer, Messer                      | it  | goods small made used sharp
+spoon            | 勺子 把     | der Löffel, Löffel                      | it  | goods small made used
+key              | 钥匙 把     | der Schlüssel, Schlüssel                | it  | portable small packed boxed
 box              | 箱子 个     | die Kiste, Kisten                       | it  | sized heavy openable hollow carried stands
 bag              | 包 个       | die Tasche, Taschen                     | it  | goods portable made sized heavy coloured hollow
 suitcase         | 行李箱 个   | der Koffer, Koffer                      | it  | goods portable made sized heavy openable carried coloured
-umbrella         | 雨伞 把     | der Regenschirm, Regenschirme           | it  | goods portable small made coloured lent used lies
-watch            | 手表 块     | die Armbanduhr, Armbanduhren            | it  | goods portable small made mended worn gift pretty lies priced
-phone            | 手机 部     | das Handy, Handys                       | it  | goods portable small made mended used lies priced
+umbrella         | 雨伞 把     | der Regenschirm, Regenschirme           | it  | goods portable small made coloured lent used packed
+watch            | 手表 块     | die Armbanduhr, Armbanduhren            | it  | goods portable small made mended worn gift pretty priced packed
+phone            | 手机 部     | das Handy, Handys                       | it  | goods portable small made mended used priced packed
 computer         | 电脑 台     | der Computer, Computer                  | it  | goods made mended used stolen priced
-camera           | 照相机 台   | die Kamera, Kameras                     | it  | goods portable small made mended used lent lies priced
+camera           | 照相机 台   | die Kamera, Kameras                     | it  | goods portable small made mended used lent priced packed
 radio            | 收音机 台   | das Radio, Radios                       | it  | goods made mended
 piano            | 钢琴 架     | das Klavier, Klaviere                   | it  | costly made instrument heavy
 guitar           | 吉他 把     | die Gitarre, Gitarren                   | it  | goods made instrument gift
 violin           | 小提琴 把   | die Geige, Geigen                       | it  | goods made bowed gift
-ball             | 球 个       | der Ball, Bälle                         | it  | goods portable small sized coloured thrown lies
-doll             | 娃娃 个     | die Puppe, Puppen                       | it  | goods portable small gift pretty lies
-hat              | 帽子 顶     | der Hut, Hüte                           | it  | goods portable small made coloured worn pretty lies
-scarf/scarves    | 围巾 条     | der Schal, Schals                       | it  | goods portable small coloured worn clothing longish gift lies
+ball             | 球 个       | der Ball, Bälle                         | it  | goods portable small sized coloured thrown boxed
+doll             | 娃娃 个     | die Puppe, Puppen                       | it  | goods portable small gift pretty packed boxed
+hat              | 帽子 顶     | der Hut, Hüte                           | it  | goods portable small made coloured worn pretty packed boxed
+scarf/scarves    | 围巾 条     | der Schal, Schals                       | it  | goods portable small coloured worn clothing longish gift packed
 coat             | 大衣 件     | der Mantel, Mäntel                      | it  | goods portable made coloured clothes clothing
-shirt            | 衬衫 件     | das Hemd, Hemden                        | it  | goods small made coloured clothes clothing lies
+shirt            | 衬衫 件     | das Hemd, Hemden                        | it  | goods small made coloured clothes clothing packed
 dress            | 连衣裙 条   | das Kleid, Kleider                      | it  | goods made coloured ladies clothing longish pretty priced
 skirt            | 裙子 条     | der Rock, Röcke                         | it  | goods made coloured ladies clothing longish
-sweater          | 毛衣 件     | der Pullover, Pullover                  | it  | goods small made coloured clothes clothing gift lies
+sweater          | 毛衣 件     | der Pullover, Pullover                  | it  | goods small made coloured clothes clothing gift packed
 jacket           | 夹克 件     | die Jacke, Jacken                       | it  | goods portable made coloured clothes clothing
-ring             | 戒指 枚     | der Ring, Ringe                         | it  | goods portable small worn gift pretty stolen lies priced
+ring             | 戒指 枚     | der Ring, Ringe                         | it  | goods portable small worn gift pretty stolen priced packed
 blanket          | 毯子 条     | die Decke, Decken                       | it  | goods coloured clothing
-towel            | 毛巾 条     | das Handtuch, Handtücher                | it  | goods small coloured lies clothing
-candle           | 蜡烛 根     | die Kerze, Kerzen                       | it  | goods small coloured stands
-gift             | 礼物 件     | das Geschenk, Geschenke                 | it  | goods small gift sent priced lies
+towel            | 毛巾 条     | das Handtuch, Handtücher                | it  | goods small coloured clothing packed boxed
+candle           | 蜡烛 根     | die Kerze, Kerzen                       | it  | goods small coloured stands boxed
+gift             | 礼物 件     | das Geschenk, Geschenke                 | it  | goods small gift sent priced packed boxed
 flower           | 花 朵       | die Blume, Blumen                       | it  | goods coloured planted picked pretty painting
 tree             | 树 棵       | der Baum, Bäume                         | it  | sized planted painting
 stone            | 石头 块     | der Stein, Steine                       | it  | sized heavy thrown collected

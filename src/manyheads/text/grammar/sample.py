@@ -6,7 +6,7 @@ from typing import TypeVar
 from manyheads.text.grammar import lexicon
 from manyheads.text.grammar.lexemes import Noun, Verb
 from manyheads.text.grammar.nouns import ALL_NAMES
-from manyheads.text.grammar.tree import Clause, Nominal, Tree
+from manyheads.text.grammar.tree import Clause, Nominal
 
 T = TypeVar("T")
 
@@ -17,14 +17,14 @@ _HUMAN = frozenset({"person", "adult"})
 
 
 class Sampler:
-    """Nominals and the choices they are made of; `sample_clauses.ClauseSampler` builds clauses on top."""
+    """Nominals and the choices they are made of; `sample_events` and `sample_states` build clauses on top."""
 
     def __init__(self, seed: int) -> None:
         # Only .random() is used: its stream is the same on every machine and Python version.
         self._random = Random(seed).random
         self._next = 1
-        self.clauses: list[Clause] = []
-        self.nominals: list[Nominal] = []
+        # Whether passing states (the hungry dog) suit what is being told: something that happened or goes on.
+        self.lively = False
 
     def pick(self, items: tuple[T, ...]) -> T:
         """One of the items, all equally likely."""
@@ -45,26 +45,17 @@ class Sampler:
     def restart(self) -> None:
         """Forget the nodes of the last tree."""
         self._next = 1
-        self.clauses = []
-        self.nominals = []
-
-    def finish(self, main: Clause, joint: str = "", side: Clause | None = None) -> Tree:
-        """The tree of all nodes made since `restart`."""
-        return Tree(main, joint, side, self.clauses, self.nominals)
+        self.lively = False
 
     def new_nominal(self, kind: str) -> Nominal:
         """A fresh nominal with the next number."""
-        nominal = Nominal(self._next, kind)
         self._next += 1
-        self.nominals.append(nominal)
-        return nominal
+        return Nominal(self._next - 1, kind)
 
     def new_clause(self, kind: str, verb: Verb | None = None) -> Clause:
         """A fresh clause with the next number."""
-        clause = Clause(self._next, kind, verb)
         self._next += 1
-        self.clauses.append(clause)
-        return clause
+        return Clause(self._next - 1, kind, verb)
 
     def noun(self, noun: Noun, determiner: str, *, plural: bool = False, numeral: int = 0) -> Nominal:
         """A noun phrase."""
@@ -94,7 +85,7 @@ class Sampler:
             nominal.pronoun = antecedent.pronoun
         return nominal
 
-    def decorate(self, nominal: Nominal, probability: float = 0.3) -> Nominal:
+    def decorate(self, nominal: Nominal, probability: float = 0.55) -> Nominal:
         """Perhaps add a quality that the noun may have."""
         noun = nominal.noun
         if noun is None or nominal.measured or not self.chance(probability):
@@ -105,6 +96,8 @@ class Sampler:
         adjective = self.pick(choices)
         # Chinese would need two 的 in a row: 我的红色的包.
         if nominal.determiner == "own" and (adjective.zh.endswith("的") or "kin" in noun.tags):
+            return nominal
+        if adjective.value.startswith("state") and not (self.lively and self.chance(0.5)):
             return nominal
         nominal.adjective = adjective
         return nominal
@@ -120,7 +113,6 @@ class Sampler:
         else:
             nominal.owner = self.a_pronoun(("I", "you", "we"))
         if nominal.owner.name and owner_of is not None and owner_of.name is nominal.owner.name:
-            self.nominals.remove(nominal.owner)
             nominal.owner = self.owner(owner_of)
         return nominal
 
@@ -149,9 +141,7 @@ class Sampler:
     def join(self, nominal: Nominal) -> None:
         """Make "Anna" into "Anna and Peter"."""
         second = self.a_name()
-        if second.name is nominal.name:
-            self.nominals.remove(second)
-        else:
+        if second.name is not nominal.name:
             nominal.second = second
 
     def somebody(self, nouns: tuple[Noun, ...]) -> Nominal:
@@ -180,7 +170,7 @@ class Sampler:
             tags = tuple(tag for tag in tags if tag != "person")
         return self.human(tags)
 
-    def item(self, noun: Noun, subject: Nominal | None, style: str) -> Nominal:
+    def item(self, noun: Noun, subject: Nominal | None, style: str, *, owned: bool = True) -> Nominal:
         """An object noun phrase, by the style that its clause allows: full, negated, habit, plain, known."""
         if "game" in noun.tags:
             return self.noun(noun, "game")
@@ -189,35 +179,35 @@ class Sampler:
         if "kin" in noun.tags:
             return self.owned(noun, subject)
         if style == "habit":
-            return self.decorate(self.noun(noun, "bare", plural=True), 0.2)
+            return self.decorate(self.noun(noun, "bare", plural=True), 0.35)
         point = self._random()
         if style == "negated":
-            return self.decorate(self.noun(noun, "the" if point < 0.6 or "person" in noun.tags else "a"), 0.3)
+            return self.decorate(self.noun(noun, "the" if point < 0.6 or "person" in noun.tags else "a"), 0.4)
         if style == "known" or "person" in noun.tags:
-            return self._known(noun, subject, point)
+            return self._known(noun, subject, point, owned)
         if point < 0.35:
-            return self.decorate(self.noun(noun, "a"), 0.4)
+            return self.decorate(self.noun(noun, "a"), 0.5)
         if point < 0.47 and style == "full":
             return self.decorate(self.noun(noun, "", numeral=self.small_number()), 0.3)
         if point < 0.54 and style == "full":
             return self.decorate(self.noun(noun, "many" if self.chance(0.5) else "some", plural=True), 0.2)
-        return self._known(noun, subject, self._random())
+        return self._known(noun, subject, self._random(), owned)
 
-    def _known(self, noun: Noun, subject: Nominal | None, point: float) -> Nominal:
-        if point < 0.22 and "person" not in noun.tags and "animal" not in noun.tags:
-            return self.decorate(self.owned(noun, subject), 0.3)
+    def _known(self, noun: Noun, subject: Nominal | None, point: float, owned: bool) -> Nominal:
+        if owned and point < 0.22 and "person" not in noun.tags and "animal" not in noun.tags:
+            return self.decorate(self.owned(noun, subject), 0.5)
         if point < 0.34:
             return self.decorate(self.noun(noun, "this", plural=self.chance(0.2)), 0.3)
         if point < 0.44:
             return self.decorate(self.noun(noun, "the", numeral=self.small_number()), 0.3)
-        return self.decorate(self.noun(noun, "the", plural=self.chance(0.2)), 0.35)
+        return self.decorate(self.noun(noun, "the", plural=self.chance(0.2)), 0.45)
 
     def _portion(self, noun: Noun, style: str) -> Nominal:
         if style in ("negated", "habit") or self.chance(0.35):
-            return self.decorate(self.noun(noun, "bare"), 0.3)
+            return self.decorate(self.noun(noun, "bare"), 0.55)
         nominal = self.noun(noun, "the" if style == "known" or self.chance(0.3) else "a")
         nominal.measured = True
-        if nominal.determiner == "a" and self.chance(0.3):
+        if nominal.determiner == "a" and style == "full" and self.chance(0.4):
             nominal.determiner, nominal.numeral, nominal.plural = "", self.small_number(), True
         return nominal
 
@@ -227,10 +217,7 @@ class Sampler:
         if point < 0.3:
             nominal = self.a_name()
             names = [who.name for who in (subject, subject.second if subject else None) if who]
-            if nominal.name in names:
-                self.nominals.remove(nominal)
-                return None
-            return nominal
+            return None if nominal.name in names else nominal
         if point < 0.5:
             taken = subject.pronoun if subject else ""
             same = {"I": ("I", "we"), "we": ("I", "we"), "they": ("he", "she")}.get(taken, (taken,))

@@ -87,6 +87,7 @@ class Clause:
     passive: bool = False
     question: str = ""  # whether, subject, object, where, when, why
     degree: str = ""  # very, too
+    is_side: bool = False  # whether it is the while-clause of another
     gap: str = ""  # subject or object: what the head noun of a relative clause is inside it
     time: Adverbial | None = None
     fronted: bool = False
@@ -112,10 +113,31 @@ class Tree:
     clauses: list[Clause] = field(default_factory=list)
     nominals: list[Nominal] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """List every node that belongs to the sentence."""
+        self._add_clause(self.main)
+        if self.side:
+            self._add_clause(self.side)
+
+    def _add_clause(self, clause: Clause) -> None:
+        self.clauses.append(clause)
+        for nominal in (clause.subject, clause.object, clause.recipient):
+            if nominal:
+                self._add_nominal(nominal)
+
+    def _add_nominal(self, nominal: Nominal) -> None:
+        self.nominals.append(nominal)
+        for part in (nominal.owner, nominal.second):
+            if part:
+                self._add_nominal(part)
+        if nominal.relative:
+            self._add_clause(nominal.relative)
+
     def adverbial_keys(self) -> Iterator[str]:
-        """The names of all expressions of time, place and manner."""
+        """The names of all expressions of time, place and manner; where one went is not said in "Where did you go?"."""
         for clause in self.clauses:
-            for adverbial in (clause.time, clause.place, clause.manner, clause.goal, clause.frequency, clause.duration):
+            goal = None if clause.question == "where" else clause.goal
+            for adverbial in (clause.time, clause.place, clause.manner, goal, clause.frequency, clause.duration):
                 if adverbial:
                     yield adverbial.key
 

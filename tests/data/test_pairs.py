@@ -1,0 +1,91 @@
+"""Pairs on disk: what goes in comes out, padded as a model wants it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manyheads.data import Pairs, Ragged, RaggedWriter, make_batch, pad
+from manyheads.text.tokenizer import BEGIN, END, PAD, Tokenizer, TokenizerSettings
+
+PAIRS = [("a small cat", "一只小猫"), ("", "空"), ("the dog sleeps", "那条狗在睡觉"), ("long " * 200, "长" * 500)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    words = [
+        "cat",
+        "cats",
+        "sleep",
+        "sleeps",
+        "small",
+        "smaller",
+        "the",
+        "there",
+        "dog",
+        "dogs",
+        "long",
+        "小猫",
+        "小狗",
+    ]
+    lines = [line for pair in PAIRS for line in pair] + [f"{a} {b}" for a in words for b in words]
+    return Tokenizer.learn(lines, TokenizerSettings(vocabulary=340))
+
+
+def test_ragged_gives_back_what_was_written(tmp_path: Path) -> None:
+    rows = [[1, 2, 3], [], [4], [70_000]]
+    with RaggedWriter(tmp_path / "ids", "int32") as writer:
+        for row in rows:
+            writer.append(row)
+    ragged = Ragged(tmp_path / "ids", "int32")
+    assert [ragged[index].tolist() for index in range(len(ragged))] == rows
+    assert ragged.lengths.tolist() == [3, 0, 1, 1]
+
+
+def test_an_empty_ragged_file_opens(tmp_path: Path) -> None:
+    with RaggedWriter(tmp_path / "ids", "int32"):
+        pass
+    assert len(Ragged(tmp_path / "ids", "int32")) == 0
+
+
+def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    counts = Pairs.write(tmp_path, PAIRS, tokenizer, max_length=64)
+    pairs = Pairs.open(tmp_path)
+    assert counts == {"kept": 2, "empty": 1, "too long": 1}
+    assert [(pairs.text(0, index), pairs.text(1, index)) for index in range(len(pairs))] == [PAIRS[0], PAIRS[2]]
+    assert tokenizer.decode(pairs.ids[1][1].tolist()) == "那条狗在睡觉"
+    assert pairs.lengths.tolist() == [[len(tokenizer.encode(text)) + 1 for text in PAIRS[row]] for row in (0, 2)]
+
+
+def test_a_batch_is_padded_and_shifted() -> None:
+    batch = make_batch([[7, 8], [9]], [[5], [4, 6, 7]])
+    assert batch.source.tolist() == [[7, 8, END], [9, END, PAD]]
+    assert batch.target_read.tolist() == [[BEGIN, 5, PAD, PAD], [BEGIN, 4, 6, 7]]
+    assert batch.target_written.tolist() == [[5, END, PAD, PAD], [4, 6, 7, END]]
+    assert batch.n_tokens == 6
+
+
+def test_padding_nothing_gives_no_rows() -> None:
+    assert pad([], after=END).shape == (0, 1)
+
+
+def test_sampled_pieces_spell_the_same_text_and_depend_on_the_seed_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    Pairs.write(tmp_path, PAIRS, tokenizer, max_length=64)
+    pairs = Pairs.open(tmp_path)
+
+    def sample(seed: int) -> np.ndarray:
+        return pairs.sampled_batch(np.array([1, 0]), tokenizer, strength=0.3, seed=seed, max_length=64).source
+
+    assert (sample(5) == sample(5)).all()
+    assert len({sample(seed).tobytes() for seed in range(20)}) > 1
+    for row, text in zip(sample(3), ("the dog sleeps", "a small cat"), strict=True):
+        assert tokenizer.decode([id for id in row.tolist() if id not in (PAD, END)]) == text
+
+
+def test_a_sample_too_long_for_the_model_keeps_its_likeliest_pieces(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    Pairs.write(tmp_path, PAIRS, tokenizer, max_length=64)
+    pairs = Pairs.open(tmp_path)
+    limit = int(pairs.lengths.max())
+    for seed in range(30):
+        batch = pairs.sampled_batch(np.array([0, 1]), tokenizer, strength=0.9, seed=seed, max_length=limit)
+        assert max(batch.source.shape[1], batch.target_read.shape[1]) <= limit

@@ -1,0 +1,44 @@
+import pytest
+
+from manyheads.decode import DecodeSettings
+from manyheads.errors import RecipeError
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam": 0}, "decode.beam = 0 must be at least 1."),
+        ({"n_best": 0}, "decode.n_best = 0 must be at least 1."),
+        ({"length_penalty": -0.5}, "decode.length_penalty = -0.5 must be at least 0 and at most 10."),
+        ({"length_penalty": float("nan")}, "decode.length_penalty = nan must be at least 0 and at most 10."),
+        ({"max_extra": -1}, "decode.max_extra = -1 must not be negative."),
+        ({"top_k": -1}, "decode.top_k = -1 must not be negative."),
+        ({"seed": -1}, "decode.seed = -1 must not be negative."),
+        ({"n_best": 5}, "decode.n_best = 5 is more than decode.beam = 4 can find. Widen the beam."),
+        (
+            {"method": "greedy", "n_best": 2},
+            'decode.n_best = 2: decode.method = "greedy" finds one. Use "beam" or "sample".',
+        ),
+        (
+            {"temperature": 0.0},
+            'decode.temperature = 0.0 must be greater than 0. For no chance at all, use decode.method = "greedy".',
+        ),
+        ({"top_p": 0.0}, "decode.top_p = 0.0 must be greater than 0 and at most 1."),
+        ({"top_p": 1.1}, "decode.top_p = 1.1 must be greater than 0 and at most 1."),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        DecodeSettings(**changes)
+    assert str(caught.value) == message
+
+
+def test_all_faults_are_reported_together() -> None:
+    with pytest.raises(RecipeError) as caught:
+        DecodeSettings(beam=0, top_p=2.0, temperature=-1.0)
+    assert len(caught.value.faults) == 3
+
+
+def test_samples_may_outnumber_the_beam() -> None:
+    assert DecodeSettings(method="sample", n_best=9, beam=1).n_best == 9

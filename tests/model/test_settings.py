@@ -1,0 +1,151 @@
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from manyheads.errors import RecipeError
+from manyheads.model import PRESETS, ModelSettings
+from manyheads.settings import build, to_table
+from model.makers import choices, small
+
+
+def faults_of(**changes: Any) -> tuple[str, ...]:
+    with pytest.raises(RecipeError) as caught:
+        ModelSettings(**{"vocabulary": 100, **changes})
+    return caught.value.faults
+
+
+SIZES = ["vocabulary", "width", "feed_forward_width", "max_length", "n_heads", "n_encoder_layers", "n_decoder_layers"]
+WIDTHS = ["n_key_heads", "head_width", "value_width"]
+
+
+ONLY_DIVISORS = "model.n_heads = 7 does not divide model.width = 512. Use 4, 8 or 16."
+DIVISORS_OR_WIDTH = "model.n_heads = 7 does not divide model.width = 512. Use 4, 8 or 16, or set model.head_width."
+FAULTS: dict[str, dict[str, Any]] = {
+    **{f"model.{name} = 0 must be at least 1.": {name: 0} for name in SIZES},
+    **{f"model.{name} = -1 must not be negative.": {name: -1} for name in WIDTHS},
+    **{
+        f"model.{name} = {value} must be at least 0 and less than 1.": {name: value}
+        for name in ("dropout", "attention_dropout", "feed_forward_dropout")
+        for value in (1.0, -0.1, math.nan)
+    },
+    "model.norm_epsilon = 0.0 must be greater than 0.": {"norm_epsilon": 0.0},
+    "model.norm_epsilon = nan must be greater than 0.": {"norm_epsilon": math.nan},
+    DIVISORS_OR_WIDTH: {"n_heads": 7},
+    ONLY_DIVISORS: {"n_heads": 7, "projections": "none"},
+    "model.n_heads = 3 does not divide model.width = 2. Use 1 or 2, or set model.head_width.": {
+        "n_heads": 3,
+        "width": 2,
+    },
+    "model.n_key_heads = 3 does not divide model.n_heads = 8. Use 2, 4 or 8.": {"n_key_heads": 3},
+    "model.n_key_heads = 16 does not divide model.n_heads = 8. Use 2, 4 or 8.": {"n_key_heads": 16},
+    'model.projections = "tied" needs model.n_key_heads = model.n_heads.': {"projections": "tied", "n_key_heads": 2},
+    'model.projections = "shared" needs model.value_width = model.head_width.': {
+        "projections": "shared",
+        "value_width": 3,
+    },
+    'model.projections = "none" needs model.n_heads × model.head_width = model.width.': {
+        "projections": "none",
+        "head_width": 10,
+    },
+    'model.scores = "random-synthesizer" has no keys to tie: use model.projections = "separate".': {
+        "scores": "random-synthesizer",
+        "projections": "tied",
+    },
+    'model.positions = "rotary" turns pairs: model.head_width = 7 must be even.': {
+        "positions": "rotary",
+        "head_width": 7,
+    },
+    'model.positions = "rotary" has no keys to turn with model.scores = "dense-synthesizer".': {
+        "positions": "rotary",
+        "scores": "dense-synthesizer",
+    },
+    'model.positions = "sinusoidal" pairs sines and cosines: model.width = 15 must be even.': {
+        "width": 15,
+        "n_heads": 3,
+    },
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_says_what_is_wrong_and_what_to_do(fault: str) -> None:
+    assert faults_of(**FAULTS[fault]) == (fault,)
+
+
+def test_a_width_that_nobody_asked_for_is_not_blamed_for_being_odd() -> None:
+    assert faults_of(n_heads=7, positions="rotary") == (DIVISORS_OR_WIDTH,)
+
+
+def test_the_advice_is_good_advice() -> None:
+    for n_heads in (4, 8, 16):
+        ModelSettings(vocabulary=100, n_heads=n_heads)
+    ModelSettings(vocabulary=100, n_heads=7, head_width=64)
+    for n_key_heads in (2, 4, 8):
+        ModelSettings(vocabulary=100, n_key_heads=n_key_heads)
+
+
+def test_faults_are_reported_together() -> None:
+    assert faults_of(width=0, dropout=2.0) == (
+        "model.width = 0 must be at least 1.",
+        "model.dropout = 2.0 must be at least 0 and less than 1.",
+    )
+    faults = faults_of(n_heads=3, n_key_heads=2, width=13, scores="dense-synthesizer", projections="shared")
+    assert len(faults) == 5
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "fault"),
+    [
+        ("norm_place", "Pre", 'model.norm_place = "Pre" is not one of "post", "pre".'),
+        ("width", 8.0, "model.width = 8.0 should be a whole number."),
+        ("tie_output", 1, "model.tie_output = 1 should be true or false."),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_from_python_too(field: str, value: object, fault: str) -> None:
+    settings = small()
+    object.__setattr__(settings, field, value)  # past the type checks that only tests have
+    with pytest.raises(RecipeError) as caught:
+        settings.__post_init__()
+    assert caught.value.faults == (fault,)
+
+
+def test_layers_of_a_stack_that_is_not_there_do_not_matter() -> None:
+    assert ModelSettings(vocabulary=100, shape="encoder", n_decoder_layers=0).has_decoder is False
+    assert ModelSettings(vocabulary=100, shape="decoder", n_encoder_layers=0).has_encoder is False
+    assert ModelSettings(vocabulary=100).has_encoder and ModelSettings(vocabulary=100).has_decoder
+
+
+def test_the_defaults_are_the_base_model_of_2017() -> None:
+    base = ModelSettings(vocabulary=37_000)
+    assert base == ModelSettings.preset("base", vocabulary=37_000)
+    assert base.heads == (8, 8, 64, 64)
+    assert (base.width, base.feed_forward_width, base.n_encoder_layers, base.n_decoder_layers) == (512, 2048, 6, 6)
+    assert (base.norm_place, base.activation, base.dropout, base.positions) == ("post", "relu", 0.1, "sinusoidal")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_fit_and_can_be_changed(name: str) -> None:
+    assert ModelSettings.preset(name, vocabulary=5, n_heads=2).heads.n_heads == 2
+
+
+def test_an_unknown_preset_is_answered_with_a_suggestion() -> None:
+    with pytest.raises(RecipeError, match=r"\"bsae\" is not a preset\. Did you mean base\?"):
+        ModelSettings.preset("bsae", vocabulary=5)
+
+
+def test_head_sizes_fill_in_for_one_another() -> None:
+    assert small(n_heads=4, n_key_heads=2, head_width=6).heads == (4, 2, 6, 6)
+    assert small(n_heads=4, value_width=3).heads == (4, 4, 2, 3)
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small().width = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("field", ["shape", "activation", "scores", "positions", "norm", "norm_place"])
+def test_every_choice_survives_a_table(field: str) -> None:
+    for choice in choices(field):
+        settings = small(**{field: choice})
+        assert build(ModelSettings, to_table(settings), "model.") == settings

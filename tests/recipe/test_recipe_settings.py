@@ -1,0 +1,72 @@
+"""Recipes: checked as a whole, every fault with what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads.errors import RecipeError
+from manyheads.recipe import Recipe, read_recipe
+from manyheads.settings import read_toml, to_table, to_toml
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_preset_is_filled_in_and_can_be_changed(tmp_path: Path) -> None:
+    recipe = read_recipe(
+        write(tmp_path / "r.toml", '[data]\nbuiltin = "de-en"\n[model]\npreset = "tiny"\nn_heads = 8\n'),
+        ["train.steps=7", "model.norm_place=pre"],
+    )
+    assert (recipe.model.width, recipe.model.n_heads, recipe.model.norm_place) == (128, 8, "pre")
+    assert recipe.train.steps == 7
+    assert (recipe.task.source_language, recipe.task.target_language) == ("de", "en")
+    assert recipe.model.vocabulary == recipe.tokenizer.vocabulary
+
+
+def test_files_are_found_beside_the_recipe(tmp_path: Path) -> None:
+    recipe = read_recipe(write(tmp_path / "r.toml", '[data]\ntrain = ["a.en", "/b.zh"]\n'))
+    assert recipe.data.train == (str(tmp_path / "a.en"), "/b.zh")
+
+
+def test_a_resolved_recipe_reads_back_as_itself(tmp_path: Path) -> None:
+    recipe = Recipe.from_table({"data": {"builtin": "en-zh"}, "model": {"preset": "small"}})
+    path = write(tmp_path / "r.toml", to_toml(to_table(recipe)))
+    assert Recipe.from_table(read_toml(path)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", r"data.train is missing. Name your files"),
+        ('[data]\nbuiltin = "en-fr"', r'data.builtin = "en-fr" should be two of en, zh, de'),
+        ('[data]\nbuiltin = "en-en-zh"', r"should be two of en, zh, de"),
+        ('[data]\nbuiltin = "en-zh"\ntrain = ["a"]', "both given. Choose one"),
+        ('[data]\nbuiltin = "en-zh"\nbuiltin_pairs = 3', "must be at least 1000"),
+        ('[data]\ntrain = ["a", "b", "c"]', "data.train names 3 files. Give two parallel ones"),
+        ('[data]\nbuiltin = "en-zh"\n[model]\npreset = "huge"', 'model.preset = "huge" is not a preset'),
+        ('[data]\nbuiltin = "en-zh"\n[model]\nn_heads = 7', r"model.n_heads = 7 does not divide model.width = 512"),
+        ('[data]\nbuiltin = "en-zh"\n[trian]\nsteps = 7', r"trian is not a setting. Did you mean train\?"),
+        ('[data]\nbuiltin = "en-zh"\n[train]\nstep = 7', r"train.step is not a setting. Did you mean steps\?"),
+        ('[data]\nbuiltin = "en-zh"\n[train]\nsteps = "many"', r'train.steps = "many" should be a whole number'),
+        ("[data", "not valid TOML"),
+    ],
+)
+def test_faults(tmp_path: Path, text: str, told: str) -> None:
+    path = write(tmp_path / "r.toml", text)
+    with pytest.raises(RecipeError, match=told) as caught:
+        read_recipe(path)
+    assert all(fault.startswith(str(path)) for fault in caught.value.faults)
+
+
+def test_all_faults_are_told_together(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", '[data]\nbuiltin = "xx"\n[train]\nsteps = 0\nclip = -1\n[decode]\nbaem = 3\n')
+    with pytest.raises(RecipeError) as caught:
+        read_recipe(path)
+    assert len(caught.value.faults) == 4
+
+
+def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="there is no such file"):
+        read_recipe(tmp_path / "r.toml")

@@ -1,0 +1,80 @@
+"""The translation task: its loss, its predictions, its limits."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from manyheads.bundle import Bundle
+from manyheads.data import Pairs
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, RecipeError
+from manyheads.tasks import Seq2Seq, Seq2SeqLesson, Seq2SeqSettings
+from manyheads.text import grammar
+
+GREEDY = DecodeSettings(method="greedy", max_extra=5)
+
+
+@pytest.fixture
+def lesson(untrained: Bundle, tmp_path: Path) -> Seq2SeqLesson:
+    task = untrained.task
+    Pairs.write(tmp_path, grammar.pairs("en", "zh", "train", 60), task.tokenizer, 64)
+    return Seq2SeqLesson(
+        model=task.model.eval(),
+        pairs=Pairs.open(tmp_path),
+        tokenizer=task.tokenizer,
+        smoothing=0.1,
+        batch_tokens=200,
+        sampling=0.0,
+        seed=1,
+    )
+
+
+def test_the_loss_is_the_mean_over_real_target_tokens(lesson: Seq2SeqLesson) -> None:
+    """Batched with padding or one by one, the sum over tokens is the same."""
+    batch = lesson.make(np.arange(6), seed=0)
+    single = [lesson.make(np.array([index]), seed=0) for index in range(6)]
+    together = lesson.loss(batch) * batch.n_tokens
+    apart = sum(lesson.loss(one) * one.n_tokens for one in single)
+    assert batch.n_tokens == sum(one.n_tokens for one in single)
+    torch.testing.assert_close(together, apart)
+
+
+def test_the_loss_is_that_of_the_smoothed_distribution(lesson: Seq2SeqLesson) -> None:
+    batch = lesson.make(np.array([3]), seed=0)
+    log_p = lesson.model(batch.source, batch.target_read).log_softmax(-1)[0]
+    n_classes = log_p.size(-1)
+    wanted = torch.full_like(log_p, 0.1 / (n_classes - 1)).scatter(-1, batch.target_written[0, :, None], 0.9)
+    torch.testing.assert_close(lesson.loss(batch), -(wanted * log_p).sum(-1).mean())
+
+
+def test_sampling_changes_the_pieces_with_the_seed_and_with_nothing_else(lesson: Seq2SeqLesson) -> None:
+    sampled = replace(lesson, sampling=0.2)
+    plan = np.arange(20)
+    assert torch.equal(sampled.make(plan, seed=1).source, sampled.make(plan, seed=1).source)
+    assert len({str(sampled.make(plan, seed=seed).source.tolist()) for seed in range(3)}) == 3
+
+
+def texts(task: Seq2Seq, sources: list[str]) -> list[str]:
+    found = dict(task.translate(sources, GREEDY))
+    return [found[index][0].text for index in range(len(sources))]
+
+
+def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: Bundle) -> None:
+    sources = ["A cat sleeps.", "", "The two old teachers did not buy the red book yesterday.", "   ", "Who is it?"]
+    together = texts(untrained.task, sources)
+    assert together == [texts(untrained.task, [source])[0] for source in sources]
+    assert together[1] == together[3] == ""
+    assert together[0]
+
+
+def test_a_text_too_long_for_the_model_is_refused_by_name(untrained: Bundle) -> None:
+    with pytest.raises(DataError, match=r"text 2 has \d+ pieces; this model reads at most 39\. Split it"):
+        texts(untrained.task, ["short", "word " * 100])
+
+
+def test_smoothing_out_of_range() -> None:
+    with pytest.raises(RecipeError, match=r"task\.smoothing = 1\.0 must be at least 0 and less than 1"):
+        Seq2SeqSettings(smoothing=1.0)

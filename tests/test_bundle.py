@@ -1,0 +1,116 @@
+"""Bundles: what was saved is what is loaded, and nothing damaged ever loads."""
+
+import hashlib
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import manyheads as mh
+from manyheads.bundle import Bundle, load
+from manyheads.errors import BundleError, RecipeError
+
+SOURCES = ["The dog sleeps.", "", "A small cat reads."]
+
+
+def reseal(folder: Path) -> None:
+    names = sorted(path.name for path in folder.iterdir() if path.name != "MANIFEST.sha256")
+    lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    (folder / "MANIFEST.sha256").write_text("".join(lines))
+
+
+def edit_facts(folder: Path, **changes: object) -> None:
+    facts = json.loads((folder / "bundle.json").read_text())
+    (folder / "bundle.json").write_text(json.dumps({k: v for k, v in (facts | changes).items() if v is not ...}))
+    reseal(folder)
+
+
+def test_a_loaded_bundle_answers_as_the_saved_one(untrained: Bundle, bundle_folder: Path) -> None:
+    loaded = mh.load(bundle_folder)
+    assert loaded.predict(SOURCES) == untrained.predict(SOURCES)
+    assert loaded.scores == untrained.scores
+    assert loaded.recipe == untrained.recipe
+    assert loaded.task.settings == untrained.task.settings
+
+
+def test_a_bundle_is_these_files_and_no_pickle(bundle_folder: Path) -> None:
+    assert sorted(path.name for path in bundle_folder.iterdir()) == [
+        "MANIFEST.sha256",
+        "bundle.json",
+        "recipe.toml",
+        "tokenizer.model",
+        "weights.safetensors",
+    ]
+
+
+def test_saving_twice_gives_the_same_bytes(untrained: Bundle, bundle_folder: Path, tmp_path: Path) -> None:
+    untrained.save(tmp_path / "again")
+    assert (bundle_folder / "MANIFEST.sha256").read_bytes() == (tmp_path / "again" / "MANIFEST.sha256").read_bytes()
+
+
+def test_any_flipped_byte_is_noticed(bundle_folder: Path) -> None:
+    chance = random.Random(3)
+    for _ in range(60):
+        file = chance.choice(sorted(bundle_folder.iterdir()))
+        good = file.read_bytes()
+        place = chance.randrange(len(good))
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(BundleError):
+            load(bundle_folder)
+        file.write_bytes(good)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "bundle.json", "tokenizer.model", "recipe.toml"])
+def test_a_missing_file_is_named(bundle_folder: Path, name: str) -> None:
+    (bundle_folder / name).unlink()
+    with pytest.raises(BundleError, match=f"{name} is missing"):
+        load(bundle_folder)
+    reseal(bundle_folder)
+    with pytest.raises(BundleError, match=f"does not list {name}"):
+        load(bundle_folder)
+
+
+def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
+    edit_facts(bundle_folder, format=99)
+    with pytest.raises(BundleError, match=r"made by a newer manyheads \(bundle format 99.*Upgrade"):
+        load(bundle_folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"task": "juggle"}, "its task 'juggle' is not known"),
+        ({"model": {"vocabulary": 10, "widht": 3}}, r"model.widht is not a setting. Did you mean width\?"),
+        ({"model": ...}, "is not as this manyheads writes it: 'model'"),
+        ({"scores": [1]}, "is not as this manyheads writes it"),
+        ({"model": {"vocabulary": 10}}, r"weights.safetensors does not fit this model: .* is missing"),
+    ],
+)
+def test_facts_that_do_not_fit(bundle_folder: Path, changes: dict[str, object], told: str) -> None:
+    edit_facts(bundle_folder, **changes)
+    with pytest.raises(BundleError, match=told):
+        load(bundle_folder)
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(BundleError, match="runs/nowhere: there is no such folder"):
+        load("runs/nowhere")
+
+
+def test_decoding_can_be_changed_by_the_call(untrained: Bundle) -> None:
+    (candidates,) = untrained.candidates(["The dog sleeps."], beam=3, n_best=3)
+    assert len(candidates) == 3
+    assert candidates[0].score >= candidates[1].score >= candidates[2].score
+    with pytest.raises(RecipeError, match=r"decode\.beem is not a setting\. Did you mean beam\?"):
+        untrained.predict(["x"], beem=3)
+
+
+def test_a_single_string_is_refused(untrained: Bundle) -> None:
+    with pytest.raises(TypeError, match="predict takes a list of texts"):
+        untrained.predict("The dog sleeps.")
+
+
+def test_a_device_that_is_not_there(bundle_folder: Path) -> None:
+    with pytest.raises(RecipeError, match=r'device = "tpu" is not on this machine\. There is: cpu'):
+        load(bundle_folder, device="tpu")

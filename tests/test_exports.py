@@ -1,0 +1,37 @@
+"""What `import manyheads as mh` offers, and that offering it costs nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+import manyheads as mh
+
+
+def test_the_names_are_these() -> None:
+    assert sorted(mh.__all__) == [
+        "Bundle",
+        "DecodeSettings",
+        "ManyheadsError",
+        "ModelSettings",
+        "MultiHeadAttention",
+        "Tap",
+        "Tokenizer",
+        "Transformer",
+        "attention",
+        "attention_weights",
+        "load",
+    ]
+    assert all(getattr(mh, name) is not None for name in mh.__all__)
+    assert set(mh.__all__) <= set(dir(mh))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'transformer'"):
+        mh.transformer  # noqa: B018
+
+
+@pytest.mark.parametrize("heavy", ["torch", "numpy", "sentencepiece", "sacrebleu", "rich"])
+def test_help_loads_nothing_heavy(heavy: str) -> None:
+    code = f"import sys, manyheads.cli; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

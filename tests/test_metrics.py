@@ -1,0 +1,26 @@
+"""Scores agree with sacreBLEU's own command line, and their intervals hold them."""
+
+import pytest
+from sacrebleu import corpus_bleu
+
+from manyheads.metrics import bleu, chrf, quick_bleu
+
+REFERENCES = [f"那只猫昨天吃了{number}条鱼。" for number in range(40)]
+HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text in enumerate(REFERENCES)]
+
+
+def test_bleu_is_sacrebleus_with_the_languages_tokenizer() -> None:
+    score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=200)
+    assert score.value == pytest.approx(corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="zh").score)
+    assert score.value == pytest.approx(quick_bleu(HYPOTHESES, REFERENCES, "zh"))
+    assert "tok:zh" in score.signature
+    assert score.low < score.value < score.high
+
+
+def test_a_perfect_answer_scores_100() -> None:
+    assert bleu(REFERENCES, REFERENCES, "zh", n_resamples=50).value == pytest.approx(100)
+    assert chrf(REFERENCES, REFERENCES, n_resamples=50).high <= 100
+
+
+def test_other_languages_are_cut_as_wmt_does() -> None:
+    assert "tok:13a" in bleu(["ein Hund"], ["ein Hund"], "de", n_resamples=10).signature

@@ -1,0 +1,215 @@
+import math
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from manyheads.errors import RecipeError
+from manyheads.settings import build, did_you_mean, misfits, override, read_toml, refuse, show, to_table, to_toml
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    rate: float = 0.5
+    kind: Literal["red", "blue"] = "red"
+
+    def __post_init__(self) -> None:
+        refuse([f"inner.rate = {self.rate} must not be negative."] if self.rate < 0 else [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    name: str
+    steps: int = 10
+    rate: float = 1.0
+    quick: bool = False
+    words: tuple[str, ...] = ()
+    limit: int | None = None
+    inner: Inner = field(default_factory=Inner)
+    second: Inner | None = None
+
+
+def faults_of(table: dict[str, Any]) -> tuple[str, ...]:
+    with pytest.raises(RecipeError) as caught:
+        build(Outer, table)
+    return caught.value.faults
+
+
+class TestBuild:
+    def test_a_table_becomes_settings(self) -> None:
+        made = build(
+            Outer, {"name": "x", "steps": 3, "words": ["a", "b"], "limit": 7, "inner": {"kind": "blue"}, "second": {}}
+        )
+        assert made == Outer(name="x", steps=3, words=("a", "b"), limit=7, inner=Inner(kind="blue"), second=Inner())
+
+    def test_a_whole_number_will_do_for_a_number(self) -> None:
+        rate = build(Outer, {"name": "x", "rate": 2}).rate
+        assert rate == 2.0
+        assert isinstance(rate, float)
+
+    @pytest.mark.parametrize(
+        ("table", "fault"),
+        [
+            ({"stpes": 3}, "stpes is not a setting. Did you mean steps?"),
+            ({"inner": {"kin": "red"}}, "inner.kin is not a setting. Did you mean kind?"),
+            ({"inner": {"zzz": 1}}, "inner.zzz is not a setting. Known: kind, rate."),
+            ({"steps": "ten"}, 'steps = "ten" should be a whole number.'),
+            ({"steps": 1.5}, "steps = 1.5 should be a whole number."),
+            ({"steps": True}, "steps = true should be a whole number."),
+            ({"rate": True}, "rate = true should be a number."),
+            ({"rate": "fast"}, 'rate = "fast" should be a number.'),
+            ({"quick": 1}, "quick = 1 should be true or false."),
+            ({"name": 5}, "name = 5 should be text in quotes."),
+            ({"words": "a"}, 'words = "a" should be a list.'),
+            ({"words": ["a", 1]}, "words = 1 should be text in quotes."),
+            ({"limit": "no"}, 'limit = "no" should be a whole number.'),
+            ({"inner": 3}, "inner = 3 should be a table: write [inner]."),
+            ({"second": 3}, "second = 3 should be a table: write [second]."),
+            ({"name": {"a": [1, math.inf]}}, "name = {a = [1, inf]} should be text in quotes."),
+            ({"inner": {"kind": "green"}}, 'inner.kind = "green" is not one of "red", "blue".'),
+            ({"second": {"kind": "green"}}, 'second.kind = "green" is not one of "red", "blue".'),
+            ({"inner": {"rate": -1}}, "inner.rate = -1.0 must not be negative."),
+        ],
+    )
+    def test_each_fault_says_where_what_and_what_instead(self, table: dict[str, Any], fault: str) -> None:
+        assert faults_of({"name": "x", **table}) == (fault,)
+
+    def test_all_faults_come_together(self) -> None:
+        assert faults_of(
+            {"steps": "ten", "inner": {"rate": "x", "kind": "green", "colour": 1}, "second": {"rate": -2}}
+        ) == (
+            'steps = "ten" should be a whole number.',
+            'inner.rate = "x" should be a number.',
+            'inner.kind = "green" is not one of "red", "blue".',
+            "inner.colour is not a setting. Known: kind, rate.",
+            "inner.rate = -2.0 must not be negative.",
+            "name is missing.",
+        )
+
+    def test_the_section_stands_before_the_name(self) -> None:
+        with pytest.raises(RecipeError, match=r"^train\.inner\.kin is not a setting"):
+            build(Outer, {"name": "x", "inner": {"kin": 1}}, "train.")
+
+    def test_made_settings_can_be_checked_too(self) -> None:
+        assert misfits(Outer(name="x", second=Inner(), limit=3)) == []
+        wrong = Outer(name=3, inner=replace(Inner(), kind="green"), second=4)  # type: ignore[arg-type]
+        assert misfits(wrong, "a.") == [
+            "a.name = 3 should be text in quotes.",
+            "a.second = 4 should be a table: write [a.second].",
+        ]
+        assert misfits(wrong.inner, "a.inner.") == ['a.inner.kind = "green" is not one of "red", "blue".']
+
+
+def test_a_hint_is_the_closest_word_or_all_of_them() -> None:
+    assert did_you_mean("widht", ["width", "height"]) == "Did you mean width?"
+    assert did_you_mean("colour", ["width", "height"]) == "Known: height, width."
+
+
+def test_nothing_is_refused_when_nothing_is_wrong() -> None:
+    refuse([])
+
+
+# Half a surrogate pair is no character: neither TOML nor UTF-8 can hold it.
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+plain = st.one_of(texts, st.integers(-(2**63), 2**63 - 1), st.booleans(), st.floats(allow_nan=False), st.lists(texts))
+tables = st.recursive(
+    st.dictionaries(texts, plain, max_size=4),
+    lambda inner: st.dictionaries(texts, plain | inner, max_size=4),
+    max_leaves=6,
+)
+
+
+class TestToml:
+    @settings(max_examples=200, deadline=None, derandomize=True)
+    @given(tables)
+    @example({"a": "\x7f \x00 \x1b \t \r\n \u2028 \x85 \ufeff \" ' \\ é 中 🙂"})
+    @example({"a": [1e-09, 1e22, math.inf, -math.inf, -0.0, 5e-324]})
+    @example({"a": {"b": {"c": {"d": 1}}, "e": {}}, "f": [{"g": 1, "h i": "\x7f"}]})
+    @example({"a.b": {"": {"é": 1}}, "-": 1, "²": 2})
+    def test_every_table_survives_being_written(self, table: dict[str, Any]) -> None:
+        assert tomllib.loads(to_toml(table)) == table
+
+    def test_what_is_not_a_number_is_written_as_toml_writes_it(self) -> None:
+        assert show(math.nan) == "nan"
+        assert math.isnan(tomllib.loads(to_toml({"a": math.nan}))["a"])
+
+    @settings(max_examples=50, deadline=None, derandomize=True)
+    @given(texts, st.integers(), st.floats(0, 1), st.lists(texts), st.sampled_from(["red", "blue"]), st.booleans())
+    def test_settings_survive_a_file(
+        self, name: str, steps: int, rate: float, words: list[str], kind: Literal["red", "blue"], quick: bool
+    ) -> None:
+        made = Outer(name=name, steps=steps, quick=quick, words=tuple(words), inner=Inner(rate=rate, kind=kind))
+        assert build(Outer, tomllib.loads(to_toml(to_table(made)))) == made
+
+    def test_it_reads_as_a_person_would_write_it(self) -> None:
+        assert to_toml(to_table(Outer(name="x", words=("a",), second=Inner(rate=1e-09)))) == (
+            'name = "x"\nsteps = 10\nrate = 1.0\nquick = false\nwords = ["a"]\n'
+            '\n[inner]\nrate = 0.5\nkind = "red"\n'
+            '\n[second]\nrate = 1e-09\nkind = "red"\n'
+        )
+
+    def test_a_file_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "recipe.toml"
+        for mark in (b"", b"\xef\xbb\xbf"):  # Windows begins a file with a mark
+            path.write_bytes(mark + "名 = 1\r\n".replace("名", '"名"').encode())
+            assert read_toml(path) == {"名": 1}
+
+    @pytest.mark.parametrize(
+        ("content", "fault"),
+        [
+            (None, ": there is no such file."),
+            (b"a = \xff", ": byte 4 is not UTF-8. Save the file as UTF-8."),
+            (b"a = \n", ": not valid TOML: Invalid value (at line 1, column 5)."),
+        ],
+    )
+    def test_a_file_that_cannot_be_read_says_where(self, tmp_path: Path, content: bytes | None, fault: str) -> None:
+        path = tmp_path / "recipe.toml"
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(RecipeError) as caught:
+            read_toml(path)
+        assert str(caught.value) == f"{path}{fault}"
+
+    def test_a_folder_is_no_recipe(self, tmp_path: Path) -> None:
+        with pytest.raises(RecipeError, match=r"is a folder; a recipe is a TOML file\.$"):
+            read_toml(tmp_path)
+
+
+class TestOverride:
+    @pytest.mark.parametrize(
+        ("assignment", "value"),
+        [
+            ("a.b=3", 3),
+            ("a.b = 1e-3 ", 1e-3),
+            ("a.b=true", True),
+            ("a.b=[1, 2]", [1, 2]),
+            ('a.b="3"', "3"),
+            ("a.b=word", "word"),
+            ("a.b=x=y", "x=y"),
+            ("a.b=", ""),
+            ("a.b=C:\\texts\\mine.txt", "C:\\texts\\mine.txt"),
+            ("a.b=1\nc = 2", "1\nc = 2"),
+        ],
+    )
+    def test_a_value_is_toml_or_a_bare_word(self, assignment: str, value: object) -> None:
+        table = {"a": {"b": 0, "c": 1}, "d": 2}
+        assert override(table, [assignment]) == {"a": {"b": value, "c": 1}, "d": 2}
+        assert table == {"a": {"b": 0, "c": 1}, "d": 2}
+
+    def test_sections_are_made_and_the_last_word_counts(self) -> None:
+        assert override({}, ["a.b.c=1", "d=2", "a.b.c=3"]) == {"a": {"b": {"c": 3}}, "d": 2}
+
+    @pytest.mark.parametrize("assignment", ["steps", "=3", " =3", "a..b=3", ".a=3", "a.=3"])
+    def test_what_is_not_an_assignment_is_refused(self, assignment: str) -> None:
+        with pytest.raises(RecipeError) as caught:
+            override({}, [assignment])
+        hint = "is not an override. Write key=value, for example train.steps=500."
+        assert str(caught.value) == f"{assignment!r} {hint}"
+
+    def test_a_value_is_no_section(self) -> None:
+        with pytest.raises(RecipeError, match=r"^'a\.b\.c=1': b is a value, not a section\.$"):
+            override({"a": {"b": 0}}, ["a.b.c=1"])

@@ -1,0 +1,79 @@
+"""Sealed folders: whole or not there, and every damage noticed."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from manyheads.errors import BundleError
+from manyheads.storage import MANIFEST, check_seal, sealed_folder
+
+
+def write(path: Path, **files: bytes) -> Path:
+    with sealed_folder(path) as aside:
+        for name, content in files.items():
+            (aside / name).write_bytes(content)
+    return path
+
+
+def test_a_sealed_folder_passes_its_check_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=b"first", b=b"second")
+    check_seal(folder, ("a", "b"), BundleError)
+    assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+
+
+def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=b"old")
+    with pytest.raises(RuntimeError), sealed_folder(folder) as aside:
+        (aside / "a").write_bytes(b"new")
+        raise RuntimeError("power cut")
+    check_seal(folder, ("a",), BundleError)
+    assert (folder / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+
+
+def test_a_second_write_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=b"old", gone=b"x")
+    write(folder, a=b"new")
+    check_seal(folder, ("a",), BundleError)
+    assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, "a"]
+
+
+def test_every_flipped_byte_and_every_truncation_is_noticed(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=bytes(range(200)), b=b"text")
+    chance = random.Random(7)
+    for trial in range(200):
+        file = folder / chance.choice(["a", "b", MANIFEST])
+        good = file.read_bytes()
+        place = chance.randrange(len(good))
+        flipped = bytes([good[place] ^ (1 << chance.randrange(8))])
+        file.write_bytes(good[:place] if trial % 4 == 0 else good[:place] + flipped + good[place + 1 :])
+        with pytest.raises(BundleError):
+            check_seal(folder, ("a", "b"), BundleError)
+        file.write_bytes(good)
+    check_seal(folder, ("a", "b"), BundleError)
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=b"1", b=b"2")
+    (folder / "a").unlink()
+    (folder / "b").write_bytes(b"3")
+    with pytest.raises(BundleError, match=r"a is missing; b is damaged .* Copy the folder again"):
+        check_seal(folder, ("a", "b"), BundleError)
+
+
+def test_a_manifest_cannot_name_files_elsewhere(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=b"1")
+    with (folder / MANIFEST).open("a") as stream:
+        stream.write("0" * 64 + "  ../../etc/passwd\n")
+    with pytest.raises(BundleError, match=r"MANIFEST\.sha256 is damaged"):
+        check_seal(folder, ("a",), BundleError)
+
+
+@pytest.mark.parametrize(("make", "told"), [(False, "there is no such folder"), (True, "MANIFEST.sha256 is missing")])
+def test_a_folder_that_is_not_ours(tmp_path: Path, make: bool, told: str) -> None:
+    folder = tmp_path / "other"
+    if make:
+        folder.mkdir()
+    with pytest.raises(BundleError, match=told):
+        check_seal(folder, (), BundleError)

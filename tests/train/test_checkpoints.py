@@ -1,0 +1,49 @@
+"""Checkpoints: the newest good one is used, damage is told, old ones go, snapshots are averaged."""
+
+from pathlib import Path
+
+import torch
+
+from manyheads.train import Checkpoints, Trainer
+from train.doubling import Numbers, make_trainer
+
+
+def trainer_at(step: int) -> Trainer[Numbers]:
+    """A trainer whose first weight is the number of its step."""
+    trainer = make_trainer()
+    trainer.step = step
+    trainer.model[0].weight.data.fill_(step)  # type: ignore[index,operator,union-attr]
+    return trainer
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_two_checkpoints_and_the_wanted_snapshots_are_kept(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=3)
+    for step in range(1, 6):
+        checkpoints.save(trainer_at(step), snapshot=True)
+    assert names(tmp_path / "checkpoints") == ["step-00000004", "step-00000005"]
+    assert names(tmp_path / "snapshots") == ["step-00000003", "step-00000004", "step-00000005"]
+    torch.testing.assert_close(checkpoints.averaged()["0.weight"], torch.full((8, 1), 4.0))
+
+
+def test_a_damaged_newest_checkpoint_is_told_and_passed_over(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2)
+    for step in (10, 20):
+        checkpoints.save(trainer_at(step), snapshot=True)
+    weights = tmp_path / "checkpoints" / "step-00000020" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    trainer = trainer_at(0)
+    (complaint,) = checkpoints.restore(trainer)
+    assert "weights.safetensors is damaged" in complaint
+    assert trainer.step == 10
+    assert trainer.weights()["0.weight"][0].item() == 10.0
+    assert names(tmp_path / "snapshots") == ["step-00000010"]  # the later one belongs to a future not yet trained
+
+
+def test_without_any_checkpoint_a_run_starts_at_the_beginning(tmp_path: Path) -> None:
+    trainer = trainer_at(0)
+    assert Checkpoints(tmp_path, n_snapshots=1).restore(trainer) == []
+    assert trainer.step == 0

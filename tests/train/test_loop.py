@@ -1,0 +1,94 @@
+"""The loop: it learns, it accumulates exactly, it stops at nonsense, and it goes on bit for bit where it was."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from manyheads.errors import TrainingError
+from manyheads.train import Checkpoints, Trainer
+from train.doubling import Doubling, Numbers, make_trainer
+
+
+def final_bytes(trainer: Trainer[Numbers]) -> bytes:
+    return b"".join(value.numpy().tobytes() for value in trainer.weights().values())
+
+
+def test_it_learns_and_reports() -> None:
+    trainer = make_trainer(steps=200, dropout=0.0)
+    events = list(trainer.run())
+    assert [event.step for event in events] == list(range(1, 201))
+    assert events[-1].loss < events[0].loss / 50
+    assert events[5].epoch == 1
+    assert all(event.n_tokens == 4 and event.seconds > 0 for event in events)
+
+
+def test_two_batches_accumulated_are_one_batch_twice_as_large() -> None:
+    small, large = make_trainer(dropout=0.0, steps=1, accumulate=2), make_trainer(dropout=0.0, steps=1)
+    batches = [small.lesson.make(plan, 0) for plan in small.lesson.plan(0)[:2]]
+    joined = Numbers(torch.cat([batch.x for batch in batches]), 8)
+    small._update(batches, 0.0)
+    large._update([joined], 0.0)
+    for name, value in small.weights().items():
+        torch.testing.assert_close(value, large.weights()[name])
+
+
+def test_clipping_bounds_the_gradient_and_reports_the_norm_before() -> None:
+    trainer = make_trainer(clip=1e-3, steps=1)
+    (event,) = trainer.run()
+    norm = torch.sqrt(sum((p.grad.square().sum() for p in trainer.model.parameters()), torch.tensor(0.0)))  # type: ignore[union-attr]
+    assert norm.item() == pytest.approx(1e-3, rel=1e-3)
+    assert event.gradient_norm > 1e-3
+
+
+def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
+    trainer = make_trainer()
+    assert isinstance(trainer.lesson, Doubling)
+    trainer.lesson.spoil = lambda count: count == 6
+    events = trainer.run()
+    for _ in range(5):
+        next(events)
+    before = final_bytes(trainer)
+    with pytest.raises(TrainingError, match=r"Step 6 \(epoch 2, batch 2\): the loss is nan"):
+        next(events)
+    assert final_bytes(trainer) == before
+
+
+def test_nothing_to_train_on() -> None:
+    trainer = make_trainer()
+    trainer.lesson.plan = lambda epoch: []  # type: ignore[method-assign]
+    with pytest.raises(TrainingError, match="nothing to train on"):
+        next(trainer.run())
+
+
+@pytest.mark.parametrize("stop_at", [1, 4, 7, 29])
+def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, stop_at: int) -> None:
+    whole = make_trainer()
+    list(whole.run())
+
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2)
+    first = make_trainer()
+    for event in first.run():
+        if event.step == stop_at:
+            checkpoints.save(first, snapshot=False)
+            break
+    second = make_trainer()
+    assert checkpoints.restore(second) == []
+    assert second.step == stop_at
+    list(second.run())
+    assert final_bytes(second) == final_bytes(whole)
+
+
+@pytest.mark.parametrize("forgotten", ["memory", "place"])
+def test_the_resume_test_can_fail(tmp_path: Path, forgotten: str) -> None:
+    """Negative control: without the optimiser's memory, or without the place in the data, the bytes differ."""
+    whole, first, second = make_trainer(), make_trainer(), make_trainer()
+    list(whole.run())
+    for event in first.run():
+        if event.step == 7:
+            break
+    memory = {} if forgotten == "memory" else first.memory()
+    place = first.place() | ({"epoch": 0, "position": 0} if forgotten == "place" else {})
+    second.restore(place, first.weights(), memory)
+    list(second.run())
+    assert final_bytes(second) != final_bytes(whole)
