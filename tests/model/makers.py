@@ -13,8 +13,6 @@ from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import make_cross_attention, make_self_attention
 from manyheads.model.masks import View, count_places
 
-torch.set_num_threads(1)  # the tensors of these tests are so small that a second thread only costs
-
 SMALL: dict[str, Any] = {
     "vocabulary": 13,
     "width": 8,

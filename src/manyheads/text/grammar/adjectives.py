@@ -29,7 +29,7 @@ lazy        | lazy lazier                 | 懒惰的 懒         | faul fauler 
 diligent    | diligent more_diligent      | 勤奋的 勤奋       | fleißig fleißiger   | person                 | +
 polite      | polite more_polite          | 有礼貌的 有礼貌   | höflich höflicher   | person                 | +
 brave       | brave braver                | 勇敢的 勇敢       | mutig mutiger       | person pet             | +
-strong      | strong stronger             | 强壮的 强壮       | stark stärker       | adult farm beast       | +
+strong      | strong stronger             | 强壮的 强壮       | stark stärker       | adult horse bear lion tiger elephant | +
 rich        | rich richer                 | 富有的 富有       | reich reicher       | adult                  | +
 poor        | poor poorer                 | 贫穷的 贫穷       | arm ärmer           | adult                  | -
 shy         | shy shyer                   | 害羞的 害羞       | schüchtern schüchterner | person             | -
@@ -53,7 +53,7 @@ old-thing   | old older                   | 旧 旧             | alt älter    
 long        | long longer                 | 很长的 长         | lang länger         | longish snake          | 0
 short       | short shorter               | 很短的 短         | kurz kürzer         | longish                | 0
 heavy       | heavy heavier               | 沉重的 重         | schwer schwerer     | heavy                  | -
-light       | light lighter               | 很轻的 轻         | leicht leichter     | heavy                  | +
+light       | light lighter               | 很轻的 轻         | leicht leichter     | carried bag            | +
 thick       | thick thicker               | 厚厚的 厚         | dick dicker         | thick                  | 0
 expensive   | expensive more_expensive    | 昂贵的 贵         | teuer=teur teurer   | priced                 | -
 cheap       | cheap cheaper               | 便宜的 便宜       | billig billiger     | priced                 | +
@@ -84,10 +84,10 @@ ripe        | ripe riper                  | 成熟的 成熟       | reif reifer
 delicious   | delicious ~                 | 好吃的 好吃       | lecker ~            | baked soup sausage     | +
 # Colours
 red         | red ~                       | 红色的 是红色的   | rot ~               | coloured flower apple  | 0
-blue        | blue ~                      | 蓝色的 是蓝色的   | blau ~              | coloured               | 0
+blue        | blue ~                      | 蓝色的 是蓝色的   | blau ~              | coloured flower               | 0
 green       | green ~                     | 绿色的 是绿色的   | grün ~              | coloured apple         | 0
-yellow      | yellow ~                    | 黄色的 是黄色的   | gelb ~              | coloured               | 0
-white       | white ~                     | 白色的 是白色的   | weiß ~              | coloured coloured-animal | 0
+yellow      | yellow ~                    | 黄色的 是黄色的   | gelb ~              | coloured flower               | 0
+white       | white ~                     | 白色的 是白色的   | weiß ~              | coloured flower coloured-animal | 0
 black       | black ~                     | 黑色的 是黑色的   | schwarz ~           | coloured coloured-animal | 0
 brown       | brown ~                     | 棕色的 是棕色的   | braun ~             | coloured coloured-animal | 0
 grey        | grey ~                      | 灰色的 是灰色的   | grau ~              | coloured coloured-animal | 0

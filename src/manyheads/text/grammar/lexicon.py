@@ -71,6 +71,18 @@ def adjectives_for(noun: Noun) -> tuple[Adjective, ...]:
 
 
 @cache
+def attributes_for(noun: Noun) -> tuple[Adjective, ...]:
+    """The qualities that may stand before a noun: Chinese has no 老老虎 and no 小大象, and 老男人 is rude."""
+
+    def stumbles(adjective: Adjective) -> bool:
+        if adjective.zh == "老" and noun.key in ("man", "woman"):
+            return True
+        return adjective.zh == noun.zh[0] or (adjective.zh in "大小" and noun.zh[0] == "大")
+
+    return tuple(adjective for adjective in adjectives_for(noun) if not stumbles(adjective))
+
+
+@cache
 def verbs_with_subject(noun: Noun, letters: str) -> tuple[Verb, ...]:
     """The verbs that a noun may do in one of the tenses."""
     verbs = TRANSITIVE + INTRANSITIVE

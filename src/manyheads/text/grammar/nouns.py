@@ -18,7 +18,7 @@ child/children   | 孩子 个     | das Kind, Kinder                        |   
 student          | 学生 个     | der Student*, Studenten                 | he  | person grown
 neighbour        | 邻居 位     | der Nachbar*, Nachbarn                  | he  | person adult
 guest            | 客人 位     | der Gast, Gäste                         | he  | person adult
-teacher          | 老师 位     | der Lehrer, Lehrer                      | he  | person adult worker
+teacher          | 教师 位     | der Lehrer, Lehrer                      | he  | person adult worker
 doctor           | 医生 位     | die Ärztin, Ärztinnen                   | she | person adult worker
 nurse            | 护士 位     | der Krankenpfleger, Krankenpfleger      | he  | person adult worker
 farmer           | 农民 位     | der Bauer*, Bauern                      | he  | person adult worker
@@ -40,16 +40,16 @@ tourist          | 游客 位     | der Tourist*, Touristen                 | he
 
 # Those who are always somebody's: my mother, Anna's friend.
 KIN = """
-mother           | 妈妈 位     | die Mutter, Mütter                      | she | person adult parent
-father           | 爸爸 位     | der Vater, Väter                        | he  | person adult parent
-grandmother      | 奶奶 位     | die Großmutter, Großmütter              | she | person adult parent
-grandfather      | 爷爷 位     | der Großvater, Großväter                | he  | person adult parent
-brother          | 哥哥 个     | der Bruder, Brüder                      | he  | person grown
-sister           | 妹妹 个     | die Schwester, Schwestern               | she | person grown
-son              | 儿子 个     | der Sohn, Söhne                         | he  | person child
-daughter         | 女儿 个     | die Tochter, Töchter                    | she | person child
-uncle            | 叔叔 位     | der Onkel, Onkel                        | he  | person adult
-aunt             | 姑姑 位     | die Tante, Tanten                       | she | person adult
+mother           | 妈妈 位     | die Mutter, Mütter                      | she | person adult parent family
+father           | 爸爸 位     | der Vater, Väter                        | he  | person adult parent family
+grandmother      | 奶奶 位     | die Großmutter, Großmütter              | she | person adult parent family
+grandfather      | 爷爷 位     | der Großvater, Großväter                | he  | person adult parent family
+brother          | 哥哥 个     | der Bruder, Brüder                      | he  | person grown family
+sister           | 妹妹 个     | die Schwester, Schwestern               | she | person grown family
+son              | 儿子 个     | der Sohn, Söhne                         | he  | person child family
+daughter         | 女儿 个     | die Tochter, Töchter                    | she | person child family
+uncle            | 叔叔 位     | der Onkel, Onkel                        | he  | person adult family
+aunt             | 姑姑 位     | die Tante, Tanten                       | she | person adult family
 friend           | 朋友 个     | der Freund, Freunde                     | he  | person adult
 colleague        | 同事 位     | der Kollege*, Kollegen                  | he  | person adult
 """
@@ -163,7 +163,7 @@ blanket          | 毯子 条     | die Decke, Decken                       | it
 towel            | 毛巾 条     | das Handtuch, Handtücher                | it  | goods small coloured clothing packed boxed
 candle           | 蜡烛 根     | die Kerze, Kerzen                       | it  | goods small coloured stands boxed
 gift             | 礼物 件     | das Geschenk, Geschenke                 | it  | goods small gift sent priced packed boxed
-flower           | 花 朵       | die Blume, Blumen                       | it  | goods coloured planted picked pretty painting
+flower           | 花 朵       | die Blume, Blumen                       | it  | goods planted picked pretty painting
 tree             | 树 棵       | der Baum, Bäume                         | it  | sized planted painting
 stone            | 石头 块     | der Stein, Steine                       | it  | sized heavy thrown collected
 """

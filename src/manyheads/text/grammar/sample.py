@@ -90,7 +90,7 @@ class Sampler:
         noun = nominal.noun
         if noun is None or nominal.measured or not self.chance(probability):
             return nominal
-        choices = lexicon.adjectives_for(noun)
+        choices = lexicon.attributes_for(noun)
         if not choices:
             return nominal
         adjective = self.pick(choices)

@@ -14,7 +14,7 @@ from manyheads.text.grammar.verbs import (
     TRANSITIVE,
 )
 
-_LETTERS = ((0.34, "P"), (0.52, "G"), (0.69, "H"), (0.80, "F"), (0.92, "M"), (1.0, "W"))
+_LETTERS = ((0.34, "P"), (0.52, "G"), (0.69, "H"), (0.79, "F"), (0.89, "M"), (1.0, "W"))
 TENSE = {"P": "past", "D": "past", "G": "progressive", "H": "habit", "F": "future", "M": "modal", "W": "worn"}
 _STYLE = {"P": "full", "D": "full", "G": "plain", "H": "habit", "F": "full", "M": "plain", "W": "new"}
 _MODALS = ((0.4, "want"), (0.6, "must"), (0.8, "should"), (1.0, "may"))
@@ -131,6 +131,8 @@ class EventSampler(Sampler):
             self._add_place(clause, verb)
         if verb.manners and not clause.negated and clause.modal != "can" and self.chance(0.28):
             self._add_manner(clause, verb)
+        if clause.frequency and not (clause.object or clause.place) and clause.frequency.key in ("usually", "always"):
+            clause.frequency = FREQUENCIES[1]  # "Peter usually studies" asks: where?
 
     def _add_place(self, clause: Clause, verb: Verb) -> None:
         """Where people do such things; animals have places of their own; nobody buys a house in a supermarket."""
@@ -159,15 +161,16 @@ class EventSampler(Sampler):
     def _add_time(self, clause: Clause, letter: str) -> None:
         verb = clause.verb
         assert verb is not None
-        long = "y" in verb.tenses
+        long = "y" in verb.tenses or "Y" in verb.tenses
+        short = "Y" not in verb.tenses
         if clause.tense == "past" and self.chance(0.55):
-            clause.time = self.pick(lexicon.times_for("past", long=long))
+            clause.time = self.pick(lexicon.times_for("past", long=long, short=short))
             if clause.negated and "ago" in clause.time.tags:
                 clause.time = TIMES[0]
         elif clause.tense == "future" and (not clause.negated or "K" in verb.tenses or self.chance(0.6)):
-            clause.time = self.pick(lexicon.times_for("future", long=long))
+            clause.time = self.pick(lexicon.times_for("future", long=long, short=short))
         elif clause.modal in ("must", "should") and not clause.negated and self.chance(0.35):
-            clause.time = self.pick(lexicon.times_for("future", long=False))
+            clause.time = self.pick(lexicon.times_for("future", long=not short, short=short))
         elif letter == "H" and not clause.negated:
             if self.chance(0.5):
                 clause.frequency = self.pick(FREQUENCIES)
@@ -201,14 +204,18 @@ class EventSampler(Sampler):
         noun = head.noun
         assert noun is not None
         as_object = lexicon.verbs_in_relative(noun, main.verb)
+        if main.passive and head is main.subject:
+            as_object = ()  # 被 and two subjects in a row are hard to read
         if as_object and self.chance(0.45 if head.is_person else 0.75):
-            self._object_relative(head, self.pick(as_object))
+            self._object_relative(head, self.pick(as_object), dated=main.time is None)
             return
         letter = self.weigh(((0.5, "G"), (0.8, "P"), (1.0, "W")))
         if letter == "G" and head is main.subject and main.tense == "progressive":
             letter = "W"
+        if letter == "W" and head.plural:
+            letter = "P"
         verbs = lexicon.verbs_with_subject(noun, letter)
-        verbs = tuple(verb for verb in verbs if verb.objects or letter == "G")
+        verbs = tuple(verb for verb in verbs if (verb.objects or letter == "G") and verb.key not in ("sleep", "dream"))
         if verbs:
             self._subject_relative(head, self.pick(verbs), letter)
 
@@ -217,7 +224,7 @@ class EventSampler(Sampler):
         gap.antecedent, gap.plural = head, head.plural
         return gap
 
-    def _object_relative(self, head: Nominal, verb: Verb) -> None:
+    def _object_relative(self, head: Nominal, verb: Verb, *, dated: bool) -> None:
         clause = self.new_clause("verb", verb)
         clause.gap, clause.object = "object", self._gap(head)
         if verb.subjects == ("person",) or "adult" in verb.subjects:
@@ -226,8 +233,10 @@ class EventSampler(Sampler):
             clause.subject = self.noun(self.pick(lexicon.nouns_with(verb.subjects)), "the")
         if clause.subject.noun and "kin" in clause.subject.noun.tags:
             clause.subject.determiner, clause.subject.owner = "own", self.a_pronoun(("I", "you", "we"))
-        if self.chance(0.35):
-            clause.time = self.pick(lexicon.times_for("past", long="y" in verb.tenses))
+        if dated and self.chance(0.45):
+            clause.time = self.pick(
+                lexicon.times_for("past", long="y" in verb.tenses.lower(), short="Y" not in verb.tenses)
+            )
         head.relative = clause
 
     def _subject_relative(self, head: Nominal, verb: Verb, letter: str) -> None:
@@ -238,9 +247,10 @@ class EventSampler(Sampler):
         if noun is None:
             return
         if noun is head.noun or "costly" in noun.tags or "kin" in noun.tags or "person" in noun.tags:
-            clause.object = None
+            # "die Frau, die Leo gerettet hat" does not say who saved whom.
+            is_open = head.plural or (head.noun is not None and head.noun.gender == "m")
             person = "person" in lexicon.nouns_with(verb.objects)[0].tags or "kin" in noun.tags
-            clause.object = self.a_name() if person else None
+            clause.object = self.a_name() if person and is_open else None
         elif verb.key in ("play-it", "play-bow"):
             clause.object = self.noun(noun, "instrument")
         elif "game" in noun.tags:
@@ -263,7 +273,8 @@ class EventSampler(Sampler):
             clause.modal = self.weigh(_MODALS[:3])
         clause.negated = self.chance({"P": 0.15, "F": 0.15, "M": 0.1}.get(letter, 0.0))
         clause.subject = None if letter == "I" else self.subject(verb.subjects)
-        receiver = self.person_object(clause.subject)
+        # A request is made to you: "give it to you" makes no sense.
+        receiver = self.person_object(clause.subject or self.a_pronoun(("you",)))
         if receiver is None:
             nouns = lexicon.nouns_with(("person",))
             noun = self.pick(nouns)

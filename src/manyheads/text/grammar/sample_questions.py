@@ -8,7 +8,9 @@ from manyheads.text.grammar.verbs import INTRANSITIVE, OWNERLESS, TRANSITIVE
 
 # "What is Anna playing?" and "What did she watch?" have several Chinese answers.
 _ASKABLE = tuple(verb for verb in TRANSITIVE if not verb.key.startswith(("play", "put", "observe", "watch")))
-_UNWILLED = ("arrive", "wake-up", "fall", "disappear", "fly", "lose", "break")
+# What happens to people is not asked after a reason.
+_NO_REASON = ("arrive", "wake-up", "fall", "disappear", "fly", "lose", "break", "see", "hear", "meet", "find")
+_UNWILLED = {"why": _NO_REASON, "when": ("fly", "disappear"), "where": ("fly",)}
 
 
 class QuestionSampler(ClauseSampler):
@@ -67,7 +69,7 @@ class QuestionSampler(ClauseSampler):
         else:
             letter = "P" if question == "why" else self.weigh(((0.6, "P"), (1.0, "F")))
             verb = self.verb_for(letter)
-            while "D" in verb.tenses or (question == "where" and not verb.places) or verb.key in _UNWILLED:
+            while "D" in verb.tenses or (question == "where" and not verb.places) or verb.key in _UNWILLED[question]:
                 verb = self.verb_for(letter)
             negated = question == "why" and self.chance(0.4)
             clause = self.event(letter, verb, negated=negated, plain=True)

@@ -68,6 +68,7 @@ class ClauseSampler(EventSampler):
         adjective = adjective or self.pick(ALL_ADJECTIVES)
         clause.adjective, clause.tense = adjective, "state"
         clause.subject = subject or self.topic(tuple(sorted(adjective.tags)))
+        clause.subject.adjective = None  # no lazy girl is lazy
         if adjective.value.startswith("state") and self.chance(0.5):
             if self.chance(0.5):
                 clause.tense, clause.time = "past", self.pick(lexicon.times_for("past", long=False))
@@ -89,7 +90,7 @@ class ClauseSampler(EventSampler):
         clause.adjective, clause.tense = adjective, "state"
         tags = tuple(sorted(adjective.tags))
         first = self.topic(tags)
-        clause.subject = first
+        clause.subject, first.adjective = first, None
         if first.noun is None or "person" in first.noun.tags:
             second = self.person_object(first)
             if second and second.kind == "pronoun":
@@ -100,26 +101,23 @@ class ClauseSampler(EventSampler):
         return clause
 
     def _other_than(self, first: Nominal, tags: tuple[str, ...]) -> Nominal:
-        kind = {"animal", "thing", "mass", "person"}
-        nouns = lexicon.nouns_with(tags)
-        if first.noun and "person" not in first.noun.tags:
-            group = kind & first.noun.tags
-            nouns = tuple(noun for noun in nouns if kind & noun.tags == group)
-        noun = self.pick(nouns)
-        for _ in range(6):
-            if noun is not first.noun:
-                break
-            noun = self.pick(nouns)
-        if noun is first.noun:
-            noun = lexicon.NOUN_BY_KEY["neighbour"] if "person" in noun.tags else noun
-        if "kin" in noun.tags:
-            return self.owned(noun, None)
-        if noun is first.noun:
-            first.determiner, first.plural = "this", False
-            return self.owned(noun, None) if not first.measured else self._measured(noun)
-        nominal = self.noun(noun, "the", plural=first.plural)
+        """Something to compare with: another animal, another story; but only a bed with a bed."""
+        noun = first.noun
+        if noun is None or "person" in noun.tags:
+            return self._other_person(noun, tags)
+        kind = next((tag for tag in ("animal", "tale", "fruit", "drink") if tag in noun.tags), noun.key)
+        others = tuple(other for other in lexicon.nouns_with((kind,)) if not other.tags.isdisjoint(tags))
+        other = self.pick(others)
+        if other is noun:
+            first.determiner, first.plural, first.owner = "this", False, None
+            return self._measured(noun) if first.measured else self.owned(noun, None)
+        nominal = self.noun(other, "the", plural=first.plural)
         nominal.measured = first.measured
         return nominal
+
+    def _other_person(self, noun: Noun | None, tags: tuple[str, ...]) -> Nominal:
+        other = self.pick(tuple(other for other in lexicon.nouns_with(tags) if other is not noun))
+        return self.owned(other, None) if "kin" in other.tags else self.noun(other, "the")
 
     def _measured(self, noun: Noun) -> Nominal:
         nominal = self.noun(noun, "the")

@@ -74,7 +74,7 @@ class TreeSampler(QuestionSampler):
         inner = self.anaphor(clause.subject) if self.chance(0.2 if verb.key == "know-that" else 0.6) else None
         side = self._reported(verb, inner)
         side.fronted = False
-        if not clause.negated and clause.subject.pronoun != "I" and self.chance(0.12):
+        if not clause.negated and clause.subject.pronoun != "I" and verb.key != "say" and self.chance(0.15):
             clause.question = "whether"
         return Tree(clause, "that", side)
 
@@ -95,6 +95,8 @@ class TreeSampler(QuestionSampler):
         if inner is None and self.chance(0.3):
             return self.passive_plain()
         letter = self.weigh(((0.4, "P"), (0.6, "F"), (1.0, "M")))
+        if inner and verb.key != "say" and letter == "P":
+            letter = "M"
         side = self.event(letter, self._doable(letter), inner, plain=True)
         if inner and side.modal in ("want", "may") and verb.key != "say":
             side.modal = "must" if side.negated else "should"
@@ -135,13 +137,14 @@ class TreeSampler(QuestionSampler):
                 subject.adjective = None
         if name == "go":
             return self.journey(letter, subject, negated=not done)
-        verb = lexicon.VERB_BY_KEY["buy" if name.startswith("buy") else name]
+        food = name.partition("-")[2] if name.startswith(("buy-", "order-")) else ""
+        verb = lexicon.VERB_BY_KEY[name.partition("-")[0] if food else name]
         if "adult" in verb.subjects and subject.noun and "child" in subject.noun.tags:
             verb = lexicon.VERB_BY_KEY["sleep" if done else "dance"]
         clause = self.event(letter, verb, subject, negated=not done, plain=True)
         clause.manner = None
-        if name.startswith("buy"):
-            noun = self.pick(lexicon.nouns_with((name.removeprefix("buy-"),)))
+        if food:
+            noun = self.pick(lexicon.nouns_with((food,)))
             clause.object = self.item(noun, subject, "full")
             clause.time = clause.time if clause.time and "long" not in clause.time.tags else None
             clause.fronted = clause.fronted and clause.time is not None
@@ -281,7 +284,11 @@ class TreeSampler(QuestionSampler):
 def _is_clear(tree: Tree) -> bool:
     """Whether nothing is said twice, and no pronoun could be taken for another."""
     acts = [clause.verb.en.base for clause in tree.clauses if clause.verb]
-    if len(acts) != len(set(acts)):
+    ways = [way for clause in tree.clauses for way in (clause.place, clause.manner) if way]
+    if len(acts) != len(set(acts)) or len(ways) != len(set(ways)):
+        return False
+    subject = tree.main.subject
+    if subject and subject.pronoun == "I" and tree.main.question in ("object", "where", "when", "why"):
         return False
     said: list[str] = []  # what a pronoun could stand for
     named: list[int] = []
@@ -297,7 +304,8 @@ def _is_clear(tree: Tree) -> bool:
         elif nominal.pronoun in ("he", "she", "they"):
             free.append(nominal.pronoun)
             said.append(nominal.pronoun)
-    if len(named) != len(set(named)) or len(free) > 1:
+    is_repeated = len(named) != len(set(named)) and tree.main.kind != "comparison"
+    if is_repeated or len(free) > 1:
         return False
     owners = [nominal.owner.sex for nominal in tree.nominals if nominal.owner and nominal.owner.name]
     return not (free and free[0] in owners) and all(said.count(word) <= 1 for word in meant)

@@ -7,7 +7,7 @@ tenses | places | manners | 中文 after 被 ("-": no passive).
 
 Tenses, letter by letter: P past, G progressive, H habit (bare plural or mass objects), h habit (definite objects),
 F future, M modals, C can (能), K can as a skill (会), S present state, D past needs a duration in Chinese,
-I imperative, N may follow "when", y may happen within years, W is worn (穿着).
+I imperative, N may follow "when", y may happen within weeks or years, Y only so, W is worn (穿着).
 German: infinitive (prefix¦), er-form, preterite, participle, s for sein, + preposition:case of the object.
 """
 
@@ -15,7 +15,7 @@ from manyheads.text.grammar.lexemes import Verb, verb_table
 
 TRANSITIVE = verb_table("""
 buy      | buy bought bought   | 买    | kaufen kauft kaufte gekauft               | person > goods costly fruit baked | PGHFMIy | shop | - | 买走
-read     | read read read      | 读    | lesen liest las gelesen                   | person > readable | PGHFMI | reading outdoors | slowly quietly | -
+read     | read read read      | 读    | lesen liest las gelesen                   | person > readable | PGHFMI | reading outdoors | slowly | -
 write    | write wrote written | 写    | schreiben schreibt schrieb geschrieben    | person > written  | PGHFMy | reading | slowly | -
 eat      | eat ate eaten       | 吃    | essen isst aß gegessen                    | person > food     | PGHFMI | eating home | slowly quickly secretly | 吃掉
 devour   | eat ate eaten       | 吃    | fressen frisst fraß gefressen             | pet > carrot potato apple meat sausage bread | PGH | soil | quickly secretly | 吃掉
@@ -41,7 +41,7 @@ put-dress | wear wore worn     | 穿    | tragen trägt trug getragen           
 put-hat  | wear wore worn      | 戴    | tragen trägt trug getragen                | person > worn     | W | - | - | -
 see      | see saw seen        | 看见  | sehen sieht sah gesehen                   | person > person animal vehicle | PCN | outdoors street travel | - | 看见
 hear     | hear heard heard    | 听见  | hören hört hörte gehört                   | person > audible  | PC | outdoors | - | -
-observe  | watch               | 观察  | beobachten beobachtet beobachtete beobachtet | person > animal | PGHFM | outdoors | secretly quietly | -
+observe  | watch               | 观察  | beobachten beobachtet beobachtete beobachtet | person > wild bird pet | PGHFM | outdoors | secretly | -
 watch    | watch               | 看    | schauen schaut schaute geschaut           | person > watched  | PGHFM | film | - | -
 visit    | visit               | 拜访  | besuchen besucht besuchte besucht         | person > adult kin | PFMhy | - | - | -
 meet     | meet met met        | 遇见  | treffen trifft traf getroffen             | person > person   | P | street travel shop outdoors | - | -
@@ -55,8 +55,8 @@ wait-for | wait:for            | 等    | warten wartet wartete gewartet +auf:ac
 ask      | ask                 | 问    | fragen fragt fragte gefragt               | person > worker kin | PFMI | - | - | -
 praise   | praise              | 表扬  | loben lobt lobte gelobt                   | parent worker > child student kin dog | PF | - | - | 表扬
 criticise | criticise          | 批评  | kritisieren kritisiert kritisierte kritisiert | adult > worker student grown | PF | - | - | 批评
-kiss     | kiss                | 亲吻  | küssen küsst küsste geküsst               | parent > kin      | P | - | - | -
-hug      | hug +hugging        | 拥抱  | umarmen umarmt umarmte umarmt             | person > kin friend | PG | - | happily | -
+kiss     | kiss                | 亲吻  | küssen küsst küsste geküsst               | parent > family      | P | - | - | -
+hug      | hug +hugging        | 拥抱  | umarmen umarmt umarmte umarmt             | person > family friend | PG | - | happily | -
 wake     | wake woke woken     | 叫醒  | wecken weckt weckte geweckt               | person > child kin guest | PFMhI | - | - | 叫醒
 feed     | feed fed fed        | 喂    | füttern füttert fütterte gefüttert        | person > pet farm | PGhFMI | - | - | -
 catch    | catch caught caught | 抓住  | fangen fängt fing gefangen                | hunter > prey     | PN | outdoors | - | 抓住
@@ -71,7 +71,7 @@ play-bow | play                | 拉    | spielen spielt spielte gespielt       
 play-kick | play               | 踢    | spielen spielt spielte gespielt           | person > football | GHFMK | outdoors | - | -
 play-bat | play                | 打    | spielen spielt spielte gespielt           | person > batted   | GHFMK | outdoors | - | -
 play-chess | play              | 下    | spielen spielt spielte gespielt           | person > chess    | GHFMK | home talk | - | -
-build    | build built built   | 建造  | bauen baut baute gebaut                   | adult > built     | PGFMy | - | - | -
+build    | build built built   | 建造  | bauen baut baute gebaut                   | adult > built     | PGFMY | - | - | -
 plant    | plant               | 种    | pflanzen pflanzt pflanzte gepflanzt       | person > planted  | PGFMIy | soil | - | -
 pick     | pick                | 摘    | pflücken pflückt pflückte gepflückt       | person > fruit picked | PGFMI | soil | - | 摘走
 order    | order               | 点    | bestellen bestellt bestellte bestellt     | person > ordered hotdrink juice lemonade cake | PFM | eating | - | -
@@ -93,7 +93,7 @@ walk     | take took taken:a_walk       | 散¦步 | spazieren¦gehen geht ging 
 work     | work                | 工作  | arbeiten arbeitet arbeitete gearbeitet    | adult  | GHFMD | work home | - | -
 study    | study               | 学习  | lernen lernt lernte gelernt               | person | GHFMD | reading study own | together alone | -
 cook-food | cook               | 做¦饭 | kochen kocht kochte gekocht               | person | PGHFMK | - | together | -
-play     | play                | 玩    | spielen spielt spielte gespielt           | child pet | GFD | outdoors home | happily quietly | -
+play     | play                | 玩    | spielen spielt spielte gespielt           | child pet | GD | outdoors home | happily quietly | -
 wait     | wait                | 等待  | warten wartet wartete gewartet            | person | GMFD | travel street | patiently | -
 shout    | shout               | 喊叫  | schreien schreit schrie geschrien         | person | PG | street outdoors | loudly | -
 bark     | bark                | 叫    | bellen bellt bellte gebellt               | dog    | PG | outdoors | loudly | -
@@ -101,7 +101,7 @@ fall     | fall fell fallen:down | 摔倒  | hin¦fallen fällt fiel hingefallen
 arrive   | arrive              | 到    | an¦kommen kommt kam angekommen s          | person | PFN | - | - | -
 return   | return              | 回来  | zurück¦kommen kommt kam zurückgekommen s  | person | PFMN | - | alone together | -
 wake-up  | wake woke woken:up  | 醒来  | auf¦wachen wacht wachte aufgewacht s      | person pet | PN | - | - | -
-get-up   | get got got +getting:up | 起床 | auf¦stehen steht stand aufgestanden s  | person | PM | - | slowly | -
+get-up   | get got got +getting:up | 起床 | auf¦stehen steht stand aufgestanden s  | person | M | - | slowly | -
 go-home  | go went gone:home   | 回家  | nach_Hause¦gehen geht ging nach_Hause_gegangen s | person | PFMN | - | alone together | -
 disappear | disappear          | 消失  | verschwinden verschwindet verschwand verschwunden s | wild | P | wilds | quickly | -
 travel   | travel +travelling  | 旅行  | reisen reist reiste gereist s             | adult  | HFMy | - | alone together | -
@@ -124,7 +124,7 @@ write-to | write wrote written | 给_写 | schreiben schreibt schrieb geschriebe
 
 STATES = verb_table("""
 like     | like                | 喜欢  | mögen mag mochte gemocht                  | person > person animal tale fruit drink flower | S | - | - | -
-love     | love                | 爱    | lieben liebt liebte geliebt               | person > kin pet | S | - | - | -
+love     | love                | 爱    | lieben liebt liebte geliebt               | person > family pet | S | - | - | -
 hate     | hate                | 讨厌  | hassen hasst hasste gehasst               | person > onion mouse snake meat | S | - | - | -
 know     | know knew known     | 认识  | kennen kennt kannte gekannt               | person > worker neighbour guest tourist kin student | S | - | - | -
 need     | need                | 需要  | brauchen braucht brauchte gebraucht       | person > used lent clothes key ticket lamp chair | S | - | - | -
@@ -209,16 +209,16 @@ REASONS = {
         ("swim", False),
         ("tidy", False),
     ),
-    "hungry": (("eat", True), ("cook-food", True), ("buy-food", True), ("order", True), ("bark", True)),
+    "hungry": (("eat", True), ("cook-food", True), ("buy-food", True), ("order-ordered", True), ("bark", True)),
     "thirsty": (("drink", True), ("buy-drink", True)),
     "happy": (("laugh", True), ("sing", True), ("dance", True), ("hug", True)),
     "sad": (("cry", True), ("laugh", False), ("sing", False), ("dance", False), ("go-home", True)),
     "angry": (
         ("shout", True),
         ("go-home", True),
-        ("close", True),
         ("criticise", True),
         ("thank", False),
+        ("invite", False),
         ("laugh", False),
     ),
     "nervous": (("laugh", False), ("eat", False), ("sing", False), ("answer", False)),
