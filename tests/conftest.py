@@ -4,7 +4,9 @@ from jaxtyping import install_import_hook
 
 # Before any test imports them: jaxtyping reads the annotations, beartype enforces them, in every room tensors and
 # arrays pass through. (The rooms of plain text are left to mypy: checking each call would slow the grammar tenfold.)
-install_import_hook([f"manyheads.{room}" for room in ("model", "decode", "data", "tasks", "train")], "beartype.beartype")
+install_import_hook(
+    [f"manyheads.{room}" for room in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
+)
 
 from collections.abc import Callable  # noqa: E402
 from pathlib import Path  # noqa: E402

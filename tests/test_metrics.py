@@ -1,5 +1,6 @@
 """Scores agree with sacreBLEU's own command line, and their intervals hold them."""
 
+import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
 
@@ -20,6 +21,22 @@ def test_bleu_is_sacrebleus_with_the_languages_tokenizer() -> None:
 def test_a_perfect_answer_scores_100() -> None:
     assert bleu(REFERENCES, REFERENCES, "zh", n_resamples=50).value == pytest.approx(100)
     assert chrf(REFERENCES, REFERENCES, n_resamples=50).high <= 100
+
+
+def test_the_interval_is_that_of_scores_of_resampled_sentences() -> None:
+    """The slow way: draw sentences again, score each draw from scratch."""
+    chance = np.random.default_rng(0)
+    drawn = []
+    for _ in range(300):
+        rows = chance.integers(len(REFERENCES), size=len(REFERENCES))
+        drawn.append(quick_bleu([HYPOTHESES[row] for row in rows], [REFERENCES[row] for row in rows], "zh"))
+    score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=300)
+    assert [score.low, score.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.5)
+
+
+def test_an_answer_that_shares_nothing_scores_0() -> None:
+    score = chrf(["x", "y", "猫"], ["a", "b", "猫"], n_resamples=100)
+    assert score.low == 0.0 < score.high
 
 
 def test_other_languages_are_cut_as_wmt_does() -> None:

@@ -6,6 +6,7 @@ BLEU and chrF are sacreBLEU's. May import text, settings, errors.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -27,7 +28,7 @@ class Score:
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = 1000) -> Score:
     """Corpus BLEU with sacreBLEU's tokeniser for the language."""
-    return _score(BLEU(tokenize=_TOKENIZERS.get(language, "13a")), "BLEU", hypotheses, references, n_resamples)
+    return _score(_make_bleu(language), "BLEU", hypotheses, references, n_resamples)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = 1000) -> Score:
@@ -37,17 +38,23 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: i
 
 def quick_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
     """BLEU alone, without an interval: for progress while training."""
-    metric = BLEU(tokenize=_TOKENIZERS.get(language, "13a"))
-    return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
+    return float(_make_bleu(language).corpus_score(list(hypotheses), [list(references)]).score)
+
+
+def _make_bleu(language: str) -> BLEU:
+    return BLEU(tokenize=_TOKENIZERS.get(language, "13a"))
 
 
 def _score(metric: Metric, name: str, hypotheses: Sequence[str], references: Sequence[str], n_resamples: int) -> Score:
-    result = metric.corpus_score(list(hypotheses), [list(references)], n_bootstrap=n_resamples)
-    # sacreBLEU centres its interval on the resamples' mean rather than on the score.
-    return Score(
-        name=name,
-        value=float(result.score),
-        low=float(result._mean - result._ci),
-        high=float(min(100.0, result._mean + result._ci)),
-        signature=str(metric.get_signature()),
-    )
+    """A corpus score is a function of counts summed over sentences; a resample sums those of sentences drawn again.
+
+    sacreBLEU 2.6 can resample by itself, but dies of a type error where a resample's chrF is 0, and centres its
+    interval on the resamples' mean rather than giving their quantiles.
+    """
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    counts = np.array(metric._extract_corpus_statistics(list(hypotheses), [list(references)]), dtype=np.int64)
+    n = len(counts)
+    times_drawn = np.random.default_rng(12345).multinomial(n, np.full(n, 1 / n), size=n_resamples)
+    resampled = [metric._compute_score_from_stats(row.tolist()).score for row in times_drawn @ counts]
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return Score(name, float(score.score), float(low), float(high), str(metric.get_signature()))

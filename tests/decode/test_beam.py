@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.small import BEGIN, END, NEVER, SPECIAL, FixedStepper, TableStepper
 from manyheads.decode import DecodeSettings, search
+
+from decode.small import BEGIN, END, NEVER, SPECIAL, FixedStepper, TableStepper
 from reference import beam as reference
 
 seeds = st.integers(0, 10_000)

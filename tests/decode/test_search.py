@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyheads.decode as room
-from decode.small import BEGIN, END, KINDS, NEVER, SPECIAL, TableStepper, random_model, random_sources
 from manyheads.decode import CachedStepper, DecodeSettings, Hypothesis, PlainStepper, generate, search
 from manyheads.model import Transformer
+
+from decode.small import BEGIN, END, KINDS, NEVER, SPECIAL, TableStepper, random_model, random_sources
 
 METHODS = {
     "greedy": DecodeSettings(method="greedy", max_extra=8),

@@ -3,9 +3,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.small import BEGIN, KINDS, random_model, random_sources
 from manyheads.decode import CachedStepper, PlainStepper, Stepper
 from manyheads.model import Tap
+
+from decode.small import BEGIN, KINDS, random_model, random_sources
 
 
 def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps: int = 5) -> None:

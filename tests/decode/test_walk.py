@@ -5,9 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.small import SPECIAL, FixedStepper, TableStepper
 from manyheads.decode import DecodeSettings, search
 from manyheads.decode.walk import draw
+
+from decode.small import SPECIAL, FixedStepper, TableStepper
 
 PROBABILITIES = [0.0, 0.0, 0.0, 0.10, 0.05, 0.35, 0.20, 0.30]
 

@@ -6,6 +6,7 @@ import torch
 
 from manyheads.model import ModelSettings, Tap, attention, attention_weights
 from manyheads.model.masks import View
+
 from model.makers import (
     VIEWS,
     attention_of,

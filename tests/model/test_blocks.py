@@ -6,6 +6,7 @@ from manyheads.model.masks import View
 from manyheads.model.positions import AlibiPositions, NoRelativePositions
 from manyheads.model.scores import Cosine, DenseSynthesizer, ScaledDot
 from manyheads.model.tap import Tap
+
 from model.makers import GAPPED, VIEWS, attention_of, largest_difference, shaken, small, vectors
 
 X, MEMORY = vectors(4, 5, 8), vectors(4, 3, 8, seed=1)

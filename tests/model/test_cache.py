@@ -1,6 +1,7 @@
 import torch
 
 from manyheads.model.cache import FixedCache, KeyValueCache
+
 from model.makers import vectors
 
 FIRST = vectors(3, 2, 1, 4), vectors(3, 2, 1, 5)

@@ -5,6 +5,7 @@ import torch
 
 from manyheads.model.embedding import Embedding, Vocabulary
 from manyheads.model.positions import SinusoidalPositions
+
 from model.makers import choices, random_ids, small
 
 IDS, PLACES = random_ids(2, 5), torch.arange(5)[None]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from manyheads.model.feed_forward import make_feed_forward
+
 from model.makers import largest_difference, shaken, small, vectors
 
 X = vectors(2, 3, 8)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from manyheads.model import smoothed_cross_entropy
+
 from model.makers import vectors
 
 

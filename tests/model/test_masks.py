@@ -1,6 +1,7 @@
 import torch
 
 from manyheads.model.masks import View, count_places
+
 from model.makers import causal_view, real
 
 

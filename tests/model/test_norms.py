@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from manyheads.model.norms import BatchNorm, LayerNorm, NoNorm, RMSNorm, SampleNorm, make_final_norm, make_norm
+
 from model.makers import choices, largest_difference, real, shaken, small, vectors
 
 X = vectors(3, 5, 8) * 2 + 1

@@ -12,6 +12,7 @@ from manyheads.model.positions import (
     SinusoidalPositions,
 )
 from manyheads.model.scores import make_score_form
+
 from model.makers import causal_view, largest_difference, real, small, vectors
 
 

@@ -10,6 +10,7 @@ from manyheads.model.projections import (
     make_projections,
     split_heads,
 )
+
 from model.makers import small, vectors
 
 X = vectors(3, 5, 8)

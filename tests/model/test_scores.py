@@ -16,6 +16,7 @@ from manyheads.model.scores import (
     make_score_form,
     softmax_visible,
 )
+
 from model.makers import VIEWS, largest_difference, real, seeded, small, vectors
 
 HEADS = small(width=6, head_width=3).heads

@@ -7,6 +7,7 @@ import pytest
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import build, to_table
+
 from model.makers import choices, small
 
 

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from manyheads.model import Tap
+
 from model.makers import random_ids, small, small_model
 
 NAMES = {

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from manyheads.errors import DataError
 from manyheads.model import DecoderState, ModelSettings, Tap, Transformer
+
 from model.makers import (
     choices,
     describe,

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from manyheads.model import MultiHeadAttention, Transformer
+
 from model.makers import largest_difference, random_ids, real, small
 
 transformers = pytest.importorskip("transformers")

@@ -1,6 +1,7 @@
 import pytest
 
 from manyheads.model import ModelSettings
+
 from model.makers import choices, describe, largest_difference, passes, product_of
 from reference.slow_attention import slow_attention
 

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.model import MultiHeadAttention, Transformer, smoothed_cross_entropy
+
 from model.makers import largest_difference, random_ids, real, shaken, small, vectors
 
 SOURCE, TARGET = random_ids(3, 7), random_ids(3, 5, seed=1)

@@ -71,7 +71,7 @@ def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: B
 
 
 def test_a_text_too_long_for_the_model_is_refused_by_name(untrained: Bundle) -> None:
-    with pytest.raises(DataError, match=r"text 2 has \d+ pieces; this model reads at most 39\. Split it"):
+    with pytest.raises(DataError, match=r"text 2 has \d+ pieces; this model reads at most 39\. Split it up"):
         texts(untrained.task, ["short", "word " * 100])
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from manyheads.train import Checkpoints, Trainer
+
 from train.doubling import Numbers, make_trainer
 
 

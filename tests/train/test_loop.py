@@ -7,6 +7,7 @@ import torch
 
 from manyheads.errors import TrainingError
 from manyheads.train import Checkpoints, Trainer
+
 from train.doubling import Doubling, Numbers, make_trainer
 
 

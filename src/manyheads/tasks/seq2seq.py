@@ -14,7 +14,7 @@ from manyheads.decode import DecodeSettings, generate
 from manyheads.errors import DataError
 from manyheads.metrics import Score, bleu, chrf
 from manyheads.model import Transformer, smoothed_cross_entropy
-from manyheads.settings import refuse
+from manyheads.settings import misfits, refuse
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
 _TOKENS_AT_ONCE = 4096  # padded source tokens a decoding batch may hold
@@ -29,11 +29,10 @@ class Seq2SeqSettings:
     smoothing: float = 0.1  # ε of label smoothing
 
     def __post_init__(self) -> None:
-        refuse(
-            [f"task.smoothing = {self.smoothing} must be at least 0 and less than 1."]
-            if not 0.0 <= self.smoothing < 1.0
-            else []
-        )
+        faults = misfits(self, "task.")
+        if not faults and not 0.0 <= self.smoothing < 1.0:
+            faults.append(f"task.smoothing = {self.smoothing} must be at least 0 and less than 1.")
+        refuse(faults)
 
 
 @dataclass(frozen=True)
@@ -122,9 +121,7 @@ class Seq2Seq:
         """The pieces of one input; one too long for the model is an error that says where, never cut short."""
         ids = self.tokenizer.encode(text)
         if len(ids) > self.limit:
-            raise DataError(
-                f"{where} has {len(ids):,} pieces; this model reads at most {self.limit:,}. Split it into shorter texts."
-            )
+            raise DataError(f"{where} has {len(ids):,} pieces; this model reads at most {self.limit:,}. Split it up.")
         return ids
 
     def translate(

@@ -13,7 +13,7 @@ from typing import Literal
 import sentencepiece
 
 from manyheads.errors import DataError
-from manyheads.settings import refuse
+from manyheads.settings import misfits, refuse
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 SPACE_SIGN = "▁"  # how SentencePiece writes a space inside its pieces
@@ -44,6 +44,9 @@ class TokenizerSettings:
     sample_bytes: int = 200_000_000  # of more text than this, a random sample is learnt from
 
     def __post_init__(self) -> None:
+        refuse(misfits(self, "tokenizer.") or self._faults())
+
+    def _faults(self) -> list[str]:
         least = {"vocabulary": _SMALLEST_VOCABULARY, "sample_bytes": _SMALLEST_SAMPLE}
         faults = [
             f"tokenizer.{name} = {getattr(self, name)} is too small. Use at least {smallest}."
@@ -52,7 +55,7 @@ class TokenizerSettings:
         ]
         if not 0 <= self.sampling <= 1:
             faults.append(f"tokenizer.sampling = {self.sampling} is out of range. Use 0 (off) to 1.")
-        refuse(faults)
+        return faults
 
 
 def learn_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from manyheads.settings import refuse
+from manyheads.settings import misfits, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class TrainSettings:
     average: int = 5  # how many of the last snapshots the final weights are the mean of
 
     def __post_init__(self) -> None:
-        refuse(self._faults())
+        refuse(misfits(self, "train.") or self._faults())
 
     def _faults(self) -> list[str]:
         counts = ("steps", "batch_tokens", "accumulate", "warmup", "validate_every", "save_every", "average")

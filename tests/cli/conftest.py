@@ -1,0 +1,33 @@
+"""Running the command line as a user does: a process, its two streams and its exit code."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def manyheads(tmp_path: Path) -> Run:
+    """`manyheads(*words, stdin=…)` in an empty folder."""
+
+    def run(*words: object, stdin: str | bytes = "") -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(
+            [sys.executable, "-m", "manyheads", *map(str, words)],
+            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            capture_output=True,
+            cwd=tmp_path,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "110"},
+            check=False,
+        )
+        out, err = done.stdout.decode(), done.stderr.decode()
+        # A model that knows nothing seldom finds the end of a sentence.
+        err = "".join(line for line in err.splitlines(keepends=True) if "were cut off at" not in line)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+    return run

@@ -1,0 +1,87 @@
+"""manyheads predict: a line for a line, whatever the lines."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from manyheads.bundle import Bundle
+
+from cli.conftest import Run
+
+LINES = ["The dog sleeps.", "", "A small cat reads the book.", "  "]
+
+
+def test_standard_input_gives_one_line_each(manyheads: Run, bundle_folder: Path, untrained: Bundle) -> None:
+    done = manyheads("predict", bundle_folder, stdin="\n".join(LINES) + "\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split("\n")[:-1] == untrained.predict(LINES)
+    assert done.stdout.split("\n")[1] == ""
+
+
+def test_a_file_to_a_file(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "in.en").write_text("\r\n".join(LINES), encoding="utf-8-sig")
+    done = manyheads("predict", bundle_folder, "in.en", "-o", "out.zh", "--greedy")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "out.zh").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES, method="greedy")
+
+
+def test_a_line_too_long_is_told_and_its_place_stays_empty(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("predict", bundle_folder, stdin="The dog sleeps.\n" + "cat " * 200 + "\nThe dog sleeps.\n")
+    assert done.returncode == 1
+    first, second, third, end = done.stdout.split("\n")
+    assert first == third != ""
+    assert second == end == ""
+    assert "Line 2 has" in done.stderr
+    assert "this model reads at most 39" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_n_best_and_json(manyheads: Run, bundle_folder: Path) -> None:
+    rows = manyheads("predict", bundle_folder, "--beam", 3, "--n-best", 2, stdin="The dog sleeps.\n").stdout
+    numbers, scores, _ = zip(*(row.split("\t") for row in rows.splitlines()), strict=True)
+    assert numbers == ("1", "1")
+    assert float(scores[0]) >= float(scores[1])
+    facts = json.loads(manyheads("predict", bundle_folder, "--json", stdin="The dog sleeps.\n").stdout)
+    assert facts["line"] == 1
+    assert facts["candidates"][0]["log_probability"] < 0
+
+
+def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None:
+    def sample(seed: int) -> str:
+        return manyheads("predict", bundle_folder, "--sample", "--seed", seed, stdin="The dog sleeps.\n").stdout
+
+    assert sample(1) == sample(1) != sample(2)
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code", "told"),
+    [
+        (["nowhere"], b"x\n", 1, "Error: nowhere: there is no such folder."),
+        (["BUNDLE", "missing.en"], b"", 1, "missing.en"),
+        (["BUNDLE"], b"good\n\xff\xfe bad\n", 1, "line 2"),
+        (["BUNDLE", "--greedy", "--beam", "3"], b"x\n", 2, "exclude one another"),
+        (["BUNDLE", "--beam", "2", "--n-best", "5"], b"x\n", 1, "decode.n_best = 5 is more than decode.beam = 2"),
+        (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not on this machine'),
+    ],
+)
+def test_bad_input(manyheads: Run, bundle_folder: Path, words: list[str], stdin: bytes, code: int, told: str) -> None:
+    done = manyheads("predict", *(bundle_folder if word == "BUNDLE" else word for word in words), stdin=stdin)
+    assert done.returncode == code
+    assert told in done.stderr
+
+
+def test_no_input_gives_no_output(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("predict", bundle_folder, stdin="")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_damaged_bundle_is_one_clear_line(manyheads: Run, bundle_folder: Path) -> None:
+    weights = bundle_folder / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    done = manyheads("predict", bundle_folder, stdin="x\n")
+    assert done.returncode == 1
+    assert "weights.safetensors is damaged" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

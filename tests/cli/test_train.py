@@ -1,0 +1,90 @@
+"""manyheads train and evaluate, from a recipe's file to its scorecard."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from manyheads.settings import to_toml
+
+from cli.conftest import Run
+
+Table = Callable[..., dict[str, object]]
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, recipe_table: Table) -> Path:
+    (tmp_path / "small.toml").write_text(to_toml(recipe_table()), "utf-8")
+    return tmp_path / "small.toml"
+
+
+def test_train_then_evaluate(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
+    done = manyheads("train", recipe, "train.steps=4")
+    assert (done.returncode, done.stderr) == (0, "")
+    for told in ("step 4 of 4", "unseen combinations", "BLEU nrefs:1", "runs/small/bundle", "manyheads predict"):
+        assert told in done.stdout
+    bundle = tmp_path / "runs" / "small" / "bundle"
+    scores = json.loads(manyheads("evaluate", bundle, "--json").stdout)
+    assert scores == json.loads((bundle / "bundle.json").read_text("utf-8"))["scores"]
+
+    (tmp_path / "t.tsv").write_text("The dog sleeps.\t那条狗在睡觉。\n" * 3 + "cat " * 90 + "\t猫\n", "utf-8")
+    text = manyheads("evaluate", bundle, "t.tsv").stdout
+    assert "t.tsv: the first three of 4 sentences" in text
+    assert "1 sources are too long for the model and count as failures" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.toml"], "Error: nowhere.toml: there is no such file."),
+        (["small.toml", "model.n_heads=7"], "model.n_heads = 7 does not divide model.width = 16. Use"),
+        (["small.toml", "train.step=7"], "train.step is not a setting. Did you mean steps?"),
+        (["small.toml", "steps"], "is not an override. Write key=value"),
+        (["small.toml", 'data={train=["a.en","b.zh"]}'], "a.en"),
+        (["small.toml", "device=tpu"], 'device = "tpu" is not on this machine'),
+    ],
+)
+def test_bad_input(manyheads: Run, recipe: Path, words: list[str], told: str) -> None:
+    done = manyheads("train", *words)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_unequal_files_are_refused_before_training(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
+    (tmp_path / "a.zh").write_text("一\n二\n")
+    done = manyheads("train", recipe, f'data={{train=["{tmp_path}/a.en", "{tmp_path}/a.zh"]}}')
+    assert done.returncode == 1
+    assert "a.en has 3 lines" in done.stderr.replace(str(tmp_path) + "/", "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_says_how_to_go_on(recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
+    words = [sys.executable, "-m", "manyheads", "train", str(recipe), "train.steps=100000", "-o", "run"]
+    process = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    log = tmp_path / "run" / "log.jsonl"
+    deadline = time.monotonic() + 120
+    while '"Step"' not in (log.read_text("utf-8") if log.exists() else "") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(kind)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"everything is saved. Go on with:  manyheads train" in err
+    assert b"Traceback" not in err
+    steps = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    assert steps[-1]["event"] == "Interrupted"
+    assert (tmp_path / "run" / "checkpoints" / f"step-{steps[-1]['step']:08d}").is_dir()
