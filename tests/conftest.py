@@ -55,7 +55,6 @@ def untrained() -> Bundle:
             "tiny",
             vocabulary=tokenizer.vocabulary,
             width=16,
-            n_heads=2,
             feed_forward_width=32,
             n_encoder_layers=1,
             n_decoder_layers=1,

@@ -15,13 +15,13 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def manyheads(tmp_path: Path) -> Run:
     """`manyheads(*words, stdin=…)` in an empty folder."""
 
-    def run(*words: object, stdin: str | bytes = "") -> "subprocess.CompletedProcess[str]":
+    def run(*words: object, stdin: str | bytes = "", n_threads: int = 1) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
             [sys.executable, "-m", "manyheads", *map(str, words)],
             input=stdin if isinstance(stdin, bytes) else stdin.encode(),
             capture_output=True,
             cwd=tmp_path,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "110"},
+            env=os.environ | {"OMP_NUM_THREADS": str(n_threads), "COLUMNS": "110"},
             check=False,
         )
         out, err = done.stdout.decode(), done.stderr.decode()

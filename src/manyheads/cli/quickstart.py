@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 _NAMES = {"en": "English", "zh": "中文", "de": "Deutsch"}
+_STEPS = 1000
 _TRY = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."}
 
 
@@ -44,10 +45,10 @@ def quickstart_table(direction: str, steps: int) -> dict[str, Any]:
     help="From which language to which.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/quickstart]")
-@click.option("--steps", type=int, default=1200, show_default=True, help="How long to train.")
+@click.option("--steps", type=int, help=f"How long to train. [default: {_STEPS}]")
 @click.option("--fresh", is_flag=True, help="Throw away what is in the run folder and start over.")
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live bar, for logs.")
-def quickstart(direction: str, output: Path | None, steps: int, fresh: bool, plain: bool) -> None:
+def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bool, plain: bool) -> None:
     """Train a translator on the built-in corpus: text, tokenizer, training, score, bundle. 在内置语料上完整走一遍。
 
     Nothing is downloaded. Run again, and it goes on where it stopped, or tells you what to do with the model.
@@ -60,19 +61,19 @@ def quickstart(direction: str, output: Path | None, steps: int, fresh: bool, pla
     import os
 
     from manyheads.cli.train import carry_out
-    from manyheads.recipe import Recipe, discard
+    from manyheads.recipe import Recipe, discard, refuse_other
 
     folder = output or Path("runs") / ("quickstart" if direction == "en-zh" else f"quickstart-{direction}")
     again = "manyheads quickstart" + ("" if direction == "en-zh" else f" --direction {direction}")
     again += f" -o {output}" if output else ""
+    recipe = Recipe.from_table(quickstart_table(direction, steps or _STEPS))
     if fresh:
         discard(folder)
-    elif (folder / "bundle").exists():
-        _offer(folder / "bundle", direction, again)
+    refuse_other(recipe, folder)
+    if (folder / "bundle").exists() and not _offer(folder / "bundle", direction, again, steps):
         return
     source, target = direction.split("-")
     title = f"quickstart · {_NAMES[source]} → {_NAMES[target]} · built-in corpus · {os.cpu_count()} cores"
-    recipe = Recipe.from_table(quickstart_table(direction, steps))
     finished = carry_out(recipe, folder, again, title=title, plain=plain)
     _show_next(finished.bundle, direction)
 
@@ -85,14 +86,19 @@ Try next · 接下来:      echo "{_TRY[direction[:2]]}" | manyheads predict {bu
                         manyheads quickstart --direction de-en""")
 
 
-def _offer(bundle: Path, direction: str, again: str) -> None:
-    """Say that the model is there, how good it is, and what can be done with it."""
+def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:
+    """Whether to train a model further that is there already; if not, say how good it is and what can be done."""
     from manyheads.bundle import load
     from manyheads.cli.show import make_console, show_scores
 
     loaded = load(bundle)
+    trained = loaded.recipe["train"]["steps"]
+    if steps is not None and steps > trained:
+        return True
     click.echo(f"The model is there already · 模型已经训练好了:  {bundle}\n")
     show_scores(loaded.scores, make_console(plain=False))
     click.echo(f"""
 Look at it · 看看它:     echo "{_TRY[direction[:2]]}" | manyheads predict {bundle}
+Continue · 继续训练:     {again} --steps {2 * trained}
 Start over · 重新开始:   {again} --fresh""")
+    return False

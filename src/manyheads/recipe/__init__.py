@@ -6,7 +6,18 @@ lens, lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus
-from manyheads.recipe.run import Event, Finished, Interrupted, Prepared, Resumed, Saved, Validated, discard, run
+from manyheads.recipe.run import (
+    Event,
+    Finished,
+    Interrupted,
+    Prepared,
+    Resumed,
+    Saved,
+    Validated,
+    discard,
+    refuse_other,
+    run,
+)
 from manyheads.recipe.scoring import Scorecard, score
 from manyheads.recipe.settings import DataSettings, Recipe, read_recipe
 
@@ -24,6 +35,7 @@ __all__ = [
     "Validated",
     "discard",
     "read_recipe",
+    "refuse_other",
     "run",
     "score",
 ]

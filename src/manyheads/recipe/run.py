@@ -32,6 +32,7 @@ from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Step, Trainer
 
+_RECIPE = "recipe.toml"
 _WATCHED = 200  # valid sentences translated at each validation
 
 
@@ -95,8 +96,9 @@ Event = Prepared | Resumed | Step | Validated | Saved | Interrupted | Finished
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Carry the recipe out in a folder; the log of events is kept there too."""
+    refuse_other(recipe, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _claim(recipe, folder)
+    (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
     with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
         for event in _Run(recipe, folder, should_stop).events():
             facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
@@ -109,21 +111,18 @@ def discard(folder: Path) -> None:
     """Remove a run: the files of ours alone, whatever else the folder holds."""
     for name in ("bundle", "snapshots", "checkpoints", "data"):
         shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("log.jsonl", "tokenizer.model", "recipe.toml"):
+    for name in ("log.jsonl", "tokenizer.model", _RECIPE):
         (folder / name).unlink(missing_ok=True)
 
 
-def _claim(recipe: Recipe, folder: Path) -> None:
-    """Write the recipe down, or refuse a folder that holds a run of another one; only its length may change."""
-    path = folder / "recipe.toml"
-    table = to_table(recipe)
-    if path.exists():
-        differences = _differences(read_toml(path), table)
-        differences.pop("train.steps", None)
-        if differences:
-            told = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in differences.items())
-            raise RecipeError(f"{folder} holds a run of another recipe ({told}). Choose another folder with -o.")
-    path.write_text(to_toml(table), encoding="utf-8")
+def refuse_other(recipe: Recipe, folder: Path) -> None:
+    """Refuse a folder that holds a run of another recipe; only how long to train may differ."""
+    path = folder / _RECIPE
+    differences = _differences(read_toml(path), to_table(recipe)) if path.exists() else {}
+    differences.pop("train.steps", None)
+    if differences:
+        told = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in differences.items())
+        raise RecipeError(f"{folder} holds a run of another recipe ({told}). Choose another folder with -o.")
 
 
 def _differences(

@@ -1,0 +1,70 @@
+"""What the READMEs say is what the program does: their code runs, their commands and files exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click import Context
+
+from manyheads.bundle import Bundle
+from manyheads.cli import commands
+from manyheads.recipe import read_recipe
+
+ROOT = Path(__file__).parents[2]
+READMES = ["README.md", "README.zh-CN.md"]
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def with_quickstart(untrained: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the READMEs expect a trained model there is one, if only of the right shape: four heads."""
+    untrained.save(tmp_path / "runs" / "quickstart" / "bundle")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "number"), [(name, number) for name in READMES for number in range(3)])
+@pytest.mark.usefixtures("with_quickstart")
+def test_python_blocks_run(name: str, number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    code = blocks(name, "python")[number]
+    exec(compile(code, f"{name}, block {number}", "exec"), {})
+    printed = capsys.readouterr().out
+    if "attention_weights" in code:
+        assert "[ 50., 194., 122.]" in printed
+        assert "63,045,632" in printed
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_there_are_no_other_python_blocks(name: str) -> None:
+    assert len(blocks(name, "python")) == 3
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_recipe_is_one(name: str, tmp_path: Path) -> None:
+    (text,) = blocks(name, "toml")
+    (tmp_path / "recipe.toml").write_text(text, "utf-8")
+    assert read_recipe(tmp_path / "recipe.toml").model.width == 128
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_command_parses(name: str) -> None:
+    lines = [line for block in blocks(name, "console") for line in block.splitlines()]
+    found = [re.sub(r"\s{2,}#.*", "", line).partition("manyheads ")[2] for line in lines if "manyheads " in line]
+    assert len(found) == 5
+    for line in found:
+        command, *words = line.split()
+        commands.commands[command].make_context(command, words, parent=Context(commands))
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_link_leads_somewhere(name: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / name).read_text("utf-8"))
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_both_readmes_have_the_same_code() -> None:
+    english, chinese = ([re.sub(r"\s*#.*", "", block) for block in blocks(name, "python")] for name in READMES)
+    assert english == chinese
