@@ -442,6 +442,10 @@ def test_relations_of_a_passive_a_gift_and_a_pronoun():
     assert Relation("antecedent", 3, 0) in sentence.rendering("en").relations
 
 
+def test_what_something_is_compared_with_is_no_object():
+    assert relations(Sentence(comparison(Build())), "en") == {("subject", "house", "beautiful")}
+
+
 def test_no_two_words_of_a_kind_share_a_translation():
     for language in ("en", "zh", "de"):
         nouns = [noun.zh if language == "zh" else getattr(noun, language)[0] for noun in NOUN_BY_KEY.values()]

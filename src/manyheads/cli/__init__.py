@@ -54,9 +54,10 @@ for command in (quickstart, train, evaluate, predict):
 
 def main() -> NoReturn:
     """Run the command line; an error of ours is one line on standard error, never a traceback."""
-    # Threads that wait by spinning starve the ones that work when a machine is busy: with another process on both
-    # cores training was 2.3 times faster so, and on an idle machine as fast. Read when torch is first imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # Threads that wait by spinning starve the ones that work when a machine is busy (docs/decisions/0005). Read by
+    # OpenMP when torch is first imported; whoever has set a policy keeps it.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "50000")
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:

@@ -21,7 +21,7 @@ nervous     | nervous ~                   | 紧张的 紧张       | nervös ~  
 busy        | busy ~                      | 忙碌的 忙         | beschäftigt ~       | adult                  | state -
 # People
 young       | young younger               | 年轻的 年轻       | jung jünger         | adult                  | 0
-old-person  | old older                   | 老 老             | alt älter           | adult animal           | 0
+old-person  | old ~                       | 老 老             | alt ~               | adult animal           | 0
 tall        | tall taller                 | 高个子 高         | groß größer         | person                 | 0
 friendly    | friendly friendlier         | 友好的 友好       | freundlich freundlicher | person             | +
 clever      | clever cleverer             | 聪明的 聪明       | klug klüger         | person pet             | +
@@ -33,7 +33,7 @@ strong      | strong stronger             | 强壮的 强壮       | stark stär
 rich        | rich richer                 | 富有的 富有       | reich reicher       | adult                  | +
 poor        | poor poorer                 | 贫穷的 贫穷       | arm ärmer           | adult                  | -
 shy         | shy shyer                   | 害羞的 害羞       | schüchtern schüchterner | person             | -
-strict      | strict stricter             | 严格的 严格       | streng strenger     | parent worker          | -
+strict      | strict stricter             | 严格的 严格       | streng strenger     | parent teacher         | -
 patient     | patient more_patient        | 有耐心的 有耐心   | geduldig geduldiger | person                 | +
 honest      | honest more_honest          | 诚实的 诚实       | ehrlich ehrlicher   | person                 | +
 curious     | curious more_curious        | 好奇的 好奇       | neugierig neugieriger | person pet           | 0
@@ -76,12 +76,12 @@ simple      | simple simpler              | 简单的 简单       | einfach ein
 important   | important more_important    | 重要的 重要       | wichtig wichtiger   | asked letter           | 0
 # Food
 hot         | hot hotter                  | 热 热             | heiß heißer         | hotdrink soup          | 0
-cold        | cold colder                 | 冷 凉             | kalt kälter         | milk water juice lemonade                  | 0
+cold        | cold colder                 | 冰 凉             | kalt kälter         | milk water juice lemonade                  | 0
 sweet       | sweet sweeter               | 很甜的 甜         | süß süßer           | sweetish               | +
 sour        | sour more_sour              | 很酸的 酸         | sauer=saur saurer   | sourish                | -
-fresh       | fresh fresher               | 新鲜的 新鲜       | frisch frischer     | fruit vegetable fresh egg | +
-ripe        | ripe riper                  | 成熟的 成熟       | reif reifer         | fruit                  | +
-delicious   | delicious ~                 | 好吃的 好吃       | lecker ~            | baked soup sausage     | +
+fresh       | fresh ~                     | 新鲜的 新鲜       | frisch ~            | fruit vegetable fresh egg | +
+ripe        | ripe ~                      | 成熟的 熟         | reif ~              | fruit                  | +
+delicious   | delicious ~                 | 好吃的 好吃       | lecker ~            | baked soup sausage sweetish cheese | +
 # Colours
 red         | red ~                       | 红色的 是红色的   | rot ~               | coloured flower apple  | 0
 blue        | blue ~                      | 蓝色的 是蓝色的   | blau ~              | coloured flower               | 0

@@ -6,10 +6,11 @@ A number after a word names the part of meaning it carries, so that words of two
 
 from manyheads.text.grammar.lexemes import adverbial_table
 
-# tags: the tense a time belongs to; "long" is a time too wide for a single small act.
+# tags: the tense a time belongs to; "long" is a time too wide for a single small act, "week" too narrow
+# for building a house.
 TIMES = adverbial_table("""
 yesterday       | past            | yesterday              | 昨天            | gestern
-last-week       | past long       | last/1 week/2          | 上个/1 星期/2   | letzte/1 Woche/2
+last-week       | past long week  | last/1 week/2          | 上个/1 星期/2   | letzte/1 Woche/2
 last-year       | past long       | last/1 year/2          | 去年/12         | letztes/1 Jahr/2
 this-morning    | past            | this/1 morning/2       | 今天/1 早上/2   | heute/1 Morgen/2
 last-night      | past            | yesterday/1 evening/2  | 昨天/1 晚上/2   | gestern/1 Abend/2
@@ -17,12 +18,12 @@ last-sunday     | past            | last/1 Sunday/2        | 上个/1 星期天/
 last-friday     | past            | last/1 Friday/2        | 上个/1 星期五/2 | letzten/1 Freitag/2
 two-days-ago    | past ago        | two/1 days/2 ago/3     | 两/1 天/2 前/3  | vor/3 zwei/1 Tagen/2
 an-hour-ago     | past ago        | an/1 hour/2 ago/3      | 一/1 个/1 小时/2 前/3 | vor/3 einer/1 Stunde/2
-recently        | past long       | recently               | 最近            | kürzlich
+recently        | past long ago   | recently               | 最近            | kürzlich
 tomorrow        | future          | tomorrow               | 明天            | morgen
 tomorrow-early  | future          | tomorrow/1 morning/2   | 明天/1 早上/2   | morgen/1 früh/2
 tonight         | future          | this/1 evening/2       | 今天/1 晚上/2   | heute/1 Abend/2
 day-after       | future          | the/1 day/1 after/1 tomorrow/1 | 后天    | übermorgen
-next-week       | future long     | next/1 week/2          | 下个/1 星期/2   | nächste/1 Woche/2
+next-week       | future long week | next/1 week/2          | 下个/1 星期/2   | nächste/1 Woche/2
 next-year       | future long     | next/1 year/2          | 明年/12         | nächstes/1 Jahr/2
 next-sunday     | future          | next/1 Sunday/2        | 下个/1 星期天/2 | nächsten/1 Sonntag/2
 next-friday     | future          | next/1 Friday/2        | 下个/1 星期五/2 | nächsten/1 Freitag/2
@@ -67,13 +68,13 @@ alone      | - | alone      | 独自     | allein
 
 # Where something happens. tags say what people do there.
 PLACES = adverbial_table("""
-park        | outdoors           | in/1 the/3 park/2        | 在/1 公园/2 里/1   | im/13 Park/2
+park        | outdoors sport     | in/1 the/3 park/2        | 在/1 公园/2 里/1   | im/13 Park/2
 garden      | outdoors home soil pets | in/1 the/3 garden/2      | 在/1 花园/2 里/1   | im/13 Garten/2
 forest      | outdoors wilds     | in/1 the/3 forest/2      | 在/1 森林/2 里/1   | im/13 Wald/2
-beach       | outdoors           | on/1 the/3 beach/2       | 在/1 海滩/2 上/1   | am/13 Strand/2
+beach       | outdoors sport     | on/1 the/3 beach/2       | 在/1 海滩/2 上/1   | am/13 Strand/2
 street      | street             | in/1 the/3 street/2      | 在/1 街/2 上/1     | auf/1 der/3 Straße/2
 farm        | farms              | on/1 the/3 farm/2        | 在/1 农场/2 里/1   | auf/1 dem/3 Bauernhof/2
-meadow      | outdoors farms     | in/1 the/3 meadow/2      | 在/1 草地/2 上/1   | auf/1 der/3 Wiese/2
+meadow      | outdoors farms sport | in/1 the/3 meadow/2      | 在/1 草地/2 上/1   | auf/1 der/3 Wiese/2
 lake        | water              | in/1 the/3 lake/2        | 在/1 湖/2 里/1     | im/13 See/2
 kitchen     | home cooking pets  | in/1 the/3 kitchen/2     | 在/1 厨房/2 里/1   | in/1 der/3 Küche/2
 living-room | home leisure pets  | in/1 the/3 living/2 room/2 | 在/1 客厅/2 里/1 | im/13 Wohnzimmer/2
@@ -84,11 +85,11 @@ market      | shop               | at/1 the/3 market/2      | 在/1 市场/2 上
 supermarket | shop               | in/1 the/3 supermarket/2 | 在/1 超市/2 里/1   | im/13 Supermarkt/2
 school      | study              | at/1 school/2            | 在/1 学校/2 里/1   | in/1 der/3 Schule/2
 office      | work               | in/1 the/3 office/2      | 在/1 办公室/2 里/1 | im/13 Büro/2
-hospital    | work               | in/1 the/3 hospital/2    | 在/1 医院/2 里/1   | im/13 Krankenhaus/2
+hospital    | healing            | in/1 the/3 hospital/2    | 在/1 医院/2 里/1   | im/13 Krankenhaus/2
 station     | travel             | at/1 the/3 station/2     | 在/1 火车站/2      | am/13 Bahnhof/2
 airport     | travel             | at/1 the/3 airport/2     | 在/1 机场/2        | am/13 Flughafen/2
 museum      | sight              | in/1 the/3 museum/2      | 在/1 博物馆/2 里/1 | im/13 Museum/2
-zoo         | sight wilds        | at/1 the/3 zoo/2         | 在/1 动物园/2 里/1 | im/13 Zoo/2
+zoo         | sight wilds cages  | at/1 the/3 zoo/2         | 在/1 动物园/2 里/1 | im/13 Zoo/2
 theatre     | stage              | in/1 the/3 theatre/2     | 在/1 剧院/2 里/1   | im/13 Theater/2
 cinema      | film               | at/1 the/3 cinema/2      | 在/1 电影院/2 里/1 | im/13 Kino/2
 hotel       | sleep              | in/1 the/3 hotel/2       | 在/1 酒店/2 里/1   | im/13 Hotel/2
@@ -126,7 +127,7 @@ under-bed     | ball doll box pet       | under/1 the/3 bed/2    | 在/1 床/2 �
 under-tree    | pet person      | under/1 the/3 tree/2   | 在/1 树/2 下面/1     | unter/1 dem/3 Baum/2
 in-box        | boxed           | in/1 the/3 box/2       | 在/1 箱子/2 里/1     | in/1 der/3 Kiste/2
 in-bag        | packed           | in/1 the/3 bag/2       | 在/1 包/2 里/1       | in/1 der/3 Tasche/2
-in-suitcase   | packed           | in/1 the/3 suitcase/2  | 在/1 行李箱/2 里/1   | im/13 Koffer/2
+in-suitcase   | portable clothing | in/1 the/3 suitcase/2  | 在/1 行李箱/2 里/1   | im/13 Koffer/2
 behind-house  | pet person vehicle | behind/1 the/3 house/2 | 在/1 房子/2 后面/1 | hinter/1 dem/3 Haus/2
 before-house  | pet person vehicle | in/1 front/1 of/1 the/3 house/2 | 在/1 房子/2 前面/1 | vor/1 dem/3 Haus/2
 beside-house  | pet person vehicle | next/1 to/1 the/3 house/2 | 在/1 房子/2 旁边/1 | neben/1 dem/3 Haus/2

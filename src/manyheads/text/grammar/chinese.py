@@ -150,7 +150,7 @@ def _auxiliary(clause: Clause) -> list[Token]:
     assert clause.verb is not None
     no: list[Token] = [("不", (negation,))] if clause.negated else []
     if clause.tense == "future":
-        return [*no, ("会", (tense,))]
+        return [*no, ("能" if clause.hoped else "会", (tense,))]
     if clause.tense == "modal":
         word = _MODAL[clause.modal]
         if clause.modal == "can" and "K" in clause.verb.tenses:
@@ -195,13 +195,9 @@ def _verb_and_object(clause: Clause) -> list[Token]:
     in_gap = clause.gap == "object"
     is_weather = clause.subject is None and clause.tense == "was-progressive"
     has_le = (clause.tense == "past" or is_weather) and not clause.negated and not is_then and not in_gap
-    words: list[Token] = []
+    words: list[Token] = [(word + tail, (base + VERB,))]
     if has_le or clause.tense == "worn":
-        words = [(word, (base + VERB,)), ("着" if clause.tense == "worn" else "了", (base + TENSE,))]
-        if tail:
-            words.append((tail, (base + PARTICLE, base + VERB)))
-    else:
-        words = [(word + tail, (base + VERB,))]
+        words.append(("着" if clause.tense == "worn" else "了", (base + TENSE,)))
     words += _late_objects(clause)
     words += _adverbial(clause, clause.duration, DURATION)
     if clause.goal and clause.question == "where":

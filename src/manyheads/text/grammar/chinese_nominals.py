@@ -54,12 +54,14 @@ def _pronoun(nominal: Nominal) -> str:
     if nominal.plural:
         if not nominal.is_person:
             return "它们"
-        return "她们" if _is_female_group(nominal.antecedent or nominal) else "他们"
+        return "她们" if _is_female_group(nominal) else "他们"
     return _PRONOUN[nominal.sex]
 
 
 def _is_female_group(nominal: Nominal) -> bool:
     """Women only: 安娜和伊娃, 那些女孩; a profession is no matter of sex in Chinese."""
+    if nominal.antecedent:
+        return _is_female_group(nominal.antecedent)
     if nominal.second:
         return nominal.sex == nominal.second.sex == "she"
     return nominal.sex == "she" and nominal.noun is not None and "worker" not in nominal.noun.tags

@@ -105,7 +105,7 @@ class GermanVerb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChineseVerb:
-    """A Chinese verb: what stands before its 了, what after (跑 + 了 + 步), and the word that introduces its object."""
+    """A Chinese verb, its tail that gives way to a duration (睡觉, 睡了很久), and what introduces its object."""
 
     word: str
     tail: str
@@ -229,7 +229,7 @@ def german_verb(text: str) -> GermanVerb:
 
 
 def chinese_verb(text: str, passive: str) -> ChineseVerb:
-    """'跑¦步' takes 了 at the bar; '给_打¦电话' takes its object after 给."""
+    """'睡¦觉' is 睡 before a duration; '给_打¦电话' takes its object after 给."""
     preposition, _, rest = text.rpartition("_")
     word, _, tail = rest.partition("¦")
     return ChineseVerb(word, tail, preposition, "" if passive == "-" else passive)

@@ -58,21 +58,21 @@ ANIMALS = """
 dog              | 狗 只       | der Hund, Hunde                         | it  | animal pet sized hunter coloured-animal audible
 cat              | 猫 只       | die Katze, Katzen                       | it  | animal pet sized hunter coloured-animal
 rabbit           | 兔子 只     | das Kaninchen, Kaninchen                | it  | animal pet sized prey coloured-animal
-bird             | 鸟 只       | der Vogel, Vögel                        | it  | animal sized prey flying audible
+bird             | 鸟 只       | der Vogel, Vögel                        | it  | animal prey flying audible
 horse            | 马 匹       | das Pferd, Pferde                       | it  | animal farm coloured-animal
 cow              | 牛 头       | die Kuh, Kühe                           | it  | animal farm coloured-animal
 pig              | 猪 头       | das Schwein, Schweine                   | it  | animal farm
 goat             | 山羊 只     | die Ziege, Ziegen                       | it  | animal farm coloured-animal
 hen              | 母鸡 只     | die Henne, Hennen                       | it  | animal farm prey
 duck             | 鸭子 只     | die Ente, Enten                         | it  | animal farm prey
-mouse/mice       | 老鼠 只     | die Maus, Mäuse                         | it  | animal sized prey
+mouse/mice       | 老鼠 只     | die Maus, Mäuse                         | it  | animal prey
 fox              | 狐狸 只     | der Fuchs, Füchse                       | it  | animal wild hunter
 wolf/wolves      | 狼 只       | der Wolf, Wölfe                         | it  | animal wild hunter beast audible
 bear             | 熊 头       | der Bär*, Bären                         | it  | animal wild beast
-lion             | 狮子 头     | der Löwe*, Löwen                        | it  | animal wild beast audible
-tiger            | 老虎 只     | der Tiger, Tiger                        | it  | animal wild beast
-elephant         | 大象 头     | der Elefant*, Elefanten                 | it  | animal wild
-monkey           | 猴子 只     | der Affe*, Affen                        | it  | animal wild
+lion             | 狮子 头     | der Löwe*, Löwen                        | it  | animal wild far beast audible
+tiger            | 老虎 只     | der Tiger, Tiger                        | it  | animal wild far beast
+elephant         | 大象 头     | der Elefant*, Elefanten                 | it  | animal wild far
+monkey           | 猴子 只     | der Affe*, Affen                        | it  | animal wild far
 snake            | 蛇 条       | die Schlange, Schlangen                 | it  | animal wild long beast
 """
 
@@ -101,7 +101,7 @@ book             | 书 本       | das Buch, Bücher                        | it
 newspaper        | 报纸 份     | die Zeitung, Zeitungen                  | it  | goods small readable packed
 magazine         | 杂志 本     | die Zeitschrift, Zeitschriften          | it  | goods small made tale readable packed boxed
 letter           | 信 封       | der Brief, Briefe                       | it  | portable small readable written sent longish packed boxed
-novel            | 小说 本     | der Roman, Romane                       | it  | goods small tale readable written gift longish thick packed
+novel            | 小说 本     | der Roman, Romane                       | it  | goods small tale readable gift longish thick packed
 poem             | 诗 首       | das Gedicht, Gedichte                   | it  | tale readable written longish told
 story            | 故事 个     | die Geschichte, Geschichten             | it  | tale told longish
 question         | 问题 个     | die Frage, Fragen                       | it  | asked
@@ -124,7 +124,7 @@ door             | 门 扇       | die Tür, Türen                          | i
 window           | 窗户 扇     | das Fenster, Fenster                    | it  | openable wiped
 house            | 房子 栋     | das Haus, Häuser                        | it  | costly made sized built coloured pretty priced
 room             | 房间 个     | das Zimmer, Zimmer                      | it  | sized tidied quiet pretty
-bridge           | 桥 座       | die Brücke, Brücken                     | it  | built longish
+bridge           | 桥 座       | die Brücke, Brücken                     | it  | longish
 car              | 汽车 辆     | das Auto, Autos                         | it  | costly made vehicle washed mended coloured priced stands
 bicycle          | 自行车 辆   | das Fahrrad, Fahrräder                  | it  | goods made vehicle stolen mended coloured lent priced stands
 boat             | 船 条       | das Boot, Boote                         | it  | costly made sized built mended coloured
@@ -163,8 +163,10 @@ blanket          | 毯子 条     | die Decke, Decken                       | it
 towel            | 毛巾 条     | das Handtuch, Handtücher                | it  | goods small coloured clothing packed boxed
 candle           | 蜡烛 根     | die Kerze, Kerzen                       | it  | goods small coloured stands boxed
 gift             | 礼物 件     | das Geschenk, Geschenke                 | it  | goods small gift sent priced packed boxed
-flower           | 花 朵       | die Blume, Blumen                       | it  | goods planted picked pretty painting
+flower           | 花 朵       | die Blume, Blumen                       | it  | goods picked pretty painting
 tree             | 树 棵       | der Baum, Bäume                         | it  | sized planted painting
+oak              | 橡树 棵     | die Eiche, Eichen                       | it  | sized planted
+pine             | 松树 棵     | die Kiefer, Kiefern                     | it  | sized planted
 stone            | 石头 块     | der Stein, Steine                       | it  | sized heavy thrown collected
 """
 

@@ -105,9 +105,12 @@ class Sampler:
     def owned(self, noun: Noun, owner_of: Nominal | None) -> Nominal:
         """My bag, Anna's bag; his or her bag only if its owner is the subject."""
         nominal = self.noun(noun, "own")
+        if owner_of is not None and not owner_of.is_person:
+            owner_of = None  # a dog has no grandfather
         point = self._random()
-        if owner_of is not None and owner_of.second is None and owner_of.sex and point < 0.55:
+        if owner_of is not None and owner_of.pronoun != "we" and (owner_of.sex or owner_of.is_several) and point < 0.55:
             nominal.owner = self.owner(owner_of)
+            nominal.plural = owner_of.is_several  # the boys and their books
         elif point < 0.75:
             nominal.owner = self.a_name()
         else:
@@ -175,14 +178,16 @@ class Sampler:
         if "game" in noun.tags:
             return self.noun(noun, "game")
         if "mass" in noun.tags:
-            return self._portion(noun, style)
+            return self._portion(noun, style, subject)
         if "kin" in noun.tags:
             return self.owned(noun, subject)
         if style == "habit":
             return self.decorate(self.noun(noun, "bare", plural=True), 0.35)
         point = self._random()
         if style == "negated":
-            return self.decorate(self.noun(noun, "the" if point < 0.6 or "person" in noun.tags else "a"), 0.4)
+            if point < 0.6 or "person" in noun.tags:
+                return self.decorate(self.noun(noun, "the"), 0.4)
+            return self.noun(noun, "a")
         if style == "known" or "person" in noun.tags:
             return self._known(noun, subject, point, owned)
         if point < 0.35:
@@ -194,7 +199,8 @@ class Sampler:
         return self._known(noun, subject, self._random(), owned)
 
     def _known(self, noun: Noun, subject: Nominal | None, point: float, owned: bool) -> Nominal:
-        if owned and point < 0.22 and "person" not in noun.tags and "animal" not in noun.tags:
+        is_ownable = noun.tags.isdisjoint(("person", "animal", "vegetable")) and noun.classifier != "颗"  # no cherry
+        if owned and point < 0.22 and is_ownable:
             return self.decorate(self.owned(noun, subject), 0.5)
         if point < 0.34:
             return self.decorate(self.noun(noun, "this", plural=self.chance(0.2)), 0.3)
@@ -202,10 +208,11 @@ class Sampler:
             return self.decorate(self.noun(noun, "the", numeral=self.small_number()), 0.3)
         return self.decorate(self.noun(noun, "the", plural=self.chance(0.2)), 0.45)
 
-    def _portion(self, noun: Noun, style: str) -> Nominal:
-        if style in ("negated", "habit") or self.chance(0.35):
+    def _portion(self, noun: Noun, style: str, subject: Nominal | None) -> Nominal:
+        """Tea, a cup of tea, two cups of tea; several people share no cup."""
+        if style in ("negated", "habit") or (subject and subject.is_several) or self.chance(0.2):
             return self.decorate(self.noun(noun, "bare"), 0.55)
-        nominal = self.noun(noun, "the" if style == "known" or self.chance(0.3) else "a")
+        nominal = self.noun(noun, "the" if style == "known" else "a")
         nominal.measured = True
         if nominal.determiner == "a" and style == "full" and self.chance(0.4):
             nominal.determiner, nominal.numeral, nominal.plural = "", self.small_number(), True

@@ -7,10 +7,14 @@ from manyheads.text.grammar.tree import Clause, Nominal, Tree
 from manyheads.text.grammar.verbs import INTRANSITIVE, OWNERLESS, TRANSITIVE
 
 # "What is Anna playing?" and "What did she watch?" have several Chinese answers.
-_ASKABLE = tuple(verb for verb in TRANSITIVE if not verb.key.startswith(("play", "put", "observe", "watch")))
+_ASKABLE = tuple(
+    verb
+    for verb in TRANSITIVE
+    if not verb.key.startswith(("play", "put", "observe", "watch", "pick", "build", "feed", "push", "answer", "close"))
+)
 # What happens to people is not asked after a reason.
-_NO_REASON = ("arrive", "wake-up", "fall", "disappear", "fly", "lose", "break", "see", "hear", "meet", "find")
-_UNWILLED = {"why": _NO_REASON, "when": ("fly", "disappear"), "where": ("fly",)}
+_NO_REASON = ("arrive", "wake-up", "fall", "disappear", "fly", "lose", "break", "see", "hear", "meet", "find", "catch")
+_UNWILLED = {"why": _NO_REASON, "when": ("fly", "disappear"), "where": ("fly", "disappear", "push", "pick")}
 
 
 class QuestionSampler(ClauseSampler):
@@ -37,11 +41,19 @@ class QuestionSampler(ClauseSampler):
         self._unfront(clause)
         clause.question = "object"
         noun = clause.object.noun if clause.object else None
-        if noun is None or "person" in noun.tags or "kin" in noun.tags or self.chance(0.5):
+        is_mass = noun is not None and noun.measure is not None and letter == "G"
+        if (
+            noun is None
+            or is_mass
+            or verb.key == "write"
+            or "person" in noun.tags
+            or "kin" in noun.tags
+            or self.chance(0.5)
+        ):
             self._ask_plainly(clause, verb)
         else:
             assert clause.object is not None
-            self._ask_which(clause.object)
+            self._ask_which(clause.object, is_over=letter != "G")
         return Tree(clause)
 
     def _ask_plainly(self, clause: Clause, verb: Verb) -> None:
@@ -49,20 +61,20 @@ class QuestionSampler(ClauseSampler):
         people = sum("person" in noun.tags for noun in nouns)
         clause.object = self.new_nominal("who" if people * 2 > len(nouns) else "what")
 
-    def _ask_which(self, item: Nominal) -> None:
+    def _ask_which(self, item: Nominal, *, is_over: bool) -> None:
         item.owner = None
         assert item.noun is not None
         item.numeral, item.adjective = 0, None
         if item.noun.measure:
             item.measured, item.determiner, item.plural = True, "how-many", True
-        elif self.chance(0.5):
+        elif not is_over or self.chance(0.5):
             item.determiner, item.plural = "which", False
         else:
             item.determiner, item.plural = "how-many", True
 
     def where_when_why(self) -> Tree:
         """Where, when or why?"""
-        question = self.weigh(((0.4, "where"), (0.7, "when"), (1.0, "why")))
+        question = self.weigh(((0.36, "where"), (0.67, "when"), (1.0, "why")))
         if question == "where" and self.chance(0.4):
             clause = self.journey(self.weigh(((0.6, "P"), (1.0, "F"))), negated=False)
             clause.manner = None
@@ -88,7 +100,7 @@ class QuestionSampler(ClauseSampler):
             if item.noun and item.noun.measure:
                 item.determiner, item.measured, item.plural, item.numeral = "bare", False, False, 0
             else:
-                item.determiner, item.plural, item.numeral = "the", False, 0
+                item.determiner, item.plural, item.numeral = "the", item.determiner == "some", 0
 
     def _unfront(self, clause: Clause) -> None:
         clause.fronted = False
@@ -110,6 +122,7 @@ class QuestionSampler(ClauseSampler):
                 you = self.a_pronoun(("you",))
                 person = self.person_object(you) if "person" in noun.tags else None
                 clause.object = person or self.item(noun, None, "known", owned=verb.key not in OWNERLESS)
+                self.avoid_clash(clause)
             if verb.manners and self.chance(0.25):
                 manner = lexicon.MANNER_BY_KEY[self.pick(verb.manners)]
                 clause.manner = None if manner.key in ("together", "alone", "secretly") else manner

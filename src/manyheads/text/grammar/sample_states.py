@@ -18,30 +18,36 @@ class ClauseSampler(EventSampler):
         verb = self.pick(STATES)
         clause = self.new_clause("verb", verb)
         clause.tense = "state"
-        clause.negated = self.chance(0.18)
+        clause.negated = verb.key != "hate" and self.chance(0.18)
         if verb.key == "belong-to":
             noun = self.pick(lexicon.nouns_with(verb.subjects))
             clause.subject = self.decorate(self.noun(noun, self.pick(("the", "this"))), 0.4)
             clause.object = self.person_object(None) or self.item(
                 self.pick(lexicon.nouns_with(verb.objects)), None, "known"
             )
+            clause.object.plural, clause.object.numeral = False, 0  # ten boys do not share a coat
             return clause
         clause.subject = self.human(verb.subjects)
         noun = self.pick(lexicon.nouns_with(verb.objects))
         person = self.person_object(clause.subject) if "person" in noun.tags else None
         while clause.subject.noun is noun:
             noun = self.pick(lexicon.nouns_with(verb.objects))
-        generic = verb.key == "hate" or (verb.key == "like" and self.chance(0.5) and "person" not in noun.tags)
+        self.leave_to_adults(noun, clause.subject)
+        generic = verb.key == "hate" or (verb.key == "like" and not noun.tags.isdisjoint(("fruit", "drink", "flower")))
+        generic = generic or (verb.key == "like" and self.chance(0.5) and "person" not in noun.tags)
         clause.object = person or (self._had(clause, noun) if verb.key == "have" else None)
         if clause.object is None:
             style = "habit" if generic else "negated" if clause.negated else "plain" if verb.key == "need" else "known"
             clause.object = self.item(noun, clause.subject, style, owned=verb.key not in OWNERLESS)
         if clause.negated and verb.key != "have" and clause.object.determiner == "a":
             clause.object.determiner = "the"
+        if verb.key == "hate":
+            clause.object.adjective = None
+        self.keep_in_family(clause)
         return clause
 
     def _had(self, clause: Clause, noun: Noun) -> Nominal:
-        if clause.negated or self.chance(0.6):
+        if clause.negated or not noun.tags.isdisjoint(("furniture", "costly", "instrument")) or self.chance(0.6):
             return self.decorate(self.noun(noun, "a"), 0.4)
         if self.chance(0.6):
             return self.decorate(self.noun(noun, "", numeral=self.small_number()), 0.3)
@@ -88,7 +94,8 @@ class ClauseSampler(EventSampler):
         while not adjective.en_more or adjective.value.startswith("state"):
             adjective = self.pick(ALL_ADJECTIVES)
         clause.adjective, clause.tense = adjective, "state"
-        tags = tuple(sorted(adjective.tags))
+        # No mouse is bigger than a lion.
+        tags = tuple(sorted(adjective.tags - {"animal"}))
         first = self.topic(tags)
         clause.subject, first.adjective = first, None
         if first.noun is None or "person" in first.noun.tags:
@@ -107,10 +114,12 @@ class ClauseSampler(EventSampler):
             return self._other_person(noun, tags)
         kind = next((tag for tag in ("animal", "tale", "fruit", "drink") if tag in noun.tags), noun.key)
         others = tuple(other for other in lexicon.nouns_with((kind,)) if not other.tags.isdisjoint(tags))
+        if kind in ("animal", "drink"):  # nobody says "my lion"
+            others = tuple(other for other in others if other is not noun) or others
         other = self.pick(others)
         if other is noun:
             first.determiner, first.plural, first.owner = "this", False, None
-            return self._measured(noun) if first.measured else self.owned(noun, None)
+            return self.owned(noun, None)
         nominal = self.noun(other, "the", plural=first.plural)
         nominal.measured = first.measured
         return nominal
@@ -140,7 +149,7 @@ class ClauseSampler(EventSampler):
                 clause.subject = self.noun(noun, "a")
             else:
                 clause.subject = self.noun(noun, "", numeral=self.small_number())
-            self.decorate(clause.subject, 0.3)
+            self.decorate(clause.subject, 0.0 if clause.negated else 0.3)
         clause.place, clause.tense = place, "state"
         return clause
 
@@ -154,16 +163,23 @@ class ClauseSampler(EventSampler):
         if "mass" in noun.tags:
             person = self._measured(noun)
         clause.object = person or self.item(noun, None, "known", owned=verb.key not in OWNERLESS)
+        self.avoid_clash(clause)
         clause.negated = self.chance(0.13)
-        if verb.key in ("devour", "see") or self.chance(0.65):
+        if verb.key in ("devour", "munch", "see") or self.chance(0.65):
             clause.subject = self._other_agent(verb, clause.object)
-            if clause.subject and verb.key in ("eat", "drink", "devour"):
+            if clause.subject and verb.key in ("eat", "drink", "devour", "munch", "buy", "steal", "pick"):
                 clause.subject.plural, clause.subject.numeral = False, 0
         if self.chance(0.5):
-            clause.time = self.pick(lexicon.times_for("past", long="y" in verb.tenses))
+            clause.time = self.pick(lexicon.times_for("past", long=self.may_take_long(clause)))
             clause.fronted = self.chance(0.25)
         ends_clean = clause.time is None or clause.fronted
-        if clause.subject and ends_clean and self.may_have_relative(clause.subject) and self.chance(0.3):
+        if (
+            clause.subject
+            and ends_clean
+            and not clause.negated
+            and self.may_have_relative(clause.subject)
+            and self.chance(0.3)
+        ):
             self.relative(clause.subject, clause)
         elif self.may_have_relative(clause.object) and self.chance(0.15):
             self.relative(clause.object, clause)

@@ -51,8 +51,8 @@ class TreeSampler(QuestionSampler):
         if clause.frequency and "negative" in clause.frequency.tags:
             askable = False
         if askable and clause.kind not in ("comparison", "existence") and self.chance(0.13):
-            subject = clause.subject
-            known = subject is None or subject.is_definite
+            subject = clause.topic
+            known = subject is None or (subject.is_definite and subject.relative is None)
             about_me = subject is not None and subject.pronoun in ("I", "we")
             if known and not (about_me and clause.modal not in ("may", "should", "must")):
                 clause.question = "whether"
@@ -71,10 +71,13 @@ class TreeSampler(QuestionSampler):
         clause.tense = "state"
         clause.subject = self._person()
         clause.negated = verb.key in ("know-that", "believe") and self.chance(0.2)
-        inner = self.anaphor(clause.subject) if self.chance(0.2 if verb.key == "know-that" else 0.6) else None
+        inner = self.anaphor(clause.subject) if verb.key != "know-that" and self.chance(0.6) else None
+        if inner:
+            clause.subject.adjective = None  # no old man says that he is young
         side = self._reported(verb, inner)
-        side.fronted = False
-        if not clause.negated and clause.subject.pronoun != "I" and verb.key != "say" and self.chance(0.15):
+        side.fronted, side.hoped = False, verb.key == "hope"
+        side.negated = side.negated and not clause.negated
+        if not clause.negated and clause.subject.pronoun not in ("I", "we") and verb.key != "say" and self.chance(0.15):
             clause.question = "whether"
         return Tree(clause, "that", side)
 
@@ -86,6 +89,8 @@ class TreeSampler(QuestionSampler):
         point = self.chance(0.4)
         if point and inner:
             adjective = self.pick(lexicon.adjectives_for(lexicon.NOUN_BY_KEY["woman"]))
+            while verb.key != "say" and adjective.value.startswith("state"):  # one feels that, and need not think so
+                adjective = self.pick(lexicon.adjectives_for(lexicon.NOUN_BY_KEY["woman"]))
             side = self.quality(inner, adjective)
             side.degree, side.time, side.tense = "very" if self.chance(0.2) else "", None, "state"
             side.negated = side.negated and not side.degree
@@ -95,11 +100,13 @@ class TreeSampler(QuestionSampler):
         if inner is None and self.chance(0.3):
             return self.passive_plain()
         letter = self.weigh(((0.4, "P"), (0.6, "F"), (1.0, "M")))
-        if inner and verb.key != "say" and letter == "P":
+        if inner and verb.key != "say":
             letter = "M"
         side = self.event(letter, self._doable(letter), inner, plain=True)
         if inner and side.modal in ("want", "may") and verb.key != "say":
             side.modal = "must" if side.negated else "should"
+        elif side.modal == "may":
+            side.modal = "should"
         return side
 
     def passive_plain(self) -> Clause:
@@ -145,9 +152,12 @@ class TreeSampler(QuestionSampler):
         clause.manner = None
         if food:
             noun = self.pick(lexicon.nouns_with((food,)))
-            clause.object = self.item(noun, subject, "full")
+            clause.object = self.item(noun, subject, "full", owned=False)
+            if clause.object.is_definite:
+                clause.object.determiner, clause.object.plural, clause.object.numeral = "a", False, 0
             clause.time = clause.time if clause.time and "long" not in clause.time.tags else None
             clause.fronted = clause.fronted and clause.time is not None
+            clause.place = None if food == "drink" else clause.place
         return clause
 
     def _dog(self) -> Nominal:
@@ -248,7 +258,7 @@ class TreeSampler(QuestionSampler):
             assert first.subject is not None and second.subject is not None
             pronouns = first.subject.pronoun, second.subject.pronoun
             # German says "als du lasest" only in old books.
-            is_good = pronouns[0] != pronouns[1] or pronouns[0] == ""
+            is_good = (pronouns[0] != pronouns[1] or pronouns[0] == "") and set(pronouns) != {"I", "we"}
             if is_good and not (one == "N" and "you" in pronouns):
                 return first, second
 
@@ -266,6 +276,7 @@ class TreeSampler(QuestionSampler):
             side.subject.adjective = None
             verb_subject = self.anaphor(side.subject)
             main = self._reasoned(key, name, done, "F", verb_subject)
+            main.place = None
         main.time, main.fronted, main.manner, main.duration = None, False, None, None
         return Tree(main, "if", side)
 
@@ -288,7 +299,8 @@ def _is_clear(tree: Tree) -> bool:
     if len(acts) != len(set(acts)) or len(ways) != len(set(ways)):
         return False
     subject = tree.main.subject
-    if subject and subject.pronoun == "I" and tree.main.question in ("object", "where", "when", "why"):
+    asked_myself = subject and (subject.pronoun == "I" or (subject.pronoun == "we" and tree.main.tense == "future"))
+    if asked_myself and tree.main.question in ("object", "where", "when", "why"):
         return False
     said: list[str] = []  # what a pronoun could stand for
     named: list[int] = []
@@ -304,6 +316,14 @@ def _is_clear(tree: Tree) -> bool:
         elif nominal.pronoun in ("he", "she", "they"):
             free.append(nominal.pronoun)
             said.append(nominal.pronoun)
+    qualities = [nominal.adjective for nominal in tree.nominals if nominal.adjective]
+    if len(qualities) != len(set(qualities)):
+        return False
+    if tree.side and any(said.count(word) > 1 for word in free):
+        return False
+    # "The chef hopes that he …": in English, that could be the chef.
+    if tree.joint == "that" and free and subject and subject.kind == "noun":
+        return False
     is_repeated = len(named) != len(set(named)) and tree.main.kind != "comparison"
     if is_repeated or len(free) > 1:
         return False
@@ -323,10 +343,10 @@ _CLAUSES: tuple[tuple[float, Callable[[TreeSampler], Clause]], ...] = (
     (1.0, TreeSampler.weather),
 )
 _PLANS: tuple[tuple[float, Callable[[TreeSampler], Tree]], ...] = (
-    (0.56, TreeSampler._statement),
-    (0.59, TreeSampler.who),
-    (0.63, TreeSampler.what),
-    (0.70, TreeSampler.where_when_why),
+    (0.545, TreeSampler._statement),
+    (0.575, TreeSampler.who),
+    (0.61, TreeSampler.what),
+    (0.695, TreeSampler.where_when_why),
     (0.73, TreeSampler.order),
     (0.80, TreeSampler._that),
     (0.86, TreeSampler._because),

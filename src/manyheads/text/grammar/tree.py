@@ -65,6 +65,11 @@ class Nominal:
         return self.kind != "noun" or self.determiner in ("the", "this", "own", "which")
 
     @property
+    def is_several(self) -> bool:
+        """Whether more than one is meant."""
+        return self.plural or self.second is not None or self.pronoun in ("we", "they")
+
+    @property
     def is_pronoun(self) -> bool:
         """Whether German moves it to the front of the middle field."""
         return self.kind in ("pronoun", "anaphor")
@@ -88,6 +93,7 @@ class Clause:
     question: str = ""  # whether, subject, object, where, when, why
     degree: str = ""  # very, too
     is_side: bool = False  # whether it is the while-clause of another
+    hoped: bool = False  # whether somebody hopes that it will be so
     gap: str = ""  # subject or object: what the head noun of a relative clause is inside it
     time: Adverbial | None = None
     fronted: bool = False
@@ -178,7 +184,7 @@ class Tree:
             verb = clause.id * ATOMS + VERB
             for kind, nominal in (
                 ("subject", clause.topic),
-                ("object", None if clause.passive else clause.object),
+                ("object", clause.object if clause.kind == "verb" and not clause.passive else None),
                 ("indirect-object", clause.recipient),
             ):
                 if nominal:
