@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from manyheads.cli.program import program
+
 _NAMES = {"en": "English", "zh": "中文", "de": "Deutsch"}
 _STEPS = 800
 _TRY = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."}
@@ -64,7 +66,7 @@ def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bo
     from manyheads.recipe import Recipe, discard, refuse_other
 
     folder = output or Path("runs") / ("quickstart" if direction == "en-zh" else f"quickstart-{direction}")
-    again = "manyheads quickstart" + ("" if direction == "en-zh" else f" --direction {direction}")
+    again = f"{program()} quickstart" + ("" if direction == "en-zh" else f" --direction {direction}")
     again += f" -o {output}" if output else ""
     recipe = Recipe.from_table(quickstart_table(direction, steps or _STEPS))
     if fresh:
@@ -81,9 +83,9 @@ def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bo
 def _show_next(bundle: Path, direction: str) -> None:
     click.echo(f"""
 Your model · 你的模型:  {bundle}     (weights, tokenizer, recipe, scores: copy the folder anywhere)
-Try next · 接下来:      echo "{_TRY[direction[:2]]}" | manyheads predict {bundle}
-                        manyheads evaluate {bundle}
-                        manyheads quickstart --direction de-en""")
+Try next · 接下来:      echo "{_TRY[direction[:2]]}" | {program()} predict {bundle}
+                        {program()} evaluate {bundle}
+                        {program()} quickstart --direction de-en""")
 
 
 def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:
@@ -98,7 +100,7 @@ def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:
     click.echo(f"The model is there already · 模型已经训练好了:  {bundle}\n")
     show_scores(loaded.scores, make_console(plain=False))
     click.echo(f"""
-Look at it · 看看它:     echo "{_TRY[direction[:2]]}" | manyheads predict {bundle}
+Look at it · 看看它:     echo "{_TRY[direction[:2]]}" | {program()} predict {bundle}
 Continue · 继续训练:     {again} --steps {2 * trained}
 Start over · 重新开始:   {again} --fresh""")
     return False

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from manyheads.cli.stopping import StopRequest
 from manyheads.metrics import Score
-from manyheads.recipe import Event, Finished, Prepared, Resumed, Validated
+from manyheads.recipe import Event, Finished, Prepared, Resumed, Stage, Validated
 from manyheads.train import Step
 
 _LABEL = 12  # width of the first column
@@ -27,11 +27,17 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
     """Draw events as they come; the last one, which says how it ended."""
     is_live = console.is_terminal and not plain
     view: _LiveView | _PlainView = _LiveView(console, n_steps) if is_live else _PlainView(console, n_steps)
+    status = console.status("")  # shows nothing where the output is not a terminal
     last: Event | None = None
     try:
         for event in events:
             last = event
-            if isinstance(event, Prepared):
+            status.stop()
+            if isinstance(event, Stage):
+                view.close()
+                status.update(f"[dim]{event.what} …")
+                status.start()
+            elif isinstance(event, Prepared):
                 _show_prepared(event, console)
             elif isinstance(event, Resumed):
                 for complaint in event.complaints:
@@ -43,6 +49,7 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
             elif isinstance(event, Validated):
                 view.validated(event)
     finally:
+        status.stop()
         view.close()
     assert last is not None  # a run has at least one event
     return last
@@ -121,6 +128,7 @@ class _LiveView:
     def close(self) -> None:
         if self.is_started:
             self.live.stop()
+            self.is_started = False
 
 
 class _PlainView:

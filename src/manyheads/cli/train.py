@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from manyheads.cli.program import program
+
 if TYPE_CHECKING:
     from manyheads.recipe import Finished, Recipe
 
@@ -24,14 +26,16 @@ def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: 
       manyheads train recipe.toml
       manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
     """
+    import shlex
+
     from manyheads.recipe import read_recipe
 
-    again = " ".join(["manyheads train", str(recipe), *overrides, *(["-o", str(output)] if output else [])])
+    again = shlex.join([program(), "train", str(recipe), *overrides, *(["-o", str(output)] if output else [])])
     folder = output or Path("runs") / recipe.stem
     finished = carry_out(read_recipe(recipe, overrides), folder, again, title=str(recipe), plain=plain)
     click.echo(f"\nYour model · 你的模型:  {finished.bundle}")
-    click.echo(f"Try next · 接下来:      manyheads predict {finished.bundle} YOUR-FILE")
-    click.echo(f"                        manyheads evaluate {finished.bundle}")
+    click.echo(f"Try next · 接下来:      {program()} predict {finished.bundle} YOUR-FILE")
+    click.echo(f"                        {program()} evaluate {finished.bundle}")
 
 
 def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: bool) -> "Finished":

@@ -37,6 +37,13 @@ _WATCHED = 200  # valid sentences translated at each validation
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Something that takes a while begins."""
+
+    what: str
+
+
+@dataclass(frozen=True)
 class Prepared:
     """The text is tokenised and the model is built."""
 
@@ -91,7 +98,7 @@ class Finished:
     n_too_long: int
 
 
-Event = Prepared | Resumed | Step | Validated | Saved | Interrupted | Finished
+Event = Stage | Prepared | Resumed | Step | Validated | Saved | Interrupted | Finished
 
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
@@ -149,7 +156,7 @@ class _Run:
         self.best = 0.0
 
     def events(self) -> Iterator[Event]:
-        yield self._prepare()
+        yield from self._prepare()
         checkpoints = Checkpoints(self.folder, self.recipe.train.average)
         trainer = self._trainer()
         complaints = checkpoints.restore(trainer)
@@ -159,15 +166,19 @@ class _Run:
         if trainer.step < self.recipe.train.steps:
             yield Interrupted(trainer.step)
         else:
-            yield self._finish(checkpoints)
+            yield from self._finish(checkpoints)
 
-    def _prepare(self) -> Prepared:
+    def _prepare(self) -> Iterator[Event]:
         started = time.perf_counter()
-        self.tokenizer = self._tokenizer()
+        if not self._tokenizer_path.exists():
+            yield Stage(f"learning {self.recipe.tokenizer.vocabulary:,} pieces from the text")
+            self._learn_tokenizer()
+        self.tokenizer = Tokenizer.from_file(self._tokenizer_path)
         model = replace(self.recipe.model, vocabulary=self.tokenizer.vocabulary)
         self.recipe = replace(self.recipe, model=model)
         data = self.folder / "data" / "train"
         if not data.exists():
+            yield Stage("cutting the text into pieces")
             with sealed_folder(data) as aside:
                 counts = Pairs.write(aside, self.corpus.train(), self.tokenizer, model.max_length)
                 (aside / "counts.json").write_text(json.dumps(counts), encoding="utf-8")
@@ -182,7 +193,7 @@ class _Run:
         self.watched = list(islice(usable, _WATCHED))
         if not self.watched:
             raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
-        return Prepared(
+        yield Prepared(
             n_pairs=counts.pop("kept"),
             dropped=counts,
             vocabulary=self.tokenizer.vocabulary,
@@ -191,15 +202,16 @@ class _Run:
             seconds=time.perf_counter() - started,
         )
 
-    def _tokenizer(self) -> Tokenizer:
-        path = self.folder / "tokenizer.model"
-        if not path.exists():
-            lines = (line for pair in self.corpus.train() for line in pair)
-            tokenizer = Tokenizer.learn(lines, self.recipe.tokenizer, self.recipe.seed)
-            aside = path.with_suffix(".partial")
-            aside.write_bytes(tokenizer.to_bytes())
-            aside.rename(path)
-        return Tokenizer.from_file(path)
+    @property
+    def _tokenizer_path(self) -> Path:
+        return self.folder / "tokenizer.model"
+
+    def _learn_tokenizer(self) -> None:
+        lines = (line for pair in self.corpus.train() for line in pair)
+        tokenizer = Tokenizer.learn(lines, self.recipe.tokenizer, self.recipe.seed)
+        aside = self._tokenizer_path.with_suffix(".partial")
+        aside.write_bytes(tokenizer.to_bytes())
+        aside.rename(self._tokenizer_path)
 
     def _trainer(self) -> Trainer[TensorBatch]:
         lesson = Seq2SeqLesson(
@@ -235,12 +247,15 @@ class _Run:
         index = step // self.recipe.train.validate_every % len(sources)
         return Validated(step, value, self.best, (sources[index], found[index], references[index]))
 
-    def _finish(self, checkpoints: Checkpoints) -> Finished:
+    def _finish(self, checkpoints: Checkpoints) -> Iterator[Event]:
         load_weights(self.model, checkpoints.averaged(), "the average of the snapshots")
-        cards = {name: score(self.task, pairs, self.recipe.decode) for name, pairs in self.corpus.tests().items()}
+        cards = {}
+        for name, pairs in self.corpus.tests().items():
+            yield Stage(f"translating the {name} set")
+            cards[name] = score(self.task, pairs, self.recipe.decode)
         scores = {name: card.scores for name, card in cards.items()}
         Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
-        return Finished(
+        yield Finished(
             bundle=self.folder / "bundle",
             scores=scores,
             samples=[sample for card in cards.values() for sample in card.samples[:5]],

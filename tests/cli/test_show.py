@@ -1,0 +1,69 @@
+"""What a run looks like on a terminal: bar, sample, complaints, scorecard."""
+
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from manyheads.cli.show import show_finished, show_run
+from manyheads.cli.stopping import StopRequest
+from manyheads.metrics import Score
+from manyheads.recipe import Event, Finished, Prepared, Resumed, Stage, Validated
+from manyheads.train import Step
+
+EVENTS: list[Event] = [
+    Stage("learning 3,000 pieces from the text"),
+    Prepared(n_pairs=1234, dropped={"empty": 5}, vocabulary=3000, n_parameters=1_500_000, device="cpu", seconds=2.0),
+    Resumed(9, ["step-00000010: weights.safetensors is damaged."]),
+    *(
+        Step(step=n, epoch=0, loss=3.0, learning_rate=1e-3, gradient_norm=1.0, n_tokens=100, seconds=0.1)
+        for n in (10, 11)
+    ),
+    Validated(step=11, bleu=54.2, best=61.0, sample=("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")),
+    Finished(
+        bundle=Path("runs/x/bundle"),
+        scores={"test": [Score("BLEU", 97.94, 97.4, 98.3, "tok:zh|version:2")]},
+        samples=[("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")],
+        n_cut_off=2,
+        n_too_long=0,
+    ),
+]
+
+
+def draw(*, plain: bool) -> str:
+    stream = StringIO()
+    console = Console(file=stream, force_terminal=not plain, width=140, no_color=True, highlight=False, soft_wrap=plain)
+    last = show_run(iter(EVENTS), console, StopRequest(), 11, plain=plain)
+    assert isinstance(last, Finished)
+    show_finished(last, console)
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
+    text = draw(plain=False)
+    for told in (
+        "1,234 sentence pairs, 5 dropped (empty)",
+        "1,000 tok/s",
+        "100%",
+        "loss 3.00",
+        "BLEU 54.2 (best 61.0)",
+    ):
+        assert told in text
+    assert "The [dog] sleeps." in text  # brackets are text here, not rich's markup
+    assert "weights.safetensors is damaged. An older checkpoint is used." in text
+    assert "learning 3,000 pieces" in text
+
+
+def test_plain_lines_hold_the_same() -> None:
+    text = draw(plain=True)
+    assert "\x1b" not in text
+    assert "step 11 of 11 · loss 3.000 · 1,000 tok/s" in text
+    assert "The [dog] sleeps. → 那条狗在睡觉。" in text
+
+
+def test_the_scorecard_has_intervals_signatures_and_what_went_wrong() -> None:
+    text = draw(plain=True)
+    assert "BLEU 97.9 [97.4, 98.3]" in text
+    assert "BLEU tok:zh|version:2" in text
+    assert "expected: 那只狗在睡觉。" in text
+    assert "2 translations were cut off at the maximum length." in text
