@@ -51,10 +51,13 @@ class Bundle:
             raise TypeError('predict takes a list of texts: predict(["…"]).')
         return [candidates[0].text for candidates in self.candidates(texts, **changes)]
 
-    def candidates(self, texts: Sequence[str], **changes: Any) -> list[list[Translation]]:
-        """The n best answers to each text, best first, with their log-probabilities."""
+    def candidates(self, texts: Sequence[str], *, first: int = 0, **changes: Any) -> list[list[Translation]]:
+        """The n best answers to each text, best first, with their log-probabilities.
+
+        Samples are drawn by a text's number; `first` is that of the first, where these are a part of many.
+        """
         table = to_table(self.decode) | changes
-        found = dict(self.task.translate(texts, build(DecodeSettings, table, "decode.")))
+        found = dict(self.task.translate(texts, build(DecodeSettings, table, "decode."), first))
         return [found[index] for index in range(len(texts))]
 
     def save(self, path: Path | str) -> None:

@@ -1,4 +1,4 @@
-"""Every error this project raises at a user, in one tree.
+"""Every error this project raises at a user, in one tree. It imports nothing of ours.
 
 An error is one line that says where, what was given, what is allowed and what to do next. The command line
 prints that line and exits with a code other than zero; Python callers may catch `ManyheadsError` for all of them.

@@ -62,6 +62,7 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
         (["BUNDLE"], b"good\n\xff\xfe bad\n", 1, "line 2"),
         (["BUNDLE", "--greedy", "--beam", "3"], b"x\n", 2, "exclude one another"),
         (["BUNDLE", "--beam", "2", "--n-best", "5"], b"x\n", 1, "decode.n_best = 5 is more than decode.beam = 2"),
+        (["BUNDLE", "-o", "no/such/folder/out.zh"], b"x\n", 1, "no/such/folder/out.zh: No such file or directory."),
         (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not on this machine'),
     ],
 )

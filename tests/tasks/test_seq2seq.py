@@ -70,6 +70,18 @@ def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: B
     assert together[0]
 
 
+def test_samples_are_drawn_by_a_texts_number_wherever_the_texts_are_cut(untrained: Bundle) -> None:
+    sources = ["The dog sleeps."] * 4
+    whole = [row[0].text for row in untrained.candidates(sources, method="sample")]
+    parts = [
+        row[0].text
+        for start in (0, 2)
+        for row in untrained.candidates(sources[start : start + 2], method="sample", first=start)
+    ]
+    assert whole == parts
+    assert len(set(whole)) > 1
+
+
 def test_a_text_too_long_for_the_model_is_refused_by_name(untrained: Bundle) -> None:
     with pytest.raises(DataError, match=r"text 2 has \d+ pieces; this model reads at most 39\. Split it up"):
         texts(untrained.task, ["short", "word " * 100])

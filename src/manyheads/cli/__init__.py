@@ -67,11 +67,15 @@ def main() -> NoReturn:
         text = str(error)
         click.echo(f"Error: {text}" if "\n" not in text else f"Error:\n{text}", err=True)
         sys.exit(1)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("Stopped.", err=True)
-        sys.exit(130)
     except BrokenPipeError:
         # The reader, `head` perhaps, has seen enough; without this Python complains once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"Error: {where}{error.strerror or error}.", err=True)
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Stopped.", err=True)
+        sys.exit(130)
     sys.exit(0)

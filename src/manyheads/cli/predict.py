@@ -1,7 +1,8 @@
 """`manyheads predict`: text in, text out, a line for a line."""
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
     # Somebody who types wants an answer to each line at once.
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
     writer = _Writer(loaded, changes, as_json=as_json)
+    progress = _make_progress(to_screen=output is None and sys.stdout.isatty())
     with click.open_file(str(output) if output else "-", "w", encoding="utf-8") as stream:
         start = 1
         while chunk := list(islice(lines, at_once)):
@@ -53,10 +55,24 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
                 stream.write(line + "\n")
             stream.flush()
             start += len(chunk)
+            progress(start - 1)
     if writer.n_cut_off:
         click.echo(f"{writer.n_cut_off} of the translations were cut off at the maximum length.", err=True)
     if writer.n_too_long:
         sys.exit(1)
+
+
+def _make_progress(*, to_screen: bool) -> Callable[[int], None]:
+    """Tells how many lines are done, where somebody can see it and the answers are not on the same screen."""
+    if to_screen or not sys.stderr.isatty():
+        return lambda done: None
+    started = time.monotonic()
+
+    def tell(done: int) -> None:
+        speed = done / max(time.monotonic() - started, 1e-9)
+        click.echo(f"\r{done:,} lines · {speed:,.0f} lines/s ", err=True, nl=False)
+
+    return tell
 
 
 def _changes(*, beam: int | None, greedy: bool, sample: bool, n_best: int, **rest: Any) -> dict[str, Any]:
@@ -83,7 +99,7 @@ class _Writer:
 
     def answer(self, lines: list[str], start: int) -> Iterator[str]:
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        for number, candidates in enumerate(self.bundle.candidates(readable, **self.changes), start):
+        for number, candidates in enumerate(self.bundle.candidates(readable, first=start - 1, **self.changes), start):
             self.n_cut_off += not candidates[0].finished
             yield from self._format(number, lines[number - start], candidates)
 

@@ -125,15 +125,17 @@ class Seq2Seq:
         return ids
 
     def translate(
-        self, texts: Sequence[str], settings: DecodeSettings, names: Sequence[str] | None = None
+        self, texts: Sequence[str], settings: DecodeSettings, first: int = 0
     ) -> Iterator[tuple[int, list[Translation]]]:
         """Yield (index, candidates, best first) for each text, in whatever order they are done.
 
-        Texts of like length are decoded together. A blank text gives blank candidates. `names` says what to call
-        each text in an error ("line 7"); by default its number.
+        Texts of like length are decoded together. A blank text gives blank candidates. `first` is the number of
+        the first text where these are a part of many: samples are drawn by a text's number.
         """
-        names = names or [f"text {number}" for number in range(1, len(texts) + 1)]
-        encoded = [self.encode(text, name) if text.strip() else [] for text, name in zip(texts, names, strict=True)]
+        encoded = [
+            self.encode(text, f"text {number}") if text.strip() else []
+            for number, text in enumerate(texts, start=first + 1)
+        ]
         for index, ids in enumerate(encoded):
             if not ids:
                 yield index, [Translation("", 0.0, 0.0, finished=True)] * settings.n_best
@@ -141,14 +143,15 @@ class Seq2Seq:
         lengths = np.array([[len(encoded[index]) + 1] for index in wanted], dtype=np.int64).reshape(-1, 1)
         for batch in plan_batches(lengths, _TOKENS_AT_ONCE, seed=0, epoch=0):
             rows = wanted[batch].tolist()
-            yield from zip(rows, self._decode([encoded[row] for row in rows], rows, settings), strict=True)
+            streams = [first + row for row in rows]
+            yield from zip(rows, self._decode([encoded[row] for row in rows], streams, settings), strict=True)
 
     def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
         """BLEU and chrF, with their intervals and signatures."""
         return [bleu(hypotheses, references, self.settings.target_language), chrf(hypotheses, references)]
 
     def _decode(
-        self, encoded: Sequence[Sequence[int]], rows: Sequence[int], settings: DecodeSettings
+        self, encoded: Sequence[Sequence[int]], streams: Sequence[int], settings: DecodeSettings
     ) -> list[list[Translation]]:
         source: Int[Tensor, "B S"] = torch.from_numpy(pad(encoded, after=END)).to(self.model.output.weight.device)
         is_real: Bool[Tensor, "B S"] = source != PAD
@@ -160,7 +163,7 @@ class Seq2Seq:
             end=END,
             never=(PAD, UNKNOWN, BEGIN),
             settings=settings,
-            streams=rows,
+            streams=streams,
         )
         return [
             [
