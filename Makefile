@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make quickstart` and `make test`. Both create and reuse .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/pip install --disable-pip-version-check --quiet --constraint constraints.txt
+INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
 .PHONY: help quickstart test check format clean
 

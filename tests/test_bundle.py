@@ -80,6 +80,7 @@ def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
+        ({"format": "x"}, "names no bundle format that we know: 'x'"),
         ({"task": "juggle"}, "its task 'juggle' is not known"),
         ({"model": {"vocabulary": 10, "widht": 3}}, r"model.widht is not a setting. Did you mean width\?"),
         ({"model": ...}, "is not as this manyheads writes it: 'model'"),
@@ -114,3 +115,18 @@ def test_a_single_string_is_refused(untrained: Bundle) -> None:
 def test_a_device_that_is_not_there(bundle_folder: Path) -> None:
     with pytest.raises(RecipeError, match=r'device = "tpu" is not on this machine\. There is: cpu'):
         load(bundle_folder, device="tpu")
+
+
+@pytest.mark.parametrize(("content", "told"), [("[]", "names no bundle format"), ("{", "is not JSON")])
+def test_facts_that_are_no_facts(bundle_folder: Path, content: str, told: str) -> None:
+    (bundle_folder / "bundle.json").write_text(content)
+    reseal(bundle_folder)
+    with pytest.raises(BundleError, match=told):
+        load(bundle_folder)
+
+
+def test_a_newer_format_may_have_other_files(bundle_folder: Path) -> None:
+    (bundle_folder / "tokenizer.model").rename(bundle_folder / "tokenizer.json")
+    edit_facts(bundle_folder, format=2)
+    with pytest.raises(BundleError, match="made by a newer manyheads"):
+        load(bundle_folder)

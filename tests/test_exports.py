@@ -14,7 +14,6 @@ def test_the_names_are_these() -> None:
         "DecodeSettings",
         "ManyheadsError",
         "ModelSettings",
-        "MultiHeadAttention",
         "Tap",
         "Tokenizer",
         "Transformer",

@@ -39,5 +39,10 @@ def test_an_answer_that_shares_nothing_scores_0() -> None:
     assert score.low == 0.0 < score.high
 
 
+@pytest.mark.parametrize("language", ["zh-CN", "zh_TW", "ZH", ""])
+def test_chinese_is_cut_into_characters_however_it_is_named(language: str) -> None:
+    assert quick_bleu(HYPOTHESES, REFERENCES, language) == quick_bleu(HYPOTHESES, REFERENCES, "zh") > 50
+
+
 def test_other_languages_are_cut_as_wmt_does() -> None:
     assert "tok:13a" in bleu(["ein Hund"], ["ein Hund"], "de", n_resamples=10).signature

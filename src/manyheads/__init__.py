@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from manyheads.bundle import Bundle, load
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
-    from manyheads.model import ModelSettings, MultiHeadAttention, Tap, Transformer, attention, attention_weights
+    from manyheads.model import ModelSettings, Tap, Transformer, attention, attention_weights
     from manyheads.text.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -23,7 +23,6 @@ _HOMES = {
     "DecodeSettings": "manyheads.decode",
     "ManyheadsError": "manyheads.errors",
     "ModelSettings": "manyheads.model",
-    "MultiHeadAttention": "manyheads.model",
     "Tap": "manyheads.model",
     "Tokenizer": "manyheads.text.tokenizer",
     "Transformer": "manyheads.model",
@@ -37,7 +36,6 @@ __all__ = [
     "DecodeSettings",
     "ManyheadsError",
     "ModelSettings",
-    "MultiHeadAttention",
     "Tap",
     "Tokenizer",
     "Transformer",

@@ -15,16 +15,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
-from manyheads.model.weights import load_weights, weights_of
+from manyheads.model.weights import load_weights, save_tensors, weights_of
 from manyheads.settings import build, read_toml, to_table, to_toml
-from manyheads.storage import check_seal, sealed_folder
+from manyheads.storage import check_files, check_seal, sealed_folder
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Translation
 from manyheads.text.tokenizer import Tokenizer
 
@@ -57,8 +57,7 @@ class Bundle:
         Samples are drawn by a text's number; `first` is that of the first, where these are a part of many.
         """
         table = to_table(self.decode) | changes
-        found = dict(self.task.translate(texts, build(DecodeSettings, table, "decode."), first))
-        return [found[index] for index in range(len(texts))]
+        return self.task.answers(texts, build(DecodeSettings, table, "decode."), first)
 
     def save(self, path: Path | str) -> None:
         """Write the folder, whole or not at all."""
@@ -70,10 +69,9 @@ class Bundle:
             "decode": to_table(self.decode),
             "scores": {name: [asdict(score) for score in scores] for name, scores in self.scores.items()},
         }
-        weights = {name: value.contiguous().cpu() for name, value in weights_of(self.task.model).items()}
         with sealed_folder(Path(path)) as folder:
             (folder / _FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-            save_file(weights, folder / _WEIGHTS)
+            save_tensors(weights_of(self.task.model), folder / _WEIGHTS)
             (folder / _TOKENIZER).write_bytes(self.task.tokenizer.to_bytes())
             (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
 
@@ -81,9 +79,9 @@ class Bundle:
 def load(path: Path | str, device: str = "cpu") -> Bundle:
     """Read a bundle, after checking that every byte of it is what was written."""
     folder = Path(path)
-    check_seal(folder, _FILES, BundleError)
-    facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-    _check_format(folder, facts)
+    sealed = check_seal(folder, BundleError)
+    facts = _read_facts(folder, sealed)
+    check_files(folder, sealed, _FILES, BundleError)
     try:
         model = Transformer(build(ModelSettings, facts["model"], "model."))
         settings = build(Seq2SeqSettings, facts["settings"], "task.")
@@ -96,12 +94,21 @@ def load(path: Path | str, device: str = "cpu") -> Bundle:
     return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores)
 
 
-def _check_format(folder: Path, facts: Mapping[str, Any]) -> None:
-    given = facts.get("format")
-    if isinstance(given, int) and given > FORMAT:
+def _read_facts(folder: Path, sealed: set[str]) -> dict[str, Any]:
+    """What bundle.json says, if it is of a format and a task that we know: only then can the rest be judged."""
+    check_files(folder, sealed, (_FACTS,), BundleError)
+    try:
+        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BundleError(f"{folder}/{_FACTS} is not JSON: {error}.") from None
+    given = facts.get("format") if isinstance(facts, dict) else None
+    if not isinstance(given, int) or given < 1:
+        raise BundleError(f"{folder}/{_FACTS} names no bundle format that we know: {given!r}.")
+    if given > FORMAT:
         raise BundleError(
             f"{folder}: made by a newer manyheads (bundle format {given}; this one reads up to {FORMAT}). "
             "Upgrade: pip install -U manyheads"
         )
     if facts.get("task") != "seq2seq":
         raise BundleError(f"{folder}: its task {facts.get('task')!r} is not known to this manyheads. Known: seq2seq.")
+    return dict(facts)

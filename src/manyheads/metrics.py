@@ -3,6 +3,7 @@
 BLEU and chrF are sacreBLEU's. May import text, settings, errors.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-# sacreBLEU's own advice on tokenisers; every other language is cut as WMT does.
+# Languages written without spaces; every other is cut as WMT does. (For ja and ko sacreBLEU advises tokenisers that
+# need a dictionary of their own; characters need none.)
 _TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char", "th": "char"}
 
 
@@ -27,8 +29,8 @@ class Score:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = 1000) -> Score:
-    """Corpus BLEU with sacreBLEU's tokeniser for the language."""
-    return _score(_make_bleu(language), "BLEU", hypotheses, references, n_resamples)
+    """Corpus BLEU with sacreBLEU's tokeniser for the language; without a language, for what the references look like."""
+    return _score(_make_bleu(language, references), "BLEU", hypotheses, references, n_resamples)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = 1000) -> Score:
@@ -38,11 +40,18 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: i
 
 def quick_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
     """BLEU alone, without an interval: for progress while training."""
-    return float(_make_bleu(language).corpus_score(list(hypotheses), [list(references)]).score)
+    return float(_make_bleu(language, references).corpus_score(list(hypotheses), [list(references)]).score)
 
 
-def _make_bleu(language: str) -> BLEU:
-    return BLEU(tokenize=_TOKENIZERS.get(language, "13a"))
+def _make_bleu(language: str, references: Sequence[str]) -> BLEU:
+    # WMT's tokeniser takes a whole Chinese sentence for one word, and BLEU is then 0 unless all of it is right.
+    code = re.split("[-_]", language.lower())[0] or ("zh" if _look_chinese(references) else "")
+    return BLEU(tokenize=_TOKENIZERS.get(code, "13a"))
+
+
+def _look_chinese(texts: Sequence[str]) -> bool:
+    letters = [character for text in texts[:100] for character in text if character.isalpha()]
+    return sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 2
 
 
 def _score(metric: Metric, name: str, hypotheses: Sequence[str], references: Sequence[str], n_resamples: int) -> Score:
@@ -53,8 +62,10 @@ def _score(metric: Metric, name: str, hypotheses: Sequence[str], references: Seq
     """
     score = metric.corpus_score(list(hypotheses), [list(references)])
     counts = np.array(metric._extract_corpus_statistics(list(hypotheses), [list(references)]), dtype=np.int64)
-    n = len(counts)
-    times_drawn = np.random.default_rng(12345).multinomial(n, np.full(n, 1 / n), size=n_resamples)
-    resampled = [metric._compute_score_from_stats(row.tolist()).score for row in times_drawn @ counts]
+    chance, each = np.random.default_rng(12345), np.full(len(counts), 1 / len(counts))
+    resampled = [
+        metric._compute_score_from_stats((chance.multinomial(len(counts), each) @ counts).tolist()).score
+        for _ in range(n_resamples)
+    ]
     low, high = np.quantile(resampled, [0.025, 0.975])
     return Score(name, float(score.score), float(low), float(high), str(metric.get_signature()))

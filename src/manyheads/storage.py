@@ -19,7 +19,7 @@ MANIFEST = "MANIFEST.sha256"
 
 @contextmanager
 def sealed_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder to fill; on leaving, it is sealed and takes the place of `path` in one rename."""
+    """A temporary folder to fill; on leaving, it is sealed and takes the place of `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -33,56 +33,73 @@ def sealed_folder(path: Path) -> Iterator[Path]:
 def seal(folder: Path) -> None:
     """Write the manifest of every file in the folder and force all of it to the disk."""
     files = sorted(file for file in folder.iterdir() if file.name != MANIFEST)
-    lines = [f"{_digest(file)}  {file.name}\n" for file in files]
+    lines = [f"{digest_of(file)}  {file.name}\n" for file in files]
     (folder / MANIFEST).write_text("".join(lines), encoding="utf-8")
     for file in (*files, folder / MANIFEST, folder):
         _force_to_disk(file)
 
 
-def check_seal(folder: Path, required: Iterable[str], error: type[ManyheadsError]) -> None:
-    """Raise `error`, naming every missing or damaged file, unless the folder is as it was sealed."""
-    if not folder.is_dir():
+def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:
+    """The names of the sealed files; raise `error`, naming all that is missing or damaged, if they are not as sealed."""
+    if not folder.exists():
         raise error(f"{folder}: there is no such folder.")
+    if not folder.is_dir():
+        raise error(f"{folder} is a file; a folder is wanted.")
     manifest = folder / MANIFEST
     if not manifest.is_file():
         raise error(f"{folder}: {MANIFEST} is missing, so this folder is not one of ours, or not whole.")
-    digests = {
-        name: digest
-        for digest, _, name in (line.partition("  ") for line in manifest.read_text("utf-8", "replace").split("\n"))
-        if name
-    }
-    faults = [f"{MANIFEST} does not list {name}" for name in required if name not in digests]
+    lines = manifest.read_text("utf-8", "replace").split("\n")
+    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines) if digest}
+    faults = []
     for name, digest in digests.items():
         file = folder / name
-        if Path(name).name != name:
+        if not name or Path(name).name != name:
             faults.append(f"{MANIFEST} is damaged")
         elif not file.is_file():
             faults.append(f"{name} is missing")
-        elif _digest(file) != digest:
+        elif digest_of(file) != digest:
             faults.append(f"{name} is damaged (its SHA-256 is not the one in {MANIFEST})")
     if faults:
-        raise error(f"{folder}: {'; '.join(faults)}. Copy the folder again from a good source.")
+        raise error(f"{folder}: {'; '.join(dict.fromkeys(faults))}. Copy the folder again from a good source.")
+    return set(digests)
 
 
-def _digest(file: Path) -> str:
+def check_files(folder: Path, sealed: set[str], required: Iterable[str], error: type[ManyheadsError]) -> None:
+    """Raise `error` unless all the required files are among the sealed ones."""
+    absent = [name for name in required if name not in sealed]
+    if absent:
+        raise error(
+            f"{folder}: {MANIFEST} does not list {', '.join(absent)}. Copy the folder again from a good source."
+        )
+
+
+def digest_of(file: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _replace(aside: Path, path: Path) -> None:
-    if path.exists():
-        # A folder cannot be renamed over another: the old one steps aside first and goes last.
+    if not path.exists():
+        aside.rename(path)
+    else:
+        # A folder cannot be renamed over another: the old one steps aside first, comes back if that fails, goes last.
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
         path.rename(old / path.name)
-        aside.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        aside.rename(path)
+        try:
+            aside.rename(path)
+        except OSError:
+            (old / path.name).rename(path)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
     path.chmod(0o755)  # mkdtemp's folders are private
     _force_to_disk(path.parent)
 
 
 def _force_to_disk(path: Path) -> None:
+    if os.name == "nt":  # Windows opens no folders, and syncs only files opened for writing
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

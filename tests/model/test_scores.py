@@ -14,7 +14,6 @@ from manyheads.model.scores import (
     ScaledDot,
     ScoreForm,
     make_score_form,
-    softmax_visible,
 )
 
 from model.makers import VIEWS, largest_difference, real, seeded, small, vectors
@@ -38,22 +37,6 @@ VIEW = View.everywhere(real("xxxx"))
 )
 def test_settings_name_the_form(name: str, kind: type) -> None:
     assert type(make_score_form(small(scores=name))) is kind
-
-
-def test_softmax_hides_before_and_not_after() -> None:
-    scores = torch.tensor([[0.0, 1.0, 50.0]])
-    weights = softmax_visible(scores, torch.tensor([[True, True, False]]))
-    assert torch.allclose(weights, torch.tensor([[1 / (1 + math.e), math.e / (1 + math.e), 0.0]]))
-
-
-def test_a_row_that_sees_nothing_is_zeros_with_zero_gradient() -> None:
-    scores = vectors(2, 3).requires_grad_()
-    weights = softmax_visible(scores, torch.tensor([[False, False, False], [True, True, False]]))
-    assert weights[0].tolist() == [0, 0, 0]
-    (weights * vectors(2, 3, seed=1)).sum().backward()
-    assert scores.grad is not None
-    assert scores.grad[0].tolist() == [0, 0, 0]
-    assert scores.grad[1, :2].abs().min() > 0
 
 
 def test_plain_and_scaled_dot_differ_by_the_root_of_the_width() -> None:
@@ -96,7 +79,6 @@ def test_random_synthesizer_gives_each_sentence_of_a_batch_the_same_table() -> N
     form, view = RandomSynthesizer(HEADS, 6), View(VIEWS["everywhere"].visible, places, places)
     scores = form(none, none, view)
     assert torch.equal(scores, form.weight[None, :, :5, :5].expand(4, -1, -1, -1))
-    assert form.attend(none, none, vectors(4, 2, 5, 3), view, None, 0.0).shape == (4, 2, 5, 3)
 
 
 def test_the_interface_by_itself_says_so() -> None:

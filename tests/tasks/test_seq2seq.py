@@ -58,8 +58,7 @@ def test_sampling_changes_the_pieces_with_the_seed_and_with_nothing_else(lesson:
 
 
 def texts(task: Seq2Seq, sources: list[str]) -> list[str]:
-    found = dict(task.translate(sources, GREEDY))
-    return [found[index][0].text for index in range(len(sources))]
+    return [candidates[0].text for candidates in task.answers(sources, GREEDY)]
 
 
 def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: Bundle) -> None:
@@ -88,5 +87,11 @@ def test_a_text_too_long_for_the_model_is_refused_by_name(untrained: Bundle) -> 
 
 
 def test_smoothing_out_of_range() -> None:
-    with pytest.raises(RecipeError, match=r"task\.smoothing = 1\.0 must be at least 0 and less than 1"):
+    with pytest.raises(RecipeError, match=r"task\.smoothing = 1\.0 must be at least 0 and at most 0\.9"):
         Seq2SeqSettings(smoothing=1.0)
+
+
+def test_a_language_is_a_code() -> None:
+    Seq2SeqSettings(source_language="pt-BR", target_language="zh_CN")
+    with pytest.raises(RecipeError, match='task.target_language = "Chinese" should be a language code'):
+        Seq2SeqSettings(target_language="Chinese")

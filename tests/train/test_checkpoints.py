@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
+from manyheads.errors import CheckpointError
 from manyheads.train import Checkpoints, Trainer
 
 from train.doubling import Numbers, make_trainer
@@ -48,3 +50,12 @@ def test_without_any_checkpoint_a_run_starts_at_the_beginning(tmp_path: Path) ->
     trainer = trainer_at(0)
     assert Checkpoints(tmp_path, n_snapshots=1).restore(trainer) == []
     assert trainer.step == 0
+
+
+def test_if_every_checkpoint_is_damaged_nothing_is_thrown_away(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2)
+    checkpoints.save(trainer_at(10), snapshot=True)
+    (tmp_path / "checkpoints" / "step-00000010" / "progress.json").unlink()
+    with pytest.raises(CheckpointError, match=r"No checkpoint is whole .*progress.json is missing.* with -o"):
+        checkpoints.restore(trainer_at(0))
+    assert names(tmp_path / "snapshots") == ["step-00000010"]

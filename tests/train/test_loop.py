@@ -24,14 +24,15 @@ def test_it_learns_and_reports() -> None:
     assert all(event.n_tokens == 4 and event.seconds > 0 for event in events)
 
 
-def test_two_batches_accumulated_are_one_batch_twice_as_large() -> None:
-    small, large = make_trainer(dropout=0.0, steps=1, accumulate=2), make_trainer(dropout=0.0, steps=1)
-    batches = [small.lesson.make(plan, 0) for plan in small.lesson.plan(0)[:2]]
-    joined = Numbers(torch.cat([batch.x for batch in batches]), 8)
-    small._update(batches, 0.0)
-    large._update([joined], 0.0)
-    for name, value in small.weights().items():
-        torch.testing.assert_close(value, large.weights()[name])
+def test_two_batches_accumulated_are_one_batch_of_both() -> None:
+    """Batches of four and of two: the gradient is that of the mean over all six, not the mean of two means."""
+    small, large = make_trainer(dropout=0.0, clip=0.0, accumulate=2), make_trainer(dropout=0.0, clip=0.0)
+    first, second = small.lesson.make([1, 2, 3, 4], 0), small.lesson.make([15, 9], 0)
+    one = small._update([first, second], 0.0)
+    other = large._update([Numbers(torch.cat([first.x, second.x]), 6)], 0.0)
+    assert (one.n_tokens, one.loss) == (6, pytest.approx(other.loss))
+    for ours, theirs in zip(small.model.parameters(), large.model.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
 
 
 def test_clipping_bounds_the_gradient_and_reports_the_norm_before() -> None:
@@ -80,16 +81,16 @@ def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, stop_at: int) -> N
     assert final_bytes(second) == final_bytes(whole)
 
 
-@pytest.mark.parametrize("forgotten", ["memory", "place"])
+@pytest.mark.parametrize("forgotten", ["optimiser", "progress"])
 def test_the_resume_test_can_fail(tmp_path: Path, forgotten: str) -> None:
-    """Negative control: without the optimiser's memory, or without the place in the data, the bytes differ."""
+    """Negative control: without the optimiser's state, or without the place in the data, the bytes differ."""
     whole, first, second = make_trainer(), make_trainer(), make_trainer()
     list(whole.run())
     for event in first.run():
         if event.step == 7:
             break
-    memory = {} if forgotten == "memory" else first.memory()
-    place = first.place() | ({"epoch": 0, "position": 0} if forgotten == "place" else {})
-    second.restore(place, first.weights(), memory)
+    state = {} if forgotten == "optimiser" else first.optimiser_state()
+    progress = first.progress() | ({"epoch": 0, "position": 0} if forgotten == "progress" else {})
+    second.restore(progress, first.weights(), state)
     list(second.run())
     assert final_bytes(second) != final_bytes(whole)

@@ -83,11 +83,11 @@ def draw_chances(
     streams: Sequence[int], max_lengths: Sequence[int], settings: DecodeSettings
 ) -> Float[Tensor, "B N T"]:
     """A number between 0 and 1 for every id that may be drawn: a function of (seed, stream, sample, step) alone."""
-    chances = torch.zeros(len(streams), settings.n_best, max(max_lengths, default=0), dtype=torch.float64)
+    chances = torch.zeros(len(streams), settings.n_best, max(max_lengths, default=0), dtype=torch.float32)
     for row, (stream, length) in enumerate(zip(streams, max_lengths, strict=True)):
         for sample in range(settings.n_best):
             generator = numpy.random.default_rng([settings.seed, stream, sample])
-            chances[row, sample, :length] = torch.from_numpy(generator.random(length))
+            chances[row, sample, :length] = torch.from_numpy(generator.random(length, dtype=numpy.float32))
     return chances
 
 

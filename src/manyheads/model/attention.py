@@ -3,15 +3,15 @@
     Attention(Q, K, V) = softmax(QKᵀ / √d_k) V
     head_i = Attention(x W_i^Q, y W_i^K, y W_i^V)        MultiHead(x, y) = Concat(head_1 … head_h) W^O
 
-Two pure functions say what attention is. One module, `MultiHeadAttention`, makes many heads of it; what varies
-between experiments (score form, projections, relative positions) is a small strategy passed in.
+Three pure functions say what attention is. One module, `MultiHeadAttention`, makes many heads of it: step by step
+where a tap watches, and by torch's fused kernel where none does; tests hold the two equal. What varies between
+experiments (score form, projections, relative positions) is a small strategy passed in.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -20,11 +20,18 @@ from manyheads.model.cache import KeyValueCache
 from manyheads.model.masks import View
 from manyheads.model.positions import NoRelativePositions
 from manyheads.model.projections import NoProjections, Projections
-from manyheads.model.scores import ScoreForm, softmax_visible
+from manyheads.model.scores import DotForm, ScoreForm
 from manyheads.model.settings import HeadShape
 from manyheads.model.tap import Tap
 
 # B batch, H heads, Q query places, K key places, W width, D width of one head's key, E width of its value.
+
+
+def softmax_visible(scores: Float[Tensor, "*B Q K"], visible: Bool[Tensor, "*#B #Q K"]) -> Float[Tensor, "*B Q K"]:
+    """Softmax over the key axis; hidden places get −∞ before it, and a row that sees nothing is all zeros."""
+    weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
+    # A fully hidden row softmaxes to NaN, and one NaN spoils the whole batch's loss.
+    return weights.masked_fill(~visible, 0.0)
 
 
 def attention_weights(
@@ -104,8 +111,8 @@ class MultiHeadAttention(nn.Module):
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
 
         dropout = self.dropout if self.training else 0.0
-        if tap is None:
-            mixed = self.scores.attend(q, k, v, view, bias, dropout)
+        if tap is None and isinstance(self.scores, DotForm):
+            mixed = self._attend_fast(self.scores, q, k, v, view, bias, dropout)
         else:
             mixed = self._attend_in_the_open(q, k, v, view, bias, dropout, tap)
         if gates is not None and self.name in gates:
@@ -126,15 +133,31 @@ class MultiHeadAttention(nn.Module):
         view: View,
         bias: Float[Tensor, "#B H Q K"] | None,
         dropout: float,
-        tap: Tap,
+        tap: Tap | None,
     ) -> Float[Tensor, "B H Q E"]:
-        """The same mix of values, computed step by step so that the tap sees each."""
+        """Each head's mix of values, step by step: the reference, for every score form, which a tap can watch."""
         scores = self.scores(q, k, view)
         scores = scores if bias is None else scores + bias
         weights = softmax_visible(scores, view.visible)
         mixed = F.dropout(weights, dropout) @ v
-        seen = {"q": q, "k": k, "v": v, "weights": weights, "heads": mixed}
-        seen["scores"] = scores.masked_fill(~view.visible, -torch.inf)
-        for what, value in seen.items():
-            tap.receive(f"{self.name}.{what}", value)
+        if tap is not None:
+            seen = {"q": q, "k": k, "v": v, "weights": weights, "heads": mixed}
+            seen["scores"] = scores.masked_fill(~view.visible, -math.inf)
+            for what, value in seen.items():
+                tap.receive(f"{self.name}.{what}", value)
         return mixed
+
+    @staticmethod
+    def _attend_fast(
+        form: DotForm,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K E"],
+        view: View,
+        bias: Float[Tensor, "#B H Q K"] | None,
+        dropout: float,
+    ) -> Float[Tensor, "B H Q E"]:
+        """The same mix by torch's kernel, in which the weights never exist as a whole."""
+        q, k = form.prepare(q, k)
+        mask = view.visible if bias is None else bias.masked_fill(~view.visible, -math.inf)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=1.0)

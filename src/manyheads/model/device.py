@@ -14,4 +14,7 @@ def pick_device(name: str) -> torch.device:
     if not found.get(kind, False):
         there = ", ".join(kind for kind, is_there in found.items() if is_there)
         raise RecipeError(f'device = "{name}" is not on this machine. There is: {there}. "auto" takes the best.')
-    return torch.device(name)
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise RecipeError(f'device = "{name}" is not the name of a device. Write "{kind}" or "{kind}:0".') from None

@@ -1,8 +1,7 @@
 """Score forms: how well a query matches a key, before the softmax.
 
-Each form is a module behind one interface. `forward` gives the scores themselves, the slow and readable way;
-`attend` gives the attention's output the fastest way the form allows. Forms that are a dot product in disguise
-share one fast path through `scaled_dot_product_attention`; the others compute their scores explicitly.
+Each form is a module behind one interface: queries and keys in, scores out. Forms that are a dot product in disguise
+also `prepare` queries and keys such that the score is their plain product, which the fast path of attention needs.
 The paper's form is `ScaledDot`; the rest are for experiments.
 """
 
@@ -11,22 +10,15 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.model.masks import View
 from manyheads.model.settings import HeadShape, ModelSettings
 
 
-def softmax_visible(scores: Float[Tensor, "*B Q K"], visible: Bool[Tensor, "*#B #Q K"]) -> Float[Tensor, "*B Q K"]:
-    """Softmax over the key axis; hidden places get −∞ before it, and a row that sees nothing is all zeros."""
-    weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
-    # A fully hidden row softmaxes to NaN, and one NaN spoils the whole batch's loss.
-    return weights.masked_fill(~visible, 0.0)
-
-
 class ScoreForm(nn.Module):
-    """The interface, and the explicit way to attend that works for every form."""
+    """The interface."""
 
     reads_queries: ClassVar[bool] = True
     reads_keys: ClassVar[bool] = True
@@ -36,20 +28,6 @@ class ScoreForm(nn.Module):
     ) -> Float[Tensor, "B H Q K"]:
         """How well each query matches each key."""
         raise TypeError(f"{type(self).__name__} is not a score form by itself.")
-
-    def attend(
-        self,
-        q: Float[Tensor, "B H Q D"],
-        k: Float[Tensor, "B H K D2"],
-        v: Float[Tensor, "B H K E"],
-        view: View,
-        bias: Float[Tensor, "#B H Q K"] | None,
-        dropout: float,
-    ) -> Float[Tensor, "B H Q E"]:
-        """Each head's mix of values, by way of its explicit weights."""
-        scores = self(q, k, view)
-        weights = softmax_visible(scores if bias is None else scores + bias, view.visible)
-        return F.dropout(weights, dropout) @ v
 
 
 class DotForm(ScoreForm):
@@ -70,20 +48,6 @@ class DotForm(ScoreForm):
         """How well each query matches each key."""
         q, k = self.prepare(q, k)
         return q @ k.mT
-
-    def attend(
-        self,
-        q: Float[Tensor, "B H Q D"],
-        k: Float[Tensor, "B H K D"],
-        v: Float[Tensor, "B H K E"],
-        view: View,
-        bias: Float[Tensor, "#B H Q K"] | None,
-        dropout: float,
-    ) -> Float[Tensor, "B H Q E"]:
-        """Each head's mix of values; the weights never exist as a whole."""
-        q, k = self.prepare(q, k)
-        mask = view.visible if bias is None else bias.masked_fill(~view.visible, -math.inf)
-        return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=1.0)
 
 
 class ScaledDot(DotForm):

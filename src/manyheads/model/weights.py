@@ -1,8 +1,11 @@
 """A module's weights by name, tied ones once, and back: everything that is missing or does not fit, told at once."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from manyheads.errors import BundleError
@@ -31,6 +34,14 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], origin: str) 
         raise BundleError(f"{origin} does not fit this model: {'; '.join(faults)}.")
     for name, value in own.items():
         value.copy_(weights[name])
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors as safetensors; a full disk is an OSError, as it is for any other file."""
+    try:
+        save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        raise OSError(f"{path}: {error}") from None
 
 
 def average(snapshots: list[dict[str, Tensor]]) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ lens, lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus
-from manyheads.recipe.run import (
+from manyheads.recipe.runs import (
     Event,
     Finished,
     Interrupted,

@@ -47,5 +47,4 @@ def score(
 
 def translate(task: Seq2Seq, sources: Sequence[str], settings: DecodeSettings) -> list[str]:
     """The best translation of each source, in their order."""
-    found = dict(task.translate(sources, settings))
-    return [found[index][0].text for index in range(len(sources))]
+    return [candidates[0].text for candidates in task.answers(sources, settings)]

@@ -1,5 +1,6 @@
 """Sequence to sequence: one text in, another out. Translation first of all."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from manyheads.model import Transformer, smoothed_cross_entropy
 from manyheads.settings import misfits, refuse
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 _TOKENS_AT_ONCE = 4096  # padded source tokens a decoding batch may hold
 
 
@@ -26,12 +28,18 @@ class Seq2SeqSettings:
 
     source_language: str = ""
     target_language: str = ""
-    smoothing: float = 0.1  # ε of label smoothing
+    smoothing: float = 0.1  # ε of label smoothing; beyond 0.9 the right word would be the least wanted one
 
     def __post_init__(self) -> None:
         faults = misfits(self, "task.")
-        if not faults and not 0.0 <= self.smoothing < 1.0:
-            faults.append(f"task.smoothing = {self.smoothing} must be at least 0 and less than 1.")
+        if not faults and not 0.0 <= self.smoothing <= 0.9:
+            faults.append(f"task.smoothing = {self.smoothing} must be at least 0 and at most 0.9.")
+        if not faults:
+            faults += [
+                f'task.{name} = "{code}" should be a language code, like "en", "zh" or "pt-BR".'
+                for name, code in (("source_language", self.source_language), ("target_language", self.target_language))
+                if code and not _LANGUAGE_CODE.fullmatch(code)
+            ]
         refuse(faults)
 
 
@@ -87,7 +95,12 @@ class Seq2SeqLesson:
 
     def loss(self, batch: TensorBatch) -> Tensor:
         """Label-smoothed cross-entropy per real target token; padded places are never even projected."""
-        hidden = self.model.hidden(batch.source, batch.target_read, source_is_real=batch.source != PAD)
+        hidden = self.model.hidden(
+            batch.source,
+            batch.target_read,
+            source_is_real=batch.source != PAD,
+            target_is_real=batch.target_read != PAD,
+        )
         is_real = batch.target_written != PAD
         logits = self.model.output.logits(hidden[is_real])
         return smoothed_cross_entropy(logits, batch.target_written[is_real], self.smoothing)
@@ -145,6 +158,11 @@ class Seq2Seq:
             rows = wanted[batch].tolist()
             streams = [first + row for row in rows]
             yield from zip(rows, self._decode([encoded[row] for row in rows], streams, settings), strict=True)
+
+    def answers(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[list[Translation]]:
+        """What `translate` yields, in the order of the texts."""
+        found = dict(self.translate(texts, settings, first))
+        return [found[index] for index in range(len(texts))]
 
     def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
         """BLEU and chrF, with their intervals and signatures."""

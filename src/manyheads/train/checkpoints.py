@@ -1,6 +1,6 @@
 """Checkpoints: everything needed to go on, and snapshots of the weights for the final average.
 
-    checkpoints/step-00000500/   weights, optimiser, place; the newest two are kept
+    checkpoints/step-00000500/   weights, optimiser, progress; the newest two are kept
     snapshots/step-00000500/     weights alone; as many as the average wants
 
 Both are sealed folders (see storage): one that was damaged is noticed and passed over.
@@ -8,22 +8,21 @@ Both are sealed folders (see storage): one that was damaged is noticed and passe
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from manyheads.errors import CheckpointError
-from manyheads.model.weights import average
-from manyheads.storage import check_seal, sealed_folder
+from manyheads.model.weights import average, save_tensors
+from manyheads.storage import check_files, check_seal, sealed_folder
 from manyheads.train.loop import Trainer
 
 _WEIGHTS = "weights.safetensors"
-_MEMORY = "optimiser.safetensors"
-_PLACE = "place.json"
+_OPTIMISER = "optimiser.safetensors"
+_PROGRESS = "progress.json"
 _KEPT = 2
 
 
@@ -40,36 +39,48 @@ class Checkpoints:
         weights = trainer.weights()
         if snapshot:
             with sealed_folder(self.run / "snapshots" / name) as folder:
-                _save(weights, folder / _WEIGHTS)
+                save_tensors(weights, folder / _WEIGHTS)
             self._let_go("snapshots", self.n_snapshots)
         with sealed_folder(self.run / "checkpoints" / name) as folder:
-            _save(weights, folder / _WEIGHTS)
-            _save(trainer.memory(), folder / _MEMORY)
-            (folder / _PLACE).write_text(json.dumps(trainer.place()), encoding="utf-8")
+            save_tensors(weights, folder / _WEIGHTS)
+            save_tensors(trainer.optimiser_state(), folder / _OPTIMISER)
+            (folder / _PROGRESS).write_text(json.dumps(trainer.progress()), encoding="utf-8")
         self._let_go("checkpoints", _KEPT)
 
     def restore(self, trainer: Trainer[Any]) -> list[str]:
-        """Put the trainer where the newest good checkpoint stands, if there is one; what was wrong with newer ones."""
-        complaints = []
+        """Put the trainer where the newest good checkpoint stands, if there is any; what is wrong with newer ones."""
+        complaints: list[str] = []
         for folder in reversed(self._found("checkpoints")):
             try:
-                check_seal(folder, (_WEIGHTS, _MEMORY, _PLACE), CheckpointError)
+                check_files(
+                    folder, check_seal(folder, CheckpointError), (_WEIGHTS, _OPTIMISER, _PROGRESS), CheckpointError
+                )
             except CheckpointError as error:
                 complaints.append(str(error))
                 continue
-            place = json.loads((folder / _PLACE).read_text(encoding="utf-8"))
-            trainer.restore(place, load_file(folder / _WEIGHTS), load_file(folder / _MEMORY))
+            progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
+            trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER))
             break
+        else:
+            if complaints:
+                raise CheckpointError(
+                    f"No checkpoint is whole ({' '.join(complaints)}) Train into another folder with -o."
+                )
         for folder in self._found("snapshots"):
             if _step_of(folder) > trainer.step:  # of a future that will now be trained again
                 shutil.rmtree(folder)
         return complaints
 
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether there is anything to average."""
+        return bool(self._found("snapshots"))
+
     def averaged(self) -> dict[str, Tensor]:
         """The mean of the last snapshots."""
         folders = self._found("snapshots")[-self.n_snapshots :]
         for folder in folders:
-            check_seal(folder, (_WEIGHTS,), CheckpointError)
+            check_files(folder, check_seal(folder, CheckpointError), (_WEIGHTS,), CheckpointError)
         return average([load_file(folder / _WEIGHTS) for folder in folders])
 
     def _found(self, kind: str) -> list[Path]:
@@ -82,7 +93,3 @@ class Checkpoints:
 
 def _step_of(folder: Path) -> int:
     return int(folder.name.removeprefix("step-"))
-
-
-def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
-    save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path)

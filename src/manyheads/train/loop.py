@@ -107,7 +107,7 @@ class Trainer(Generic[B]):
             raise TrainingError(
                 f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {total}, the "
                 f"gradient's norm {norm}. The weights were left as they were before it. "
-                "Lower train.learning_rate or raise train.warmup."
+                "Train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
             )
         rate = learning_rate(self.step + 1, self.settings, self.width)
         for group in self.optimiser.param_groups:
@@ -124,11 +124,11 @@ class Trainer(Generic[B]):
             seconds=time.perf_counter() - started,
         )
 
-    def place(self) -> dict[str, int]:
+    def progress(self) -> dict[str, int]:
         """Where the run stands, as whole numbers."""
         return {"step": self.step, "epoch": self.epoch, "position": self.position}
 
-    def memory(self) -> dict[str, Tensor]:
+    def optimiser_state(self) -> dict[str, Tensor]:
         """The optimiser's running means, by the parameter's name."""
         return {
             f"{kind}/{name}": value
@@ -136,12 +136,12 @@ class Trainer(Generic[B]):
             for kind, value in self.optimiser.state[parameter].items()
         }
 
-    def restore(self, place: dict[str, int], weights: dict[str, Tensor], memory: dict[str, Tensor]) -> None:
+    def restore(self, progress: dict[str, int], weights: dict[str, Tensor], optimiser_state: dict[str, Tensor]) -> None:
         """Go on from where another run stood."""
-        self.step, self.epoch, self.position = place["step"], place["epoch"], place["position"]
+        self.step, self.epoch, self.position = progress["step"], progress["epoch"], progress["position"]
         load_weights(self.model, weights, "the checkpoint")
         parameters = dict(self.model.named_parameters())
-        for key, value in memory.items():
+        for key, value in optimiser_state.items():
             kind, _, name = key.partition("/")
             self.optimiser.state[parameters[name]][kind] = value.to(parameters[name].device)
 
