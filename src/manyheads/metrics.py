@@ -29,7 +29,7 @@ class Score:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = 1000) -> Score:
-    """Corpus BLEU with sacreBLEU's tokeniser for the language; without a language, for what the references look like."""
+    """Corpus BLEU with sacreBLEU's tokeniser for the language; without one, for what the references look like."""
     return _score(_make_bleu(language, references), "BLEU", hypotheses, references, n_resamples)
 
 

@@ -40,7 +40,7 @@ def seal(folder: Path) -> None:
 
 
 def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:
-    """The names of the sealed files; raise `error`, naming all that is missing or damaged, if they are not as sealed."""
+    """The names of the sealed files; raise `error`, naming all that is missing or damaged, unless they are whole."""
     if not folder.exists():
         raise error(f"{folder}: there is no such folder.")
     if not folder.is_dir():

@@ -26,6 +26,13 @@ def test_a_file_to_a_file(manyheads: Run, bundle_folder: Path, untrained: Bundle
     assert (tmp_path / "out.zh").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES, method="greedy")
 
 
+def test_a_file_onto_itself(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("\n".join(LINES), "utf-8")
+    assert manyheads("predict", bundle_folder, "text", "-o", "text").returncode == 0
+    assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES)
+    assert not (tmp_path / "text.partial").exists()
+
+
 def test_a_line_too_long_is_told_and_its_place_stays_empty(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, stdin="The dog sleeps.\n" + "cat " * 200 + "\nThe dog sleeps.\n")
     assert done.returncode == 1
@@ -62,7 +69,12 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
         (["BUNDLE"], b"good\n\xff\xfe bad\n", 1, "line 2"),
         (["BUNDLE", "--greedy", "--beam", "3"], b"x\n", 2, "exclude one another"),
         (["BUNDLE", "--beam", "2", "--n-best", "5"], b"x\n", 1, "decode.n_best = 5 is more than decode.beam = 2"),
-        (["BUNDLE", "-o", "no/such/folder/out.zh"], b"x\n", 1, "no/such/folder/out.zh: No such file or directory."),
+        (
+            ["BUNDLE", "-o", "no/such/folder/out.zh"],
+            b"x\n",
+            1,
+            "no/such/folder/out.zh.partial: No such file or directory.",
+        ),
         (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not on this machine'),
     ],
 )

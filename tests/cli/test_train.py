@@ -30,8 +30,10 @@ def test_train_then_evaluate(manyheads: Run, recipe: Path, tmp_path: Path) -> No
     for told in ("step 4 of 4", "unseen combinations", "BLEU nrefs:1", "runs/small/bundle", "manyheads predict"):
         assert told in done.stdout
     bundle = tmp_path / "runs" / "small" / "bundle"
-    scores = json.loads(manyheads("evaluate", bundle, "--json").stdout)
-    assert scores == json.loads((bundle / "bundle.json").read_text("utf-8"))["scores"]
+    facts = json.loads(manyheads("evaluate", bundle, "--json").stdout)
+    kept = json.loads((bundle / "bundle.json").read_text("utf-8"))["scores"]
+    assert {name: row["scores"] for name, row in facts.items()} == kept
+    assert facts["test"]["n_sentences"] == 1000
 
     (tmp_path / "t.tsv").write_text("The dog sleeps.\t那条狗在睡觉。\n" * 3 + "cat " * 90 + "\t猫\n", "utf-8")
     text = manyheads("evaluate", bundle, "t.tsv").stdout

@@ -74,11 +74,18 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
     assert list(finished.scores) == ["valid"]
 
 
-def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table) -> None:
-    for name in ("a.en", "a.de"):
-        (tmp_path / name).write_text("\n\n", "utf-8")
+@pytest.mark.parametrize(
+    ("english", "told"),
+    [
+        ("\n\n\n", "There is no text to learn a tokenizer from"),
+        ("a b\nc d\ne f\n", "no pair to train on: 0 kept, 3 empty"),
+    ],
+)
+def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, told: str) -> None:
+    (tmp_path / "a.en").write_text(english, "utf-8")
+    (tmp_path / "a.de").write_text("\n\n\n", "utf-8")
     data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "a.de")]}
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match=told):
         list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
 
 
@@ -87,3 +94,52 @@ def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_tabl
     (tmp_path / "diary.txt").write_text("mine")
     discard(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+
+
+def stop_at(recipe: Recipe, folder: Path, step: int) -> None:
+    for event in run(recipe, folder, lambda: True):
+        if isinstance(event, Interrupted):
+            assert event.step == step
+
+
+def test_fewer_steps_than_were_made_are_refused(tmp_path: Path, recipe_table: Table) -> None:
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    shorter = dict(recipe_table()["train"], steps=2)  # type: ignore[call-overload]
+    with pytest.raises(RecipeError, match=r"train\.steps = 2, but .* is at step 6 already"):
+        list(run(Recipe.from_table(recipe_table(train=shorter)), tmp_path))
+
+
+def test_a_run_stopped_before_its_first_snapshot_can_be_ended_there(tmp_path: Path, recipe_table: Table) -> None:
+    stop_at(Recipe.from_table(recipe_table()), tmp_path, 1)
+    shorter = dict(recipe_table()["train"], steps=1)  # type: ignore[call-overload]
+    assert isinstance(list(run(Recipe.from_table(recipe_table(train=shorter)), tmp_path))[-1], Finished)
+
+
+def test_text_that_changed_under_a_run_is_refused(tmp_path: Path, recipe_table: Table) -> None:
+    pairs = list(grammar.pairs("en", "de", "train", 400))
+    files = [tmp_path / "a.en", tmp_path / "a.de"]
+    for side, file in enumerate(files):
+        file.write_text("".join(pair[side] + "\n" for pair in pairs), "utf-8")
+    recipe = Recipe.from_table(recipe_table(data={"train": [str(file) for file in files]}))
+    stop_at(recipe, tmp_path / "run", 1)
+    files[0].write_text(files[0].read_text("utf-8").replace("the", "The"), "utf-8")
+    with pytest.raises(DataError, match=r"a\.en changed since this run began"):
+        list(run(recipe, tmp_path / "run"))
+
+
+def test_damaged_ids_are_noticed(tmp_path: Path, recipe_table: Table) -> None:
+    recipe = Recipe.from_table(recipe_table())
+    stop_at(recipe, tmp_path, 1)
+    ids = tmp_path / "data" / "train" / "source-ids.values"
+    ids.write_bytes(ids.read_bytes()[:-8])
+    with pytest.raises(DataError, match=r"source-ids\.values is damaged"):
+        list(run(recipe, tmp_path))
+
+
+def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table) -> None:
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    log = tmp_path / "log.jsonl"
+    log.write_text(log.read_text("utf-8") + '{"event": "Validated", "step": 3, "bleu": 77.5}\n', "utf-8")
+    longer = dict(recipe_table()["train"], steps=7)  # type: ignore[call-overload]
+    events = list(run(Recipe.from_table(recipe_table(train=longer)), tmp_path))
+    assert [event.best for event in events if isinstance(event, Validated)] == [77.5]

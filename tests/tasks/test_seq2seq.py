@@ -93,5 +93,5 @@ def test_smoothing_out_of_range() -> None:
 
 def test_a_language_is_a_code() -> None:
     Seq2SeqSettings(source_language="pt-BR", target_language="zh_CN")
-    with pytest.raises(RecipeError, match='task.target_language = "Chinese" should be a language code'):
+    with pytest.raises(RecipeError, match=r'task\.target_language = "Chinese" should be a language code'):
         Seq2SeqSettings(target_language="Chinese")

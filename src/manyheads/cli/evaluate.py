@@ -57,7 +57,16 @@ def evaluate(
             )
     scores = {name: card.scores for name, card in cards.items()}
     if as_json:
-        click.echo(json.dumps({name: [asdict(one) for one in row] for name, row in scores.items()}, indent=2))
+        facts = {
+            name: {
+                "n_sentences": len(card.samples),
+                "n_cut_off": card.n_cut_off,
+                "n_too_long": card.n_too_long,
+                "scores": [asdict(one) for one in card.scores],
+            }
+            for name, card in cards.items()
+        }
+        click.echo(json.dumps(facts, indent=2))
         return
     console = make_console(plain=False)
     for name, card in cards.items():

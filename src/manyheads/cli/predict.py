@@ -48,7 +48,9 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
     writer = _Writer(loaded, changes, as_json=as_json)
     progress = _make_progress(to_screen=output is None and sys.stdout.isatty())
-    with click.open_file(str(output) if output else "-", "w", encoding="utf-8") as stream:
+    # Written aside and renamed when whole: the output may be the very file that is read.
+    partial = None if output is None else output.with_name(output.name + ".partial")
+    with click.open_file(str(partial or "-"), "w", encoding="utf-8") as stream:
         start = 1
         while chunk := list(islice(lines, at_once)):
             for line in writer.answer(chunk, start):
@@ -56,6 +58,8 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
             stream.flush()
             start += len(chunk)
             progress(start - 1)
+    if partial is not None and output is not None:
+        partial.replace(output)
     if writer.n_cut_off:
         click.echo(f"{writer.n_cut_off} of the translations were cut off at the maximum length.", err=True)
     if writer.n_too_long:

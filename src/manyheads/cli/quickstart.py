@@ -61,14 +61,15 @@ def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bo
       manyheads quickstart --direction de-en
     """
     import os
+    import shlex
 
     from manyheads.cli.train import carry_out
     from manyheads.recipe import Recipe, discard, refuse_other
 
     folder = output or Path("runs") / ("quickstart" if direction == "en-zh" else f"quickstart-{direction}")
-    again = f"{program()} quickstart" + ("" if direction == "en-zh" else f" --direction {direction}")
-    again += f" -o {output}" if output else ""
-    recipe = Recipe.from_table(quickstart_table(direction, steps or _STEPS))
+    words = [program(), "quickstart", *(["--direction", direction] if direction != "en-zh" else [])]
+    again = shlex.join([*words, *(["-o", str(output)] if output else [])])
+    recipe = Recipe.from_table(quickstart_table(direction, _STEPS if steps is None else steps))
     if fresh:
         discard(folder)
     refuse_other(recipe, folder)
@@ -76,7 +77,8 @@ def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bo
         return
     source, target = direction.split("-")
     title = f"quickstart · {_NAMES[source]} → {_NAMES[target]} · built-in corpus · {os.cpu_count()} cores"
-    finished = carry_out(recipe, folder, again, title=title, plain=plain)
+    go_on = again if steps is None else f"{again} --steps {steps}"
+    finished = carry_out(recipe, folder, go_on, title=title, plain=plain)
     _show_next(finished.bundle, direction)
 
 

@@ -34,6 +34,7 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
             last = event
             status.stop()
             if isinstance(event, Stage):
+                stop.armed = False  # nothing to save here: a stage is simply done again
                 view.close()
                 status.update(f"[dim]{event.what} …")
                 status.start()

@@ -46,8 +46,12 @@ def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: 
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
-    with StopRequest() as stop:
-        last = show_run(run(recipe, folder, stop), console, stop, recipe.train.steps, plain=plain)
+    try:
+        with StopRequest() as stop:
+            last = show_run(run(recipe, folder, stop), console, stop, recipe.train.steps, plain=plain)
+    except KeyboardInterrupt:
+        click.echo(f"\nStopped; what was saved is whole. Go on with:  {again}", err=True)
+        raise SystemExit(130) from None
     if isinstance(last, Interrupted):
         click.echo(f"\nStopped at step {last.step:,}; everything is saved. Go on with:  {again}", err=True)
         raise SystemExit(130)

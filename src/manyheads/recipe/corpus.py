@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from zlib import crc32
 
 from manyheads.recipe.settings import DataSettings
+from manyheads.storage import digest_of
 from manyheads.text import grammar
 from manyheads.text.readers import read_pairs
 
@@ -39,6 +41,10 @@ class Corpus:
         if self.data.builtin:
             return {name: self._builtin(name, _BUILTIN_TEST) for name in ("test", "compositional")}
         return {"test": self._read(self.data.test)} if self.data.test else {"valid": self.valid()}
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of every file that is trained or validated on: whether the text is still what it was."""
+        return {file: digest_of(Path(file)) for file in (*self.data.train, *self.data.valid)}
 
     def _builtin(self, split: str, count: int) -> PairsOfText:
         source, target = self.data.languages

@@ -27,12 +27,14 @@ from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
-from manyheads.storage import sealed_folder
+from manyheads.storage import check_seal, sealed_folder
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Step, Trainer
 
 _RECIPE = "recipe.toml"
+_LOG = "log.jsonl"
+_FACTS = "facts.json"  # of tokenised text: what was kept, what was dropped, from which bytes it was made
 _WATCHED = 200  # valid sentences translated at each validation
 
 
@@ -106,7 +108,7 @@ def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: 
     refuse_other(recipe, folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
-    with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
+    with (folder / _LOG).open("a", encoding="utf-8") as log:
         for event in _Run(recipe, folder, should_stop).events():
             facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
             log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
@@ -118,7 +120,7 @@ def discard(folder: Path) -> None:
     """Remove a run: the files of ours alone, whatever else the folder holds."""
     for name in ("bundle", "snapshots", "checkpoints", "data"):
         shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("log.jsonl", "tokenizer.model", _RECIPE):
+    for name in (_LOG, "tokenizer.model", _RECIPE):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -160,12 +162,20 @@ class _Run:
         checkpoints = Checkpoints(self.folder, self.recipe.train.average)
         trainer = self._trainer()
         complaints = checkpoints.restore(trainer)
+        if trainer.step > self.recipe.train.steps:
+            raise RecipeError(
+                f"train.steps = {self.recipe.train.steps}, but {self.folder} is at step {trainer.step} already. "
+                "Choose another folder with -o."
+            )
         if trainer.step or complaints:
+            self.best = _best_so_far(self.folder / _LOG, trainer.step)
             yield Resumed(trainer.step, complaints)
         yield from self._train(trainer, checkpoints)
         if trainer.step < self.recipe.train.steps:
             yield Interrupted(trainer.step)
         else:
+            if not checkpoints.has_snapshot:  # it had been stopped at just this step
+                checkpoints.save(trainer, snapshot=True)
             yield from self._finish(checkpoints)
 
     def _prepare(self) -> Iterator[Event]:
@@ -181,9 +191,15 @@ class _Run:
             yield Stage("cutting the text into pieces")
             with sealed_folder(data) as aside:
                 counts = Pairs.write(aside, self.corpus.train(), self.tokenizer, model.max_length)
-                (aside / "counts.json").write_text(json.dumps(counts), encoding="utf-8")
+                facts = {"counts": counts, "files": self.corpus.digests()}
+                (aside / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        check_seal(data, DataError)
+        facts = json.loads((data / _FACTS).read_text(encoding="utf-8"))
+        counts = facts["counts"]
+        changed = [file for file, digest in self.corpus.digests().items() if facts["files"].get(file) != digest]
+        if changed:
+            raise DataError(f"{', '.join(changed)} changed since this run began. Train into another folder with -o.")
         self.pairs = Pairs.open(data)
-        counts = json.loads((data / "counts.json").read_text(encoding="utf-8"))
         if not len(self.pairs):
             raise DataError(f"There is no pair to train on: {_counted(counts)}.")
         torch.manual_seed(self.recipe.seed)
@@ -262,6 +278,12 @@ class _Run:
             n_cut_off=sum(card.n_cut_off for card in cards.values()),
             n_too_long=sum(card.n_too_long for card in cards.values()),
         )
+
+
+def _best_so_far(log: Path, step: int) -> float:
+    """The best score of the validations up to a step, of which the log tells."""
+    entries = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if '"Validated"' in line)
+    return max((entry["bleu"] for entry in entries if entry["step"] <= step), default=0.0)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
-from manyheads.settings import build, did_you_mean, override, read_toml, refuse
+from manyheads.settings import build, did_you_mean, misfits, override, read_toml, refuse, show
 from manyheads.tasks import Seq2SeqSettings
 from manyheads.text.grammar import LANGUAGES
 from manyheads.text.tokenizer import TokenizerSettings
@@ -28,21 +28,32 @@ class DataSettings:
     target_column: str = ""
 
     def __post_init__(self) -> None:
+        refuse(misfits(self, "data.") or [*self._builtin_faults(), *self._file_faults()])
+
+    def _builtin_faults(self) -> list[str]:
+        if not self.builtin:
+            return []
         faults = []
-        if not self.builtin and not self.train:
-            faults.append('data.train is missing. Name your files: train = ["text.en", "text.zh"].')
-        if self.builtin and self.train:
-            faults.append("data.builtin and data.train are both given. Choose one.")
-        if self.builtin and (len(self.languages) != 2 or not set(self.languages) <= set(LANGUAGES)):
+        source, _, target = self.builtin.partition("-")
+        if source == target or not {source, target} <= set(LANGUAGES):
             faults.append(f'data.builtin = "{self.builtin}" should be two of {", ".join(LANGUAGES)}, like "en-zh".')
         if self.builtin_pairs < 1000:
             faults.append(f"data.builtin_pairs = {self.builtin_pairs} must be at least 1000.")
         faults += [
+            f"data.builtin and data.{name} are both given. Choose one: the built-in corpus brings its own sets."
+            for name in ("train", "valid", "test", "source_column", "target_column")
+            if getattr(self, name)
+        ]
+        return faults
+
+    def _file_faults(self) -> list[str]:
+        if not self.builtin and not self.train:
+            return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
+        return [
             f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv or .jsonl."
             for name, files in (("train", self.train), ("valid", self.valid), ("test", self.test))
             if len(files) > 2
         ]
-        refuse(faults)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -63,31 +74,48 @@ class Recipe:
     seed: int = 1
     device: str = "auto"
 
+    def __post_init__(self) -> None:
+        faults = misfits(self)
+        if not faults and not 0 <= self.seed < 2**31:
+            faults.append(f"seed = {self.seed} must be at least 0 and less than 2,147,483,648.")
+        if not faults and self.data.builtin:
+            given = (self.task.source_language, self.task.target_language)
+            if given != self.data.languages:
+                faults.append(f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(given)}".')
+        refuse(faults)
+
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
         """A recipe out of TOML's tables: a model preset is filled in, the vocabulary is the tokenizer's."""
-        table = {"data": {}} | dict(table)
-        model = dict(table.get("model", {}))
-        preset = model.pop("preset", None)
-        if preset is not None and preset not in PRESETS:
-            raise RecipeError(f'model.preset = "{preset}" is not a preset. {did_you_mean(str(preset), PRESETS)}')
-        pieces = table.get("tokenizer", {}).get("vocabulary", TokenizerSettings.vocabulary)
-        table["model"] = {"vocabulary": pieces} | PRESETS.get(preset, {}) | model
-        data = table["data"]
-        if data.get("builtin", "").count("-") == 1:
-            source, target = data["builtin"].split("-")
-            languages = {"source_language": source, "target_language": target}
-            table["task"] = languages | table.get("task", {})
+        table = {"data": {}, "model": {}} | dict(table)
+        model, data, tokenizer, task = (table.get(name, {}) for name in ("model", "data", "tokenizer", "task"))
+        # What is not even a table is left to `build`, which says so.
+        if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
+            pieces = tokenizer.get("vocabulary", TokenizerSettings.vocabulary)
+            table["model"] = {"vocabulary": pieces} | _fill_in_preset(model)
+        if isinstance(data, Mapping) and isinstance(task, Mapping) and isinstance(data.get("builtin"), str):
+            source, _, target = data["builtin"].partition("-")
+            table["task"] = {"source_language": source, "target_language": target} | dict(task)
         return build(cls, table)
+
+
+def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
+    model = dict(model)
+    if "preset" not in model:
+        return model
+    preset = model.pop("preset")
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise RecipeError(f"model.preset = {show(preset)} is not a preset. {did_you_mean(str(preset), PRESETS)}")
+    return PRESETS[preset] | model
 
 
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     """The recipe in a file, with `section.key=value` overrides; its files are found beside it."""
     table = override(read_toml(path), assignments)
-    data = table.get("data", {})
+    data = table.get("data")
     for name in ("train", "valid", "test"):
-        if isinstance(data.get(name), list):
-            data[name] = [str(path.parent / str(file)) for file in data[name]]
+        if isinstance(data, dict) and isinstance(data.get(name), list):
+            data[name] = [str((path.parent / str(file)).resolve()) for file in data[name]]
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
