@@ -10,6 +10,7 @@ import pytest
 import manyheads as mh
 from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, RecipeError
+from manyheads.text.tokenizer import TokenizerSettings
 
 SOURCES = ["The dog sleeps.", "", "A small cat reads."]
 
@@ -105,6 +106,31 @@ def test_decoding_can_be_changed_by_the_call(untrained: Bundle) -> None:
     assert candidates[0].score >= candidates[1].score >= candidates[2].score
     with pytest.raises(RecipeError, match=r"decode\.beem is not a setting\. Did you mean beam\?"):
         untrained.predict(["x"], beem=3)
+
+
+def test_what_is_not_text_is_refused_and_any_iterable_will_do(untrained: Bundle) -> None:
+    with pytest.raises(TypeError, match=r"texts\[1\] is of type NoneType, not str"):
+        untrained.predict(["x", None])  # type: ignore[list-item]
+    assert untrained.predict(iter(["The dog sleeps."])) == untrained.predict(["The dog sleeps."])
+    assert untrained.predict([]) == []
+
+
+def test_weights_or_tokenizer_of_something_else(bundle_folder: Path) -> None:
+    weights = (bundle_folder / "weights.safetensors").read_bytes()
+    (bundle_folder / "weights.safetensors").write_bytes(weights[:100])
+    reseal(bundle_folder)
+    with pytest.raises(BundleError, match="is not a safetensors file"):
+        load(bundle_folder)
+    (bundle_folder / "weights.safetensors").write_bytes(weights)
+    other = mh.Tokenizer.learn(["some other text"], TokenizerSettings(vocabulary=300))
+    (bundle_folder / "tokenizer.model").write_bytes(other.to_bytes())
+    reseal(bundle_folder)
+    with pytest.raises(BundleError, match=r"the tokenizer has \d+ pieces, the model 1,500"):
+        load(bundle_folder)
+
+
+def test_everybody_may_read_a_bundle(bundle_folder: Path) -> None:
+    assert {oct(path.stat().st_mode & 0o777) for path in bundle_folder.iterdir()} == {"0o644"}
 
 
 def test_a_single_string_is_refused(untrained: Bundle) -> None:

@@ -10,11 +10,12 @@ No pickle anywhere. May import tasks and everything below.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from manyheads.decode import DecodeSettings
@@ -45,17 +46,21 @@ class Bundle:
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
 
-    def predict(self, texts: Sequence[str], **changes: Any) -> list[str]:
+    def predict(self, texts: Iterable[str], **changes: Any) -> list[str]:
         """The best answer to each text; `changes` override decoding settings, as in `beam=5` or `method="greedy"`."""
         if isinstance(texts, str):
             raise TypeError('predict takes a list of texts: predict(["…"]).')
         return [candidates[0].text for candidates in self.candidates(texts, **changes)]
 
-    def candidates(self, texts: Sequence[str], *, first: int = 0, **changes: Any) -> list[list[Translation]]:
+    def candidates(self, texts: Iterable[str], *, first: int = 0, **changes: Any) -> list[list[Translation]]:
         """The n best answers to each text, best first, with their log-probabilities.
 
         Samples are drawn by a text's number; `first` is that of the first, where these are a part of many.
         """
+        texts = list(texts)
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
         table = to_table(self.decode) | changes
         return self.task.answers(texts, build(DecodeSettings, table, "decode."), first)
 
@@ -89,8 +94,17 @@ def load(path: Path | str, device: str = "cpu") -> Bundle:
         scores = {name: [Score(**score) for score in scores] for name, scores in facts["scores"].items()}
     except (RecipeError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: {error}") from None
-    load_weights(model, load_file(folder / _WEIGHTS), f"{folder}/{_WEIGHTS}")
-    task = Seq2Seq(model.to(pick_device(device)).eval(), Tokenizer.from_file(folder / _TOKENIZER), settings)
+    try:
+        load_weights(model, load_file(folder / _WEIGHTS), f"{folder}/{_WEIGHTS}")
+    except SafetensorError as error:
+        raise BundleError(f"{folder}/{_WEIGHTS} is not a safetensors file: {error}.") from None
+    tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
+    if tokenizer.vocabulary != model.settings.vocabulary:
+        raise BundleError(
+            f"{folder}: the tokenizer has {tokenizer.vocabulary:,} pieces, the model {model.settings.vocabulary:,}. "
+            "They are not of one training."
+        )
+    task = Seq2Seq(model.to(pick_device(device)).eval(), tokenizer, settings)
     return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores)
 
 

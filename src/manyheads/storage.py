@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manyheads.errors import ManyheadsError
+from manyheads.errors import ManyheadsError, TrainingError
 
 MANIFEST = "MANIFEST.sha256"
+LOCK = "lock"
 
 
 @contextmanager
@@ -30,13 +31,33 @@ def sealed_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep a folder to ourselves for a while; the system lets go of it however we end."""
+    if os.name == "nt":  # Windows has no fcntl
+        yield
+        return
+    import fcntl
+
+    with (folder / LOCK).open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise TrainingError(
+                f"{folder} is in use by another run. Wait for it, or choose another folder with -o."
+            ) from None
+        yield
+
+
 def seal(folder: Path) -> None:
     """Write the manifest of every file in the folder and force all of it to the disk."""
     files = sorted(file for file in folder.iterdir() if file.name != MANIFEST)
     lines = [f"{digest_of(file)}  {file.name}\n" for file in files]
     (folder / MANIFEST).write_text("".join(lines), encoding="utf-8")
-    for file in (*files, folder / MANIFEST, folder):
+    for file in (*files, folder / MANIFEST):
+        file.chmod(0o644)  # some writers keep theirs private
         _force_to_disk(file)
+    _force_to_disk(folder)
 
 
 def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:

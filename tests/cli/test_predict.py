@@ -26,11 +26,28 @@ def test_a_file_to_a_file(manyheads: Run, bundle_folder: Path, untrained: Bundle
     assert (tmp_path / "out.zh").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES, method="greedy")
 
 
-def test_a_file_onto_itself(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("\n".join(LINES), "utf-8")
-    assert manyheads("predict", bundle_folder, "text", "-o", "text").returncode == 0
-    assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES)
-    assert not (tmp_path / "text.partial").exists()
+def test_an_output_that_is_the_input_a_folder_or_a_device(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("The dog sleeps.\n", "utf-8")
+    (tmp_path / "link").symlink_to("text")
+    for output, told in (("text", "is the file being read"), ("link", "is the file being read"), (".", "is a folder")):
+        done = manyheads("predict", bundle_folder, "text", "-o", output)
+        assert done.returncode == 1
+        assert told in done.stderr
+    assert (tmp_path / "text").read_text("utf-8") == "The dog sleeps.\n"
+    assert manyheads("predict", bundle_folder, "text", "-o", "/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+    assert list(tmp_path.glob("*.partial")) == []
+
+
+def test_what_was_done_before_an_error_is_kept_and_named(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"The dog sleeps.\n" * 1001 + b"\xff\n")
+    (tmp_path / "out").write_text("precious")
+    done = manyheads("predict", bundle_folder, "text", "-o", "out", "--greedy")
+    assert done.returncode == 1
+    (partial,) = tmp_path.glob("*.partial")
+    assert partial.read_text("utf-8").count("\n") == 1000
+    assert str(partial) in done.stderr
+    assert (tmp_path / "out").read_text() == "precious"
 
 
 def test_a_line_too_long_is_told_and_its_place_stays_empty(manyheads: Run, bundle_folder: Path) -> None:
@@ -54,6 +71,13 @@ def test_n_best_and_json(manyheads: Run, bundle_folder: Path) -> None:
     assert facts["candidates"][0]["log_probability"] < 0
 
 
+def test_json_says_which_line_was_too_long(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("predict", bundle_folder, "--json", stdin="cat " * 200 + "\n")
+    facts = json.loads(done.stdout)
+    assert facts["candidates"] == []
+    assert facts["error"].startswith("Line 1 has")
+
+
 def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None:
     def sample(seed: int) -> str:
         return manyheads("predict", bundle_folder, "--sample", "--seed", seed, stdin="The dog sleeps.\n").stdout
@@ -67,13 +91,14 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
         (["nowhere"], b"x\n", 1, "Error: nowhere: there is no such folder."),
         (["BUNDLE", "missing.en"], b"", 1, "missing.en"),
         (["BUNDLE"], b"good\n\xff\xfe bad\n", 1, "line 2"),
+        (["BUNDLE", "--temperature", "0.5"], b"x\n", 2, "--temperature and --seed are for --sample"),
         (["BUNDLE", "--greedy", "--beam", "3"], b"x\n", 2, "exclude one another"),
         (["BUNDLE", "--beam", "2", "--n-best", "5"], b"x\n", 1, "decode.n_best = 5 is more than decode.beam = 2"),
         (
             ["BUNDLE", "-o", "no/such/folder/out.zh"],
             b"x\n",
             1,
-            "no/such/folder/out.zh.partial: No such file or directory.",
+            "No such file or directory.",
         ),
         (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not on this machine'),
     ],

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from manyheads.bundle import Bundle
 from manyheads.settings import to_toml
 
 from cli.conftest import Run
@@ -66,6 +68,15 @@ def test_unequal_files_are_refused_before_training(manyheads: Run, recipe: Path,
     assert done.returncode == 1
     assert "a.en has 3 lines" in done.stderr.replace(str(tmp_path) + "/", "")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_evaluating_when_the_files_have_moved(manyheads: Run, tmp_path: Path, untrained: Bundle) -> None:
+    data = {"train": [str(tmp_path / "gone.en"), str(tmp_path / "gone.zh")]}
+    replace(untrained, recipe={"data": data}).save(tmp_path / "bundle")
+    done = manyheads("evaluate", "bundle")
+    assert done.returncode == 1
+    assert "gone.en: there is no such file" in done.stderr
+    assert "Or name a test set: manyheads evaluate bundle SOURCE TARGET." in done.stderr
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])

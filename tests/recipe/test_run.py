@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.bundle import load
-from manyheads.errors import DataError, RecipeError
+from manyheads.errors import DataError, RecipeError, TrainingError
 from manyheads.recipe import Finished, Interrupted, Prepared, Recipe, Resumed, Saved, Stage, Validated, discard, run
 from manyheads.text import grammar
 from manyheads.train import Step
@@ -70,7 +70,7 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
     finished = events[-1]
     assert isinstance(finished, Finished)
     assert 500 < prepared.n_pairs < 600  # one in twenty is held out
-    assert prepared.dropped == {"empty": 1}
+    assert prepared.left_out == {"empty": 1, "held out to validate": 600 - prepared.n_pairs + 1}
     assert list(finished.scores) == ["valid"]
 
 
@@ -91,9 +91,46 @@ def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, 
 
 def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_table: Table) -> None:
     list(run(Recipe.from_table(recipe_table()), tmp_path))
-    (tmp_path / "diary.txt").write_text("mine")
+    mine = [tmp_path / "diary.txt", tmp_path / "data" / "thesis.txt", tmp_path / "checkpoints" / "other.txt"]
+    for file in mine:
+        file.write_text("mine")
     discard(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(mine)
+    with pytest.raises(RecipeError, match="is not the folder of a run; nothing was removed"):
+        discard(tmp_path)
+
+
+def test_two_runs_in_one_folder(tmp_path: Path, recipe_table: Table) -> None:
+    first = run(Recipe.from_table(recipe_table()), tmp_path)
+    next(first)
+    with pytest.raises(TrainingError, match="is in use by another run"):
+        next(run(Recipe.from_table(recipe_table()), tmp_path))
+    first.close()
+    next(run(Recipe.from_table(recipe_table()), tmp_path))
+
+
+def test_before_the_first_checkpoint_recipe_and_files_may_be_mended(tmp_path: Path, recipe_table: Table) -> None:
+    data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "typo.de")]}
+    (tmp_path / "a.en").write_text("one\n")
+    with pytest.raises(DataError, match=r"typo\.de"):
+        list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
+    pairs = list(grammar.pairs("en", "de", "train", 300))
+    data["train"][1] = str(tmp_path / "a.de")
+    for lines in (1, 300):  # too little text at first, then more
+        for side, file in enumerate(data["train"]):
+            Path(file).write_text("".join(pair[side] + "\n" for pair in pairs[:lines]), "utf-8")
+        events = run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run")
+        if lines == 1:
+            with pytest.raises(DataError, match="There is no pair to"):
+                list(events)
+        else:
+            assert isinstance(list(events)[-1], Finished)
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path, recipe_table: Table) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(RecipeError, match="is a file; a run needs a folder"):
+        next(run(Recipe.from_table(recipe_table()), tmp_path / "run"))
 
 
 def stop_at(recipe: Recipe, folder: Path, step: int) -> None:

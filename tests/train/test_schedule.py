@@ -30,5 +30,5 @@ def test_faults_are_told_together() -> None:
         TrainSettings(steps=0, clip=-1.0)
     assert caught.value.faults == (
         "train.steps = 0 must be at least 1.",
-        "train.clip = -1.0 must not be negative.",
+        "train.clip = -1.0 must be at least 0 and finite.",
     )

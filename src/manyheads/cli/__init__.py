@@ -6,6 +6,7 @@ on standard error, with exit code 1. May import all rooms.
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -58,6 +59,8 @@ def main() -> NoReturn:
     # OpenMP when torch is first imported; whoever has set a policy keeps it.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "50000")
+    if sys.stdout is None:  # closed by the caller, who wants no answer
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:
@@ -67,10 +70,6 @@ def main() -> NoReturn:
         text = str(error)
         click.echo(f"Error: {text}" if "\n" not in text else f"Error:\n{text}", err=True)
         sys.exit(1)
-    except BrokenPipeError:
-        # The reader, `head` perhaps, has seen enough; without this Python complains once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"Error: {where}{error.strerror or error}.", err=True)

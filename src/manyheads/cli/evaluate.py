@@ -32,6 +32,7 @@ def evaluate(
 
     from manyheads.bundle import load
     from manyheads.cli.show import make_console, show_losses, show_samples, show_scores
+    from manyheads.errors import DataError
     from manyheads.recipe import Corpus, Recipe, score
     from manyheads.text.readers import read_pairs
 
@@ -42,7 +43,10 @@ def evaluate(
         tests = {name: read_pairs(data, source_column=source_column, target_column=target_column)}
     else:
         recipe = Recipe.from_table(loaded.recipe)
-        tests = dict(Corpus(recipe.data, recipe.seed).tests())
+        try:
+            tests = dict(Corpus(recipe.data, recipe.seed).tests())
+        except DataError as error:
+            raise DataError(f"{error} Or name a test set: manyheads evaluate {bundle} SOURCE TARGET.") from None
 
     cards = {}
     with Progress(console=Console(stderr=True), transient=True) as bars:

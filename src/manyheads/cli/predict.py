@@ -39,8 +39,11 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
       manyheads predict runs/quickstart/bundle letters.en -o letters.zh
     """
     from manyheads.bundle import load
+    from manyheads.cli.output import open_output
     from manyheads.text.readers import read_lines
 
+    if file == "-" and sys.stdin is None:
+        raise click.UsageError("Standard input is closed. Name a file to read.")
     lines = read_lines(sys.stdin.buffer if file == "-" else file)
     loaded = load(bundle, device=device)
     changes = _changes(n_best=n_best, **how)
@@ -48,9 +51,7 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
     writer = _Writer(loaded, changes, as_json=as_json)
     progress = _make_progress(to_screen=output is None and sys.stdout.isatty())
-    # Written aside and renamed when whole: the output may be the very file that is read.
-    partial = None if output is None else output.with_name(output.name + ".partial")
-    with click.open_file(str(partial or "-"), "w", encoding="utf-8") as stream:
+    with open_output(output, file) as stream:
         start = 1
         while chunk := list(islice(lines, at_once)):
             for line in writer.answer(chunk, start):
@@ -58,11 +59,9 @@ def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: 
             stream.flush()
             start += len(chunk)
             progress(start - 1)
-    if partial is not None and output is not None:
-        partial.replace(output)
     if writer.n_cut_off:
         click.echo(f"{writer.n_cut_off} of the translations were cut off at the maximum length.", err=True)
-    if writer.n_too_long:
+    if writer.too_long:
         sys.exit(1)
 
 
@@ -83,6 +82,8 @@ def _changes(*, beam: int | None, greedy: bool, sample: bool, n_best: int, **res
     """The decoding settings that the options override."""
     if greedy + sample + (beam is not None) > 1:
         raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
+    if not sample and any(value is not None for value in rest.values()):
+        raise click.UsageError("--temperature and --seed are for --sample.")
     changes = {name: value for name, value in rest.items() if value is not None} | {"n_best": n_best}
     if beam is not None:
         changes |= {"method": "beam", "beam": beam}
@@ -98,7 +99,7 @@ class _Writer:
         self.bundle = bundle
         self.changes = changes
         self.as_json = as_json
-        self.n_too_long = 0
+        self.too_long: dict[int, str] = {}  # of which lines, and what was said
         self.n_cut_off = 0
 
     def answer(self, lines: list[str], start: int) -> Iterator[str]:
@@ -114,7 +115,7 @@ class _Writer:
             self.bundle.task.encode(line, f"Line {number}")
         except DataError as error:
             click.echo(f"Error: {error} Its place in the output stays empty.", err=True)
-            self.n_too_long += 1
+            self.too_long[number] = str(error)
             return False
         return True
 
@@ -123,7 +124,9 @@ class _Writer:
             import json
             from dataclasses import asdict
 
-            facts = {"line": number, "source": line, "candidates": [asdict(one) for one in candidates]}
+            facts: dict[str, Any] = {"line": number, "source": line, "candidates": [asdict(one) for one in candidates]}
+            if number in self.too_long:
+                facts |= {"candidates": [], "error": self.too_long[number]}
             yield json.dumps(facts, ensure_ascii=False)
         elif self.changes["n_best"] == 1:
             yield _one_line(candidates[0].text)

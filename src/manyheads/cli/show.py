@@ -57,8 +57,8 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
 
 
 def _show_prepared(event: Prepared, console: Console) -> None:
-    dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in event.dropped.items())
-    console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{dropped}")
+    left_out = "".join(f" · {count:,} {reason}" for reason, count in event.left_out.items())
+    console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{left_out}")
     console.print(f"  {'tokenizer':<{_LABEL}}{event.vocabulary:,} pieces")
     console.print(
         f"  {'model':<{_LABEL}}{event.n_parameters / 1e6:.1f} M parameters on {event.device}"

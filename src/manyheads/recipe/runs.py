@@ -27,13 +27,15 @@ from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
-from manyheads.storage import check_seal, sealed_folder
+from manyheads.storage import LOCK, MANIFEST, check_files, check_seal, locked, sealed_folder
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Step, Trainer
 
 _RECIPE = "recipe.toml"
 _LOG = "log.jsonl"
+_TOKENIZER = "tokenizer.model"
+_TEXT = Path("data") / "train"
 _FACTS = "facts.json"  # of tokenised text: what was kept, what was dropped, from which bytes it was made
 _WATCHED = 200  # valid sentences translated at each validation
 
@@ -50,7 +52,7 @@ class Prepared:
     """The text is tokenised and the model is built."""
 
     n_pairs: int
-    dropped: Mapping[str, int]  # why pairs were left out, and how many
+    left_out: Mapping[str, int]  # why other pairs are not trained on, and how many
     vocabulary: int
     n_parameters: int
     device: str
@@ -105,29 +107,73 @@ Event = Stage | Prepared | Resumed | Step | Validated | Saved | Interrupted | Fi
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Carry the recipe out in a folder; the log of events is kept there too."""
-    refuse_other(recipe, folder)
+    if folder.exists() and not folder.is_dir():
+        raise RecipeError(f"{folder} is a file; a run needs a folder. Choose another with -o.")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
-    with (folder / _LOG).open("a", encoding="utf-8") as log:
-        for event in _Run(recipe, folder, should_stop).events():
-            facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
-            log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
-            log.flush()
-            yield event
+    with locked(folder):
+        refuse_other(recipe, folder)
+        if not _is_begun(folder):
+            _discard_stale_text(recipe, folder)
+        (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
+        with (folder / _LOG).open("a", encoding="utf-8") as log:
+            for event in _Run(recipe, folder, should_stop).events():
+                facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
+                log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
+                log.flush()
+                yield event
 
 
 def discard(folder: Path) -> None:
-    """Remove a run: the files of ours alone, whatever else the folder holds."""
-    for name in ("bundle", "snapshots", "checkpoints", "data"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (_LOG, "tokenizer.model", _RECIPE):
+    """Remove a run: what a run writes and nothing else, whatever more the folder holds."""
+    if not folder.exists():
+        return
+    if any(folder.iterdir()) and not (folder / _LOG).exists():
+        raise RecipeError(f"{folder} is not the folder of a run; nothing was removed. Choose another with -o.")
+    _discard_text(folder)
+    sealed = [folder / "bundle", *folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*")]
+    for path in sealed:
+        if (path / MANIFEST).exists():
+            shutil.rmtree(path)
+    for name in ("snapshots", "checkpoints", "data"):
+        if (folder / name).is_dir() and not any((folder / name).iterdir()):
+            (folder / name).rmdir()
+    for name in (_LOG, _RECIPE, LOCK):
         (folder / name).unlink(missing_ok=True)
+
+
+def _discard_text(folder: Path) -> None:
+    (folder / _TOKENIZER).unlink(missing_ok=True)
+    if (folder / _TEXT / MANIFEST).exists():
+        shutil.rmtree(folder / _TEXT)
+
+
+def _discard_stale_text(recipe: Recipe, folder: Path) -> None:
+    """Before the first checkpoint a recipe and its files may still be mended: what was made of the old ones goes."""
+    path = folder / _RECIPE
+    is_same = path.exists() and not _differences(read_toml(path), to_table(recipe))
+    if not is_same or _changed_files(Corpus(recipe.data, recipe.seed), folder):
+        _discard_text(folder)
+
+
+def _is_begun(folder: Path) -> bool:
+    return (folder / "bundle").exists() or any(folder.glob("checkpoints/step-*"))
+
+
+def _changed_files(corpus: Corpus, folder: Path) -> list[str]:
+    """The files that are no longer what the run's text was made of; none where it was not made yet."""
+    facts = folder / _TEXT / _FACTS
+    if not facts.exists():
+        return []
+    known = json.loads(facts.read_text(encoding="utf-8"))["files"]
+    return [file for file, digest in corpus.digests().items() if known.get(file) != digest]
 
 
 def refuse_other(recipe: Recipe, folder: Path) -> None:
     """Refuse a folder that holds a run of another recipe; only how long to train may differ."""
     path = folder / _RECIPE
-    differences = _differences(read_toml(path), to_table(recipe)) if path.exists() else {}
+    if not path.exists() or not _is_begun(folder):
+        return
+    differences = _differences(read_toml(path), to_table(recipe))
     differences.pop("train.steps", None)
     if differences:
         told = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in differences.items())
@@ -186,17 +232,16 @@ class _Run:
         self.tokenizer = Tokenizer.from_file(self._tokenizer_path)
         model = replace(self.recipe.model, vocabulary=self.tokenizer.vocabulary)
         self.recipe = replace(self.recipe, model=model)
-        data = self.folder / "data" / "train"
+        data = self.folder / _TEXT
         if not data.exists():
             yield Stage("cutting the text into pieces")
             with sealed_folder(data) as aside:
                 counts = Pairs.write(aside, self.corpus.train(), self.tokenizer, model.max_length)
                 facts = {"counts": counts, "files": self.corpus.digests()}
                 (aside / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
-        check_seal(data, DataError)
-        facts = json.loads((data / _FACTS).read_text(encoding="utf-8"))
-        counts = facts["counts"]
-        changed = [file for file, digest in self.corpus.digests().items() if facts["files"].get(file) != digest]
+        check_files(data, check_seal(data, DataError), (_FACTS,), DataError)
+        counts = json.loads((data / _FACTS).read_text(encoding="utf-8"))["counts"]
+        changed = _changed_files(self.corpus, self.folder)
         if changed:
             raise DataError(f"{', '.join(changed)} changed since this run began. Train into another folder with -o.")
         self.pairs = Pairs.open(data)
@@ -205,13 +250,16 @@ class _Run:
         torch.manual_seed(self.recipe.seed)
         self.model = Transformer(model).to(pick_device(self.recipe.device))
         self.task = Seq2Seq(self.model, self.tokenizer, self.recipe.task)
-        usable = (pair for pair in self.corpus.valid() if all(pair) and self.task.fits(pair[0]))
+        valid = list(self.corpus.valid())
+        if not self.recipe.data.builtin and not self.recipe.data.valid:
+            counts["held out to validate"] = len(valid)
+        usable = (pair for pair in valid if all(pair) and self.task.fits(pair[0]))
         self.watched = list(islice(usable, _WATCHED))
         if not self.watched:
             raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
         yield Prepared(
             n_pairs=counts.pop("kept"),
-            dropped=counts,
+            left_out=counts,
             vocabulary=self.tokenizer.vocabulary,
             n_parameters=self.model.n_parameters,
             device=str(self.model.output.weight.device),
@@ -220,7 +268,7 @@ class _Run:
 
     @property
     def _tokenizer_path(self) -> Path:
-        return self.folder / "tokenizer.model"
+        return self.folder / _TOKENIZER
 
     def _learn_tokenizer(self) -> None:
         lines = (line for pair in self.corpus.train() for line in pair)

@@ -31,6 +31,8 @@ def score(
         raise DataError("There is nothing to score: the test set is empty.")
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]
+    if not any(reference.strip() for reference in references):
+        raise DataError("There is nothing to score: every reference is empty.")
     readable = [source if task.fits(source) else "" for source in sources]
     found = {}
     for index, candidates in task.translate(readable, settings):

@@ -78,6 +78,8 @@ class Recipe:
         faults = misfits(self)
         if not faults and not 0 <= self.seed < 2**31:
             faults.append(f"seed = {self.seed} must be at least 0 and less than 2,147,483,648.")
+        if not faults and self.model.shape != "encoder-decoder":
+            faults.append(f'model.shape = "{self.model.shape}" cannot translate. Use "encoder-decoder".')
         if not faults and self.data.builtin:
             given = (self.task.source_language, self.task.target_language)
             if given != self.data.languages:

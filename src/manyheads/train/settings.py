@@ -1,5 +1,6 @@
 """`TrainSettings`: how to train. The defaults are those of 2017."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,8 +32,8 @@ class TrainSettings:
             f"train.{name} = {getattr(self, name)} must be at least 1." for name in counts if getattr(self, name) < 1
         ]
         faults += [
-            f"train.{name} = {getattr(self, name)} must not be negative."
+            f"train.{name} = {getattr(self, name)} must be at least 0 and finite."
             for name in ("learning_rate", "clip", "weight_decay")
-            if getattr(self, name) < 0
+            if not 0 <= getattr(self, name) < math.inf
         ]
         return faults

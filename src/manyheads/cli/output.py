@@ -1,0 +1,45 @@
+"""Where answers are written: standard output, or a file that appears when it is whole."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+from uuid import uuid4
+
+import click
+
+from manyheads.errors import DataError
+
+
+@contextmanager
+def open_output(path: Path | None, reading: str) -> Iterator[TextIO]:
+    """A stream to write to. A file is written aside and renamed at the end; if that is never reached, it says where.
+
+    `reading` names the input, which must not be the same file: it would be replaced by its own translation.
+    """
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        yield sys.stdout
+        return
+    target = path.resolve()  # through links, which stay
+    if target.is_dir():
+        raise DataError(f"{path} is a folder. Name a file to write.")
+    if target == Path(reading).resolve():
+        raise DataError(f"{path} is the file being read. Name another to write.")
+    if target.exists() and not target.is_file():  # a device or a pipe
+        with target.open("w", encoding="utf-8") as stream:
+            yield stream
+        return
+    aside = target.with_name(f"{target.name}.{uuid4().hex[:8]}.partial")
+    with aside.open("x", encoding="utf-8") as stream:
+        try:
+            yield stream
+        except BaseException:
+            stream.flush()
+            if aside.stat().st_size:
+                click.echo(f"What was done so far is in {aside}.", err=True)
+            else:
+                aside.unlink()
+            raise
+    aside.replace(target)
