@@ -95,9 +95,17 @@ def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_tabl
     for file in mine:
         file.write_text("mine")
     discard(tmp_path)
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(mine)
-    with pytest.raises(RecipeError, match="is not the folder of a run; nothing was removed"):
-        discard(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted([*mine, tmp_path / "log.jsonl"])
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    assert all(file.read_text() == "mine" for file in mine)
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, recipe_table: Table) -> None:
+    (tmp_path / "recipe.toml").write_text("# my own")
+    for attempt in (lambda: discard(tmp_path), lambda: next(run(Recipe.from_table(recipe_table()), tmp_path))):
+        with pytest.raises(RecipeError, match="holds other files and is not the folder of a run"):
+            attempt()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("recipe.toml", "# my own")]
 
 
 def test_two_runs_in_one_folder(tmp_path: Path, recipe_table: Table) -> None:

@@ -107,9 +107,7 @@ Event = Stage | Prepared | Resumed | Step | Validated | Saved | Interrupted | Fi
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Carry the recipe out in a folder; the log of events is kept there too."""
-    if folder.exists() and not folder.is_dir():
-        raise RecipeError(f"{folder} is a file; a run needs a folder. Choose another with -o.")
-    folder.mkdir(parents=True, exist_ok=True)
+    _claim(folder)
     with locked(folder):
         refuse_other(recipe, folder)
         if not _is_begun(folder):
@@ -123,12 +121,22 @@ def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: 
                 yield event
 
 
+def _claim(folder: Path) -> None:
+    """Make the folder one of a run; one that holds anything else already is refused, lest it be overwritten."""
+    if folder.exists() and not folder.is_dir():
+        raise RecipeError(f"{folder} is a file; a run needs a folder. Choose another with -o.")
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()) and not (folder / _LOG).exists():
+        raise RecipeError(f"{folder} holds other files and is not the folder of a run. Choose another with -o.")
+    (folder / _LOG).touch()
+
+
 def discard(folder: Path) -> None:
-    """Remove a run: what a run writes and nothing else, whatever more the folder holds."""
+    """Remove what a run wrote, and nothing else that the folder holds; it stays the folder of a run."""
     if not folder.exists():
         return
-    if any(folder.iterdir()) and not (folder / _LOG).exists():
-        raise RecipeError(f"{folder} is not the folder of a run; nothing was removed. Choose another with -o.")
+    _claim(folder)
+    (folder / _LOG).write_text("", encoding="utf-8")
     _discard_text(folder)
     sealed = [folder / "bundle", *folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*")]
     for path in sealed:
@@ -137,7 +145,7 @@ def discard(folder: Path) -> None:
     for name in ("snapshots", "checkpoints", "data"):
         if (folder / name).is_dir() and not any((folder / name).iterdir()):
             (folder / name).rmdir()
-    for name in (_LOG, _RECIPE, LOCK):
+    for name in (_RECIPE, LOCK):
         (folder / name).unlink(missing_ok=True)
 
 
