@@ -8,14 +8,14 @@ import click
 from manyheads.cli.program import program
 
 _NAMES = {"en": "English", "zh": "中文", "de": "Deutsch"}
-_STEPS = 800
+_STEPS = 1000
 _TRY = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."}
 
 
 def quickstart_table(direction: str, steps: int) -> dict[str, Any]:
     """The recipe that trains a small translator in a couple of minutes on two cores."""
     return {
-        "data": {"builtin": direction, "builtin_pairs": 80_000},
+        "data": {"builtin": direction, "builtin_pairs": 100_000},
         "tokenizer": {"kind": "bpe", "vocabulary": 3000},  # enough for most words to be one piece
         "model": {
             "preset": "tiny",
