@@ -30,4 +30,4 @@ class CheckpointError(ManyheadsError):
 
 
 class TrainingError(ManyheadsError):
-    """A training run that cannot go on: the loss is not a number, the disk is full."""
+    """A training run that cannot go on: the loss is not a number, another run is using the folder."""
