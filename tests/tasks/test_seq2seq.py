@@ -25,7 +25,7 @@ def lesson(untrained: Bundle, tmp_path: Path) -> Seq2SeqLesson:
         model=task.model.eval(),
         pairs=Pairs.open(tmp_path),
         tokenizer=task.tokenizer,
-        smoothing=0.1,
+        settings=Seq2SeqSettings(),
         batch_tokens=200,
         sampling=0.0,
         seed=1,
@@ -36,8 +36,8 @@ def test_the_loss_is_the_mean_over_real_target_tokens(lesson: Seq2SeqLesson) -> 
     """Batched with padding or one by one, the sum over tokens is the same."""
     batch = lesson.make(np.arange(6), seed=0)
     single = [lesson.make(np.array([index]), seed=0) for index in range(6)]
-    together = lesson.loss(batch) * batch.n_tokens
-    apart = sum(lesson.loss(one) * one.n_tokens for one in single)
+    together = lesson.loss(batch, 1) * batch.n_tokens
+    apart = sum(lesson.loss(one, 1) * one.n_tokens for one in single)
     assert batch.n_tokens == sum(one.n_tokens for one in single)
     torch.testing.assert_close(together, apart)
 
@@ -47,7 +47,7 @@ def test_the_loss_is_that_of_the_smoothed_distribution(lesson: Seq2SeqLesson) ->
     log_p = lesson.model(batch.source, batch.target_read).log_softmax(-1)[0]
     n_classes = log_p.size(-1)
     wanted = torch.full_like(log_p, 0.1 / (n_classes - 1)).scatter(-1, batch.target_written[0, :, None], 0.9)
-    torch.testing.assert_close(lesson.loss(batch), -(wanted * log_p).sum(-1).mean())
+    torch.testing.assert_close(lesson.loss(batch, 1), -(wanted * log_p).sum(-1).mean())
 
 
 def test_sampling_changes_the_pieces_with_the_seed_and_with_nothing_else(lesson: Seq2SeqLesson) -> None:

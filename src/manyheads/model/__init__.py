@@ -10,7 +10,7 @@ W width (d_model), D width of a head's query or key (d_k), E width of a head's v
 """
 
 from manyheads.model.attention import MultiHeadAttention, attention, attention_weights
-from manyheads.model.losses import smoothed_cross_entropy
+from manyheads.model.losses import disagreement, projected_loss, smoothed_cross_entropy
 from manyheads.model.settings import PRESETS, ModelSettings
 from manyheads.model.tap import Tap
 from manyheads.model.transformer import DecoderState, Transformer
@@ -24,5 +24,7 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_weights",
+    "disagreement",
+    "projected_loss",
     "smoothed_cross_entropy",
 ]

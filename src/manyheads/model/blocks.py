@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from manyheads.model.attention import MultiHeadAttention, Strategies
 from manyheads.model.cache import KeyValueCache
+from manyheads.model.dropout import Dropout
 from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.masks import View
 from manyheads.model.norms import make_norm
@@ -25,7 +26,7 @@ class PostNorm(nn.Module):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
         self.norm = make_norm(settings)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(
         self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], change: Change

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from manyheads.model.dropout import Dropout
 from manyheads.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from manyheads.model.settings import ModelSettings
 
@@ -34,7 +35,7 @@ class Embedding(nn.Module):
         self.vocabulary = vocabulary
         self.positions = _make_positions(settings)
         self.scale = math.sqrt(settings.width) if settings.scale_embedding else 1.0
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, ids: Int[Tensor, "B Q"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
         """What enters the first block."""

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.model.dropout import Dropout
 from manyheads.model.settings import ModelSettings
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
@@ -19,7 +20,7 @@ class FeedForward(nn.Module):
         self.activation = _ACTIVATIONS[settings.activation]
         self.inner = nn.Linear(settings.width, settings.feed_forward_width)
         self.outer = nn.Linear(settings.feed_forward_width, settings.width)
-        self.dropout = nn.Dropout(settings.feed_forward_dropout)
+        self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
         """Each place by itself."""
@@ -34,7 +35,7 @@ class GatedFeedForward(nn.Module):
         self.gate = nn.Linear(settings.width, settings.feed_forward_width)
         self.inner = nn.Linear(settings.width, settings.feed_forward_width)
         self.outer = nn.Linear(settings.feed_forward_width, settings.width)
-        self.dropout = nn.Dropout(settings.feed_forward_dropout)
+        self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
         """Each place by itself."""

@@ -290,7 +290,7 @@ class _Run:
             model=self.model,
             pairs=self.pairs,
             tokenizer=self.tokenizer,
-            smoothing=self.recipe.task.smoothing,
+            settings=self.recipe.task,
             batch_tokens=self.recipe.train.batch_tokens,
             sampling=self.recipe.tokenizer.sampling,
             seed=self.recipe.seed,
@@ -306,7 +306,9 @@ class _Run:
                 checkpoints.save(trainer, snapshot=True)
                 yield Saved(step.step)
             if is_last or step.step % settings.validate_every == 0:
-                yield self._validate(step.step)
+                with trainer.at_its_best():
+                    validated = self._validate(step.step)
+                yield validated
             if self.should_stop() and not is_last:
                 checkpoints.save(trainer, snapshot=False)
                 break

@@ -1,5 +1,6 @@
 """Sequence to sequence: one text in, another out. Translation first of all."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from manyheads.data import PairBatch, Pairs, pad, plan_batches
 from manyheads.decode import DecodeSettings, generate
 from manyheads.errors import DataError
 from manyheads.metrics import Score, bleu, chrf
-from manyheads.model import Transformer, smoothed_cross_entropy
+from manyheads.model import Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
@@ -29,11 +30,17 @@ class Seq2SeqSettings:
     source_language: str = ""
     target_language: str = ""
     smoothing: float = 0.1  # ε of label smoothing; beyond 0.9 the right word would be the least wanted one
+    consistency: float = 0.0  # R-Drop's α: how much two passes with different dropout have to agree; 0: one pass
+    consistency_after: int = 0  # the step after which they have to: the second pass costs as much as the first
 
     def __post_init__(self) -> None:
         faults = misfits(self, "task.")
         if not faults and not 0.0 <= self.smoothing <= 0.9:
             faults.append(f"task.smoothing = {self.smoothing} must be at least 0 and at most 0.9.")
+        if not faults and not 0.0 <= self.consistency < math.inf:
+            faults.append(f"task.consistency = {self.consistency} must be at least 0 and finite, like 5.0.")
+        if not faults and self.consistency_after < 0:
+            faults.append(f"task.consistency_after = {self.consistency_after} must be at least 0.")
         if not faults:
             faults += [
                 f'task.{name} = "{code}" should be a language code, like "en", "zh" or "pt-BR".'
@@ -62,6 +69,11 @@ class TensorBatch:
     target_written: Int[Tensor, "B T"]
     n_tokens: int
 
+    def twice(self) -> "TensorBatch":
+        """Each row again, below all the others; it still counts once."""
+        source, read, written = (torch.cat([ids, ids]) for ids in (self.source, self.target_read, self.target_written))
+        return TensorBatch(source, read, written, self.n_tokens)
+
 
 @dataclass(frozen=True)
 class Seq2SeqLesson:
@@ -70,7 +82,7 @@ class Seq2SeqLesson:
     model: Transformer
     pairs: Pairs
     tokenizer: Tokenizer
-    smoothing: float
+    settings: Seq2SeqSettings
     batch_tokens: int
     sampling: float
     seed: int
@@ -93,17 +105,27 @@ class Seq2SeqLesson:
             )
         )
 
-    def loss(self, batch: TensorBatch) -> Tensor:
-        """Label-smoothed cross-entropy per real target token; padded places are never even projected."""
+    def loss(self, batch: TensorBatch, step: int) -> Tensor:
+        """Label-smoothed cross-entropy per real target token, and R-Drop's term where the settings want it.
+
+        Padded places are never even projected.
+        """
+        has_to_agree = self.settings.consistency > 0 and step > self.settings.consistency_after
+        passes = batch.twice() if has_to_agree else batch
         hidden = self.model.hidden(
-            batch.source,
-            batch.target_read,
-            source_is_real=batch.source != PAD,
-            target_is_real=batch.target_read != PAD,
+            passes.source,
+            passes.target_read,
+            source_is_real=passes.source != PAD,
+            target_is_real=passes.target_read != PAD,
         )
         is_real = batch.target_written != PAD
-        logits = self.model.output.logits(hidden[is_real])
-        return smoothed_cross_entropy(logits, batch.target_written[is_real], self.smoothing)
+        return projected_loss(
+            hidden.unflatten(0, (-1, len(is_real)))[:, is_real],
+            self.model.output.weight,
+            batch.target_written[is_real],
+            self.settings.smoothing,
+            self.settings.consistency,
+        )
 
     def _to_tensors(self, batch: PairBatch) -> TensorBatch:
         device = self.model.output.weight.device

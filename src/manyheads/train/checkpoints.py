@@ -21,6 +21,7 @@ from manyheads.storage import check_files, check_seal, sealed_folder
 from manyheads.train.loop import Trainer
 
 _WEIGHTS = "weights.safetensors"
+_MEAN = "mean.safetensors"
 _OPTIMISER = "optimiser.safetensors"
 _PROGRESS = "progress.json"
 _KEPT = 2
@@ -36,13 +37,14 @@ class Checkpoints:
     def save(self, trainer: Trainer[Any], *, snapshot: bool) -> None:
         """Store where the trainer stands; only then let go of older ones."""
         name = f"step-{trainer.step:08d}"
-        weights = trainer.weights()
         if snapshot:
             with sealed_folder(self.run / "snapshots" / name) as folder:
-                save_tensors(weights, folder / _WEIGHTS)
+                save_tensors(trainer.best_weights(), folder / _WEIGHTS)
             self._let_go("snapshots", self.n_snapshots)
         with sealed_folder(self.run / "checkpoints" / name) as folder:
-            save_tensors(weights, folder / _WEIGHTS)
+            save_tensors(trainer.weights(), folder / _WEIGHTS)
+            if trainer.mean is not None:
+                save_tensors(trainer.mean.weights, folder / _MEAN)
             save_tensors(trainer.optimiser_state(), folder / _OPTIMISER)
             (folder / _PROGRESS).write_text(json.dumps(trainer.progress()), encoding="utf-8")
         self._let_go("checkpoints", _KEPT)
@@ -50,16 +52,16 @@ class Checkpoints:
     def restore(self, trainer: Trainer[Any]) -> list[str]:
         """Put the trainer where the newest good checkpoint stands, if there is any; what is wrong with newer ones."""
         complaints: list[str] = []
+        required = [_WEIGHTS, _OPTIMISER, _PROGRESS, *([_MEAN] if trainer.mean is not None else [])]
         for folder in reversed(self._found("checkpoints")):
             try:
-                check_files(
-                    folder, check_seal(folder, CheckpointError), (_WEIGHTS, _OPTIMISER, _PROGRESS), CheckpointError
-                )
+                check_files(folder, check_seal(folder, CheckpointError), required, CheckpointError)
             except CheckpointError as error:
                 complaints.append(str(error))
                 continue
             progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
-            trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER))
+            mean = load_file(folder / _MEAN) if trainer.mean is not None else None
+            trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER), mean)
             break
         else:
             if complaints:

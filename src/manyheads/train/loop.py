@@ -7,6 +7,7 @@ goes on meets the same numbers as one that never stopped.
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
 from manyheads.model.weights import load_weights, weights_of
+from manyheads.train.mean import RunningMean
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
 
@@ -41,8 +43,8 @@ class Lesson(Protocol[B]):
     def make(self, plan: Any, seed: int) -> B:
         """One of them, made; a pure function of its arguments."""
 
-    def loss(self, batch: B) -> Tensor:
-        """The loss of a batch, per real token."""
+    def loss(self, batch: B, step: int) -> Tensor:
+        """The loss of a batch, per real token, for update number `step` (1, 2, 3 …)."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Trainer(Generic[B]):
         self.optimiser = torch.optim.AdamW(
             model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=settings.weight_decay, fused=True
         )
+        self.mean = RunningMean(weights_of(model), settings.ema) if settings.ema else None
 
     def run(self) -> Iterator[Step]:
         """Train to the last step, one event an update; stop iterating to stop training."""
@@ -99,7 +102,7 @@ class Trainer(Generic[B]):
         total = 0.0
         self.optimiser.zero_grad()
         for batch in batches:
-            loss = self.lesson.loss(batch) * (batch.n_tokens / n_tokens)
+            loss = self.lesson.loss(batch, self.step + 1) * (batch.n_tokens / n_tokens)
             loss.backward()
             total += loss.item()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf).item()
@@ -114,6 +117,8 @@ class Trainer(Generic[B]):
             group["lr"] = rate
         self.optimiser.step()
         self.step += 1
+        if self.mean is not None:
+            self.mean.add(self.weights(), self.step)
         return Step(
             step=self.step,
             epoch=self.epoch,
@@ -136,7 +141,13 @@ class Trainer(Generic[B]):
             for kind, value in self.optimiser.state[parameter].items()
         }
 
-    def restore(self, progress: dict[str, int], weights: dict[str, Tensor], optimiser_state: dict[str, Tensor]) -> None:
+    def restore(
+        self,
+        progress: dict[str, int],
+        weights: dict[str, Tensor],
+        optimiser_state: dict[str, Tensor],
+        mean: dict[str, Tensor] | None = None,
+    ) -> None:
         """Go on from where another run stood."""
         self.step, self.epoch, self.position = progress["step"], progress["epoch"], progress["position"]
         load_weights(self.model, weights, "the checkpoint")
@@ -144,7 +155,26 @@ class Trainer(Generic[B]):
         for key, value in optimiser_state.items():
             kind, _, name = key.partition("/")
             self.optimiser.state[parameters[name]][kind] = value.to(parameters[name].device)
+        if self.mean is not None and mean is not None:
+            self.mean.set(mean)
 
     def weights(self) -> dict[str, Tensor]:
         """The model's weights as they are now."""
         return weights_of(self.model)
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """What the run has to show by now: the running mean where there is one."""
+        return self.weights() if self.mean is None else self.mean.weights
+
+    @contextmanager
+    def at_its_best(self) -> Iterator[None]:
+        """For a while the model has its best weights; then it is again as it was."""
+        if self.mean is None:
+            yield
+            return
+        before = {name: value.clone() for name, value in self.weights().items()}
+        load_weights(self.model, self.mean.weights, "the running mean")
+        try:
+            yield
+        finally:
+            load_weights(self.model, before, "the weights in training")

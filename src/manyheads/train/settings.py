@@ -22,6 +22,7 @@ class TrainSettings:
     validate_every: int = 1000
     save_every: int = 1000
     average: int = 5  # how many of the last snapshots the final weights are the mean of
+    ema: float = 0.0  # snapshots hold a running mean of the weights that forgets 1 − ema a step; 0: the weights
 
     def __post_init__(self) -> None:
         refuse(misfits(self, "train.") or self._faults())
@@ -36,4 +37,6 @@ class TrainSettings:
             for name in ("learning_rate", "clip", "weight_decay")
             if not 0 <= getattr(self, name) < math.inf
         ]
+        if not 0.0 <= self.ema < 1.0:
+            faults.append(f"train.ema = {self.ema} must be at least 0 and less than 1, like 0.999.")
         return faults
