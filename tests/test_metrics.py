@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
 
-from manyheads.metrics import bleu, chrf, quick_bleu
+from manyheads.metrics import bleu, chrf, quick_score
 
 REFERENCES = [f"那只猫昨天吃了{number}条鱼。" for number in range(40)]
 HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text in enumerate(REFERENCES)]
@@ -13,7 +13,7 @@ HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text 
 def test_bleu_is_sacrebleus_with_the_languages_tokenizer() -> None:
     score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=200)
     assert score.value == pytest.approx(corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="zh").score)
-    assert score.value == pytest.approx(quick_bleu(HYPOTHESES, REFERENCES, "zh"))
+    assert score.value == pytest.approx(quick_score("BLEU", HYPOTHESES, REFERENCES, "zh"))
     assert "tok:zh" in score.signature
     assert score.low < score.value < score.high
 
@@ -29,7 +29,7 @@ def test_the_interval_is_that_of_scores_of_resampled_sentences() -> None:
     drawn = []
     for _ in range(300):
         rows = chance.integers(len(REFERENCES), size=len(REFERENCES))
-        drawn.append(quick_bleu([HYPOTHESES[row] for row in rows], [REFERENCES[row] for row in rows], "zh"))
+        drawn.append(quick_score("BLEU", [HYPOTHESES[row] for row in rows], [REFERENCES[row] for row in rows], "zh"))
     score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=300)
     assert [score.low, score.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.5)
 
@@ -41,7 +41,9 @@ def test_an_answer_that_shares_nothing_scores_0() -> None:
 
 @pytest.mark.parametrize("language", ["zh-CN", "zh_TW", "ZH", ""])
 def test_chinese_is_cut_into_characters_however_it_is_named(language: str) -> None:
-    assert quick_bleu(HYPOTHESES, REFERENCES, language) == quick_bleu(HYPOTHESES, REFERENCES, "zh") > 50
+    assert (
+        quick_score("BLEU", HYPOTHESES, REFERENCES, language) == quick_score("BLEU", HYPOTHESES, REFERENCES, "zh") > 50
+    )
 
 
 def test_other_languages_are_cut_as_wmt_does() -> None:

@@ -38,9 +38,10 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: i
     return _score(CHRF(), "chrF", hypotheses, references, n_resamples)
 
 
-def quick_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
-    """BLEU alone, without an interval: for progress while training."""
-    return float(_make_bleu(language, references).corpus_score(list(hypotheses), [list(references)]).score)
+def quick_score(name: str, hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
+    """BLEU or chrF alone, without an interval: for progress while training."""
+    metric: Metric = CHRF() if name == "chrF" else _make_bleu(language, references)
+    return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
 
 
 def _make_bleu(language: str, references: Sequence[str]) -> BLEU:

@@ -19,7 +19,9 @@ EVENTS: list[Event] = [
         Step(step=n, epoch=0, loss=3.0, learning_rate=1e-3, gradient_norm=1.0, n_tokens=100, seconds=0.1)
         for n in (10, 11)
     ),
-    Validated(step=11, bleu=54.2, best=61.0, sample=("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")),
+    Validated(
+        step=11, metric="BLEU", score=54.2, best=61.0, sample=("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")
+    ),
     Finished(
         bundle=Path("runs/x/bundle"),
         scores={"test": [Score("BLEU", 97.94, 97.4, 98.3, "tok:zh|version:2")]},

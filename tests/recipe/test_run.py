@@ -8,7 +8,19 @@ import pytest
 
 from manyheads.bundle import load
 from manyheads.errors import DataError, RecipeError, TrainingError
-from manyheads.recipe import Finished, Interrupted, Prepared, Recipe, Resumed, Saved, Stage, Validated, discard, run
+from manyheads.recipe import (
+    Finished,
+    Interrupted,
+    Prepared,
+    Recipe,
+    Resumed,
+    Saved,
+    Stage,
+    Validated,
+    discard,
+    run,
+    runs,
+)
 from manyheads.text import grammar
 from manyheads.train import Step
 
@@ -181,10 +193,12 @@ def test_damaged_ids_are_noticed(tmp_path: Path, recipe_table: Table) -> None:
         list(run(recipe, tmp_path))
 
 
-def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table) -> None:
-    list(run(Recipe.from_table(recipe_table()), tmp_path))
-    log = tmp_path / "log.jsonl"
-    log.write_text(log.read_text("utf-8") + '{"event": "Validated", "step": 3, "bleu": 77.5}\n', "utf-8")
-    longer = dict(recipe_table()["train"], steps=7)  # type: ignore[call-overload]
-    events = list(run(Recipe.from_table(recipe_table(train=longer)), tmp_path))
-    assert [event.best for event in events if isinstance(event, Validated)] == [77.5]
+def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a run that goes on: its best is that of all its validations, not of those after the stop."""
+    scores = iter([60.0, 40.0, 50.0, 70.0])
+    monkeypatch.setattr(runs, "quick_score", lambda *_: next(scores))
+    settings = dict(recipe_table()["train"], steps=2, validate_every=1, save_every=1)  # type: ignore[call-overload]
+    events = list(run(Recipe.from_table(recipe_table(train=settings)), tmp_path))
+    events += run(Recipe.from_table(recipe_table(train=settings | {"steps": 4})), tmp_path)
+    found = [(event.score, event.best) for event in events if isinstance(event, Validated)]
+    assert found == [(60.0, 60.0), (40.0, 60.0), (50.0, 60.0), (70.0, 70.0)]

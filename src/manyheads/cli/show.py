@@ -11,7 +11,7 @@ from rich.text import Text
 
 from manyheads.cli.stopping import StopRequest
 from manyheads.metrics import Score
-from manyheads.recipe import Event, Finished, Prepared, Resumed, Stage, Validated
+from manyheads.recipe import Changed, Event, Finished, Prepared, Resumed, Stage, StoppedEarly, Validated
 from manyheads.train import Step
 
 _LABEL = 12  # width of the first column
@@ -38,6 +38,9 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                 view.close()
                 status.update(f"[dim]{event.what} …")
                 status.start()
+            elif isinstance(event, Changed):
+                for told in event.told:
+                    console.print(f"  {'recipe':<{_LABEL}}{told}; the training itself stays as it was", markup=False)
             elif isinstance(event, Prepared):
                 _show_prepared(event, console)
             elif isinstance(event, Resumed):
@@ -49,6 +52,12 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                 view.step(event)
             elif isinstance(event, Validated):
                 view.validated(event)
+            elif isinstance(event, StoppedEarly):
+                view.close()
+                console.print(
+                    f"  {'stopped':<{_LABEL}}at step {event.step:,}: no better score since step {event.best_step:,}, "
+                    "whose weights are taken"
+                )
     finally:
         status.stop()
         view.close()
@@ -121,7 +130,7 @@ class _LiveView:
         )
 
     def validated(self, event: Validated) -> None:
-        self.progress.update(self.bar, bleu=f"BLEU {event.bleu:.1f} (best {event.best:.1f})")
+        self.progress.update(self.bar, bleu=f"{event.metric} {event.score:.1f} (best {event.best:.1f})")
         source, translation, _ = event.sample
         self.sample = Text(f"{'':<{_LABEL + 2}}{source}\n{'':<{_LABEL}}→ {translation}", style="dim")
         self.live.update(Group(self.progress, self.sample))
@@ -154,7 +163,8 @@ class _PlainView:
     def validated(self, event: Validated) -> None:
         source, translation, _ = event.sample
         self.console.print(
-            f"  step {event.step:,} · BLEU {event.bleu:.1f} (best {event.best:.1f}) · {source} → {translation}",
+            f"  step {event.step:,} · {event.metric} {event.score:.1f} (best {event.best:.1f}) · "
+            f"{source} → {translation}",
             markup=False,
         )
 

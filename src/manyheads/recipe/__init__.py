@@ -7,6 +7,7 @@ lens, lab, serve).
 
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.runs import (
+    Changed,
     Event,
     Finished,
     Interrupted,
@@ -14,6 +15,7 @@ from manyheads.recipe.runs import (
     Resumed,
     Saved,
     Stage,
+    StoppedEarly,
     Validated,
     discard,
     refuse_other,
@@ -23,6 +25,7 @@ from manyheads.recipe.scoring import Scorecard, score
 from manyheads.recipe.settings import DataSettings, Recipe, read_recipe
 
 __all__ = [
+    "Changed",
     "Corpus",
     "DataSettings",
     "Event",
@@ -34,6 +37,7 @@ __all__ = [
     "Saved",
     "Scorecard",
     "Stage",
+    "StoppedEarly",
     "Validated",
     "discard",
     "read_recipe",
