@@ -17,14 +17,17 @@ from manyheads.train import TrainSettings
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Where the text comes from: the built-in corpus, or files (two parallel ones, one .tsv or one .jsonl)."""
+    """Where the text comes from: the built-in corpus, or files.
+
+    Two parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also compressed, as .gz or .zst.
+    """
 
     builtin: str = ""  # "en-zh" and so on
     builtin_pairs: int = 40_000
     train: tuple[str, ...] = ()
     valid: tuple[str, ...] = ()  # without it, a few pairs are kept out of training
     test: tuple[str, ...] = ()  # without it, the valid set is what is scored at the end
-    source_column: str = ""  # of .tsv and .jsonl files
+    source_column: str = ""  # of .tsv, .csv, .jsonl and .parquet files
     target_column: str = ""
 
     def __post_init__(self) -> None:
@@ -50,7 +53,7 @@ class DataSettings:
         if not self.builtin and not self.train:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
         return [
-            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv or .jsonl."
+            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
             for name, files in (("train", self.train), ("valid", self.valid), ("test", self.test))
             if len(files) > 2
         ]
