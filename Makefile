@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check format clean
+.PHONY: help quickstart test check format clean ingest
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
 	@echo "make format       format the code"
+	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Installing manyheads and what it needs into .venv (once)"
@@ -37,6 +38,9 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+ingest: .venv/installed
+	$(BIN)/python benchmarks/ingest.py $(ARGS)
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -6,6 +6,7 @@ lens, lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus
+from manyheads.recipe.preparing import Stage
 from manyheads.recipe.runs import (
     Changed,
     Event,
@@ -14,7 +15,6 @@ from manyheads.recipe.runs import (
     Prepared,
     Resumed,
     Saved,
-    Stage,
     StoppedEarly,
     Validated,
     discard,
@@ -22,7 +22,7 @@ from manyheads.recipe.runs import (
     run,
 )
 from manyheads.recipe.scoring import Scorecard, score
-from manyheads.recipe.settings import DataSettings, Recipe, read_recipe
+from manyheads.recipe.settings import DataSettings, MixSettings, Recipe, read_recipe
 
 __all__ = [
     "Changed",
@@ -31,6 +31,7 @@ __all__ = [
     "Event",
     "Finished",
     "Interrupted",
+    "MixSettings",
     "Prepared",
     "Recipe",
     "Resumed",
