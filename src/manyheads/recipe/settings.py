@@ -48,6 +48,7 @@ class DataSettings:
     Files: two parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also compressed, as .gz or .zst.
     """
 
+    folder: str = ""  # where the files are, seen from the recipe's own folder
     builtin: str = ""  # "en-zh" and so on
     builtin_pairs: int = 40_000
     train: tuple[str, ...] = ()
@@ -152,22 +153,23 @@ def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
-    """The recipe in a file, with `section.key=value` overrides; its files are found beside it."""
+    """The recipe in a file, with `section.key=value` overrides; files are found in `data.folder`, or beside it."""
     table = override(read_toml(path), assignments)
     data = table.get("data")
-    if isinstance(data, dict):
+    if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
+        folder = path.parent / data.pop("folder", "")  # the files are named in full from here on
         for name in ("train", "valid", "test"):
-            _find_beside(path, data, name)
+            _find_in(folder, data, name)
         mix = data.get("mix")
         for entry in mix if isinstance(mix, list) else []:
             if isinstance(entry, dict):
-                _find_beside(path, entry, "files")
+                _find_in(folder, entry, "files")
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
         raise RecipeError(*(f"{path}: {fault}" for fault in error.faults)) from None
 
 
-def _find_beside(path: Path, table: dict[str, Any], name: str) -> None:
+def _find_in(folder: Path, table: dict[str, Any], name: str) -> None:
     if isinstance(table.get(name), list):
-        table[name] = [str((path.parent / str(file)).resolve()) for file in table[name]]
+        table[name] = [str((folder / str(file)).resolve()) for file in table[name]]
