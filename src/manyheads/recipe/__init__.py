@@ -19,13 +19,15 @@ from manyheads.recipe.runs import (
     refuse_other,
     run,
 )
-from manyheads.recipe.scoring import Scorecard, score
+from manyheads.recipe.scoring import Answers, Example, Scorecard, answer, make_card, score
 from manyheads.recipe.settings import DataSettings, Recipe, read_recipe
 
 __all__ = [
+    "Answers",
     "Corpus",
     "DataSettings",
     "Event",
+    "Example",
     "Finished",
     "Interrupted",
     "Prepared",
@@ -35,7 +37,9 @@ __all__ = [
     "Scorecard",
     "Stage",
     "Validated",
+    "answer",
     "discard",
+    "make_card",
     "read_recipe",
     "refuse_other",
     "run",
