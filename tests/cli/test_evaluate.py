@@ -6,10 +6,13 @@ import sys
 from io import StringIO
 from pathlib import Path
 
+import click
 import pytest
 from rich.console import Console
 
+from manyheads.cli import commands
 from manyheads.cli.scorecard import show_cards, show_differences
+from manyheads.errors import BundleError, DataError
 from manyheads.metrics import Difference
 from manyheads.recipe import Scorecard
 
@@ -79,36 +82,47 @@ def test_references_that_look_tokenised_are_pointed_out(manyheads: Run, bundle_f
     assert "--tokenised" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "told"),
-    [
-        (["t.en", "t.zh", "--against", "short.zh"], 1, "short.zh has 1 lines, but the test set has 4 sentences."),
-        (["t.en", "t.zh", "--against", "missing.zh"], 1, "missing.zh: there is no such file."),
-        (["t.en", "t.zh", "--against", "short.zh", "--against-bundle", "b"], 2, "exclude one another"),
-        (["t.en", "t.zh", "--against-bundle", "nowhere"], 1, "nowhere: there is no such folder."),
-        (["t.en", "t.zh", "-o", "t.zh"], 1, "t.zh is the file being read"),
-        (["t.en", "t.zh", "-o", "no/such/folder/out"], 1, "No such file or directory"),
-        (["t.en", "t.zh", "--set", "test"], 2, "leave it out, or DATA"),
-        (["--set", "tset"], 2, "There is no test set 'tset'. There is: test, compositional."),
-        (["-o", "out.zh"], 2, "Choose one with --set, as in --set test."),
-        (["t.en", "t.zh", "--examples", "-1"], 2, "--examples"),
-    ],
-)
-def test_bad_input(
-    manyheads: Run,
-    bundle_folder: Path,
-    files: tuple[Path, Path],
-    tmp_path: Path,
-    words: list[str],
-    code: int,
-    told: str,
+def test_an_output_of_another_length_is_one_clear_line(
+    manyheads: Run, bundle_folder: Path, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "short.zh").write_text("猫\n", "utf-8")
-    done = manyheads("evaluate", bundle_folder, *words)
-    assert done.returncode == code
-    assert told in done.stderr
-    assert files[1].read_text("utf-8").startswith(REFERENCES[0])
-    assert list(tmp_path.glob("*.partial")) == []
+    done = manyheads("evaluate", bundle_folder, *files, "--against", "short.zh")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Error: short.zh has 1 lines, but the test set has 4 sentences. "
+        "Line n must be the other system's translation of sentence n, an empty line where it has none.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "told"),
+    [
+        (["t.en", "t.zh", "--against", "missing.zh"], DataError, "missing.zh: there is no such file"),
+        (["t.en", "t.zh", "--against", "t.zh", "--against-bundle", "b"], click.UsageError, "exclude one another"),
+        (["t.en", "t.zh", "--against-bundle", "nowhere"], BundleError, "nowhere: there is no such folder"),
+        (["t.en", "t.zh", "-o", "t.zh"], DataError, "t.zh is the file being read"),
+        (["t.en", "t.zh", "-o", "t.en", "--against", "t.zh"], DataError, "t.en is the file being read"),
+        (["t.en", "t.zh", "--set", "test"], click.UsageError, "leave it out, or DATA"),
+        (["--set", "tset"], click.UsageError, "There is no test set 'tset'. There is: test, compositional"),
+        (["-o", "out.zh"], click.UsageError, "--output is for one test set.*Choose one with --set, as in --set test"),
+        (["--against", "t.zh"], click.UsageError, "--against is for one test set"),
+        (["t.en", "t.zh", "--examples", "-1"], click.UsageError, "-1 is not in the range"),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_bad_input(
+    bundle_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    kind: type[Exception],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.glob("*.*")}
+    with pytest.raises(kind, match=told):
+        commands(["evaluate", str(bundle_folder), *words], standalone_mode=False)
+    assert {file: file.read_bytes() for file in tmp_path.glob("*.*")} == before
 
 
 def test_help_says_what_the_published_protocol_is_for(manyheads: Run) -> None:
