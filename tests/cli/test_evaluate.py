@@ -174,8 +174,19 @@ def test_counts_come_with_their_share() -> None:
     ],
 )
 def test_a_difference_that_may_be_luck_is_called_no_difference(difference: float, p: float, verdict: str) -> None:
-    one = Difference("BLEU", 40 + difference, 40, difference, difference - 1, difference + 1, 0.004, p, "tok:13a")
+    one = Difference(
+        "BLEU (tokenised, lower-cased)",
+        40 + difference,
+        40,
+        difference,
+        difference - 1,
+        difference + 1,
+        0.0004,
+        p,
+        "tok:13a",
+    )
     text = draw(show_differences, [one])
     assert verdict in text
-    assert f"{difference:+.1f} [{difference - 1:+.1f}, {difference + 1:+.1f}]" in text
-    assert "p = 0.004 by bootstrap" in text
+    assert f"40.0: {difference:+.2f} [{difference - 1:+.2f}, {difference + 1:+.2f}]" in text
+    assert f"p = <0.001 bootstrap, {p:.3f} randomisation" in text
+    assert len(text.splitlines()) == 2  # 80 columns are enough

@@ -220,7 +220,8 @@ def _warn_of_tokens(answers: "Mapping[str, Answers]", *, tokenised: bool) -> Non
     for name, found in answers.items():
         looks_so = look_tokenised(found.references)
         if tokenised and not looks_so:
-            click.echo(f"{name}: its references do not look tokenised; do not quote BLEU (tokenised, …).", err=True)
+            told = "BLEU (tokenised, lower-cased) means little here."
+            click.echo(f"{name}: its references do not look tokenised; {told}", err=True)
         if looks_so and not tokenised:
             told = "papers on such text report another BLEU. To compare with them, add --tokenised."
             click.echo(f"{name}: its references look tokenised already; {told}", err=True)

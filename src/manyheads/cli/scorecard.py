@@ -80,18 +80,18 @@ def show_examples(examples: Sequence[Example], console: Console) -> None:
 
 def show_differences(differences: Sequence[Difference], console: Console) -> None:
     """How far ahead of another system, between which bounds, and whether that may be luck."""
-    width = max(len(one.name) for one in differences)
     for one in differences:
-        p = max(one.p_bootstrap, one.p_randomisation)
-        verdict, style = ("no clear difference · 无显著差异", "yellow")
-        if p < _CLEAR:
+        verdict, style = "no clear difference · 差异不显著", "yellow"
+        if max(one.p_bootstrap, one.p_randomisation) < _CLEAR:
             verdict, style = ("better · 更好", "green") if one.difference > 0 else ("worse · 更差", "red")
-        line = Text(f"  {one.name:<{width}}  {one.value:.1f} against {one.other:.1f}: ")
-        line.append(f"{one.difference:+.1f} [{one.low:+.1f}, {one.high:+.1f}]  ", style="bold")
-        line.append(verdict, style=style)
-        console.print(line)
-        told = f"p = {one.p_bootstrap:.3f} by bootstrap, {one.p_randomisation:.4f} by randomisation"
-        console.print(f"  {'':<{width}}  {told}", style="dim")
+        line = Text(f"  {one.name}  {one.value:.1f} against {one.other:.1f}: ")
+        console.print(line.append(f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]", style="bold"))
+        told = f"  p = {_rounded(one.p_bootstrap)} bootstrap, {_rounded(one.p_randomisation)} randomisation"
+        console.print(Text(f"    {verdict}", style=style).append(told, style="dim"))
+
+
+def _rounded(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
 def set_title(name: str) -> str:
@@ -116,7 +116,7 @@ def _add_scores(table: Table, scores: Mapping[str, Sequence[Score]]) -> None:
 
 def _show_signatures(scores: Mapping[str, Sequence[Score]], console: Console) -> None:
     for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
-        console.print(f"  {signature}", style="dim", markup=False)
+        console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)  # to be copied whole
 
 
 def _facts(cards: Sequence[Scorecard]) -> dict[str, list[str]]:
