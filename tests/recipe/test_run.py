@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -40,13 +41,18 @@ def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None
     assert kinds.count(Validated) == 2
     last = events[-1]
     assert isinstance(last, Finished)
-    assert {name: [score.name for score in row] for name, row in last.scores.items()} == {
-        "test": ["BLEU", "chrF"],
-        "compositional": ["BLEU", "chrF"],
+    assert {name: [score.name for score in card.scores] for name, card in last.cards.items()} == {
+        "test": ["BLEU", "chrF", "TER"],
+        "compositional": ["BLEU", "chrF", "TER"],
     }
-    assert load(last.bundle).scores == last.scores
+    assert load(last.bundle).scores == {name: card.scores for name, card in last.cards.items()}
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text("utf-8").splitlines()]
     assert [entry["event"] for entry in log] == [kind.__name__ for kind in kinds]
+    for name, card in last.cards.items():
+        kept = log[-1]["cards"][name]
+        assert kept == json.loads(json.dumps(asdict(card)))
+        assert kept["n_sentences"] == 1000
+        assert len(kept["worst"]) == len(kept["random"]) == 10  # examples, not the whole test set
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path, recipe_table: Table) -> None:
@@ -83,7 +89,7 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
     assert isinstance(finished, Finished)
     assert 500 < prepared.n_pairs < 600  # one in twenty is held out
     assert prepared.left_out == {"empty": 1, "duplicate": 1, "held out to validate": 600 - prepared.n_pairs}
-    assert list(finished.scores) == ["valid"]
+    assert list(finished.cards) == ["valid"]
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,16 @@ from manyheads.recipe.runs import (
     refuse_other,
     run,
 )
-from manyheads.recipe.scoring import Scorecard, score
+from manyheads.recipe.scoring import Answers, Example, Scorecard, answer, make_card, score
 from manyheads.recipe.settings import DataSettings, MixSettings, Recipe, read_recipe
 
 __all__ = [
+    "Answers",
     "Changed",
     "Corpus",
     "DataSettings",
     "Event",
+    "Example",
     "Finished",
     "Interrupted",
     "MixSettings",
@@ -40,7 +42,9 @@ __all__ = [
     "Stage",
     "StoppedEarly",
     "Validated",
+    "answer",
     "discard",
+    "make_card",
     "read_recipe",
     "refuse_other",
     "run",

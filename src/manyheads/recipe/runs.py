@@ -19,13 +19,13 @@ from manyheads.bundle import Bundle
 from manyheads.data.cleaning import KEPT
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
-from manyheads.metrics import Score, quick_score
+from manyheads.metrics import quick_score
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.preparing import Stage, forget, prepare
-from manyheads.recipe.scoring import score, translate
+from manyheads.recipe.scoring import Scorecard, score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
 from manyheads.storage import LOCK, MANIFEST, locked
@@ -98,10 +98,7 @@ class Finished:
     """The bundle is written and scored."""
 
     bundle: Path
-    scores: Mapping[str, Sequence[Score]]
-    samples: Sequence[tuple[str, str, str]]
-    n_cut_off: int
-    n_too_long: int
+    cards: Mapping[str, Scorecard]  # by test set
 
 
 @dataclass(frozen=True)
@@ -319,10 +316,4 @@ class _Run:
             cards[name] = score(self.task, pairs, self.recipe.decode)
         scores = {name: card.scores for name, card in cards.items()}
         Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
-        yield Finished(
-            bundle=self.folder / "bundle",
-            scores=scores,
-            samples=[sample for card in cards.values() for sample in card.samples[:5]],
-            n_cut_off=sum(card.n_cut_off for card in cards.values()),
-            n_too_long=sum(card.n_too_long for card in cards.values()),
-        )
+        yield Finished(bundle=self.folder / "bundle", cards=cards)
