@@ -10,6 +10,7 @@ install_import_hook(
 
 from collections.abc import Callable  # noqa: E402
 from pathlib import Path  # noqa: E402
+from uuid import uuid4  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
@@ -37,6 +38,14 @@ def small_table(**changes: object) -> dict[str, object]:
         "decode": {"method": "greedy", "max_extra": 3},
     }
     return table | changes
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test has a cache of its own; it is made only where one asks for it or trains."""
+    folder = tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"
+    monkeypatch.setenv("MANYHEADS_CACHE", str(folder))
+    return folder
 
 
 @pytest.fixture

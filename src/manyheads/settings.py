@@ -136,8 +136,10 @@ def to_table(settings: Any) -> dict[str, Any]:
         value = getattr(settings, field.name)
         if dataclasses.is_dataclass(value):
             table[field.name] = to_table(value)
+        elif isinstance(value, tuple):
+            table[field.name] = [to_table(item) if dataclasses.is_dataclass(item) else item for item in value]
         elif value is not None:
-            table[field.name] = list(value) if isinstance(value, tuple) else value
+            table[field.name] = value
     return table
 
 

@@ -13,7 +13,14 @@ from manyheads.train import Step
 
 EVENTS: list[Event] = [
     Stage("learning 3,000 pieces from the text"),
-    Prepared(n_pairs=1234, left_out={"empty": 5}, vocabulary=3000, n_parameters=1_500_000, device="cpu", seconds=2.0),
+    Prepared(
+        n_pairs=1234,
+        left_out={"empty": 5, "duplicate": 1200, "too long": 0},
+        vocabulary=3000,
+        n_parameters=1_500_000,
+        device="cpu",
+        seconds=2.0,
+    ),
     Resumed(9, ["step-00000010: weights.safetensors is damaged."]),
     *(
         Step(step=n, epoch=0, loss=3.0, learning_rate=1e-3, gradient_norm=1.0, n_tokens=100, seconds=0.1)
@@ -42,7 +49,7 @@ def draw(*, plain: bool) -> str:
 def test_a_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
     text = draw(plain=False)
     for told in (
-        "1,234 sentence pairs · 5 empty",
+        "1,234 sentence pairs · 1,205 left out: 1,200 duplicate, 5 empty",
         "1,000 tok/s",
         "100%",
         "loss 3.00",

@@ -1,10 +1,14 @@
 """Batches: every example once, within budget, little padding, order fixed by (seed, epoch)."""
 
+import hashlib
+import tracemalloc
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data import plan_batches
+from manyheads.data import choose_examples, plan_batches
 
 lengths_strategy = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2)
@@ -40,3 +44,67 @@ def test_little_is_padding() -> None:
     batches = plan_batches(lengths, 3000, seed=1, epoch=0)
     padded = sum(lengths[batch].max(axis=0) * len(batch) for batch in batches)
     assert 1 - lengths.sum() / padded.sum() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("n", "columns", "budget", "seed", "epoch", "n_batches", "digest"),
+    [
+        (2000, 2, 500, 3, 4, 112, "753c23c07593e720"),
+        (5000, 1, 900, 1, 0, 114, "008809285ca6af40"),
+        (17, 2, 60, 2, 1, 11, "9ab545bbb43e0d61"),
+    ],
+)
+def test_batches_are_what_they_have_always_been(
+    n: int, columns: int, budget: int, seed: int, epoch: int, n_batches: int, digest: str
+) -> None:
+    lengths = np.random.default_rng([n, columns]).integers(1, 40, (n, columns))
+    for given_lengths in (lengths, lengths.astype(np.int32)):
+        batches = plan_batches(given_lengths, budget, seed=seed, epoch=epoch)
+        assert len(batches) == n_batches
+        text = repr([batch.tolist() for batch in batches])
+        assert hashlib.sha256(text.encode()).hexdigest().startswith(digest)
+
+
+def test_large_corpora_are_sorted_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = np.random.default_rng(1).integers(1, 30, (500, 2))
+    whole = plan_batches(lengths, 200, seed=1, epoch=0)
+    monkeypatch.setattr("manyheads.data.batches._WINDOW", 100)
+    batches = plan_batches(lengths, 200, seed=1, epoch=0)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+    windows = np.random.default_rng([1, 0]).permutation(500).reshape(5, 100)
+    assert all(any(set(batch.tolist()) <= set(window.tolist()) for window in windows) for batch in batches)
+    assert len(batches) > len(whole)
+
+
+def test_many_examples_are_planned_in_bounded_memory() -> None:
+    lengths = np.full((1_500_000, 2), 20, dtype=np.int32)
+    tracemalloc.start()
+    batches = plan_batches(lengths, 20_000, seed=1, epoch=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(batches) == 1500
+    # Eight bytes an example for the order; all the rest is for one window and does not grow.
+    assert peak < 8 * len(lengths) + 100e6
+
+
+def test_weights_say_how_often_an_example_comes() -> None:
+    boundaries, weights = [0, 1000, 1500, 1600, 1700], [1.0, 2.25, 0.5, 0.0]
+    chosen = choose_examples(boundaries, weights, seed=3, epoch=1)
+    assert chosen is not None
+    times = np.bincount(chosen, minlength=1700)
+    assert set(times[:1000].tolist()) == {1}
+    assert set(times[1000:1500].tolist()) == {2, 3}
+    assert 80 < (times[1000:1500] == 3).sum() < 170  # 125 expected
+    assert 30 < times[1500:1600].sum() < 70
+    assert not times[1600:].any()
+    for seed, epoch, is_same in ((3, 1, True), (3, 2, False), (4, 1, False)):
+        again = choose_examples(boundaries, weights, seed=seed, epoch=epoch)
+        assert again is not None
+        assert np.array_equal(chosen, again) is is_same
+    lengths = np.random.default_rng(1).integers(1, 30, (1700, 2))
+    batches = plan_batches(lengths, 200, seed=3, epoch=1, chosen=chosen)
+    assert sorted(np.concatenate(batches).tolist()) == sorted(chosen.tolist())
+
+
+def test_equal_weights_of_one_choose_everything() -> None:
+    assert choose_examples([0, 5, 9], [1.0, 1.0], seed=1, epoch=0) is None

@@ -1,11 +1,12 @@
 """Pairs on disk: what goes in comes out, padded as a model wants it."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manyheads.data import Pairs, Ragged, RaggedWriter, make_batch, pad
+from manyheads.data import Pairs, Ragged, RaggedWriter, Texts, make_batch, pad
 from manyheads.text.tokenizer import BEGIN, END, PAD, Tokenizer, TokenizerSettings
 
 PAIRS = [("a small cat", "一只小猫"), ("", "空"), ("the dog sleeps", "那条狗在睡觉"), ("long " * 200, "长" * 500)]
@@ -32,6 +33,22 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.learn(lines, TokenizerSettings(vocabulary=340))
 
 
+def stored(folder: Path, tokenizer: Tokenizer) -> tuple[Pairs, "Counter[str]"]:
+    Texts.write(folder / "text", PAIRS)
+    texts = Texts.open(folder / "text")
+    counts = Pairs.write(folder / "ids", texts, tokenizer, max_length=64)
+    return Pairs.open(folder / "ids", texts), counts
+
+
+def test_texts_give_back_what_was_written(tmp_path: Path) -> None:
+    pairs = [(f"line {number} é", "行" * (number % 7)) for number in range(25_000)]  # several chunks
+    Texts.write(tmp_path, iter(pairs))
+    texts = Texts.open(tmp_path)
+    assert len(texts) == len(pairs)
+    assert list(texts) == pairs
+    assert [(texts.text(0, row), texts.text(1, row)) for row in (24_999, 3)] == [pairs[24_999], pairs[3]]
+
+
 def test_ragged_gives_back_what_was_written(tmp_path: Path) -> None:
     rows = [[1, 2, 3], [], [4], [70_000]]
     with RaggedWriter(tmp_path / "ids", "int32") as writer:
@@ -40,6 +57,8 @@ def test_ragged_gives_back_what_was_written(tmp_path: Path) -> None:
     ragged = Ragged(tmp_path / "ids", "int32")
     assert [ragged[index].tolist() for index in range(len(ragged))] == rows
     assert ragged.lengths.tolist() == [3, 0, 1, 1]
+    ragged.let_go()
+    assert ragged[0].tolist() == rows[0]
 
 
 def test_an_empty_ragged_file_opens(tmp_path: Path) -> None:
@@ -49,9 +68,9 @@ def test_an_empty_ragged_file_opens(tmp_path: Path) -> None:
 
 
 def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    counts = Pairs.write(tmp_path, PAIRS, tokenizer, max_length=64)
-    pairs = Pairs.open(tmp_path)
+    pairs, counts = stored(tmp_path, tokenizer)
     assert counts == {"kept": 2, "empty": 1, "too long": 1}
+    assert pairs.places([0, 1, 2, 4]) == [0, 1, 1, 2]
     assert [(pairs.text(0, index), pairs.text(1, index)) for index in range(len(pairs))] == [PAIRS[0], PAIRS[2]]
     assert tokenizer.decode(pairs.ids[1][1].tolist()) == "那条狗在睡觉"
     assert pairs.lengths.tolist() == [[len(tokenizer.encode(text)) + 1 for text in PAIRS[row]] for row in (0, 2)]
@@ -70,8 +89,7 @@ def test_padding_nothing_gives_no_rows() -> None:
 
 
 def test_sampled_pieces_spell_the_same_text_and_depend_on_the_seed_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    Pairs.write(tmp_path, PAIRS, tokenizer, max_length=64)
-    pairs = Pairs.open(tmp_path)
+    pairs, _ = stored(tmp_path, tokenizer)
 
     def sample(seed: int) -> np.ndarray:
         return pairs.sampled_batch(np.array([1, 0]), tokenizer, strength=0.3, seed=seed, max_length=64).source
@@ -83,8 +101,7 @@ def test_sampled_pieces_spell_the_same_text_and_depend_on_the_seed_alone(tmp_pat
 
 
 def test_a_sample_too_long_for_the_model_keeps_its_likeliest_pieces(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    Pairs.write(tmp_path, PAIRS, tokenizer, max_length=64)
-    pairs = Pairs.open(tmp_path)
+    pairs, _ = stored(tmp_path, tokenizer)
     limit = int(pairs.lengths.max())
     for seed in range(30):
         batch = pairs.sampled_batch(np.array([0, 1]), tokenizer, strength=0.9, seed=seed, max_length=limit)

@@ -22,7 +22,7 @@ def bytes_of(folder: Path) -> bytes:
 def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None:
     events = list(run(Recipe.from_table(recipe_table()), tmp_path))
     kinds = [type(event) for event in events]
-    assert kinds[:3] == [Stage, Stage, Prepared]
+    assert kinds[:4] == [Stage, Stage, Stage, Prepared]  # text, tokenizer, ids
     assert kinds.count(Step) == 6
     assert kinds.count(Saved) == 3
     assert kinds.count(Validated) == 2
@@ -70,15 +70,15 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
     finished = events[-1]
     assert isinstance(finished, Finished)
     assert 500 < prepared.n_pairs < 600  # one in twenty is held out
-    assert prepared.left_out == {"empty": 1, "held out to validate": 600 - prepared.n_pairs + 1}
+    assert prepared.left_out == {"empty": 1, "duplicate": 1, "held out to validate": 600 - prepared.n_pairs}
     assert list(finished.scores) == ["valid"]
 
 
 @pytest.mark.parametrize(
     ("english", "told"),
     [
-        ("\n\n\n", "There is no text to learn a tokenizer from"),
-        ("a b\nc d\ne f\n", "no pair to train on: 0 kept, 3 empty"),
+        ("\n\n\n", "no pair to train on: 3 empty"),
+        ("a b\nc d\ne f\n", "no pair to train on: 3 empty"),
     ],
 )
 def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, told: str) -> None:
@@ -91,7 +91,7 @@ def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, 
 
 def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_table: Table) -> None:
     list(run(Recipe.from_table(recipe_table()), tmp_path))
-    mine = [tmp_path / "diary.txt", tmp_path / "data" / "thesis.txt", tmp_path / "checkpoints" / "other.txt"]
+    mine = [tmp_path / "diary.txt", tmp_path / "checkpoints" / "other.txt"]
     for file in mine:
         file.write_text("mine")
     discard(tmp_path)
@@ -172,13 +172,18 @@ def test_text_that_changed_under_a_run_is_refused(tmp_path: Path, recipe_table: 
         list(run(recipe, tmp_path / "run"))
 
 
-def test_damaged_ids_are_noticed(tmp_path: Path, recipe_table: Table) -> None:
+@pytest.mark.parametrize("kind", ["text", "ids"])
+def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, recipe_table: Table, kind: str) -> None:
     recipe = Recipe.from_table(recipe_table())
-    stop_at(recipe, tmp_path, 1)
-    ids = tmp_path / "data" / "train" / "source-ids.values"
-    ids.write_bytes(ids.read_bytes()[:-8])
-    with pytest.raises(DataError, match=r"source-ids\.values is damaged"):
-        list(run(recipe, tmp_path))
+    list(run(recipe, tmp_path / "whole"))
+    stop_at(recipe, tmp_path / "parts", 1)
+    (entry,) = cache.glob(f"{kind}-*")
+    values = entry / f"source-{kind}.values"
+    values.write_bytes(values.read_bytes()[:-8])
+    events = list(run(recipe, tmp_path / "parts"))
+    (stage,) = (event.what for event in events if isinstance(event, Stage) and "damaged" in event.what)
+    assert f"source-{kind}.values is damaged" in stage
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
 def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table) -> None:

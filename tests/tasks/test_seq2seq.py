@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from manyheads.bundle import Bundle
-from manyheads.data import Pairs
+from manyheads.data import Pairs, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, Seq2SeqSettings
@@ -20,10 +20,12 @@ GREEDY = DecodeSettings(method="greedy", max_extra=5)
 @pytest.fixture
 def lesson(untrained: Bundle, tmp_path: Path) -> Seq2SeqLesson:
     task = untrained.task
-    Pairs.write(tmp_path, grammar.pairs("en", "zh", "train", 60), task.tokenizer, 64)
+    Texts.write(tmp_path / "text", grammar.pairs("en", "zh", "train", 60))
+    texts = Texts.open(tmp_path / "text")
+    Pairs.write(tmp_path / "ids", texts, task.tokenizer, 64)
     return Seq2SeqLesson(
         model=task.model.eval(),
-        pairs=Pairs.open(tmp_path),
+        pairs=Pairs.open(tmp_path / "ids", texts),
         tokenizer=task.tokenizer,
         settings=Seq2SeqSettings(),
         batch_tokens=200,

@@ -44,7 +44,7 @@ def evaluate(
     else:
         recipe = Recipe.from_table(loaded.recipe)
         try:
-            tests = dict(Corpus(recipe.data, recipe.seed).tests())
+            tests = dict(Corpus(recipe.data, recipe.seed, recipe.clean).tests())
         except DataError as error:
             raise DataError(f"{error} Or name a test set: manyheads evaluate {bundle} SOURCE TARGET.") from None
 

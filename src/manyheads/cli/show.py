@@ -57,13 +57,20 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
 
 
 def _show_prepared(event: Prepared, console: Console) -> None:
-    left_out = "".join(f" · {count:,} {reason}" for reason, count in event.left_out.items())
-    console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{left_out}")
+    console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{_left_out(event.left_out)}")
     console.print(f"  {'tokenizer':<{_LABEL}}{event.vocabulary:,} pieces")
     console.print(
         f"  {'model':<{_LABEL}}{event.n_parameters / 1e6:.1f} M parameters on {event.device}"
         f" · ready after {event.seconds:.1f} s"
     )
+
+
+def _left_out(reasons: Mapping[str, int]) -> str:
+    """How many pairs are not trained on, and why: the commonest reason first."""
+    if not any(reasons.values()):
+        return ""
+    told = sorted(((count, reason) for reason, count in reasons.items() if count), key=lambda item: -item[0])
+    return f" · {sum(reasons.values()):,} left out: " + ", ".join(f"{count:,} {reason}" for count, reason in told)
 
 
 class _Pace:

@@ -4,10 +4,11 @@ Ids live in memory-mapped files, so a corpus may be larger than memory. Batches 
 a budget of tokens, and their order is a pure function of (seed, epoch). May import text, settings, errors.
 """
 
-from manyheads.data.batches import plan_batches
+from manyheads.data.batches import choose_examples, plan_batches
 from manyheads.data.cleaning import Cleaner, CleanSettings, clean
 from manyheads.data.pairs import PairBatch, Pairs, make_batch, pad
 from manyheads.data.ragged import Ragged, RaggedWriter
+from manyheads.data.texts import Texts
 
 __all__ = [
     "CleanSettings",
@@ -16,6 +17,8 @@ __all__ = [
     "Pairs",
     "Ragged",
     "RaggedWriter",
+    "Texts",
+    "choose_examples",
     "clean",
     "make_batch",
     "pad",

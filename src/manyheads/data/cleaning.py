@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.data.chunks import chunks
 from manyheads.errors import DataError
 from manyheads.settings import misfits, refuse
 
@@ -27,7 +27,6 @@ DUPLICATE = "duplicate"
 REASONS = (EMPTY, BAD_ENCODING, LENGTH_RATIO, LEAKED, DUPLICATE)
 
 _SPARED = 20  # bytes added to both sides, so that short pairs may differ more
-_PAIRS_AT_ONCE = 10_000
 _MOST_BAD_LINES = 10
 _MOST_BAD_SHARE = 0.01
 
@@ -67,13 +66,13 @@ class Cleaner:
         self.settings = settings
         self.seen = HashSet()
         self.held_out = (HashSet(), HashSet())
-        for chunk in _chunks(held_out if settings.drop_leaked else ()):
+        for chunk in chunks(held_out if settings.drop_leaked else ()):
             for side, known in enumerate(self.held_out):
                 known.add(_hashes(_normalised(pair[side]) for pair in chunk))
 
     def clean(self, pairs: Iterable[Pair], counts: "Counter[str]") -> Iterator[Pair]:
         """The pairs worth learning from; see the function `clean`."""
-        for chunk in _chunks(pairs):
+        for chunk in chunks(pairs):
             kept = []
             for pair in chunk:
                 reason = fault(pair, self.settings)
@@ -193,9 +192,3 @@ def _hashes(texts: Iterable[str]) -> NDArray[np.uint64]:
 
 def _normalised(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    iterator = iter(pairs)
-    while chunk := list(islice(iterator, _PAIRS_AT_ONCE)):
-        yield chunk

@@ -1,21 +1,22 @@
 """`Pairs`: a parallel corpus as ids on disk, and the padded batches made of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyheads.data.ragged import Ragged, RaggedWriter
+from manyheads.data.chunks import PAIRS_AT_ONCE, chunks
+from manyheads.data.ragged import Mapped, Ragged, RaggedWriter
+from manyheads.data.texts import Texts
 from manyheads.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
-_LINES_AT_ONCE = 10_000
 _IDS = "int32"
-_TEXT = "uint8"  # UTF-8
+_ROWS = "rows"
 _SIDES = ("source", "target")
 
 
@@ -38,51 +39,58 @@ class Pairs:
     """Pairs of sentences on disk, as ids and as text."""
 
     ids: tuple[Ragged, Ragged]
-    texts: tuple[Ragged, Ragged]
+    texts: Texts
+    rows: Mapped  # which pair of the texts each of these is
 
     @classmethod
-    def write(
-        cls, folder: Path, pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer, max_length: int
-    ) -> "Counter[str]":
-        """Tokenise pairs into a folder, in bounded memory; how many were kept, and why the others were not."""
+    def write(cls, folder: Path, texts: Texts, tokenizer: Tokenizer, max_length: int) -> "Counter[str]":
+        """Tokenise texts into a folder, in bounded memory; how many were kept, and why the others were not."""
         folder.mkdir(parents=True, exist_ok=True)
         counts: Counter[str] = Counter(kept=0)
         with ExitStack() as stack:
             ids = [stack.enter_context(RaggedWriter(folder / f"{side}-ids", _IDS)) for side in _SIDES]
-            texts = [stack.enter_context(RaggedWriter(folder / f"{side}-text", _TEXT)) for side in _SIDES]
-            for chunk in _chunks(pairs):
+            rows = stack.enter_context((folder / _ROWS).open("wb"))
+            for start, chunk in zip(count(0, PAIRS_AT_ONCE), chunks(texts), strict=False):
                 columns = [tokenizer.encode_many([pair[side] for pair in chunk]) for side in (0, 1)]
-                for pair, *encoded in zip(chunk, *columns, strict=True):
-                    verdict = _verdict(encoded, max_length)
-                    counts[verdict] += 1
-                    if verdict == "kept":
-                        for side in (0, 1):
-                            ids[side].append(encoded[side])
-                            texts[side].append(np.frombuffer(pair[side].encode(), np.uint8))
+                verdicts = [_verdict(pair, max_length) for pair in zip(*columns, strict=True)]
+                kept = [place for place, verdict in enumerate(verdicts) if verdict == "kept"]
+                counts.update(verdicts)
+                for writer, column in zip(ids, columns, strict=True):
+                    writer.extend(column if len(kept) == len(column) else [column[place] for place in kept])
+                rows.write((np.array(kept, np.int64) + start).tobytes())
         return counts
 
     @classmethod
-    def open(cls, folder: Path) -> "Pairs":
-        """What `write` stored."""
+    def open(cls, folder: Path, texts: Texts) -> "Pairs":
+        """What `write` stored of these texts."""
         source_ids, target_ids = (Ragged(folder / f"{side}-ids", _IDS) for side in _SIDES)
-        source_texts, target_texts = (Ragged(folder / f"{side}-text", _TEXT) for side in _SIDES)
-        return cls((source_ids, target_ids), (source_texts, target_texts))
+        return cls((source_ids, target_ids), texts, Mapped(folder / _ROWS, "int64"))
 
     def __len__(self) -> int:
         return len(self.ids[0])
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.int32]:
         """N × 2: the pieces of each source and target, with the one that ends it."""
-        return np.stack([self.ids[0].lengths, self.ids[1].lengths], axis=1) + 1
+        lengths = np.empty((len(self), 2), dtype=np.int32)
+        for side, column in enumerate(self.ids):
+            lengths[:, side] = column.lengths
+        lengths += 1
+        return lengths
+
+    def places(self, boundaries: Sequence[int]) -> list[int]:
+        """Where pairs numbered so in the texts, or the next that were kept, stand here."""
+        return np.searchsorted(self.rows.values, boundaries).tolist()
 
     def text(self, side: int, index: int) -> str:
         """One sentence as it was given; side 0 is the source, 1 the target."""
-        return self.texts[side][index].tobytes().decode()
+        return self.texts.text(side, int(self.rows.values[index]))
 
     def batch(self, indices: NDArray[np.int64]) -> PairBatch:
         """These pairs, each in its likeliest pieces."""
-        return make_batch(*([column[index] for index in indices.tolist()] for column in self.ids))
+        batch = make_batch(*([column[index] for index in indices.tolist()] for column in self.ids))
+        self._let_go()
+        return batch
 
     def sampled_batch(
         self,
@@ -104,7 +112,13 @@ class Pairs:
             columns.append(
                 [ids if len(ids) < max_length else self.ids[side][row] for ids, row in zip(sampled, rows, strict=True)]
             )
-        return make_batch(*columns)
+        batch = make_batch(*columns)
+        self._let_go()
+        return batch
+
+    def _let_go(self) -> None:
+        for mapped in (*self.ids, *self.texts.columns, self.rows):
+            mapped.let_go()
 
 
 def make_batch(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> PairBatch:
@@ -131,14 +145,8 @@ def pad(sequences: Sequence[ArrayLike], *, before: int | None = None, after: int
     return rows
 
 
-def _verdict(encoded: Sequence[Sequence[int]], max_length: int) -> str:
+def _verdict(encoded: tuple[list[int], ...], max_length: int) -> str:
     if not all(encoded):
         return "empty"
     # One place is for the id that ends a sentence.
     return "kept" if max(map(len, encoded)) < max_length else "too long"
-
-
-def _chunks(pairs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    iterator = iter(pairs)
-    while chunk := list(islice(iterator, _LINES_AT_ONCE)):
-        yield chunk

@@ -6,6 +6,7 @@ lens, lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus
+from manyheads.recipe.preparing import Stage
 from manyheads.recipe.runs import (
     Event,
     Finished,
@@ -13,14 +14,13 @@ from manyheads.recipe.runs import (
     Prepared,
     Resumed,
     Saved,
-    Stage,
     Validated,
     discard,
     refuse_other,
     run,
 )
 from manyheads.recipe.scoring import Scorecard, score
-from manyheads.recipe.settings import DataSettings, Recipe, read_recipe
+from manyheads.recipe.settings import DataSettings, MixSettings, Recipe, read_recipe
 
 __all__ = [
     "Corpus",
@@ -28,6 +28,7 @@ __all__ = [
     "Event",
     "Finished",
     "Interrupted",
+    "MixSettings",
     "Prepared",
     "Recipe",
     "Resumed",

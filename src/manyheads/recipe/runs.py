@@ -1,6 +1,6 @@
 """`run`: a recipe carried out, from text to a scored bundle, as a stream of events.
 
-    run folder/   recipe.toml   tokenizer.model   data/   checkpoints/   snapshots/   log.jsonl   bundle/
+    run folder/   recipe.toml   tokenizer.model   data.json   checkpoints/   snapshots/   log.jsonl   bundle/
 
 Running the same recipe into the same folder goes on where it stopped.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from manyheads.bundle import Bundle
-from manyheads.data import Pairs
+from manyheads.data.cleaning import KEPT
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import Score, quick_bleu
@@ -24,27 +24,17 @@ from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.recipe.corpus import Corpus
+from manyheads.recipe.preparing import Stage, forget, prepare
 from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
-from manyheads.storage import LOCK, MANIFEST, check_files, check_seal, locked, sealed_folder
+from manyheads.storage import LOCK, MANIFEST, locked
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
-from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Step, Trainer
 
 _RECIPE = "recipe.toml"
 _LOG = "log.jsonl"
-_TOKENIZER = "tokenizer.model"
-_TEXT = Path("data") / "train"
-_FACTS = "facts.json"  # of tokenised text: what was kept, what was dropped, from which bytes it was made
 _WATCHED = 200  # valid sentences translated at each validation
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Something that takes a while begins."""
-
-    what: str
 
 
 @dataclass(frozen=True)
@@ -132,48 +122,36 @@ def _claim(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove what a run wrote, and nothing else that the folder holds; it stays the folder of a run."""
+    """Remove what a run wrote, and nothing else that the folder holds; it stays the folder of a run.
+
+    The cached text stays too, since other runs may use it: to clear it, delete the folder `.cache` beside the run's,
+    or the one that MANYHEADS_CACHE names.
+    """
     if not folder.exists():
         return
     _claim(folder)
     (folder / _LOG).write_text("", encoding="utf-8")
-    _discard_text(folder)
+    forget(folder)
     sealed = [folder / "bundle", *folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*")]
     for path in sealed:
         if (path / MANIFEST).exists():
             shutil.rmtree(path)
-    for name in ("snapshots", "checkpoints", "data"):
+    for name in ("snapshots", "checkpoints"):
         if (folder / name).is_dir() and not any((folder / name).iterdir()):
             (folder / name).rmdir()
     for name in (_RECIPE, LOCK):
         (folder / name).unlink(missing_ok=True)
 
 
-def _discard_text(folder: Path) -> None:
-    (folder / _TOKENIZER).unlink(missing_ok=True)
-    if (folder / _TEXT / MANIFEST).exists():
-        shutil.rmtree(folder / _TEXT)
-
-
 def _discard_stale_text(recipe: Recipe, folder: Path) -> None:
-    """Before the first checkpoint a recipe and its files may still be mended: what was made of the old ones goes."""
+    """Before the first checkpoint a recipe may still be mended: what was made by the old one goes."""
     path = folder / _RECIPE
-    is_same = path.exists() and not _differences(read_toml(path), to_table(recipe))
-    if not is_same or _changed_files(Corpus(recipe.data, recipe.seed), folder):
-        _discard_text(folder)
+    if not path.exists() or _differences(read_toml(path), to_table(recipe)):
+        forget(folder)
 
 
 def _is_begun(folder: Path) -> bool:
     return (folder / "bundle").exists() or any(folder.glob("checkpoints/step-*"))
-
-
-def _changed_files(corpus: Corpus, folder: Path) -> list[str]:
-    """The files that are no longer what the run's text was made of; none where it was not made yet."""
-    facts = folder / _TEXT / _FACTS
-    if not facts.exists():
-        return []
-    known = json.loads(facts.read_text(encoding="utf-8"))["files"]
-    return [file for file, digest in corpus.digests().items() if known.get(file) != digest]
 
 
 def refuse_other(recipe: Recipe, folder: Path) -> None:
@@ -208,7 +186,7 @@ class _Run:
         self.recipe = recipe
         self.folder = folder
         self.should_stop = should_stop
-        self.corpus = Corpus(recipe.data, recipe.seed)
+        self.corpus = Corpus(recipe.data, recipe.seed, recipe.clean)
         self.best = 0.0
 
     def events(self) -> Iterator[Event]:
@@ -234,66 +212,38 @@ class _Run:
 
     def _prepare(self) -> Iterator[Event]:
         started = time.perf_counter()
-        if not self._tokenizer_path.exists():
-            yield Stage(f"learning {self.recipe.tokenizer.vocabulary:,} pieces from the text")
-            self._learn_tokenizer()
-        self.tokenizer = Tokenizer.from_file(self._tokenizer_path)
+        self.ingredients = yield from prepare(self.recipe, self.folder, is_begun=_is_begun(self.folder))
+        self.tokenizer = self.ingredients.tokenizer
         model = replace(self.recipe.model, vocabulary=self.tokenizer.vocabulary)
         self.recipe = replace(self.recipe, model=model)
-        data = self.folder / _TEXT
-        if not data.exists():
-            yield Stage("cutting the text into pieces")
-            with sealed_folder(data) as aside:
-                counts = Pairs.write(aside, self.corpus.train(), self.tokenizer, model.max_length)
-                facts = {"counts": counts, "files": self.corpus.digests()}
-                (aside / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
-        check_files(data, check_seal(data, DataError), (_FACTS,), DataError)
-        counts = json.loads((data / _FACTS).read_text(encoding="utf-8"))["counts"]
-        changed = _changed_files(self.corpus, self.folder)
-        if changed:
-            raise DataError(f"{', '.join(changed)} changed since this run began. Train into another folder with -o.")
-        self.pairs = Pairs.open(data)
-        if not len(self.pairs):
-            raise DataError(f"There is no pair to train on: {_counted(counts)}.")
         torch.manual_seed(self.recipe.seed)
         self.model = Transformer(model).to(pick_device(self.recipe.device))
         self.task = Seq2Seq(self.model, self.tokenizer, self.recipe.task)
-        valid = list(self.corpus.valid())
-        if not self.recipe.data.builtin and not self.recipe.data.valid:
-            counts["held out to validate"] = len(valid)
+        valid = list(self.corpus.valid())  # to its end: what is wrong with it should be known now
         usable = (pair for pair in valid if all(pair) and self.task.fits(pair[0]))
         self.watched = list(islice(usable, _WATCHED))
         if not self.watched:
             raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
         yield Prepared(
-            n_pairs=counts.pop("kept"),
-            left_out=counts,
+            n_pairs=len(self.ingredients.pairs),
+            left_out={reason: count for reason, count in self.ingredients.counts.items() if reason != KEPT},
             vocabulary=self.tokenizer.vocabulary,
             n_parameters=self.model.n_parameters,
             device=str(self.model.output.weight.device),
             seconds=time.perf_counter() - started,
         )
 
-    @property
-    def _tokenizer_path(self) -> Path:
-        return self.folder / _TOKENIZER
-
-    def _learn_tokenizer(self) -> None:
-        lines = (line for pair in self.corpus.train() for line in pair)
-        tokenizer = Tokenizer.learn(lines, self.recipe.tokenizer, self.recipe.seed)
-        aside = self._tokenizer_path.with_suffix(".partial")
-        aside.write_bytes(tokenizer.to_bytes())
-        aside.rename(self._tokenizer_path)
-
     def _trainer(self) -> Trainer[TensorBatch]:
         lesson = Seq2SeqLesson(
             model=self.model,
-            pairs=self.pairs,
+            pairs=self.ingredients.pairs,
             tokenizer=self.tokenizer,
             settings=self.recipe.task,
             batch_tokens=self.recipe.train.batch_tokens,
             sampling=self.recipe.tokenizer.sampling,
             seed=self.recipe.seed,
+            boundaries=self.ingredients.boundaries,
+            weights=self.corpus.weights,
         )
         return Trainer(self.model, lesson, self.recipe.train, width=self.model.settings.width, seed=self.recipe.seed)
 
@@ -342,7 +292,3 @@ def _best_so_far(log: Path, step: int) -> float:
     """The best score of the validations up to a step, of which the log tells."""
     entries = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if '"Validated"' in line)
     return max((entry["bleu"] for entry in entries if entry["step"] <= step), default=0.0)
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())

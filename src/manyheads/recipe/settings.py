@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
@@ -14,14 +15,40 @@ from manyheads.text.grammar import LANGUAGES
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings
 
+_MOST_WEIGHT = 1000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixSettings:
+    """One of several corpora that are trained on together."""
+
+    files: tuple[str, ...]
+    weight: float = 1.0  # how often a pair comes in an epoch; 0.25 is one in four, drawn anew each time
+    source_column: str = ""  # without them, those of [data]
+    target_column: str = ""
+
+    def __post_init__(self) -> None:
+        faults = misfits(self, "data.mix.")
+        if not faults and len(self.files) not in (1, 2):
+            faults.append(
+                f"data.mix.files names {len(self.files)} files. Give two parallel ones, or one that holds pairs."
+            )
+        if not faults and not 0 < self.weight <= _MOST_WEIGHT:
+            faults.append(
+                f"data.mix.weight = {self.weight} of {', '.join(self.files)} must be more than 0 and at most "
+                f"{_MOST_WEIGHT:.0f}."
+            )
+        refuse(faults)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Where the text comes from: the built-in corpus, or files (two parallel ones, one .tsv or one .jsonl)."""
+    """Where the text comes from: the built-in corpus, files (two parallel ones, or one with pairs), or a mix."""
 
     builtin: str = ""  # "en-zh" and so on
     builtin_pairs: int = 40_000
     train: tuple[str, ...] = ()
+    mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
     valid: tuple[str, ...] = ()  # without it, a few pairs are kept out of training
     test: tuple[str, ...] = ()  # without it, the valid set is what is scored at the end
     source_column: str = ""  # of .tsv and .jsonl files
@@ -41,19 +68,26 @@ class DataSettings:
             faults.append(f"data.builtin_pairs = {self.builtin_pairs} must be at least 1000.")
         faults += [
             f"data.builtin and data.{name} are both given. Choose one: the built-in corpus brings its own sets."
-            for name in ("train", "valid", "test", "source_column", "target_column")
+            for name in ("train", "mix", "valid", "test", "source_column", "target_column")
             if getattr(self, name)
         ]
         return faults
 
     def _file_faults(self) -> list[str]:
-        if not self.builtin and not self.train:
+        if self.train and self.mix:
+            return ["data.train and data.mix are both given. Choose one: put the files of train into the mix."]
+        if not self.builtin and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
         return [
             f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv or .jsonl."
             for name, files in (("train", self.train), ("valid", self.valid), ("test", self.test))
             if len(files) > 2
         ]
+
+    @property
+    def corpora(self) -> tuple[MixSettings, ...]:
+        """The files that are trained on, as a mix: of one where they are given by `train`."""
+        return self.mix or ((MixSettings(files=self.train),) if self.train else ())
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -67,6 +101,7 @@ class Recipe:
 
     model: ModelSettings
     data: DataSettings
+    clean: CleanSettings = field(default_factory=CleanSettings)
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     task: Seq2SeqSettings = field(default_factory=Seq2SeqSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
@@ -84,6 +119,8 @@ class Recipe:
             given = (self.task.source_language, self.task.target_language)
             if given != self.data.languages:
                 faults.append(f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(given)}".')
+            if self.clean != CleanSettings():
+                faults.append("clean cannot be set: the built-in corpus is clean, and taken whole. Leave it out.")
         refuse(faults)
 
     @classmethod
@@ -115,10 +152,19 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     """The recipe in a file, with `section.key=value` overrides; its files are found beside it."""
     table = override(read_toml(path), assignments)
     data = table.get("data")
-    for name in ("train", "valid", "test"):
-        if isinstance(data, dict) and isinstance(data.get(name), list):
-            data[name] = [str((path.parent / str(file)).resolve()) for file in data[name]]
+    if isinstance(data, dict):
+        for name in ("train", "valid", "test"):
+            _find_beside(path, data, name)
+        mix = data.get("mix")
+        for entry in mix if isinstance(mix, list) else []:
+            if isinstance(entry, dict):
+                _find_beside(path, entry, "files")
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
         raise RecipeError(*(f"{path}: {fault}" for fault in error.faults)) from None
+
+
+def _find_beside(path: Path, table: dict[str, Any], name: str) -> None:
+    if isinstance(table.get(name), list):
+        table[name] = [str((path.parent / str(file)).resolve()) for file in table[name]]

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.data import PairBatch, Pairs, pad, plan_batches
+from manyheads.data import PairBatch, Pairs, choose_examples, pad, plan_batches
 from manyheads.decode import DecodeSettings, generate
 from manyheads.errors import DataError
 from manyheads.metrics import Score, bleu, chrf
@@ -86,10 +86,13 @@ class Seq2SeqLesson:
     batch_tokens: int
     sampling: float
     seed: int
+    boundaries: Sequence[int] = ()  # where each of several corpora begins among the pairs, and where the last ends
+    weights: Sequence[float] = ()  # how often their pairs come in an epoch; without any, all come once
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of like lengths, as indices."""
-        return plan_batches(self.pairs.lengths, self.batch_tokens, seed=self.seed, epoch=epoch)
+        chosen = choose_examples(self.boundaries, self.weights, seed=self.seed, epoch=epoch)
+        return plan_batches(self.pairs.lengths, self.batch_tokens, seed=self.seed, epoch=epoch, chosen=chosen)
 
     def make(self, plan: NDArray[np.int64], seed: int) -> TensorBatch:
         """One batch, its pieces sampled anew where the recipe asks for it."""

@@ -1,0 +1,127 @@
+"""From a recipe's files to what training needs: cleaned text, a tokenizer and ids.
+
+The tokenizer belongs to the run. The text and the ids stand in a cache that runs share; where it is gone, or the
+run's folder was copied to another machine, they are made again from the files.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from manyheads.data import Pairs, Texts
+from manyheads.data.cache import Cache, key_of
+from manyheads.data.cleaning import KEPT
+from manyheads.errors import DataError
+from manyheads.recipe.corpus import FACTS, Corpus
+from manyheads.recipe.settings import Recipe
+from manyheads.text.tokenizer import Tokenizer
+
+DATA = "data.json"  # in the run's folder: which text the run is about
+TOKENIZER = "tokenizer.model"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Something that takes a while begins."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """The data of a run, ready to train on."""
+
+    tokenizer: Tokenizer
+    pairs: Pairs
+    counts: Mapping[str, int]  # "kept", and why other pairs were not
+    boundaries: Sequence[int]  # where each corpus of a mix begins among the pairs, and where the last ends
+
+
+def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage, None, Ingredients]:
+    """Make, or find, everything that training into this folder needs."""
+    cache = Cache.beside(folder)
+    corpus = Corpus(recipe.data, recipe.seed, recipe.clean)
+    digests = corpus.digests()
+    name = f"text-{corpus.key(digests)}"
+    _check_text(folder, name, digests, is_begun=is_begun)
+
+    def write_text(aside: Path) -> None:
+        corpus.write(aside)
+        if corpus.digests() != digests:
+            raise DataError("The training files changed while they were read. Run the same command again.")
+
+    yield from _find_or_make(cache, name, "cleaning the text", write_text)
+    texts = Texts.open(cache.folder / name)
+    facts = json.loads((cache.folder / name / FACTS).read_text(encoding="utf-8"))
+    counts = sum((Counter(count) for count in facts["counts"]), Counter[str]())
+    if not len(texts):
+        raise DataError(f"There is no pair to train on: {_counted(counts)}.")
+    _write(folder / DATA, json.dumps({"text": name, "files": digests, "counts": facts["counts"]}).encode())
+
+    if not (folder / TOKENIZER).exists():
+        yield Stage(f"learning {recipe.tokenizer.vocabulary:,} pieces from the text")
+        lines = (line for pair in texts for line in pair)
+        _write(folder / TOKENIZER, Tokenizer.learn(lines, recipe.tokenizer, recipe.seed).to_bytes())
+    tokenizer = Tokenizer.from_file(folder / TOKENIZER)
+
+    model = hashlib.sha256(tokenizer.to_bytes()).hexdigest()
+    name = f"ids-{key_of([name, model, recipe.model.max_length])}"
+
+    def write_ids(aside: Path) -> None:
+        written = Pairs.write(aside, texts, tokenizer, recipe.model.max_length)
+        (aside / FACTS).write_text(json.dumps({"counts": written}), encoding="utf-8")
+
+    yield from _find_or_make(cache, name, "cutting the text into pieces", write_ids)
+    del counts[KEPT]
+    counts.update(json.loads((cache.folder / name / FACTS).read_text(encoding="utf-8"))["counts"])
+    pairs = Pairs.open(cache.folder / name, texts)
+    if not len(pairs):
+        raise DataError(f"There is no pair to train on: {_counted(counts)}.")
+    return Ingredients(tokenizer, pairs, counts, pairs.places(facts["boundaries"]))
+
+
+def forget(folder: Path) -> None:
+    """Remove what a run's folder keeps of its data."""
+    (folder / DATA).unlink(missing_ok=True)
+    (folder / TOKENIZER).unlink(missing_ok=True)
+
+
+def _check_text(folder: Path, name: str, digests: Mapping[str, str], *, is_begun: bool) -> None:
+    """Refuse text that changed under a run that is begun; before that, forget what was made of the old."""
+    if not (folder / DATA).exists():
+        return
+    known = json.loads((folder / DATA).read_text(encoding="utf-8"))
+    if known["text"] == name:
+        return
+    if not is_begun:
+        forget(folder)
+        return
+    changed = [file for file, digest in digests.items() if known["files"].get(file) != digest]
+    if changed:
+        raise DataError(f"{', '.join(changed)} changed since this run began. Train into another folder with -o.")
+    raise DataError(
+        f"{folder}: another version of manyheads cleaned the text of this run, and this one would not get the same. "
+        "Go on with that version, or train into another folder with -o."
+    )
+
+
+def _find_or_make(cache: Cache, name: str, what: str, make: Callable[[Path], None]) -> Generator[Stage, None, None]:
+    complaint = cache.complaint(name)
+    if complaint is None:
+        return
+    yield Stage(f"{what} anew, since what was kept of it is damaged ({complaint})" if complaint else what)
+    with cache.making(name) as aside:
+        make(aside)
+
+
+def _write(path: Path, content: bytes) -> None:
+    aside = path.with_suffix(".partial")
+    aside.write_bytes(content)
+    aside.rename(path)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
