@@ -9,15 +9,16 @@ import click
 @click.command(short_help="Score a model, with intervals. 给模型评分（含置信区间）。")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("data", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--source-column", help="Column of the source, in a .tsv or .jsonl.")
-@click.option("--target-column", help="Column of the reference, in a .tsv or .jsonl.")
+@click.option("--source-column", help="Column of the source, in a .tsv, .csv, .jsonl or .parquet.")
+@click.option("--target-column", help="Column of the reference, in the same.")
 @click.option("--json", "as_json", is_flag=True, help="Scores as JSON.")
 def evaluate(
     bundle: Path, data: tuple[Path, ...], source_column: str | None, target_column: str | None, as_json: bool
 ) -> None:
     """Translate a test set and print the scorecard. 翻译测试集并打印评分表。
 
-    DATA is two parallel files, or one .tsv or .jsonl; without it, the test set of the bundle's own recipe is used.
+    DATA is two parallel files, or one .tsv, .csv, .jsonl or .parquet, plain or compressed (.gz, .zst); without it,
+    the test set of the bundle's own recipe is used.
 
     \b
     Example · 例:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from manyheads.data import Pairs, plan_batches
+from manyheads.data import Pairs, Texts, plan_batches
 from manyheads.decode import DecodeSettings
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
@@ -106,9 +106,11 @@ class _Trial:
         lines = (line for pair in survey.sample for line in pair)
         self.tokenizer = Tokenizer.learn(lines, recipe.tokenizer, recipe.seed)
         self.recipe = replace(recipe, model=replace(recipe.model, vocabulary=self.tokenizer.vocabulary))
-        Pairs.write(folder / "data", survey.sample, self.tokenizer, recipe.model.max_length)
+        Texts.write(folder / "text", survey.sample)
+        texts = Texts.open(folder / "text")
+        Pairs.write(folder / "data", texts, self.tokenizer, recipe.model.max_length)
         self.prepare = (self.clock() - self.began[1]) * self.share
-        self.pairs = Pairs.open(folder / "data")
+        self.pairs = Pairs.open(folder / "data", texts)
         torch.manual_seed(recipe.seed)
         self.model = Transformer(self.recipe.model).to(device)
         self.task = Seq2Seq(self.model, self.tokenizer, recipe.task)

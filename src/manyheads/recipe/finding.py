@@ -8,7 +8,8 @@ from pathlib import Path
 
 from manyheads.errors import DataError
 from manyheads.recipe.settings import DataSettings
-from manyheads.text.readers import read_lines
+from manyheads.text.missing import shortened
+from manyheads.text.readers import columns_of
 
 PURPOSES = {"train": ("train", "training"), "valid": ("valid", "validation", "val", "dev"), "test": ("test",)}
 
@@ -80,19 +81,13 @@ def _columns_of(path: Path, direction: tuple[str, str]) -> tuple[str, str]:
     if picked is None and _ending(path) in (".tsv", ".csv") and len(columns) == 2:
         return "", ""
     if picked is None:
+        if len(columns) == 1:
+            raise DataError(f"{path} has one column only. Give source and target in two, or give two parallel files.")
         raise DataError(
-            f"{path}: it is not clear which columns to translate (there is: {', '.join(columns)}). "
+            f"{path}: it is not clear which columns to translate (there is: {shortened(', '.join(columns))}). "
             "Say so with --source-column and --target-column."
         )
     return picked
-
-
-def columns_of(path: Path) -> list[str]:
-    """X."""
-    import json
-
-    first = next(read_lines(path))
-    return list(json.loads(first)) if _ending(path) == ".jsonl" else first.split("\t")
 
 
 def languages_of_names(files: Sequence[Path]) -> tuple[str, str]:

@@ -43,7 +43,10 @@ class MixSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Where the text comes from: the built-in corpus, files (two parallel ones, or one with pairs), or a mix."""
+    """Where the text comes from: the built-in corpus, files, or a mix of files.
+
+    Files are two parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also as .gz or .zst.
+    """
 
     builtin: str = ""  # "en-zh" and so on
     builtin_pairs: int = 40_000
@@ -51,7 +54,7 @@ class DataSettings:
     mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
     valid: tuple[str, ...] = ()  # without it, a few pairs are kept out of training
     test: tuple[str, ...] = ()  # without it, the valid set is what is scored at the end
-    source_column: str = ""  # of .tsv and .jsonl files
+    source_column: str = ""  # of .tsv, .csv, .jsonl and .parquet files
     target_column: str = ""
 
     def __post_init__(self) -> None:
@@ -79,7 +82,7 @@ class DataSettings:
         if not self.builtin and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
         return [
-            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv or .jsonl."
+            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
             for name, files in (("train", self.train), ("valid", self.valid), ("test", self.test))
             if len(files) > 2
         ]

@@ -1,16 +1,18 @@
 """What the data looks like: how many pairs, how clean, how long, in which languages."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
-from manyheads.data.cleaning import CleanSettings, clean
+from manyheads.data.cleaning import KEPT, CleanSettings, bear_bad_lines, clean
 from manyheads.errors import DataError
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.finding import language_of_text
 from manyheads.recipe.settings import DataSettings
-from manyheads.text.readers import read_pairs
+from manyheads.text.missing import shortened
+from manyheads.text.readers import Pair, read_pairs
 
 _LOOKED_AT = 100_000  # pairs that are read, cleaned and measured; the others are only counted
 _COUNTED = 5_000_000  # the most that are counted
@@ -35,7 +37,7 @@ class Survey:
     n_held_out: int  # to validate, where there is no valid set
     n_scored: int  # pairs that are translated at the end
     mean_characters: float  # of a sentence, on either side
-    sample: tuple[tuple[str, str], ...]  # clean pairs
+    sample: tuple[Pair, ...]  # clean pairs
 
     @property
     def is_exact(self) -> bool:
@@ -54,35 +56,45 @@ def survey(data: DataSettings, named: Languages = ("", ""), told: Languages = ("
 
     `named` is the languages as files are called, of which the text may know better; `told` as the user says.
     """
-    pairs = _read(data, data.train)
+    pairs = bear_bad_lines(partial(_read, data))
     looked_at = list(islice(pairs, _LOOKED_AT))
     n_others = sum(1 for _ in islice(pairs, _COUNTED - len(looked_at)))
+    _refuse_labels(data, looked_at)
+    corpus = Corpus(data, 1)
+    held_out = list(corpus.valid())
+    tests = list(corpus.tests()["test"]) if data.test else []
+    watched = set() if data.valid else set(held_out)
     counts: Counter[str] = Counter()
-    kept = list(clean(looked_at, CleanSettings(), counts))
-    left_out = {reason: count for reason, count in counts.items() if reason != "kept" and count}
-    _refuse_useless(data, kept, left_out)
-    n_clean = round(len(kept) * (1 + n_others / len(looked_at)))
-    n_held_out = 0 if data.valid else len(list(Corpus(data, 1).valid()))
-    scored = data.test or data.valid
+    rest = (pair for pair in looked_at if pair not in watched)
+    kept = list(clean(rest, CleanSettings(), counts, [*held_out, *tests]))
+    left_out = {reason: count for reason, count in counts.items() if reason != KEPT and count}
+    if not kept:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        raise DataError(f"{_files(data)}: there is no usable pair ({reasons}). Give text and its translation.")
     return Survey(
         data=data,
         languages=_languages(kept[:2000], named, told),
-        n_pairs=max(1, n_clean - n_held_out),
+        n_pairs=round(len(kept) * (1 + n_others / len(looked_at))),
         n_read=len(looked_at) + n_others,
         n_looked_at=len(looked_at),
         left_out=left_out,
-        n_held_out=n_held_out,
-        n_scored=sum(1 for _ in islice(_read(data, scored), _LOOKED_AT)) if scored else n_held_out,
+        n_held_out=len(watched),
+        n_scored=len(tests or held_out),
         mean_characters=sum(len(side) for pair in kept for side in pair) / (2 * len(kept)),
         sample=tuple(kept[:: -(-len(kept) // _SAMPLE)]),
     )
 
 
-def _read(data: DataSettings, files: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    return read_pairs(files, source_column=data.source_column or None, target_column=data.target_column or None)
+def _read(data: DataSettings, on_bad: Callable[[DataError], None]) -> Iterator[Pair]:
+    return read_pairs(
+        data.train,
+        source_column=data.source_column or None,
+        target_column=data.target_column or None,
+        on_bad=on_bad,
+    )
 
 
-def _languages(pairs: list[tuple[str, str]], named: Languages, told: Languages) -> Languages:
+def _languages(pairs: list[Pair], named: Languages, told: Languages) -> Languages:
     seen = tuple(language_of_text(" ".join(pair[side] for pair in pairs)) for side in (0, 1))
     if any(seen[side] and seen[side] == named[1 - side] for side in (0, 1)):
         named = (named[1], named[0])  # en-zh.tsv whose first column is Chinese
@@ -90,15 +102,15 @@ def _languages(pairs: list[tuple[str, str]], named: Languages, told: Languages) 
     return source, target
 
 
-def _refuse_useless(data: DataSettings, kept: list[tuple[str, str]], left_out: Mapping[str, int]) -> None:
-    files = " + ".join(data.train)
-    if not kept:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        raise DataError(f"{files}: there is no usable pair ({reasons}). Give text and its translation.")
-    targets = {target for _, target in kept}
-    if len(targets) <= _FEW_VALUES and len(kept) >= _ENOUGH_TO_TELL:
-        examples = ", ".join(sorted(targets)[:3])
+def _refuse_labels(data: DataSettings, pairs: list[Pair]) -> None:
+    targets = {target for _, target in pairs}
+    if len(targets) <= _FEW_VALUES and len(pairs) >= _ENOUGH_TO_TELL:
+        examples = shortened(", ".join(sorted(targets)[:3]), 60)
         raise DataError(
-            f"{files}: the targets have only {len(targets)} different values ({examples}): labels rather than "
+            f"{_files(data)}: the targets have only {len(targets)} different values ({examples}): labels rather than "
             "translations. Name the column of the translations with --target-column."
         )
+
+
+def _files(data: DataSettings) -> str:
+    return " + ".join(data.train)
