@@ -134,8 +134,12 @@ def _fit(proposal: Proposal, pace: Pace, budget: float) -> Plan:
     affordable = _two_digits(wanted * max(0.0, budget - fixed) / variable)
     if affordable < _WORTH_AGREEING * wanted and proposal.get("task.consistency", 0.0):
         return _fit(proposal.without("task.consistency", "task.consistency_after"), pace, budget)
-    steps = max(_LEAST_STEPS // 10, min(wanted, affordable))
+    least = _LEAST_STEPS // 10
+    steps = max(least, min(wanted, affordable))
     fitting = with_steps(proposal, steps, per_update)
+    while steps > least and pace.seconds(fitting.recipe()) > budget:  # shorter runs validate and save more often
+        steps = max(least, _two_digits(0.98 * steps))
+        fitting = with_steps(proposal, steps, per_update)
     return Plan(fitting, pace, budget, steps / per_update, wanted / per_update)
 
 
