@@ -6,6 +6,7 @@ lens, lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus
+from manyheads.recipe.report import write_report
 from manyheads.recipe.runs import (
     Event,
     Finished,
@@ -40,4 +41,5 @@ __all__ = [
     "refuse_other",
     "run",
     "score",
+    "write_report",
 ]

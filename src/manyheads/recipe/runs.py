@@ -1,6 +1,7 @@
 """`run`: a recipe carried out, from text to a scored bundle, as a stream of events.
 
     run folder/   recipe.toml   tokenizer.model   data/   checkpoints/   snapshots/   log.jsonl   bundle/
+                  report.html
 
 Running the same recipe into the same folder goes on where it stopped.
 """
@@ -24,6 +25,7 @@ from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.recipe.corpus import Corpus
+from manyheads.recipe.report import REPORT, Reporter
 from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
@@ -38,6 +40,7 @@ _TOKENIZER = "tokenizer.model"
 _TEXT = Path("data") / "train"
 _FACTS = "facts.json"  # of tokenised text: what was kept, what was dropped, from which bytes it was made
 _WATCHED = 200  # valid sentences translated at each validation
+_FOLLOWED = 4  # of them, those whose translation is kept each time
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class Validated:
     step: int
     bleu: float
     best: float
-    sample: tuple[str, str, str]  # source, translation, reference
+    sample: tuple[str, str, str]  # source, translation, reference: of another sentence each time
+    samples: Sequence[tuple[str, str, str]] = ()  # of the same sentences each time
 
 
 @dataclass(frozen=True)
@@ -113,11 +117,13 @@ def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: 
         if not _is_begun(folder):
             _discard_stale_text(recipe, folder)
         (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
+        reporter = Reporter(folder)
         with (folder / _LOG).open("a", encoding="utf-8") as log:
             for event in _Run(recipe, folder, should_stop).events():
                 facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
                 log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
                 log.flush()
+                reporter.update(type(event).__name__)
                 yield event
 
 
@@ -145,7 +151,7 @@ def discard(folder: Path) -> None:
     for name in ("snapshots", "checkpoints", "data"):
         if (folder / name).is_dir() and not any((folder / name).iterdir()):
             (folder / name).rmdir()
-    for name in (_RECIPE, LOCK):
+    for name in (_RECIPE, LOCK, REPORT):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -319,7 +325,9 @@ class _Run:
         value = quick_bleu(found, references, self.recipe.task.target_language)
         self.best = max(self.best, value)
         index = step // self.recipe.train.validate_every % len(sources)
-        return Validated(step, value, self.best, (sources[index], found[index], references[index]))
+        triples = list(zip(sources, found, references, strict=True))
+        followed = triples[:: max(1, len(triples) // _FOLLOWED)][:_FOLLOWED]
+        return Validated(step, value, self.best, triples[index], followed)
 
     def _finish(self, checkpoints: Checkpoints) -> Iterator[Event]:
         load_weights(self.model, checkpoints.averaged(), "the average of the snapshots")
