@@ -236,6 +236,7 @@
   function restorePlace() {
     let kept = null;
     try { kept = JSON.parse(recall("sessionStorage", "place")); } catch { /* none */ }
+    remember("sessionStorage", "place", "null"); // once: who comes back later starts at the top
     if (!kept || kept.path !== location.pathname) return;
     folds.forEach((fold, i) => { if (kept.open.includes(foldName(fold, i))) fold.open = true; });
     scrollTo(0, kept.top);
@@ -243,6 +244,7 @@
   function renew() {
     const isReading = document.hidden || cursor !== null || String(getSelection()) !== "";
     if (isReading) { setTimeout(renew, 2000); return; }
+    keepPlace();
     location.reload();
   }
 
@@ -251,10 +253,6 @@
   chooser("axis", axis, (chosen) => { axis = chosen; cursor = null; });
   drawAll();
   addEventListener("resize", drawAll);
-  addEventListener("pagehide", keepPlace);
-  if (root.dataset.reload) {
-    if ("scrollRestoration" in history) history.scrollRestoration = "manual";
-    restorePlace();
-    setTimeout(renew, 1000 * Number(root.dataset.reload));
-  }
+  restorePlace();
+  if (root.dataset.reload) setTimeout(renew, 1000 * Number(root.dataset.reload));
 })();
