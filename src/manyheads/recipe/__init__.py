@@ -7,6 +7,7 @@ lens, lab, serve).
 
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.preparing import Stage
+from manyheads.recipe.report import write_report
 from manyheads.recipe.runs import (
     Changed,
     Event,
@@ -49,4 +50,5 @@ __all__ = [
     "refuse_other",
     "run",
     "score",
+    "write_report",
 ]

@@ -1,6 +1,7 @@
 """`run`: a recipe carried out, from text to a scored bundle, as a stream of events.
 
     run folder/   recipe.toml   tokenizer.model   data.json   checkpoints/   snapshots/   log.jsonl   bundle/
+                  report.html
 
 Running the same recipe into the same folder goes on where it stopped.
 """
@@ -25,6 +26,7 @@ from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.preparing import Stage, forget, prepare
+from manyheads.recipe.report import REPORT, Reporter
 from manyheads.recipe.scoring import Scorecard, score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
@@ -37,7 +39,7 @@ _LOG = "log.jsonl"
 # What a run under way may change: how long it goes on, where, and how it is looked at; not what it learns on the way.
 _FREE = ("train.steps", "train.patience", "decode", "device")
 _WATCHED = 200  # valid sentences translated at each validation
-_SHOWN = 3  # of which so many are shown in turn
+_FOLLOWED = 4  # of them, those whose translation is kept each time
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Validated:
     metric: str
     score: float
     best: float
-    sample: tuple[str, str, str]  # source, translation, reference
+    sample: tuple[str, str, str]  # source, translation, reference: of another sentence each time
+    samples: Sequence[tuple[str, str, str]] = ()  # of the same sentences each time
 
 
 @dataclass(frozen=True)
@@ -119,11 +122,13 @@ def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: 
         if not _is_begun(folder):
             _discard_stale_text(recipe, folder)
         (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
+        reporter = Reporter(folder)
         with (folder / _LOG).open("a", encoding="utf-8") as log:
             for event in chain([Changed(edits)] if edits else [], _Run(recipe, folder, should_stop).events()):
                 facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
                 log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
                 log.flush()
+                reporter.update(type(event).__name__)
                 yield event
 
 
@@ -155,7 +160,7 @@ def discard(folder: Path) -> None:
     for name in ("snapshots", "checkpoints"):
         if (folder / name).is_dir() and not any((folder / name).iterdir()):
             (folder / name).rmdir()
-    for name in (_RECIPE, LOCK):
+    for name in (_RECIPE, LOCK, REPORT):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -298,10 +303,10 @@ class _Run:
         score = quick_score(settings.watch, found, references, self.recipe.task.target_language)
         if score > notes.get("best", -1.0):
             notes |= {"best": score, "best_step": step}
-        # A few sentences in turn, each seen again and again as it becomes better.
-        index = step // settings.validate_every % _SHOWN * len(sources) // _SHOWN
-        sample = (sources[index], found[index], references[index])
-        return Validated(step, settings.watch, score, notes["best"], sample)
+        triples = list(zip(sources, found, references, strict=True))
+        shown = triples[step // settings.validate_every % len(triples)]
+        followed = triples[:: max(1, len(triples) // _FOLLOWED)][:_FOLLOWED]
+        return Validated(step, settings.watch, score, notes["best"], shown, followed)
 
     def _is_out_of_patience(self, trainer: Trainer[TensorBatch]) -> bool:
         settings, best_step = self.recipe.train, trainer.notes.get("best_step", trainer.step)
