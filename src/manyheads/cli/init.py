@@ -133,8 +133,8 @@ def _notes(plan: "Plan", machine: "Machine") -> list[str]:
     notes = []
     if plan.is_cut:
         notes.append(
-            f"the time allows {round_off(plan.n_epochs)} of the {round_off(plan.n_epochs_wanted)} epochs that would do this text "
-            "good; for more, give --budget."
+            f"the time allows {round_off(plan.n_epochs)} of the {round_off(plan.n_epochs_wanted)} epochs that would do "
+            "this text good; for more, give --budget."
         )
     if machine.is_busy:
         notes.append(
