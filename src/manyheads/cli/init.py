@@ -108,11 +108,13 @@ def _show_data(sets: "Sets", found: "Survey") -> None:
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
+    from manyheads.recipe.proposing import round_off
+
     proposal, pace = plan.proposal, plan.pace
     click.echo(
         f"Proposed: preset {proposal.preset} ({_millions(pace.n_parameters)}), {pace.vocabulary:,} pieces, "
         f"dropout {proposal.get('model.dropout', 0.1)}, {proposal.get('train.steps', 0):,} steps "
-        f"(≈ {plan.n_epochs:.2g} epochs)"
+        f"(≈ {round_off(plan.n_epochs)} epochs)"
     )
     click.echo(f"          {_cost(plan, machine)}")
     for note in _notes(plan, machine):
@@ -126,11 +128,13 @@ def _cost(plan: "Plan", machine: "Machine") -> str:
 
 
 def _notes(plan: "Plan", machine: "Machine") -> list[str]:
+    from manyheads.recipe.proposing import round_off
+
     notes = []
     if plan.is_cut:
         notes.append(
-            f"the time allows {plan.n_epochs:.2g} of the {plan.n_epochs_wanted:.2g} epochs that would do this text "
-            "good; for more, give --budget."
+            f"the time allows {round_off(plan.n_epochs)} of the {round_off(plan.n_epochs_wanted)} epochs that would do "
+            "this text good; for more, give --budget."
         )
     if machine.is_busy:
         notes.append(

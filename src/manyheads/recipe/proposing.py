@@ -281,11 +281,16 @@ def with_steps(proposal: Proposal, steps: int, per_epoch: float) -> Proposal:
         "task.consistency_after": steps // 2,
     }
     choices = [replace(choice, value=values.get(choice.name, choice.value)) for choice in proposal.choices]
-    seen = f"about {steps / per_epoch:.2g} times through the text"
+    seen = f"about {round_off(steps / per_epoch)} times through the text"
     return replace(
         proposal,
         choices=tuple(replace(choice, why=seen) if choice.name == "train.steps" else choice for choice in choices),
     )
+
+
+def round_off(number: float) -> str:
+    """A number of epochs as people say it: 0.83, 5.7, 45."""
+    return f"{number:.2g}" if number < 10 else f"{number:,.0f}"
 
 
 def _round(number: float) -> int:
