@@ -9,6 +9,7 @@ help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
+	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 
@@ -22,6 +23,25 @@ help:
 .venv/installed-dev: .venv/installed
 	@echo "  tools for development"; $(INSTALL) --editable ".[dev]"
 	@touch $@
+
+# Corpora that are not ours to ship: a folder `data` here or beside this one, or DATA=…
+DATA ?= $(firstword $(wildcard data ../data ../*/data))
+MULTI30K = $(abspath $(DATA))/multi30k-en-de
+TOKENISED = $(MULTI30K)/tok
+RAW = data.folder=$(MULTI30K)/raw 'data.train=["train.en","train.de"]' 'data.valid=["val.en","val.de"]' \
+  'data.test=["test_2016_flickr.en","test_2016_flickr.de"]'
+
+.PHONY: multi30k multi30k-raw
+multi30k: .venv/installed
+	@test -e "$(TOKENISED)/train.lc.norm.tok.en" || { echo "make multi30k needs the text of Multi30k (train, val and \
+	test_2016_flickr, as en and de): raw in DATA/multi30k-en-de/raw, lc.norm.tok in DATA/multi30k-en-de/tok. Say where \
+	with DATA=folder."; exit 1; }
+	$(BIN)/manyheads train recipes/multi30k.toml data.folder=$(TOKENISED) -o runs/multi30k $(ARGS)
+	$(BIN)/manyheads evaluate runs/multi30k/bundle --tokenised
+
+multi30k-raw: .venv/installed
+	$(BIN)/manyheads train recipes/multi30k.toml $(RAW) -o runs/multi30k-raw $(ARGS)
+	$(BIN)/manyheads evaluate runs/multi30k-raw/bundle
 
 quickstart: .venv/installed
 	@$(BIN)/manyheads quickstart $(ARGS)

@@ -1,5 +1,6 @@
 """What a run looks like on a terminal: bar, sample, complaints, scorecard."""
 
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from rich.console import Console
 from manyheads.cli.show import show_finished, show_run
 from manyheads.cli.stopping import StopRequest
 from manyheads.metrics import Score
-from manyheads.recipe import Event, Finished, Prepared, Resumed, Stage, Validated
+from manyheads.recipe import Event, Example, Finished, Prepared, Resumed, Scorecard, Stage, Validated
 from manyheads.train import Step
 
 EVENTS: list[Event] = [
@@ -35,13 +36,30 @@ EVENTS: list[Event] = [
         Step(step=n, epoch=0, loss=3.0, learning_rate=1e-3, gradient_norm=1.0, n_tokens=100, seconds=0.1)
         for n in (10, 11)
     ),
-    Validated(step=11, bleu=54.2, best=61.0, sample=("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")),
+    Validated(
+        step=11, metric="BLEU", score=54.2, best=61.0, sample=("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")
+    ),
     Finished(
         bundle=Path("runs/x/bundle"),
-        scores={"test": [Score("BLEU", 97.94, 97.4, 98.3, "tok:zh|version:2")]},
-        samples=[("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")],
-        n_cut_off=2,
-        n_too_long=0,
+        cards={
+            "test": Scorecard(
+                scores=[Score("BLEU", 97.94, 97.4, 98.3, "tok:zh|version:2")],
+                n_sentences=100,
+                length_ratio=1.0,
+                n_copies=0,
+                n_wrong_copies=0,
+                n_repetitions=0,
+                n_empty=0,
+                n_empty_references=0,
+                n_cut_off=2,
+                n_too_long=0,
+                worst=[],
+                random=[
+                    Example(n, f"The [dog] sleeps {n} times.", "那条狗在睡觉。", "那只狗在睡觉。", 60)
+                    for n in range(10)
+                ],
+            )
+        },
     ),
 ]
 
@@ -81,7 +99,8 @@ def test_plain_lines_hold_the_same() -> None:
 
 def test_the_scorecard_has_intervals_signatures_and_what_went_wrong() -> None:
     text = draw(plain=True)
-    assert "BLEU 97.9 [97.4, 98.3]" in text
+    assert re.search(r"\n +held-out test +\n BLEU +97\.9 \[97\.4, 98\.3\]", text)
+    assert text.count("→ 那条狗在睡觉。") == 5 + 1  # a few samples, and the one while training
     assert "BLEU tok:zh|version:2" in text
     assert "expected: 那只狗在睡觉。" in text
     assert "2 translations were cut off at the maximum length." in text

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from manyheads.model import smoothed_cross_entropy
+from manyheads.model import disagreement, losses, projected_loss, smoothed_cross_entropy
 
 from model.makers import vectors
 
@@ -37,3 +37,66 @@ def test_it_is_the_mean_over_tokens_of_minus_log_likelihood() -> None:
         / 3
     )
     assert smoothed_cross_entropy(logits, torch.tensor(targets), 0.0).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_disagreement_is_the_mean_of_both_divergences() -> None:
+    p, q = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.2, 0.2, 0.6])
+    expected = 0.5 * ((p * (p / q).log()).sum() + (q * (q / p).log()).sum())
+    found = disagreement(p.log()[None] + 3.0, q.log()[None] - 1.0)  # logits may be shifted
+    assert found.item() == pytest.approx(expected.item(), abs=1e-6)
+    assert disagreement(p.log()[None], p.log()[None]).item() == pytest.approx(0.0, abs=1e-7)
+
+
+def plainly(
+    hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, smoothing: float, consistency: float
+) -> torch.Tensor:
+    """The slow twin of `projected_loss`."""
+    logits = [one @ weight.mT for one in hidden]
+    loss = torch.stack([smoothed_cross_entropy(one, targets, smoothing) for one in logits]).mean()
+    return loss + consistency / 2 * disagreement(*logits) if len(logits) == 2 else loss
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("n_passes", "consistency"), [(1, 0.0), (1, 5.0), (2, 0.0), (2, 5.0)])
+@pytest.mark.parametrize("n_rows", [1, 6, 7, 20])
+def test_the_loss_by_parts_is_the_loss(
+    n_rows: int, n_passes: int, consistency: float, smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Value and gradients, for rows that are fewer than, as many as and more than one part holds."""
+    monkeypatch.setattr(losses, "_ROWS_AT_ONCE", 6)
+    torch.manual_seed(n_rows)
+    hidden = torch.randn(n_passes, n_rows, 5, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(11, 5, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(0, 11, (n_rows,))
+    found, expected = (of(hidden, weight, targets, smoothing, consistency) for of in (projected_loss, plainly))
+    torch.testing.assert_close(found, expected)
+    for ours, theirs in zip(
+        torch.autograd.grad(3 * found, (hidden, weight)),
+        torch.autograd.grad(3 * expected, (hidden, weight)),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_loss_by_parts_survives_large_logits() -> None:
+    hidden = torch.tensor([[[200.0, -200.0], [0.0, 0.0]]], requires_grad=True)
+    loss = projected_loss(hidden, torch.eye(2), torch.tensor([1, 0]), 0.0)
+    loss.backward()
+    assert loss.item() == pytest.approx((400.0 + math.log(2)) / 2)
+    assert hidden.grad is not None
+    assert hidden.grad.isfinite().all()
+
+
+def test_under_autocast_products_are_of_16_bits_and_gradients_fit() -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(2, 9, 8, requires_grad=True), torch.randn(7, 8, requires_grad=True)
+    targets = torch.randint(0, 7, (9,))
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = projected_loss(hidden, weight, targets, 0.1, 5.0)
+    rough.backward()
+    exact = projected_loss(hidden, weight, targets, 0.1, 5.0)
+    assert rough.item() != exact.item()
+    assert rough.item() == pytest.approx(exact.item(), rel=0.02)
+    assert hidden.grad is not None
+    assert weight.grad is not None
+    assert (hidden.grad.dtype, weight.grad.dtype) == (torch.float32, torch.float32)

@@ -55,6 +55,19 @@ def test_what_is_held_out_of_the_files_themselves_does_not_leak(tmp_path: Path) 
     assert counts["held out to validate"] == len(held_out)
 
 
+def test_a_line_in_another_encoding_is_counted_and_many_are_refused(tmp_path: Path) -> None:
+    valid = write(tmp_path, "valid.tsv", [("v", "w")])
+    lines = [f"sentence {number}\tSatz {number}\n".encode() for number in range(300)]
+    (tmp_path / "train.tsv").write_bytes(b"".join([*lines, "caf\xe9\tKaffee\n".encode("latin-1")]))
+    corpus = Corpus(DataSettings(train=(str(tmp_path / "train.tsv"),), valid=(valid,)), seed=1)
+    pairs, facts = stored(corpus, tmp_path / "stored")
+    assert len(pairs) == 300
+    assert facts["counts"] == [{"kept": 300, "bad encoding": 1}]
+    (tmp_path / "train.tsv").write_bytes("na\xefve\tnaiv\n".encode("latin-1") * 300)
+    with pytest.raises(DataError, match=r"train\.tsv, line 1: .* is not UTF-8. It may be LATIN1"):
+        stored(corpus, tmp_path / "again")
+
+
 def test_corpora_of_a_mix_are_told_apart(tmp_path: Path) -> None:
     valid = write(tmp_path, "valid.tsv", [("a", "b")])
     first, second = write(tmp_path, "1.tsv", GOOD[:10]), tmp_path / "2.tsv"

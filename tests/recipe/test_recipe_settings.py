@@ -70,6 +70,16 @@ def test_faults(tmp_path: Path, text: str, told: str) -> None:
     assert all(fault.startswith(str(path)) for fault in caught.value.faults)
 
 
+def test_files_may_be_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", '[data]\nfolder = "texts"\ntrain = ["a.en", "/b.zh"]\nvalid = ["v.tsv"]\n')
+    recipe = read_recipe(path)
+    assert recipe.data.train == (str(tmp_path / "texts" / "a.en"), "/b.zh")
+    assert recipe.data.valid == (str(tmp_path / "texts" / "v.tsv"),)
+    assert recipe.data.folder == ""
+    elsewhere = read_recipe(path, ["data.folder=/elsewhere"])
+    assert elsewhere.data.train[0] == "/elsewhere/a.en"
+
+
 def test_all_faults_are_told_together(tmp_path: Path) -> None:
     path = write(tmp_path / "r.toml", '[data]\nbuiltin = "xx"\n[train]\nsteps = 0\nclip = -1\n[decode]\nbaem = 3\n')
     with pytest.raises(RecipeError) as caught:

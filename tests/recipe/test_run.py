@@ -2,13 +2,26 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from manyheads.bundle import load
 from manyheads.errors import DataError, RecipeError, TrainingError
-from manyheads.recipe import Finished, Interrupted, Prepared, Recipe, Resumed, Saved, Stage, Validated, discard, run
+from manyheads.recipe import (
+    Finished,
+    Interrupted,
+    Prepared,
+    Recipe,
+    Resumed,
+    Saved,
+    Stage,
+    Validated,
+    discard,
+    run,
+    runs,
+)
 from manyheads.text import grammar
 from manyheads.train import Step
 
@@ -28,13 +41,18 @@ def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None
     assert kinds.count(Validated) == 2
     last = events[-1]
     assert isinstance(last, Finished)
-    assert {name: [score.name for score in row] for name, row in last.scores.items()} == {
-        "test": ["BLEU", "chrF"],
-        "compositional": ["BLEU", "chrF"],
+    assert {name: [score.name for score in card.scores] for name, card in last.cards.items()} == {
+        "test": ["BLEU", "chrF", "TER"],
+        "compositional": ["BLEU", "chrF", "TER"],
     }
-    assert load(last.bundle).scores == last.scores
+    assert load(last.bundle).scores == {name: card.scores for name, card in last.cards.items()}
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text("utf-8").splitlines()]
     assert [entry["event"] for entry in log] == [kind.__name__ for kind in kinds]
+    for name, card in last.cards.items():
+        kept = log[-1]["cards"][name]
+        assert kept == json.loads(json.dumps(asdict(card)))
+        assert kept["n_sentences"] == 1000
+        assert len(kept["worst"]) == len(kept["random"]) == 10  # examples, not the whole test set
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path, recipe_table: Table) -> None:
@@ -71,7 +89,7 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
     assert isinstance(finished, Finished)
     assert 500 < prepared.n_pairs < 600  # one in twenty is held out
     assert prepared.left_out == {"empty": 1, "duplicate": 1, "held out to validate": 600 - prepared.n_pairs}
-    assert list(finished.scores) == ["valid"]
+    assert list(finished.cards) == ["valid"]
 
 
 @pytest.mark.parametrize(
@@ -186,10 +204,12 @@ def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, r
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
-def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table) -> None:
-    list(run(Recipe.from_table(recipe_table()), tmp_path))
-    log = tmp_path / "log.jsonl"
-    log.write_text(log.read_text("utf-8") + '{"event": "Validated", "step": 3, "bleu": 77.5}\n', "utf-8")
-    longer = dict(recipe_table()["train"], steps=7)  # type: ignore[call-overload]
-    events = list(run(Recipe.from_table(recipe_table(train=longer)), tmp_path))
-    assert [event.best for event in events if isinstance(event, Validated)] == [77.5]
+def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a run that goes on: its best is that of all its validations, not of those after the stop."""
+    scores = iter([60.0, 40.0, 50.0, 70.0])
+    monkeypatch.setattr(runs, "quick_score", lambda *_: next(scores))
+    settings = dict(recipe_table()["train"], steps=2, validate_every=1, save_every=1)  # type: ignore[call-overload]
+    events = list(run(Recipe.from_table(recipe_table(train=settings)), tmp_path))
+    events += run(Recipe.from_table(recipe_table(train=settings | {"steps": 4})), tmp_path)
+    found = [(event.score, event.best) for event in events if isinstance(event, Validated)]
+    assert found == [(60.0, 60.0), (40.0, 60.0), (50.0, 60.0), (70.0, 70.0)]

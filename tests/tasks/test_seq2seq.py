@@ -11,8 +11,10 @@ from manyheads.bundle import Bundle
 from manyheads.data import Pairs, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
+from manyheads.model import disagreement, smoothed_cross_entropy
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, Seq2SeqSettings
 from manyheads.text import grammar
+from manyheads.text.tokenizer import PAD
 
 GREEDY = DecodeSettings(method="greedy", max_extra=5)
 
@@ -50,6 +52,38 @@ def test_the_loss_is_that_of_the_smoothed_distribution(lesson: Seq2SeqLesson) ->
     n_classes = log_p.size(-1)
     wanted = torch.full_like(log_p, 0.1 / (n_classes - 1)).scatter(-1, batch.target_written[0, :, None], 0.9)
     torch.testing.assert_close(lesson.loss(batch, 1), -(wanted * log_p).sum(-1).mean())
+
+
+def test_r_drop_adds_the_disagreement_of_two_passes(lesson: Seq2SeqLesson) -> None:
+    """With different dropout in each; without dropout there is nothing to disagree on; before its step, one pass."""
+    settings = Seq2SeqSettings(consistency=4.0, consistency_after=10)
+    strict = replace(lesson, settings=settings)
+    batch = lesson.make(np.arange(6), seed=0)
+    torch.testing.assert_close(strict.loss(batch, 11), lesson.loss(batch, 11))  # the model is not training
+
+    lesson.model.train()
+
+    def loss(chosen: Seq2SeqLesson, step: int) -> float:
+        torch.manual_seed(5)
+        return chosen.loss(batch, step).item()
+
+    assert loss(strict, 10) == loss(lesson, 10)
+    without = replace(lesson, settings=Seq2SeqSettings(consistency=1e-9))
+    assert loss(strict, 11) > loss(without, 11) + 1e-3
+    torch.manual_seed(5)
+    hidden = lesson.model.hidden(
+        batch.twice().source,
+        batch.twice().target_read,
+        source_is_real=batch.twice().source != PAD,
+        target_is_real=batch.twice().target_read != PAD,
+    )
+    is_real = batch.target_written != PAD
+    one, other = (lesson.model.output.logits(half[is_real]) for half in hidden.chunk(2))
+    targets = batch.target_written[is_real]
+    expected = (
+        smoothed_cross_entropy(one, targets, 0.1) + smoothed_cross_entropy(other, targets, 0.1)
+    ) / 2 + 2.0 * disagreement(one, other)
+    assert loss(strict, 11) == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_sampling_changes_the_pieces_with_the_seed_and_with_nothing_else(lesson: Seq2SeqLesson) -> None:

@@ -56,6 +56,37 @@ def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
     assert final_bytes(trainer) == before
 
 
+@pytest.mark.parametrize("decay", [0.9, 0.5])
+def test_the_running_mean_is_that_of_its_definition(decay: float) -> None:
+    trainer = make_trainer(ema=decay, steps=12)
+    expected = {name: value.clone() for name, value in trainer.weights().items()}
+    for event in trainer.run():
+        forget = 1 - min(decay, (1 + event.step) / (10 + event.step))
+        for name, value in trainer.weights().items():
+            expected[name] += forget * (value - expected[name])
+    for name, value in trainer.best_weights().items():
+        torch.testing.assert_close(value, expected[name])
+        assert not torch.equal(value, trainer.weights()[name])
+
+
+def test_at_its_best_a_model_has_its_mean_for_a_while() -> None:
+    trainer = make_trainer(ema=0.9, steps=5)
+    list(trainer.run())
+    before = final_bytes(trainer)
+    with trainer.at_its_best():
+        assert final_bytes(trainer) != before
+        assert all(torch.equal(value, trainer.best_weights()[name]) for name, value in trainer.weights().items())
+    assert final_bytes(trainer) == before
+
+
+def test_16_bits_when_asked_for() -> None:
+    rough, exact = (make_trainer(steps=3, dropout=0.0, precision=kind) for kind in ("bfloat16", "auto"))
+    losses = [[event.loss for event in trainer.run()] for trainer in (rough, exact)]
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+    assert all(value.dtype == torch.float32 for value in rough.weights().values())
+
+
 def test_nothing_to_train_on() -> None:
     trainer = make_trainer()
     trainer.lesson.plan = lambda epoch: []  # type: ignore[method-assign]

@@ -13,6 +13,7 @@ import click
 
 from manyheads import __version__
 from manyheads.cli.evaluate import evaluate
+from manyheads.cli.init import init
 from manyheads.cli.predict import predict
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.train import train
@@ -49,7 +50,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, train, evaluate, predict):
+for command in (quickstart, init, train, evaluate, predict):
     commands.add_command(command)
 
 

@@ -13,10 +13,10 @@ from manyheads.errors import DataError
 
 
 @contextmanager
-def open_output(path: Path | None, reading: str) -> Iterator[TextIO]:
+def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
     """A stream to write to. A file is written aside and renamed at the end; if that is never reached, it says where.
 
-    `reading` names the input, which must not be the same file: it would be replaced by its own translation.
+    `reading` names the input, none of which may be the same file: it would be replaced by its own translation.
     """
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -25,7 +25,7 @@ def open_output(path: Path | None, reading: str) -> Iterator[TextIO]:
     target = path.resolve()  # through links, which stay
     if target.is_dir():
         raise DataError(f"{path} is a folder. Name a file to write.")
-    if target == Path(reading).resolve():
+    if target in (Path(one).resolve() for one in reading):
         raise DataError(f"{path} is the file being read. Name another to write.")
     if target.exists() and not target.is_file():  # a device or a pipe
         with target.open("w", encoding="utf-8") as stream:

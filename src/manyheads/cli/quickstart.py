@@ -93,7 +93,8 @@ Try next · 接下来:      echo "{_TRY[direction[:2]]}" | {program()} predict {
 def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:
     """Whether to train a model further that is there already; if not, say how good it is and what can be done."""
     from manyheads.bundle import load
-    from manyheads.cli.show import make_console, show_scores
+    from manyheads.cli.scorecard import show_scores
+    from manyheads.cli.show import make_console
 
     loaded = load(bundle)
     trained = loaded.recipe["train"]["steps"]

@@ -1,21 +1,20 @@
 """What a run looks like in a terminal: a live bar with a sample translation, or plain lines for logs."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
+from manyheads.cli.scorecard import show_losses, show_samples, show_scores
 from manyheads.cli.stopping import StopRequest
-from manyheads.metrics import Score
-from manyheads.recipe import Event, Finished, Prepared, Resumed, Stage, Validated
+from manyheads.recipe import Changed, Event, Finished, Prepared, Resumed, Stage, StoppedEarly, Validated
 from manyheads.train import Step
 
 _LABEL = 12  # width of the first column
-_SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
+_SAMPLES = 5  # translations shown of each test set
 
 
 def make_console(*, plain: bool) -> Console:
@@ -38,6 +37,9 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                 view.close()
                 status.update(f"[dim]{event.what} …")
                 status.start()
+            elif isinstance(event, Changed):
+                for told in event.told:
+                    console.print(f"  {'recipe':<{_LABEL}}{told}; the training itself stays as it was", markup=False)
             elif isinstance(event, Prepared):
                 _show_prepared(event, console)
             elif isinstance(event, Resumed):
@@ -49,6 +51,12 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                 view.step(event)
             elif isinstance(event, Validated):
                 view.validated(event)
+            elif isinstance(event, StoppedEarly):
+                view.close()
+                console.print(
+                    f"  {'stopped':<{_LABEL}}at step {event.step:,}: no better score since step {event.best_step:,}, "
+                    "whose weights are taken"
+                )
     finally:
         status.stop()
         view.close()
@@ -130,7 +138,7 @@ class _LiveView:
         )
 
     def validated(self, event: Validated) -> None:
-        self.progress.update(self.bar, bleu=f"BLEU {event.bleu:.1f} (best {event.best:.1f})")
+        self.progress.update(self.bar, bleu=f"{event.metric} {event.score:.1f} (best {event.best:.1f})")
         source, translation, _ = event.sample
         self.sample = Text(f"{'':<{_LABEL + 2}}{source}\n{'':<{_LABEL}}→ {translation}", style="dim")
         self.live.update(Group(self.progress, self.sample))
@@ -163,7 +171,8 @@ class _PlainView:
     def validated(self, event: Validated) -> None:
         source, translation, _ = event.sample
         self.console.print(
-            f"  step {event.step:,} · BLEU {event.bleu:.1f} (best {event.best:.1f}) · {source} → {translation}",
+            f"  step {event.step:,} · {event.metric} {event.score:.1f} (best {event.best:.1f}) · "
+            f"{source} → {translation}",
             markup=False,
         )
 
@@ -177,38 +186,11 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-def show_scores(scores: Mapping[str, Sequence[Score]], console: Console) -> None:
-    """The scorecard: a row a test set, and the signatures that make the figures checkable."""
-    table = Table(box=None, padding=(0, 2), show_header=False)
-    for name, row in scores.items():
-        cells = [f"{score.name} {score.value:.1f} [{score.low:.1f}, {score.high:.1f}]" for score in row]
-        table.add_row(Text(_SET_NAMES.get(name, name)), *(Text(cell, style="bold") for cell in cells))
-    console.print(table)
-    for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
-        console.print(f"  {signature}", style="dim", markup=False)
-
-
-def show_samples(samples: Sequence[tuple[str, str, str]], console: Console) -> None:
-    """Translations of sentences never seen in training; a wrong one with what was expected."""
-    for source, translation, reference in samples:
-        console.print(f"  {source}", markup=False)
-        console.print(f"  → {translation}", markup=False, style="bold")
-        if translation != reference:
-            console.print(f"    expected: {reference}", markup=False, style="dim")
-
-
-def show_losses(n_cut_off: int, n_too_long: int, console: Console) -> None:
-    """What the scores had to swallow, if anything."""
-    if n_cut_off:
-        console.print(f"  {n_cut_off} translations were cut off at the maximum length.", style="yellow")
-    if n_too_long:
-        console.print(f"  {n_too_long} sources are too long for the model and count as failures.", style="yellow")
-
-
 def show_finished(event: Finished, console: Console) -> None:
     """The end of a run: translations and the scorecard."""
     console.print("\nSentences it has never seen · 未见过的句子", style="bold")
-    show_samples(event.samples, console)
+    for card in event.cards.values():
+        show_samples(card.random[:_SAMPLES], console)
     console.print("\nScore · 得分", style="bold")
-    show_scores(event.scores, console)
-    show_losses(event.n_cut_off, event.n_too_long, console)
+    show_scores({name: card.scores for name, card in event.cards.items()}, console)
+    show_losses(list(event.cards.values()), console)

@@ -43,9 +43,11 @@ def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: 
     from manyheads.cli.show import make_console, show_finished, show_run
     from manyheads.cli.stopping import StopRequest
     from manyheads.recipe import Finished, Interrupted, run
+    from manyheads.recipe.report import REPORT
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
+    click.echo(f"Report · 报告:  {folder / REPORT}")
     try:
         with StopRequest() as stop:
             last = show_run(run(recipe, folder, stop), console, stop, recipe.train.steps, plain=plain)

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.model.cache import KeyValueCache
+from manyheads.model.dropout import Dropout
 from manyheads.model.masks import View
 from manyheads.model.positions import NoRelativePositions
 from manyheads.model.projections import NoProjections, Projections
@@ -73,11 +74,13 @@ class MultiHeadAttention(nn.Module):
         *,
         bias: bool = False,
         dropout: float = 0.0,
+        head_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.name = name  # "encoder.0.self": what taps and head gates know this attention by
         self.heads = heads
         self.dropout = dropout
+        self.head_dropout = Dropout(head_dropout)
         self.project = strategies.projections
         self.scores = strategies.scores
         self.positions = strategies.positions
@@ -115,6 +118,7 @@ class MultiHeadAttention(nn.Module):
             mixed = self._attend_fast(self.scores, q, k, v, view, bias, dropout)
         else:
             mixed = self._attend_in_the_open(q, k, v, view, bias, dropout, tap)
+        mixed = self.head_dropout.of_whole(mixed, n_axes=2)
         if gates is not None and self.name in gates:
             mixed = mixed * gates[self.name][:, None, None]
         return self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O

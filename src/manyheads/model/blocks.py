@@ -137,6 +137,7 @@ def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) 
         strategies,
         bias=settings.attention_bias,
         dropout=settings.attention_dropout,
+        head_dropout=settings.head_dropout,
     )
 
 

@@ -31,6 +31,12 @@ class Dropout(nn.Module):
         survives = words.view(torch.uint8)[:size].view(x.shape) >= self.n_losing
         return x * survives.to(x.dtype).mul_(_SIDES / (_SIDES - self.n_losing))
 
+    def of_whole(self, x: Tensor, n_axes: int) -> Tensor:
+        """The survivors among parts of x: all that share their places on the first axes stand or fall together."""
+        if not self.training or not self.n_losing:
+            return x
+        return x * self(x.new_ones(x.shape[:n_axes])).reshape(*x.shape[:n_axes], *[1] * (x.dim() - n_axes))
+
     def extra_repr(self) -> str:
         """What is printed of it."""
         return f"rate={self.rate}"

@@ -36,10 +36,11 @@ class Embedding(nn.Module):
         self.positions = _make_positions(settings)
         self.scale = math.sqrt(settings.width) if settings.scale_embedding else 1.0
         self.dropout = Dropout(settings.dropout)
+        self.token_dropout = Dropout(settings.token_dropout)
 
     def forward(self, ids: Int[Tensor, "B Q"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
         """What enters the first block."""
-        vectors = self.scale * self.vocabulary(ids)
+        vectors = self.token_dropout.of_whole(self.scale * self.vocabulary(ids), n_axes=2)
         return self.dropout(vectors + self.positions(places).to(vectors.dtype))
 
 

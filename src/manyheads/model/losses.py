@@ -42,6 +42,9 @@ def projected_loss(
     consistency: float = 0.0,
 ) -> Float[Tensor, ""]:
     """The mean smoothed cross-entropy of P passes (1 or 2) over the same N places; of two also α/2 · disagreement."""
+    device = hidden.device.type
+    if torch.is_autocast_enabled(device):  # which knows nothing of functions such as ours
+        hidden = hidden.to(torch.get_autocast_dtype(device))
     loss: Tensor = _ProjectedLoss.apply(hidden, weight, targets, smoothing, consistency)  # type: ignore[no-untyped-call]
     return loss
 

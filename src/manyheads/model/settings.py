@@ -49,9 +49,11 @@ class ModelSettings:
     tie_output: bool = True
     scale_embedding: bool = True
 
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    feed_forward_dropout: float = 0.0
+    dropout: float = 0.1  # of what enters the first block, and of what each sub-layer adds to the residual path
+    attention_dropout: float = 0.0  # of attention weights
+    feed_forward_dropout: float = 0.0  # of the feed-forward's inner numbers
+    token_dropout: float = 0.0  # of whole words: their vector is all zeros, their place is known
+    head_dropout: float = 0.0  # of whole heads, one sentence at a time (Zhou 2020)
 
     def __post_init__(self) -> None:
         refuse(misfits(self, "model.") or self._faults())
@@ -94,7 +96,7 @@ class ModelSettings:
         ]
         faults += [
             f"model.{name} = {getattr(self, name)} must be at least 0 and less than 1."
-            for name in ("dropout", "attention_dropout", "feed_forward_dropout")
+            for name in ("dropout", *(f"{kind}_dropout" for kind in ("attention", "feed_forward", "token", "head")))
             if not 0.0 <= getattr(self, name) < 1.0
         ]
         if not 0.0 < self.norm_epsilon < math.inf:

@@ -7,25 +7,31 @@ lens, lab, serve).
 
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.preparing import Stage
+from manyheads.recipe.report import write_report
 from manyheads.recipe.runs import (
+    Changed,
     Event,
     Finished,
     Interrupted,
     Prepared,
     Resumed,
     Saved,
+    StoppedEarly,
     Validated,
     discard,
     refuse_other,
     run,
 )
-from manyheads.recipe.scoring import Scorecard, score
+from manyheads.recipe.scoring import Answers, Example, Scorecard, answer, make_card, score
 from manyheads.recipe.settings import DataSettings, MixSettings, Recipe, read_recipe
 
 __all__ = [
+    "Answers",
+    "Changed",
     "Corpus",
     "DataSettings",
     "Event",
+    "Example",
     "Finished",
     "Interrupted",
     "MixSettings",
@@ -35,10 +41,14 @@ __all__ = [
     "Saved",
     "Scorecard",
     "Stage",
+    "StoppedEarly",
     "Validated",
+    "answer",
     "discard",
+    "make_card",
     "read_recipe",
     "refuse_other",
     "run",
     "score",
+    "write_report",
 ]

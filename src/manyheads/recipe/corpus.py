@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
@@ -18,6 +18,7 @@ from manyheads.settings import to_table
 from manyheads.storage import digest_of
 from manyheads.text import grammar
 from manyheads.text.readers import Pair, read_pairs
+from manyheads.text.streams import OnBad
 
 FACTS = "facts.json"  # of stored text: what was left out, where each corpus begins
 HELD_OUT = "held out to validate"
@@ -28,7 +29,6 @@ _BUILTIN_TEST = 1000
 _AS_IT_IS = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
 
 PairsOfText = Iterable[Pair]
-OnBad = Callable[[DataError], None]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Corpus:
         self, files: tuple[str, ...], corpus: MixSettings | None = None, on_bad: OnBad | None = None
     ) -> Iterator[Pair]:
         source_column, target_column = self._columns(files, corpus)
-        return read_pairs(files, source_column=source_column, target_column=target_column)
+        return read_pairs(files, source_column=source_column, target_column=target_column, on_bad=on_bad)
 
     def _columns(self, files: tuple[str, ...], corpus: MixSettings | None) -> tuple[str | None, str | None]:
         """Those of the corpus itself, or those of [data]; in a mix these mean only the files that have columns."""

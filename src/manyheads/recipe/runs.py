@@ -1,6 +1,7 @@
 """`run`: a recipe carried out, from text to a scored bundle, as a stream of events.
 
     run folder/   recipe.toml   tokenizer.model   data.json   checkpoints/   snapshots/   log.jsonl   bundle/
+                  report.html
 
 Running the same recipe into the same folder goes on where it stopped.
 """
@@ -10,7 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
@@ -19,13 +20,14 @@ from manyheads.bundle import Bundle
 from manyheads.data.cleaning import KEPT
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
-from manyheads.metrics import Score, quick_bleu
+from manyheads.metrics import quick_score
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.preparing import Stage, forget, prepare
-from manyheads.recipe.scoring import score, translate
+from manyheads.recipe.report import REPORT, Reporter
+from manyheads.recipe.scoring import Scorecard, score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
 from manyheads.storage import LOCK, MANIFEST, locked
@@ -34,7 +36,10 @@ from manyheads.train import Checkpoints, Step, Trainer
 
 _RECIPE = "recipe.toml"
 _LOG = "log.jsonl"
+# What a run under way may change: how long it goes on, where, and how it is looked at; not what it learns on the way.
+_FREE = ("train.steps", "train.patience", "decode", "device")
 _WATCHED = 200  # valid sentences translated at each validation
+_FOLLOWED = 4  # of them, those whose translation is kept each time
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,19 @@ class Validated:
     """A sample of the valid set was translated greedily."""
 
     step: int
-    bleu: float
+    metric: str
+    score: float
     best: float
-    sample: tuple[str, str, str]  # source, translation, reference
+    sample: tuple[str, str, str]  # source, translation, reference: of another sentence each time
+    samples: Sequence[tuple[str, str, str]] = ()  # of the same sentences each time
+
+
+@dataclass(frozen=True)
+class StoppedEarly:
+    """The score has not become better for as long as the recipe's patience lasts; the best weights are taken."""
+
+    step: int
+    best_step: int
 
 
 @dataclass(frozen=True)
@@ -87,28 +102,34 @@ class Finished:
     """The bundle is written and scored."""
 
     bundle: Path
-    scores: Mapping[str, Sequence[Score]]
-    samples: Sequence[tuple[str, str, str]]
-    n_cut_off: int
-    n_too_long: int
+    cards: Mapping[str, Scorecard]  # by test set
 
 
-Event = Stage | Prepared | Resumed | Step | Validated | Saved | Interrupted | Finished
+@dataclass(frozen=True)
+class Changed:
+    """The recipe of a run under way was edited where that does not touch what is learnt."""
+
+    told: Sequence[str]
+
+
+Event = Stage | Changed | Prepared | Resumed | Step | Validated | Saved | StoppedEarly | Interrupted | Finished
 
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Carry the recipe out in a folder; the log of events is kept there too."""
     _claim(folder)
     with locked(folder):
-        refuse_other(recipe, folder)
+        edits = refuse_other(recipe, folder)
         if not _is_begun(folder):
             _discard_stale_text(recipe, folder)
         (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
+        reporter = Reporter(folder)
         with (folder / _LOG).open("a", encoding="utf-8") as log:
-            for event in _Run(recipe, folder, should_stop).events():
+            for event in chain([Changed(edits)] if edits else [], _Run(recipe, folder, should_stop).events()):
                 facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
                 log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
                 log.flush()
+                reporter.update(type(event).__name__)
                 yield event
 
 
@@ -133,14 +154,14 @@ def discard(folder: Path) -> None:
     _claim(folder)
     (folder / _LOG).write_text("", encoding="utf-8")
     forget(folder)
-    sealed = [folder / "bundle", *folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*")]
+    sealed = [folder / "bundle", folder / "best", *folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*")]
     for path in sealed:
         if (path / MANIFEST).exists():
             shutil.rmtree(path)
     for name in ("snapshots", "checkpoints"):
         if (folder / name).is_dir() and not any((folder / name).iterdir()):
             (folder / name).rmdir()
-    for name in (_RECIPE, LOCK):
+    for name in (_RECIPE, LOCK, REPORT):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -155,16 +176,20 @@ def _is_begun(folder: Path) -> bool:
     return (folder / "bundle").exists() or any(folder.glob("checkpoints/step-*"))
 
 
-def refuse_other(recipe: Recipe, folder: Path) -> None:
-    """Refuse a folder that holds a run of another recipe; only how long to train may differ."""
+def refuse_other(recipe: Recipe, folder: Path) -> list[str]:
+    """Refuse a folder that holds a run of another recipe; what was edited without touching what is learnt."""
     path = folder / _RECIPE
     if not path.exists() or not _is_begun(folder):
-        return
+        return []
     differences = _differences(read_toml(path), to_table(recipe))
-    differences.pop("train.steps", None)
-    if differences:
-        told = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in differences.items())
-        raise RecipeError(f"{folder} holds a run of another recipe ({told}). Choose another folder with -o.")
+    told = {name: f"{name} was {old}, now {new}" for name, (old, new) in differences.items()}
+    bound = [text for name, text in told.items() if not name.startswith(_FREE)]
+    if bound:
+        raise RecipeError(
+            f"{folder} holds a run of another recipe ({'; '.join(bound)}). Choose another folder with -o. "
+            f"In a run under way only {', '.join(_FREE)} may change."
+        )
+    return list(told.values())
 
 
 def _differences(
@@ -188,7 +213,6 @@ class _Run:
         self.folder = folder
         self.should_stop = should_stop
         self.corpus = Corpus(recipe.data, recipe.seed, recipe.clean)
-        self.best = 0.0
 
     def events(self) -> Iterator[Event]:
         yield from self._prepare()
@@ -201,15 +225,16 @@ class _Run:
                 "Choose another folder with -o."
             )
         if trainer.step or complaints:
-            self.best = _best_so_far(self.folder / _LOG, trainer.step)
             yield Resumed(trainer.step, complaints)
         yield from self._train(trainer, checkpoints)
-        if trainer.step < self.recipe.train.steps:
+        if self._is_out_of_patience(trainer):
+            yield StoppedEarly(trainer.step, int(trainer.notes["best_step"]))
+        elif trainer.step < self.recipe.train.steps:
             yield Interrupted(trainer.step)
-        else:
-            if not checkpoints.has_snapshot:  # it had been stopped at just this step
-                checkpoints.save(trainer, snapshot=True)
-            yield from self._finish(checkpoints)
+            return
+        elif not checkpoints.has_snapshot:  # it had been stopped at just this step
+            checkpoints.save(trainer, snapshot=True)
+        yield from self._finish(checkpoints)
 
     def _prepare(self) -> Iterator[Event]:
         started = time.perf_counter()
@@ -251,46 +276,51 @@ class _Run:
 
     def _train(self, trainer: Trainer[TensorBatch], checkpoints: Checkpoints) -> Iterator[Event]:
         settings = self.recipe.train
+        if self._is_out_of_patience(trainer):
+            return
         for step in trainer.run():
             yield step
             is_last = step.step == settings.steps
-            if is_last or step.step % settings.save_every == 0:
-                checkpoints.save(trainer, snapshot=True)
-                yield Saved(step.step)
+            # Validated before it is saved, so that a run killed between the two validates again.
             if is_last or step.step % settings.validate_every == 0:
                 with trainer.at_its_best():
-                    validated = self._validate(step.step)
+                    validated = self._validate(step.step, trainer.notes)
+                if settings.patience and trainer.notes["best_step"] == step.step:
+                    checkpoints.save_best(trainer)
                 yield validated
-            if self.should_stop() and not is_last:
+            is_done = is_last or self._is_out_of_patience(trainer)
+            if is_done or step.step % settings.save_every == 0:
+                checkpoints.save(trainer, snapshot=True)
+                yield Saved(step.step)
+            if is_done:
+                break
+            if self.should_stop():
                 checkpoints.save(trainer, snapshot=False)
                 break
 
-    def _validate(self, step: int) -> Validated:
+    def _validate(self, step: int, notes: dict[str, float]) -> Validated:
+        settings = self.recipe.train
         sources, references = ([pair[side] for pair in self.watched] for side in (0, 1))
         found = translate(self.task, sources, DecodeSettings(method="greedy"))
-        value = quick_bleu(found, references, self.recipe.task.target_language)
-        self.best = max(self.best, value)
-        index = step // self.recipe.train.validate_every % len(sources)
-        return Validated(step, value, self.best, (sources[index], found[index], references[index]))
+        score = quick_score(settings.watch, found, references, self.recipe.task.target_language)
+        if score > notes.get("best", -1.0):
+            notes |= {"best": score, "best_step": step}
+        triples = list(zip(sources, found, references, strict=True))
+        shown = triples[step // settings.validate_every % len(triples)]
+        followed = triples[:: max(1, len(triples) // _FOLLOWED)][:_FOLLOWED]
+        return Validated(step, settings.watch, score, notes["best"], shown, followed)
+
+    def _is_out_of_patience(self, trainer: Trainer[TensorBatch]) -> bool:
+        settings, best_step = self.recipe.train, trainer.notes.get("best_step", trainer.step)
+        return 0 < settings.patience <= (trainer.step - best_step) // settings.validate_every
 
     def _finish(self, checkpoints: Checkpoints) -> Iterator[Event]:
-        load_weights(self.model, checkpoints.averaged(), "the average of the snapshots")
+        weights = checkpoints.best() if self.recipe.train.patience else checkpoints.averaged()
+        load_weights(self.model, weights, "what was saved of the run")
         cards = {}
         for name, pairs in self.corpus.tests().items():
             yield Stage(f"translating the {name} set")
             cards[name] = score(self.task, pairs, self.recipe.decode)
         scores = {name: card.scores for name, card in cards.items()}
         Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
-        yield Finished(
-            bundle=self.folder / "bundle",
-            scores=scores,
-            samples=[sample for card in cards.values() for sample in card.samples[:5]],
-            n_cut_off=sum(card.n_cut_off for card in cards.values()),
-            n_too_long=sum(card.n_too_long for card in cards.values()),
-        )
-
-
-def _best_so_far(log: Path, step: int) -> float:
-    """The best score of the validations up to a step, of which the log tells."""
-    entries = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if '"Validated"' in line)
-    return max((entry["bleu"] for entry in entries if entry["step"] <= step), default=0.0)
+        yield Finished(bundle=self.folder / "bundle", cards=cards)

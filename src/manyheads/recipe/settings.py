@@ -43,15 +43,19 @@ class MixSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Where the text comes from: the built-in corpus, files (two parallel ones, or one with pairs), or a mix."""
+    """Where the text comes from: the built-in corpus, files, or a mix of several corpora.
 
+    Files: two parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also compressed, as .gz or .zst.
+    """
+
+    folder: str = ""  # where the files are, seen from the recipe's own folder
     builtin: str = ""  # "en-zh" and so on
     builtin_pairs: int = 40_000
     train: tuple[str, ...] = ()
     mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
     valid: tuple[str, ...] = ()  # without it, a few pairs are kept out of training
     test: tuple[str, ...] = ()  # without it, the valid set is what is scored at the end
-    source_column: str = ""  # of .tsv and .jsonl files
+    source_column: str = ""  # of .tsv, .csv, .jsonl and .parquet files
     target_column: str = ""
 
     def __post_init__(self) -> None:
@@ -79,7 +83,7 @@ class DataSettings:
         if not self.builtin and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
         return [
-            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv or .jsonl."
+            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
             for name, files in (("train", self.train), ("valid", self.valid), ("test", self.test))
             if len(files) > 2
         ]
@@ -149,22 +153,23 @@ def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
-    """The recipe in a file, with `section.key=value` overrides; its files are found beside it."""
+    """The recipe in a file, with `section.key=value` overrides; files are found in `data.folder`, or beside it."""
     table = override(read_toml(path), assignments)
     data = table.get("data")
-    if isinstance(data, dict):
+    if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
+        folder = path.parent / data.pop("folder", "")  # the files are named in full from here on
         for name in ("train", "valid", "test"):
-            _find_beside(path, data, name)
+            _find_in(folder, data, name)
         mix = data.get("mix")
         for entry in mix if isinstance(mix, list) else []:
             if isinstance(entry, dict):
-                _find_beside(path, entry, "files")
+                _find_in(folder, entry, "files")
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
         raise RecipeError(*(f"{path}: {fault}" for fault in error.faults)) from None
 
 
-def _find_beside(path: Path, table: dict[str, Any], name: str) -> None:
+def _find_in(folder: Path, table: dict[str, Any], name: str) -> None:
     if isinstance(table.get(name), list):
-        table[name] = [str((path.parent / str(file)).resolve()) for file in table[name]]
+        table[name] = [str((folder / str(file)).resolve()) for file in table[name]]

@@ -14,7 +14,7 @@ from torch import Tensor
 from manyheads.data import PairBatch, Pairs, choose_examples, pad, plan_batches
 from manyheads.decode import DecodeSettings, generate
 from manyheads.errors import DataError
-from manyheads.metrics import Score, bleu, chrf
+from manyheads.metrics import Score, bleu, chrf, ter, ter_applies
 from manyheads.model import Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
@@ -190,8 +190,10 @@ class Seq2Seq:
         return [found[index] for index in range(len(texts))]
 
     def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-        """BLEU and chrF, with their intervals and signatures."""
-        return [bleu(hypotheses, references, self.settings.target_language), chrf(hypotheses, references)]
+        """BLEU, chrF and, where words can be told apart, TER, with their intervals and signatures."""
+        language = self.settings.target_language
+        scores = [bleu(hypotheses, references, language), chrf(hypotheses, references)]
+        return [*scores, ter(hypotheses, references, language)] if ter_applies(language) else scores
 
     def _decode(
         self, encoded: Sequence[Sequence[int]], streams: Sequence[int], settings: DecodeSettings

@@ -1,125 +1,88 @@
-"""Readers of text files: line by line, or pair by pair, in constant memory and without silent loss.
+"""Readers of pairs, in constant memory and without silent loss: every format is a generator over lines or rows.
 
-Every format is a generator over `read_lines`, which alone knows what a line is, what a byte order mark is and
-which bytes are UTF-8; a new format is one more such generator in `_PAIR_READERS`. What cannot be read is a
-DataError with the file and the line; what is merely odd (a blank side, stray spaces) is passed on as it stands.
+What cannot be read is a DataError with the file and the line; what is merely odd (a blank side, stray spaces) is
+passed on as it stands. A new format is one more entry in `_PAIR_READERS` and `_COLUMN_READERS`.
 """
 
-import difflib
+import csv
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from manyheads.errors import DataError
+from manyheads.text.missing import missing, shortened
+from manyheads.text.parquet import parquet_columns, read_parquet
+from manyheads.text.streams import OnBad, file_lines, read_lines, refuse_unreadable, tell_bad
+from manyheads.text.unpacking import format_ending, is_compressed
+
+__all__ = ["Pair", "columns_of", "read_lines", "read_pairs"]
 
 Pair = tuple[str, str]
+Row = tuple[int, list[str]]  # with the number of its first line
 
-_UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-def read_lines(source: Path | str | Iterable[bytes]) -> Iterator[str]:
-    r"""The lines of a UTF-8 file or of a binary stream (standard input, say), without their ends.
-
-    A line ends at \n or \r\n only. Unicode knows more line ends (U+2028, U+0085, ...), but they occur inside
-    sentences, and splitting there shifts every later line of a parallel corpus. An empty file is refused; an
-    empty stream has no lines.
-    """
-    if not isinstance(source, Path | str):
-        return _decoded(source, "standard input")
-    path = Path(source)
-    _refuse_unreadable(path)
-    return _file_lines(path)
+# In characters. A quote that is never closed must not swallow a large file whole before it is found.
+_LONGEST_FIELD = 1 << 24
 
 
 def read_pairs(
-    paths: Sequence[Path | str], *, source_column: str | None = None, target_column: str | None = None
+    paths: Sequence[Path | str],
+    *,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    on_bad: OnBad | None = None,
 ) -> Iterator[Pair]:
-    """The (source, target) pairs of one .tsv or .jsonl file, or of two parallel files, line by line.
+    r"""The (source, target) pairs of one .tsv, .csv, .jsonl or .parquet file, or of two parallel files, line by line.
 
     TSV: two columns and no header; or columns by number, counted from 1; or by name, and then the first line is
-    a header. Quotes are text like any other. JSONL: one object per line, by default with the keys "source" and
-    "target". Whether the files are there is checked at once, what is in them as it is read.
+    a header. Quotes are text like any other. CSV: the same columns, by default those named "source" and "target";
+    a quoted field may hold line ends, which are kept as they are, and blank lines are no rows. JSONL and Parquet:
+    keys and columns by name, by default "source" and "target". All but Parquet may also be compressed, as .gz or
+    .zst. Whether the files are there is checked at once, what is in them as it is read; `on_bad` is told of text
+    that is not UTF-8, as in `read_lines`.
     """
     files = [Path(path) for path in paths]
     named = ", ".join(map(str, files)) or "no file"
     if len(files) not in (1, 2):
         raise DataError(f"{named}: pairs come from one file ({_known_endings()}) or from two parallel ones.")
     for path in files:
-        _refuse_unreadable(path)
+        refuse_unreadable(path)
     if (source_column is None) != (target_column is None):
         raise DataError(f"{named}: only one column is given. Give both source_column and target_column, or none.")
     if len(files) == 1:
-        reader = _PAIR_READERS.get(files[0].suffix.lower())
-        if reader is None:
-            raise DataError(f"{named}: one file of pairs must end in {_known_endings()}. Rename it, or give two files.")
-        return reader(files[0], source_column, target_column)
+        return _PAIR_READERS[_known_ending(files[0])](files[0], source_column, target_column, on_bad)
     if source_column is not None:
         raise DataError(f"{named}: two parallel files have no columns. Leave out source_column and target_column.")
     for path in files:
-        if path.suffix.lower() in _PAIR_READERS:
+        if format_ending(path) in _PAIR_READERS:
             raise DataError(f"{path} holds pairs by itself. Give it alone, or give two files of plain lines.")
-    return _read_parallel(files[0], files[1])
+    return _read_parallel(files[0], files[1], on_bad)
 
 
-def _refuse_unreadable(path: Path) -> None:
-    """Say at once, and helpfully, that there is nothing to read."""
-    if path.is_dir():
-        raise DataError(f"{path} is a folder. Give a file in it.")
-    if path.exists():
-        return
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}.")
-    files = [other.name for other in path.parent.iterdir() if other.is_file()]
-    raise DataError(f"{path}: there is no such file.{_suggest(path.name, files)}")
+def columns_of(path: Path | str) -> list[str]:
+    """The names of the columns of one file of pairs: its header or, of JSONL, the keys of the first object.
+
+    The first line of a .tsv may be a pair rather than a header; only the caller can tell.
+    """
+    file = Path(path)
+    refuse_unreadable(file)
+    return _COLUMN_READERS[_known_ending(file)](file)
 
 
-def _file_lines(path: Path) -> Iterator[str]:
-    try:
-        with path.open("rb") as stream:
-            lines = _decoded(stream, str(path))
-            first = next(lines, None)
-            # A lone byte order mark, as some editors save an empty file, is one line without an end.
-            if first is None or (first == "" and stream.tell() == len(_UTF8_MARK)):
-                raise DataError(f"{path} is empty. Give a file with text.")
-            yield first
-            yield from lines
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+def _known_ending(path: Path) -> str:
+    ending = format_ending(path)
+    if ending not in _PAIR_READERS:
+        raise DataError(
+            f"{path}: one file of pairs must end in {_known_endings()}, perhaps with .gz or .zst. "
+            "Rename it, or give two files."
+        )
+    if ending == ".parquet" and is_compressed(path):
+        raise DataError(f"{path}: Parquet is compressed inside. Unpack the file and give it as {path.stem}.")
+    return ending
 
 
-def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    for number, raw in enumerate(stream, start=1):
-        line = raw.removesuffix(b"\r\n") if raw.endswith(b"\r\n") else raw.removesuffix(b"\n")
-        if number == 1:
-            line = line.removeprefix(_UTF8_MARK)
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            encoding = _likely_encoding(line, is_first=number == 1)
-            raise DataError(
-                f"{name}, line {number}: byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8. "
-                f"It may be {encoding}: convert it with iconv -f {encoding} -t UTF-8 FILE > NEW_FILE."
-            ) from None
-
-
-def _likely_encoding(line: bytes, *, is_first: bool) -> str:
-    if is_first and line.startswith(_UTF16_MARKS):
-        return "UTF-16"
-    # In the Chinese encodings high bytes come in pairs; in the western ones accents mostly stand alone.
-    if all(len(run) % 2 == 0 for run in re.findall(rb"[\x80-\xff]+", line)):
-        try:
-            line.decode("gb18030")
-            return "GB18030"
-        except UnicodeDecodeError:
-            pass
-    return "LATIN1"
-
-
-def _read_parallel(source: Path, target: Path) -> Iterator[Pair]:
-    sources, targets = _file_lines(source), _file_lines(target)
+def _read_parallel(source: Path, target: Path, on_bad: OnBad | None) -> Iterator[Pair]:
+    sources, targets = file_lines(source, on_bad), file_lines(target, on_bad)
     pairs = 0
     for line in sources:
         partner = next(targets, None)
@@ -143,27 +106,81 @@ def _unequal(source: Path, source_lines: int, target: Path, target_lines: int) -
     )
 
 
-def _read_tsv(path: Path, source_column: str | None, target_column: str | None) -> Iterator[Pair]:
-    lines = _file_lines(path)
-    first = next(lines).split("\t")
+def _read_tsv(path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None) -> Iterator[Pair]:
+    advice = (
+        "Look for a missing or a stray tab; of more than two columns, say which with source_column and target_column."
+    )
+    return _read_table(path, _tsv_rows(path, on_bad), source_column, target_column, advice)
+
+
+def _read_csv(path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None) -> Iterator[Pair]:
+    advice = "Write a field that holds a separator, a quote or a line end in quotes."
+    rows = _csv_rows(path, on_bad)
+    return _read_table(path, rows, source_column or "source", target_column or "target", advice)
+
+
+def _read_table(
+    path: Path, rows: Iterator[Row], source_column: str | None, target_column: str | None, advice: str
+) -> Iterator[Pair]:
+    number, first = next(rows)
     width, source, target = 2, 0, 1
     has_header = False
     if source_column is not None and target_column is not None:
         width = len(first)
-        source, target = (_place(column, first, f"{path}, line 1") for column in (source_column, target_column))
+        source, target = (_place(column, first, f"{path}, line {number}") for column in (source_column, target_column))
         has_header = not (source_column.isdecimal() and target_column.isdecimal())
 
-    rows = chain([] if has_header else [first], (line.split("\t") for line in lines))
+    pairs = rows if has_header else chain([(number, first)], rows)
     number = 0
-    for number, row in enumerate(rows, start=2 if has_header else 1):
+    for number, row in pairs:
         if len(row) != width:
             raise DataError(
-                f"{path}, line {number}: the number of columns is {len(row)}, but should be {width}. Look for a "
-                "missing or a stray tab; of more than two columns, say which with source_column and target_column."
+                f"{path}, line {number}: the number of columns is {len(row)}, but should be {width}. {advice}"
             )
         yield row[source], row[target]
     if number == 0:
         raise DataError(f"{path} has a header, but no rows. Give a file with pairs.")
+
+
+def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[Row]:
+    return ((number, line.split("\t")) for number, line in enumerate(file_lines(path, on_bad), start=1))
+
+
+def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[Row]:
+    # The limit belongs to the process and is 131,072 at first, less than a long document.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    lines = file_lines(path, on_bad, with_ends=True)
+    first = next(lines)
+    rows = csv.reader(chain([first], lines), delimiter=_delimiter(first), strict=True)
+    number = 1
+    found = False
+    try:
+        for row in rows:
+            if row:
+                found = True
+                yield number, row
+            number = rows.line_num + 1
+    except csv.Error as error:
+        # After the dash the module gives advice to programmers.
+        reason = str(error).partition(" - ")[0]
+        raise DataError(
+            f"{path}, line {number}: the row that begins here is not CSV ({reason}). Close every quote, double the "
+            "quotes inside a quoted field, and quote a field that holds a line end."
+        ) from None
+    if not found:
+        raise DataError(f"{path} has only blank lines. Give a file with text.")
+
+
+def _delimiter(first: str) -> str:
+    """A semicolon where that alone makes columns of the first line, otherwise a comma."""
+
+    def width(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([first], delimiter=delimiter, strict=True)))
+        except csv.Error:
+            return 0
+
+    return ";" if width(";") > 1 and width(",") < 2 else ","
 
 
 def _place(column: str, first: list[str], where: str) -> int:
@@ -175,55 +192,57 @@ def _place(column: str, first: list[str], where: str) -> int:
     else:
         known = [str(number) for number in range(1, len(first) + 1)]
     if column not in known:
-        raise DataError(_missing(where, "column", column, known))
+        raise DataError(missing(where, "column", column, known))
     return known.index(column)
 
 
-def _read_jsonl(path: Path, source_key: str | None, target_key: str | None) -> Iterator[Pair]:
-    for number, line in enumerate(_file_lines(path), start=1):
+def _read_jsonl(path: Path, source_key: str | None, target_key: str | None, on_bad: OnBad | None) -> Iterator[Pair]:
+    for number, line in enumerate(file_lines(path, on_bad), start=1):
         where = f"{path}, line {number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where} is not JSON ({error}). Write one object per line.") from None
-        if not isinstance(record, dict):
-            raise DataError(f"{where} is not a JSON object. Write one object per line, in {{ }}.")
-        yield _text(record, source_key or "source", where), _text(record, target_key or "target", where)
+        record = _record(line, where)
+        yield _text(record, source_key or "source", where, on_bad), _text(record, target_key or "target", where, on_bad)
 
 
-def _text(record: dict[str, object], key: str, where: str) -> str:
+def _record(line: str, where: str) -> dict[str, object]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON ({error}). Write one object per line.") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{where} is not a JSON object. Write one object per line, in {{ }}.")
+    return record
+
+
+def _text(record: dict[str, object], key: str, where: str, on_bad: OnBad | None) -> str:
     if key not in record:
-        raise DataError(_missing(where, "key", key, list(record)))
+        raise DataError(missing(where, "key", key, record))
     value = record[key]
     if not isinstance(value, str):
-        raise DataError(f'{where}: "{key}" is {_shortened(json.dumps(value))}, not a text. Write it in quotes.')
+        raise DataError(f'{where}: "{key}" is {shortened(json.dumps(value))}, not a text. Write it in quotes.')
     try:
         value.encode()
     except UnicodeEncodeError as error:
         surrogate = f"\\u{ord(value[error.start]):04x}"
-        raise DataError(f'{where}: "{key}" holds half a character ({surrogate} without its other half).') from None
+        fault = DataError(f'{where}: "{key}" holds half a character ({surrogate} without its other half).')
+        tell_bad(fault, on_bad)
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
 
-def _missing(where: str, word: str, name: str, known: list[str]) -> str:
-    there = _shortened(", ".join(known)) if known else "none"
-    return f'{where}: there is no {word} "{name}". There is: {there}.{_suggest(name, known)}'
-
-
-def _suggest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]}?" if close else ""
-
-
-def _shortened(text: str, most: int = 200) -> str:
-    return text if len(text) <= most else text[:most] + "…"
-
-
 def _known_endings() -> str:
-    return " or ".join(_PAIR_READERS)
+    *others, last = _PAIR_READERS
+    return f"{', '.join(others)} or {last}"
 
 
-_PAIR_READERS: dict[str, Callable[[Path, str | None, str | None], Iterator[Pair]]] = {
+_PAIR_READERS: dict[str, Callable[[Path, str | None, str | None, OnBad | None], Iterator[Pair]]] = {
     ".tsv": _read_tsv,
+    ".csv": _read_csv,
     ".jsonl": _read_jsonl,
+    ".parquet": read_parquet,
+}
+_COLUMN_READERS: dict[str, Callable[[Path], list[str]]] = {
+    ".tsv": lambda path: next(_tsv_rows(path, None))[1],
+    ".csv": lambda path: next(_csv_rows(path, None))[1],
+    ".jsonl": lambda path: list(_record(next(file_lines(path, None)), f"{path}, line 1")),
+    ".parquet": parquet_columns,
 }

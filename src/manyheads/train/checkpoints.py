@@ -2,8 +2,9 @@
 
     checkpoints/step-00000500/   weights, optimiser, progress; the newest two are kept
     snapshots/step-00000500/     weights alone; as many as the average wants
+    best/                        weights alone; of the best validation, where the recipe stops by it
 
-Both are sealed folders (see storage): one that was damaged is noticed and passed over.
+All are sealed folders (see storage): one that was damaged is noticed and passed over.
 """
 
 import json
@@ -49,6 +50,15 @@ class Checkpoints:
             (folder / _PROGRESS).write_text(json.dumps(trainer.progress()), encoding="utf-8")
         self._let_go("checkpoints", _KEPT)
 
+    def save_best(self, trainer: Trainer[Any]) -> None:
+        """Store the weights as the best so far."""
+        with sealed_folder(self.run / "best") as folder:
+            save_tensors(trainer.best_weights(), folder / _WEIGHTS)
+
+    def best(self) -> dict[str, Tensor]:
+        """The weights of the best validation."""
+        return _read_weights(self.run / "best")
+
     def restore(self, trainer: Trainer[Any]) -> list[str]:
         """Put the trainer where the newest good checkpoint stands, if there is any; what is wrong with newer ones."""
         complaints: list[str] = []
@@ -80,10 +90,7 @@ class Checkpoints:
 
     def averaged(self) -> dict[str, Tensor]:
         """The mean of the last snapshots."""
-        folders = self._found("snapshots")[-self.n_snapshots :]
-        for folder in folders:
-            check_files(folder, check_seal(folder, CheckpointError), (_WEIGHTS,), CheckpointError)
-        return average([load_file(folder / _WEIGHTS) for folder in folders])
+        return average([_read_weights(folder) for folder in self._found("snapshots")[-self.n_snapshots :]])
 
     def _found(self, kind: str) -> list[Path]:
         return sorted((self.run / kind).glob("step-*"), key=_step_of)
@@ -91,6 +98,11 @@ class Checkpoints:
     def _let_go(self, kind: str, kept: int) -> None:
         for folder in self._found(kind)[:-kept]:
             shutil.rmtree(folder)
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    check_files(folder, check_seal(folder, CheckpointError), (_WEIGHTS,), CheckpointError)
+    return load_file(folder / _WEIGHTS)
 
 
 def _step_of(folder: Path) -> int:

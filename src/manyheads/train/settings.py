@@ -19,7 +19,10 @@ class TrainSettings:
     warmup: int = 4000
     clip: float = 1.0  # largest norm of the gradient; 0: any
     weight_decay: float = 0.0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU that has it
     validate_every: int = 1000
+    watch: Literal["BLEU", "chrF"] = "BLEU"  # the score of a sample of the valid set, decoded while training
+    patience: int = 0  # stop after so many validations without a better score, and go back to the best; 0: never
     save_every: int = 1000
     average: int = 5  # how many of the last snapshots the final weights are the mean of
     ema: float = 0.0  # snapshots hold a running mean of the weights that forgets 1 − ema a step; 0: the weights
@@ -37,6 +40,8 @@ class TrainSettings:
             for name in ("learning_rate", "clip", "weight_decay")
             if not 0 <= getattr(self, name) < math.inf
         ]
+        if self.patience < 0:
+            faults.append(f"train.patience = {self.patience} must be at least 0.")
         if not 0.0 <= self.ema < 1.0:
             faults.append(f"train.ema = {self.ema} must be at least 0 and less than 1, like 0.999.")
         return faults

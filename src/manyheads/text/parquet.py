@@ -1,0 +1,105 @@
+"""Parquet files of pairs, a few rows at a time; needs pyarrow, which comes with manyheads[parquet].
+
+A column inside another is named with a dot, as in "translation.en".
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from manyheads.errors import DataError
+from manyheads.text.missing import missing, shortened
+from manyheads.text.streams import OnBad, empty, tell_bad
+
+_BATCH_ROWS = 512
+_READ_AHEAD = 1 << 20  # bytes of each column; without it whole columns of a row group are held at once
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+
+
+def read_parquet(
+    path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None
+) -> Iterator[tuple[str, str]]:
+    """The pairs of two columns, by default "source" and "target"; that pyarrow is missing is said at once."""
+    _pyarrow(path)
+    return _read(path, (source_column or "source", target_column or "target"), on_bad)
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """The names of all columns."""
+    with _opened(path) as file:
+        return list(_flat(file.schema_arrow.empty_table()).column_names)
+
+
+def _read(path: Path, columns: tuple[str, str], on_bad: OnBad | None) -> Iterator[tuple[str, str]]:
+    with _opened(path) as file:
+        schema = _flat(file.schema_arrow.empty_table()).schema
+        for column in columns:
+            _refuse_column(path, column, schema)
+        if file.metadata.num_rows == 0:
+            raise DataError(f"{path} has columns, but no rows. Give a file with pairs.")
+        first = 1
+        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*columns}), use_threads=False):
+            table = _flat(_pyarrow(path).Table.from_batches([batch]))
+            sources, targets = (_texts(path, column, table.column(column), first, on_bad) for column in columns)
+            yield from zip(sources, targets, strict=True)
+            first += table.num_rows
+
+
+def _texts(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
+    """The texts of a column, decoded one by one: Parquet does not promise that they are UTF-8."""
+    arrow = _pyarrow(path)
+    if arrow.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    for row, value in enumerate(values.cast(arrow.large_binary()).to_pylist(), start=first):
+        where = f'{path}, row {row}, column "{column}"'
+        if value is None:
+            raise DataError(f"{where} is null, not a text. Leave such rows out, or fill them.")
+        try:
+            text = value.decode()
+        except UnicodeDecodeError as error:
+            byte = f"byte {error.start + 1} (0x{value[error.start]:02X})"
+            tell_bad(DataError(f"{where}: {byte} is not UTF-8. Write the column anew as UTF-8."), on_bad)
+            text = value.decode(errors="replace")
+        yield text
+
+
+def _refuse_column(path: Path, column: str, schema: Any) -> None:
+    names = list(schema.names)
+    if column not in names:
+        raise DataError(missing(str(path), "column", column, names))
+    if names.count(column) > 1:
+        raise DataError(f'{path}: there is more than one column "{column}". Rename one of them.')
+    kind = schema.field(column).type
+    texts = kind.value_type if _pyarrow(path).types.is_dictionary(kind) else kind
+    if str(texts) not in _TEXTS:
+        raise DataError(f'{path}: column "{column}" is {shortened(str(kind))}, not text. Choose a column of strings.')
+
+
+def _flat(table: Any) -> Any:
+    """The table with columns inside columns brought to the top."""
+    while any(str(field.type).startswith("struct<") for field in table.schema):
+        table = table.flatten()
+    return table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    arrow = _pyarrow(path)
+    if path.stat().st_size == 0:
+        raise empty(path)
+    try:
+        with path.open("rb") as stream:
+            yield arrow.parquet.ParquetFile(stream, buffer_size=_READ_AHEAD, pre_buffer=False)
+    except (arrow.ArrowException, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise DataError(f"{path} cannot be read as Parquet: {reason.rstrip('.')}.") from None
+
+
+def _pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f'{path}: Parquet needs pyarrow. Install it: pip install "manyheads[parquet]".') from None
+    return pyarrow

@@ -1,0 +1,81 @@
+"""manyheads init: from files to a recipe that trains."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads.recipe import read_recipe
+from manyheads.text import grammar
+
+from cli.conftest import Run
+
+
+def write_sides(folder: Path, name: str, n_pairs: int) -> None:
+    pairs = list(grammar.pairs("en", "zh", name if name == "train" else "valid", n_pairs))
+    for side, language in enumerate(("en", "zh")):
+        (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
+
+
+def test_two_files_become_a_recipe_that_trains(manyheads: Run, tmp_path: Path) -> None:
+    write_sides(tmp_path, "train", 300)
+    write_sides(tmp_path, "val", 20)
+    done = manyheads("init", "train.en", "train.zh")
+    assert (done.returncode, done.stderr) == (0, "")
+    for told in (
+        "train.en + train.zh: 300 pairs",
+        "val.en + val.zh, found beside",
+        "en → zh",
+        "preset tiny",
+        "1 thread",
+    ):
+        assert told in done.stdout
+    assert "Next · 下一步:  manyheads train recipe.toml" in done.stdout
+    recipe = read_recipe(tmp_path / "recipe.toml")
+    assert recipe.data.valid == (str(tmp_path / "val.en"), str(tmp_path / "val.zh"))
+    assert "中文" not in done.stdout and "配方" in (tmp_path / "recipe.toml").read_text("utf-8").splitlines()[0]
+
+    trained = manyheads("train", "recipe.toml", "train.steps=2", "decode.max_extra=2", "-o", "run")
+    assert (trained.returncode, trained.stderr) == (0, "")
+
+    before = (tmp_path / "recipe.toml").read_bytes()
+    again = manyheads("init", "train.en", "train.zh")
+    assert again.returncode == 1
+    assert again.stderr == "Error: recipe.toml is there already. Replace it with --force, or name another with -o.\n"
+    assert (tmp_path / "recipe.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.tsv", b"\x93\xff\x00\x12\n" * 50, "is not UTF-8"),
+        ("a.tsv", b"plain text\nwithout tabs\n", "a.tsv has one column only"),
+        ("a.txt", b"plain text\nwithout tabs\n", "one file of pairs must end in"),
+        ("a.tsv", b"", "a.tsv is empty"),
+        ("a.tsv", b"x" * 9000 + b"\ty\tz\n", "not clear which columns"),
+    ],
+)
+def test_garbage_is_one_line(manyheads: Run, tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = manyheads("init", name)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr) < 500
+    assert not (tmp_path / "recipe.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["a.tsv", "--budget", "soon"], "'soon' is not a time. Write 45m, 3h or 1h30m."),
+        (["a.tsv", "-o", "nowhere/r.toml"], "there is no folder nowhere"),
+        (["a.tsv", "--source-column", "1"], "only one column is given"),
+        (["a", "b", "c"], "3 files are given"),
+        (["missing.tsv"], "missing.tsv: there is no such file"),
+    ],
+)
+def test_options_that_do_not_fit(manyheads: Run, tmp_path: Path, words: list[str], told: str) -> None:
+    (tmp_path / "a.tsv").write_text("one\t一\n" * 3, "utf-8")
+    done = manyheads("init", *words)
+    assert done.returncode != 0
+    assert told in done.stderr

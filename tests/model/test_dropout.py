@@ -1,0 +1,62 @@
+"""Dropout: how many survive, what they grow to, and what falls together."""
+
+import pytest
+import torch
+
+from manyheads.model.dropout import Dropout
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.3, 0.5, 0.9, 0.999])
+def test_the_share_is_right_and_the_mean_stays(rate: float) -> None:
+    torch.manual_seed(0)
+    n_losing = min(round(256 * rate), 255)
+    y = Dropout(rate)(torch.ones(1000, 1003))
+    assert (y == 0).float().mean().item() == pytest.approx(n_losing / 256, abs=3e-3)
+    assert set(y.unique().tolist()) == {0.0, pytest.approx(256 / (256 - n_losing))}
+    assert y.mean().item() == pytest.approx(1.0, abs=0.05)
+
+
+def test_places_fall_independently() -> None:
+    """Eight neighbours come from one random word: they must not know of one another."""
+    torch.manual_seed(1)
+    falls = (Dropout(0.5)(torch.ones(20_000, 16)) == 0).double()
+    correlation = torch.corrcoef(falls.T) - torch.eye(16)
+    assert correlation.abs().max().item() < 0.04
+
+
+def test_the_gradient_is_that_of_the_survivors() -> None:
+    x = torch.randn(7, 13, requires_grad=True)
+    y = Dropout(0.4)(x)
+    y.sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad * x.detach(), y.detach())
+
+
+def test_nothing_happens_without_a_rate_or_outside_training() -> None:
+    x = torch.randn(3, 5)
+    before = torch.get_rng_state()
+    assert Dropout(0.0)(x) is x
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0).of_whole(x, 1) is x
+    assert torch.equal(torch.get_rng_state(), before)  # switching a kind off changes no other
+
+
+def test_the_seed_decides() -> None:
+    def draw(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return Dropout(0.5)(torch.ones(50))
+
+    assert torch.equal(draw(1), draw(1))
+    assert not torch.equal(draw(1), draw(2))
+
+
+def test_whole_parts_stand_or_fall_together() -> None:
+    torch.manual_seed(2)
+    y = Dropout(0.5).of_whole(torch.ones(6, 4, 3, 5), n_axes=2)
+    whole = y.flatten(2)
+    assert torch.equal(whole.amin(2), whole.amax(2))
+    assert set(whole.unique().tolist()) == {0.0, 2.0}
+
+
+def test_half_precision_keeps_its_type() -> None:
+    assert Dropout(0.5)(torch.ones(4, 4, dtype=torch.bfloat16)).dtype == torch.bfloat16
