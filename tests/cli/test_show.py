@@ -22,6 +22,15 @@ EVENTS: list[Event] = [
         device="cpu",
         seconds=2.0,
     ),
+    Prepared(
+        n_pairs=9,
+        left_out={},
+        vocabulary=300,
+        n_parameters=1,
+        device="cpu",
+        seconds=1.0,
+        complaints=["ids are damaged."],
+    ),
     Resumed(9, ["step-00000010: weights.safetensors is damaged."]),
     *(
         Step(step=n, epoch=0, loss=3.0, learning_rate=1e-3, gradient_norm=1.0, n_tokens=100, seconds=0.1)
@@ -68,6 +77,8 @@ def test_a_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
     text = draw(plain=False)
     for told in (
         "1,234 sentence pairs · 1,205 left out: 1,200 duplicate, 5 empty",
+        "9 sentence pairs\n",
+        "damaged     ids are damaged. It was made anew.",
         "1,000 tok/s",
         "100%",
         "loss 3.00",

@@ -39,7 +39,9 @@ def test_an_entry_is_absent_then_whole_then_damaged_then_whole(tmp_path: Path) -
     assert cache.complaint("text-1") is None
     values = cache.folder / "text-1" / "values"
     values.write_text("bad")
-    assert "values is damaged" in (cache.complaint("text-1") or "")
+    assert (cache.complaint("text-1") or "").endswith(
+        "values is damaged (its SHA-256 is not the one in MANIFEST.sha256)."
+    )
     make(cache)
     assert cache.complaint("text-1") is None
     assert values.read_text() == "good"
@@ -76,11 +78,12 @@ def test_two_processes_make_the_same_entry_at_once(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_long_ago_is_swept(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     make(cache)
-    for name, days in ((".ids-2.abc", 8), (".ids-2.def", 1)):
+    old, new, others = f".ids-{'2' * 64}.abc", f".ids-{'2' * 64}.def", ".ids-mine.abc"
+    for name, days in ((old, 8), (new, 1), (others, 8)):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (time.time() - days * 86400,) * 2)
     make(cache)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".ids-2.def", "lock", "text-1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new, others, "lock", "text-1"]
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:

@@ -177,3 +177,26 @@ def test_bad_settings(recipe_table: Table, changes: dict[str, object], told: str
     with pytest.raises(RecipeError) as caught:
         Recipe.from_table(recipe_table(**changes))
     assert told in str(caught.value)
+
+
+def test_a_mix_trains_by_its_weights_and_resumes_to_the_same_bytes(tmp_path: Path, recipe_table: Table) -> None:
+    pairs = list(grammar.pairs("en", "de", "train", 300))
+    mix = [
+        {"files": [write(tmp_path, "1.tsv", pairs[:200])], "weight": 0.5},
+        {"files": [write(tmp_path, "2.tsv", pairs[200:])], "weight": 3},
+    ]
+    recipe = Recipe.from_table(recipe_table(data={"mix": mix, "valid": [write(tmp_path, "v.tsv", [("a", "b")])]}))
+    list(run(recipe, tmp_path / "whole"))
+    calls = iter([False, True])
+    list(run(recipe, tmp_path / "parts", lambda: next(calls)))
+    list(run(recipe, tmp_path / "parts"))
+    weights = [(tmp_path / name / "bundle" / "weights.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert weights[0] == weights[1]
+
+    light = [dict(mix[0], weight=1), dict(mix[1], weight=1)]
+    other = Recipe.from_table(recipe_table(data={"mix": light, "valid": [str(tmp_path / "v.tsv")]}))
+    with pytest.raises(RecipeError, match=r"holds a run of another recipe \(data\.mix was"):
+        list(run(other, tmp_path / "whole"))
+    stages = [event for event in run(other, tmp_path / "light") if isinstance(event, Stage)]
+    assert [stage.what for stage in stages[:1]] == ["learning 1,500 pieces from the text"]  # weights are not in the key
+    assert (tmp_path / "light" / "bundle" / "weights.safetensors").read_bytes() != weights[0]

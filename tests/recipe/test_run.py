@@ -199,8 +199,8 @@ def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, r
     values = entry / f"source-{kind}.values"
     values.write_bytes(values.read_bytes()[:-8])
     events = list(run(recipe, tmp_path / "parts"))
-    (stage,) = (event.what for event in events if isinstance(event, Stage) and "damaged" in event.what)
-    assert f"source-{kind}.values is damaged" in stage
+    (complaint,) = next(event.complaints for event in events if isinstance(event, Prepared))
+    assert f"source-{kind}.values is damaged" in complaint
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 

@@ -65,6 +65,8 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
 
 
 def _show_prepared(event: Prepared, console: Console) -> None:
+    for complaint in event.complaints:
+        console.print(f"  {'damaged':<{_LABEL}}{complaint} It was made anew.", style="yellow", markup=False)
     console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{_left_out(event.left_out)}")
     console.print(f"  {'tokenizer':<{_LABEL}}{event.vocabulary:,} pieces")
     console.print(

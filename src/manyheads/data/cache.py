@@ -7,6 +7,7 @@ everything it was made of, so it cannot be stale. Delete the cache's folder, or 
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -19,6 +20,7 @@ from manyheads.errors import DataError
 from manyheads.storage import LOCK, check_seal, seal
 
 PLACE = "MANYHEADS_CACHE"  # the environment variable that says where the cache is
+_ASIDE = re.compile(r"\.[a-z]+-[0-9a-f]{64}\..+")
 _ABANDONED = 7 * 24 * 3600.0  # seconds after which what is still aside belongs to nobody
 
 
@@ -45,7 +47,7 @@ class Cache:
         try:
             check_seal(self.folder / name, DataError)
         except DataError as error:
-            return str(error)
+            return str(error).partition(" Copy the folder")[0]  # a cache is made anew instead
         return None
 
     @contextmanager
@@ -59,6 +61,7 @@ class Cache:
         try:
             yield aside
             seal(aside)
+            aside.chmod(0o755)  # mkdtemp makes it private, but others may share the cache
             with self._alone():
                 if self.complaint(name) is not None:
                     shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -75,8 +78,8 @@ class Cache:
                 f"{self.folder}: the cache cannot be written there ({error.strerror}). "
                 f"Name another place in the environment variable {PLACE}."
             ) from None
-        for aside in self.folder.glob(".*-*.*"):  # of runs that were killed
-            if time.time() - aside.stat().st_mtime > _ABANDONED:
+        for aside in self.folder.iterdir():  # of runs that were killed
+            if _ASIDE.fullmatch(aside.name) and time.time() - aside.stat().st_mtime > _ABANDONED:
                 shutil.rmtree(aside, ignore_errors=True)
 
     @contextmanager

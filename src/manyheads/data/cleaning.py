@@ -119,8 +119,8 @@ def fault(pair: Pair, settings: CleanSettings) -> str | None:
 
 
 def _ratio(source: str, target: str) -> float:
-    shorter, longer = sorted((len(source.encode()) + _SPARED, len(target.encode()) + _SPARED))
-    return longer / shorter
+    one, other = len(source.encode()) + _SPARED, len(target.encode()) + _SPARED
+    return one / other if one > other else other / one
 
 
 def bear_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[Pair]]) -> Iterator[Pair]:

@@ -38,6 +38,7 @@ class Ingredients:
     pairs: Pairs
     counts: Mapping[str, int]  # "kept", and why other pairs were not
     boundaries: Sequence[int]  # where each corpus of a mix begins among the pairs, and where the last ends
+    complaints: Sequence[str]  # what was wrong with the cache and had to be made anew
 
 
 def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage, None, Ingredients]:
@@ -53,7 +54,7 @@ def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage,
         if corpus.digests() != digests:
             raise DataError("The training files changed while they were read. Run the same command again.")
 
-    yield from _find_or_make(cache, name, "cleaning the text", write_text)
+    complaints = yield from _find_or_make(cache, name, "cleaning the text", write_text)
     texts = Texts.open(cache.folder / name)
     facts = json.loads((cache.folder / name / FACTS).read_text(encoding="utf-8"))
     counts = sum((Counter(count) for count in facts["counts"]), Counter[str]())
@@ -74,13 +75,13 @@ def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage,
         written = Pairs.write(aside, texts, tokenizer, recipe.model.max_length)
         (aside / FACTS).write_text(json.dumps({"counts": written}), encoding="utf-8")
 
-    yield from _find_or_make(cache, name, "cutting the text into pieces", write_ids)
+    complaints += yield from _find_or_make(cache, name, "cutting the text into pieces", write_ids)
     del counts[KEPT]
     counts.update(json.loads((cache.folder / name / FACTS).read_text(encoding="utf-8"))["counts"])
     pairs = Pairs.open(cache.folder / name, texts)
     if not len(pairs):
         raise DataError(f"There is no pair to train on: {_counted(counts)}.")
-    return Ingredients(tokenizer, pairs, counts, pairs.places(facts["boundaries"]))
+    return Ingredients(tokenizer, pairs, counts, pairs.places(facts["boundaries"]), complaints)
 
 
 def forget(folder: Path) -> None:
@@ -108,13 +109,17 @@ def _check_text(folder: Path, name: str, digests: Mapping[str, str], *, is_begun
     )
 
 
-def _find_or_make(cache: Cache, name: str, what: str, make: Callable[[Path], None]) -> Generator[Stage, None, None]:
+def _find_or_make(
+    cache: Cache, name: str, what: str, make: Callable[[Path], None]
+) -> Generator[Stage, None, list[str]]:
+    """Have an entry in the cache; the complaint about a damaged one, if there was one."""
     complaint = cache.complaint(name)
     if complaint is None:
-        return
-    yield Stage(f"{what} anew, since what was kept of it is damaged ({complaint})" if complaint else what)
+        return []
+    yield Stage(what)
     with cache.making(name) as aside:
         make(aside)
+    return [complaint] if complaint else []
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -52,6 +52,7 @@ class Prepared:
     n_parameters: int
     device: str
     seconds: float
+    complaints: Sequence[str] = ()  # what was damaged in the cache and was made anew
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,7 @@ class _Run:
             n_parameters=self.model.n_parameters,
             device=str(self.model.output.weight.device),
             seconds=time.perf_counter() - started,
+            complaints=self.ingredients.complaints,
         )
 
     def _trainer(self) -> Trainer[TensorBatch]:
