@@ -5,7 +5,19 @@ a budget of tokens, and their order is a pure function of (seed, epoch). May imp
 """
 
 from manyheads.data.batches import plan_batches
+from manyheads.data.cleaning import Cleaner, CleanSettings, clean
 from manyheads.data.pairs import PairBatch, Pairs, make_batch, pad
 from manyheads.data.ragged import Ragged, RaggedWriter
 
-__all__ = ["PairBatch", "Pairs", "Ragged", "RaggedWriter", "make_batch", "pad", "plan_batches"]
+__all__ = [
+    "CleanSettings",
+    "Cleaner",
+    "PairBatch",
+    "Pairs",
+    "Ragged",
+    "RaggedWriter",
+    "clean",
+    "make_batch",
+    "pad",
+    "plan_batches",
+]
