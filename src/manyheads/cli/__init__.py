@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from manyheads import __version__
+from manyheads.cli.doctor import doctor
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.predict import predict
 from manyheads.cli.quickstart import quickstart
@@ -49,7 +50,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, train, evaluate, predict):
+for command in (quickstart, train, evaluate, predict, doctor):
     commands.add_command(command)
 
 

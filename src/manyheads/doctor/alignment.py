@@ -46,8 +46,8 @@ def check_alignment(found: Survey) -> Finding:
             f"{'s' * (abs(first.by) > 1)} too {'late' if first.by > 0 else 'early'}; {share(count, len(found))} pairs"
             " do not belong together.",
             found.examples([first.start + offset for offset in (20, 21, 22)]),
-            f"Look around that line for one that is {'extra in the target' if first.by > 0 else 'missing in the target'}"
-            f" (or {'missing' if first.by > 0 else 'extra'} in the source), mend it, and all that follows fits again."
+            f"Look around that line for one that is {'extra' if first.by > 0 else 'missing'} in the target (or"
+            f" {'missing' if first.by > 0 else 'extra'} in the source), mend it, and all that follows fits again."
             " 从该行起源文与译文错位，请在附近查找多出或缺失的一行。",
         )
     if len(found) >= _ENOUGH and together < _UNRELATED and lengths.std(axis=0).min() > 0.2:
@@ -61,7 +61,9 @@ def check_alignment(found: Survey) -> Finding:
             " 两个文件的行可能没有对应，请检查是否被排序或打乱。",
         )
     return Finding(
-        check, "good", f"{found.name}: source and target lengths go together (correlation {together:.2f}), no slip seen."
+        check,
+        "good",
+        f"{found.name}: source and target lengths go together (correlation {together:.2f}), no slip seen.",
     )
 
 

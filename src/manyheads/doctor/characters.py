@@ -32,13 +32,16 @@ _SCRIPT_OF_LANGUAGE = {
     "ug": "Arabic", "ps": "Arabic", "he": "Hebrew", "yi": "Hebrew", "el": "Greek", "hi": "Devanagari",
     "mr": "Devanagari", "ne": "Devanagari",
 }  # fmt: skip
-_LATIN_LANGUAGES = frozenset(
-    "en de fr es it pt nl sv da no nb nn fi et lv lt pl cs sk sl hr hu ro sq tr vi id ms tl sw af eu ca gl is ga cy "
-    "mt eo la".split()
-)
+_LATIN_LANGUAGES = {
+    "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "nb", "nn", "fi", "et", "lv", "lt", "pl", "cs",
+    "sk", "sl", "hr", "hu", "ro", "sq", "tr", "vi", "id", "ms", "tl", "sw", "af", "eu", "ca", "gl", "is", "ga",
+    "cy", "mt", "eo", "la",
+}  # fmt: skip
 
 # Kinds of characters that a line may hold, as bits.
-BROKEN, CONTROL, INVISIBLE, JOINER, PICTURE, WIDE_LETTER, WIDE_MARK, NARROW_MARK = (1 << bit for bit in range(8))
+BROKEN, CONTROL, ODD_SPACE, ZERO_WIDTH, JOINER, PICTURE, WIDE_LETTER, WIDE_MARK, NARROW_MARK = (
+    1 << bit for bit in range(9)
+)
 
 _BLOCKS = {
     "Greek": ((0x370, 0x400), (0x1F00, 0x2000)),
@@ -52,8 +55,8 @@ _BLOCKS = {
     "Han": ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x32000)),
     "Latin": ((0x41, 0x5B), (0x61, 0x7B), (0xC0, 0x250), (0x1E00, 0x1F00), (0xFF21, 0xFF3B), (0xFF41, 0xFF5B)),
 }
-_ZERO_WIDTH = (0xAD, 0x200B, 0x2060, 0xFEFF)
-_UNUSUAL_SPACES = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F)
+_NO_WIDTH = (0xAD, 0x200B, 0x2060, 0xFEFF)
+_ODD_SPACES = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F)
 _DIRECTIONS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 
 
@@ -79,15 +82,15 @@ def script_table() -> NDArray[np.uint8]:
 
 
 @cache
-def kind_table() -> NDArray[np.uint8]:
+def kind_table() -> NDArray[np.uint16]:
     """The bits of every code point."""
-    table = np.zeros(0x110000, np.uint8)
+    table = np.zeros(0x110000, np.uint16)
     table[0xFFFD] = BROKEN
     table[0:0x20] = CONTROL
     table[0x7F:0xA0] = CONTROL
     table[0x09] = 0  # a tab is a space like any other
-    table[list(_ZERO_WIDTH)] = INVISIBLE
-    table[list(_UNUSUAL_SPACES)] = INVISIBLE
+    table[list(_NO_WIDTH)] = ZERO_WIDTH
+    table[list(_ODD_SPACES)] = ODD_SPACE
     table[list(_DIRECTIONS)] = JOINER  # of use in Arabic and Hebrew
     table[[0x200C, 0x200D, 0x200E, 0x200F]] = JOINER
     table[0x1F000:0x20000] = PICTURE

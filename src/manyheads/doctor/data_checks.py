@@ -6,18 +6,20 @@ Each takes surveys and gives findings. None decides by a single odd line: real t
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.data import CleanSettings
 from manyheads.doctor.characters import (
     BROKEN,
     CONTROL,
-    INVISIBLE,
     JOINER,
     NARROW_MARK,
+    ODD_SPACE,
     PICTURE,
     SCRIPTS,
     WIDE_LETTER,
     WIDE_MARK,
+    ZERO_WIDTH,
 )
-from manyheads.doctor.findings import Finding, Verdict, share, verdict_of
+from manyheads.doctor.findings import MOST_EXAMPLES, Finding, share, verdict_of
 from manyheads.doctor.survey import Survey
 
 _LONG_LINE = 2000  # bytes
@@ -36,7 +38,9 @@ def check_readable(found: Survey) -> Finding:
             " 请按提示修复文件后重新检查。",
         )  # fmt: skip
     if not len(found):
-        return Finding(check, "bad", f"{found.name}: there is no pair in it.", (), "Give a file with text. 文件是空的。")
+        return Finding(
+            check, "bad", f"{found.name}: there is no pair in it.", (), "Give a file with text. 文件是空的。"
+        )
     files = " + ".join(found.source.files) or "the built-in corpus"
     part = f"the first {len(found):,} pairs were examined, there are more" if found.is_part else f"{len(found):,} pairs"
     return Finding(check, "good", f"{found.name}: {files}, {part}.")
@@ -56,7 +60,7 @@ def check_blank(found: Survey) -> Finding:
     )
 
 
-def check_duplicates(found: Survey) -> Finding:
+def check_duplicates(found: Survey, clean: CleanSettings) -> Finding:
     """Pairs that occur more than once."""
     again = np.ones(len(found), bool)
     again[np.unique(found.pair_keys, return_index=True)[1]] = False
@@ -65,7 +69,8 @@ def check_duplicates(found: Survey) -> Finding:
     return Finding(
         "duplicates",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs repeat an earlier one.",
+        f"{found.name}: {share(count, len(found))} pairs repeat an earlier one."
+        + _left_out(count, is_left_out=clean.drop_duplicates),
         found.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
@@ -86,7 +91,7 @@ def check_many_targets(found: Survey) -> Finding:
     count = int(is_many.sum())
     most = int(n_targets.max()) if len(n_targets) else 0
     verdict = verdict_of(count, len(found), warn=0.3, refuse=0.9)
-    worst = order[np.flatnonzero(n_targets[group] == most)] if most > 1 else []
+    worst = order[(n_targets[group] == most) & (most > 1)]
     return Finding(
         "one source, many targets",
         verdict,
@@ -94,12 +99,12 @@ def check_many_targets(found: Survey) -> Finding:
         found.examples(worst) if verdict != "good" else (),
         ""
         if verdict == "good"
-        else "Several good translations are fine; if they contradict each other, or a column is wrong, keep the best one."
+        else "Several good translations are fine; if they contradict each other, or a column is wrong, keep the best."
         " 一句多译过多时，请保留最好的译文。",
     )
 
 
-def check_leakage(train: Survey, held: Survey) -> Finding:
+def check_leakage(train: Survey, held: Survey, clean: CleanSettings) -> Finding:
     """Sentences of a held-out set that are trained on."""
     is_known = np.isin(held.keys[:, 0], train.keys[:, 0]) & ~held.is_blank[:, 0]
     is_pair = is_known & np.isin(_together(held.keys), _together(train.keys))
@@ -109,12 +114,16 @@ def check_leakage(train: Survey, held: Survey) -> Finding:
         "leakage",
         verdict,
         f"{share(count, len(held))} sources of {held.name} also stand in {train.name}"
-        f" ({int(is_pair.sum()):,} with the same target), case and spacing aside.",
+        f" ({int(is_pair.sum()):,} with the same target), case and spacing aside."
+        + _left_out(count, is_left_out=clean.drop_leaked),
         held.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
-        else f"Take them out of {train.name}: a score on sentences seen in training is too high."
-        f" 请从训练集中删除这些句子，否则得分虚高。",
+        else "Nothing need be done for training here; for any other use, take them out of the training files."
+        " 本工具训练时会自动剔除。"
+        if clean.drop_leaked
+        else "Take them out of the training files, or set clean.drop_leaked = true: a score on sentences seen in"
+        " training is too high. 请从训练集中删除这些句子，否则得分虚高。",
     )
 
 
@@ -126,11 +135,13 @@ def check_ratio(found: Survey) -> Finding:
     usual = _usual_ratio(found)
     verdict = verdict_of(count, len(found), warn=0.005, refuse=0.2)
     worst = np.argsort(-np.abs(ratios))[:count]
+    left_out = int(found.is_lopsided.sum()) if found.name == "train" else 0
     return Finding(
         "length ratio",
         verdict,
         f"{found.name}: a target has {usual:.2f} times the bytes of its source; {share(count, len(found))} pairs are"
-        f" {_RATIO:.0f} times off that.",
+        f" {_RATIO:.0f} times off that."
+        + (f" Training leaves out {left_out:,} by itself (clean.max_ratio)." if left_out else ""),
         found.examples(worst) if count else (),
         ""
         if verdict == "good"
@@ -153,11 +164,12 @@ def check_long(found: Survey) -> Finding:
         found.examples(np.argsort(-longest)[:count]) if count else (),
         ""
         if verdict == "good"
-        else "Split them into sentences; training leaves out what is longer than model.max_length pieces. 请拆分过长的行。",
+        else "Split them into sentences; training leaves out what is longer than model.max_length pieces."
+        " 请拆分过长的行。",
     )
 
 
-def check_broken(found: Survey) -> Finding:
+def check_broken(found: Survey, clean: CleanSettings) -> Finding:
     """Characters that were lost or garbled on the way: U+FFFD, controls, mojibake."""
     is_lost = (found.kinds & BROKEN) > 0
     is_control = (found.kinds & CONTROL) > 0
@@ -167,8 +179,14 @@ def check_broken(found: Survey) -> Finding:
     return Finding(
         "encoding",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs hold garbled text ({int(is_lost.sum()):,} lines with U+FFFD,"
-        f" {int(is_control.sum()):,} with control characters, {int(found.is_mojibake.sum()):,} read in a wrong encoding).",
+        f"{found.name}: {share(count, len(found))} pairs hold garbled text (lines with U+FFFD: {int(is_lost.sum()):,},"
+        f" with control characters: {int(is_control.sum()):,}, read in a wrong encoding:"
+        f" {int(found.is_mojibake.sum()):,})."
+        + (
+            " Training leaves out those with U+FFFD or NUL by itself."
+            if is_lost.any() and clean.drop_bad_encoding and found.name == "train"
+            else ""
+        ),
         _side_examples(found, is_any),
         ""
         if verdict == "good"
@@ -179,24 +197,22 @@ def check_broken(found: Survey) -> Finding:
 
 def check_invisible(found: Survey) -> Finding:
     """Characters nobody sees but the model: zero-width and non-breaking spaces, stray spaces at the ends."""
-    is_hidden = (found.kinds & INVISIBLE) > 0
+    is_odd_space = (found.kinds & ODD_SPACE) > 0
+    is_hidden = (found.kinds & ZERO_WIDTH) > 0
     for side in (0, 1):
         if SCRIPTS[main_script(found, side)] not in _USES_JOINERS:  # where a joiner is no part of the spelling
             joins = found.kinds[:, side]
             is_hidden[:, side] |= ((joins & JOINER) > 0) & ((joins & PICTURE) == 0)
     is_stray = found.has_stray_space & ~found.is_blank
-    count = int((is_hidden | is_stray).any(axis=1).sum())
-    verdict: Verdict = "good" if count <= len(found) // 1000 else "warning"
-    hidden, stray = np.flatnonzero(is_hidden.any(axis=1)), np.flatnonzero(is_stray.any(axis=1))
-    shown = np.zeros_like(is_hidden)
-    shown[hidden[:2]] = is_hidden[hidden[:2]]
-    shown[stray[: 3 - len(hidden[:2])]] |= is_stray[stray[: 3 - len(hidden[:2])]]
+    count = int((is_odd_space | is_hidden | is_stray).any(axis=1).sum())
+    verdict = verdict_of(count, len(found), warn=0.002)
     return Finding(
         "invisible characters",
         verdict,
-        f"{found.name}: {int(is_hidden.sum()):,} lines hold invisible characters (non-breaking or zero-width),"
-        f" {int(is_stray.sum()):,} begin or end with a space; {share(count, len(found))} pairs.",
-        _side_examples(found, shown),
+        f"{found.name}: {share(count, len(found))} pairs; lines with non-breaking or other odd spaces:"
+        f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an end:"
+        f" {int(is_stray.sum()):,}.",
+        tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(found, kind, 1)),
         ""
         if verdict == "good"
         else "Harmless in small numbers, but the same word with and without them is two words to the model: replace"
@@ -206,30 +222,32 @@ def check_invisible(found: Survey) -> Finding:
 
 def check_width(found: Survey) -> Finding:
     """Full-width and half-width marks side by side where Chinese or Japanese is written."""
-    worst = Finding("full and half width", "good", f"{found.name}: one width of punctuation and letters.")
-    for side, word in ((0, "source"), (1, "target")):
-        kinds = found.kinds[:, side]
-        is_eastern = SCRIPTS[main_script(found, side)] in ("Han", "Kana")
-        is_narrow, is_wide = (kinds & NARROW_MARK) > 0, (kinds & WIDE_MARK) > 0
-        is_odd = (kinds & WIDE_LETTER) > 0
-        if is_eastern:
-            fewer = is_narrow if is_narrow.sum() <= is_wide.sum() else is_wide
-            is_odd = is_odd | fewer
-        else:
-            is_odd = is_odd | is_wide
-        count = int(is_odd.sum())
-        if verdict_of(count, len(found), warn=0.05) == "good":
-            continue
-        worst = Finding(
-            "full and half width",
-            "warning",
-            f"{found.name}: {share(count, len(found))} lines of the {word} side use the rarer width of punctuation or"
-            " letters (，？ against ,? or Ａ against A).",
-            found.examples(np.flatnonzero(is_odd), side),
-            "Choose one width for all of the text: the model would write now this, now that, and lose BLEU by it."
-            " 请统一全角与半角标点。",
-        )
-    return worst
+    check = "full and half width"
+    counts = [int(_has_rarer_width(found, side).sum()) for side in (0, 1)]
+    side = int(counts[1] >= counts[0])
+    verdict = verdict_of(counts[side], len(found), warn=0.05)
+    told = (
+        f"{found.name}: {share(counts[side], len(found))} lines of the {('source', 'target')[side]} side use the rarer"
+        " width of punctuation or letters (，？ against ,? or Ａ against A)."
+    )
+    if verdict == "good":
+        return Finding(check, verdict, told)
+    return Finding(
+        check,
+        verdict,
+        told,
+        found.examples(np.flatnonzero(_has_rarer_width(found, side)), side),
+        "Choose one width for all of the text: the model would write now this, now that, and lose BLEU by it."
+        " 请统一全角与半角标点。",
+    )
+
+
+def _has_rarer_width(found: Survey, side: int) -> NDArray[np.bool_]:
+    kinds = found.kinds[:, side]
+    is_narrow, is_wide = (kinds & NARROW_MARK) > 0, (kinds & WIDE_MARK) > 0
+    is_eastern = SCRIPTS[main_script(found, side)] in ("Han", "Kana")
+    rarer = is_narrow if is_eastern and is_narrow.sum() <= is_wide.sum() else is_wide
+    return np.asarray(rarer | ((kinds & WIDE_LETTER) > 0))
 
 
 def main_script(found: Survey, side: int) -> int:
@@ -237,6 +255,10 @@ def main_script(found: Survey, side: int) -> int:
     counts = np.bincount(found.scripts[:, side], minlength=len(SCRIPTS))
     counts[0] = 0
     return int(counts.argmax()) if counts.any() else 0
+
+
+def _left_out(count: int, *, is_left_out: bool) -> str:
+    return " Training leaves these out by itself." if count and is_left_out else ""
 
 
 def _usual_ratio(found: Survey) -> float:
@@ -259,7 +281,7 @@ def _together(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return (keys.astype(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ keys.astype(np.uint64)[:, 1]).view(np.int64)
 
 
-def _side_examples(found: Survey, is_meant: NDArray[np.bool_]) -> tuple[str, ...]:
+def _side_examples(found: Survey, is_meant: NDArray[np.bool_], most: int = MOST_EXAMPLES) -> tuple[str, ...]:
     """Examples of single lines: the side on which the thing is."""
-    places = np.argwhere(is_meant)[:3]
+    places = np.argwhere(is_meant)[:most]
     return tuple(line for index, side in places.tolist() for line in found.examples([index], side))

@@ -57,7 +57,9 @@ def check_untranslated(found: Survey) -> Finding:
         verdict,
         f"{found.name}: {share(count, len(found))} targets are the same as their source.",
         found.examples(np.flatnonzero(is_same)),
-        "" if verdict == "good" else "Drop them: the model learns to copy instead of to translate. 请删除未翻译的句对。",
+        ""
+        if verdict == "good"
+        else "Drop them: the model learns to copy instead of to translate. 请删除未翻译的句对。",
     )
 
 

@@ -11,6 +11,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.data.cleaning import LENGTH_RATIO, CleanSettings
+from manyheads.data.cleaning import fault as reason_against
 from manyheads.doctor.characters import SCRIPTS, kind_table, script_table
 from manyheads.doctor.findings import MOST_EXAMPLES, excerpt
 from manyheads.errors import DataError
@@ -56,10 +58,11 @@ class Survey:
     n_bytes: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     n_letters: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     scripts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 2), np.uint8))  # the commonest of a line
-    kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 2), np.uint8))  # bits of characters
+    kinds: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, 2), np.uint16))  # bits of characters
     is_mojibake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
     has_stray_space: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
     is_blank: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
+    is_lopsided: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))  # as cleaning sees it
     trigrams: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, N_TRIGRAMS), np.int64))
 
     def __len__(self) -> int:
@@ -82,8 +85,11 @@ class Survey:
         )
 
 
-def survey(source: Source, most: int = MOST_PAIRS) -> Survey:
+def survey(source: Source, clean: CleanSettings, most: int = MOST_PAIRS) -> Survey:
     """Read a set once; text that cannot be read ends the survey and is its `fault`."""
+    by_ratio = CleanSettings(
+        max_ratio=clean.max_ratio, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False
+    )
     chunks: list[dict[str, NDArray[np.generic]]] = []
     trigrams = np.zeros((2, N_TRIGRAMS), np.int64)
     n_pairs, is_part = 0, False
@@ -91,14 +97,15 @@ def survey(source: Source, most: int = MOST_PAIRS) -> Survey:
     try:
         pairs = iter(source.read())
         while not faults and (chunk := _take(pairs, min(_AT_ONCE, most - n_pairs), faults)):
-            chunks.append(_columns(chunk, trigrams))
+            is_lopsided = np.array([reason_against(pair, by_ratio) == LENGTH_RATIO for pair in chunk], np.bool_)
+            chunks.append({**_columns(chunk, trigrams), "is_lopsided": is_lopsided})
             n_pairs += len(chunk)
         is_part = not faults and n_pairs == most and next(pairs, None) is not None
     except DataError as error:
         faults.append(str(error))
     fault = faults[0] if faults else ""
     columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
-    return Survey(source=source, fault=fault, is_part=is_part, trigrams=trigrams, **columns)  # type: ignore[arg-type]
+    return Survey(source=source, fault=fault, is_part=is_part, trigrams=trigrams, **columns)
 
 
 def trigram_ids(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -161,9 +168,7 @@ def _describe(
         "n_letters": n_letters,
         "scripts": np.where(n_letters > 0, weighed.argmax(axis=0) + 1, 0).astype(np.uint8),
         "kinds": np.bitwise_or.reduceat(kinds, starts),
-        "is_mojibake": np.array(
-            [has_mojibake and _MOJIBAKE.search(line) is not None for line in lines], np.bool_
-        ),
+        "is_mojibake": np.array([has_mojibake and _MOJIBAKE.search(line) is not None for line in lines], np.bool_),
         "has_stray_space": np.array([line != line.strip() for line in lines], np.bool_),
         "is_blank": np.array([not line for line in folded], np.bool_),
     }
