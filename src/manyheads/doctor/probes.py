@@ -34,8 +34,8 @@ _WARMUP = 15
 _PEAK_STEPS = 40  # with the warm-up
 _LEARNT = 0.5  # nats a token: the batch is known by heart
 _STUCK = 0.3  # of the first loss: below it, learning is under way
-_SECONDS = 12.0  # that one probe may take
-_LOWER_RATES = (4.0, 20.0, 100.0)  # what to divide the rate by, in search of one that works
+_SECONDS = 10.0  # that one probe may take
+_LOWER_RATES = (10.0, 100.0)  # what to divide the rate by, in search of one that works
 
 Sentences = Sequence[tuple[str, str]]
 
@@ -130,7 +130,7 @@ def check_rate(patient: Patient, settings: TrainSettings) -> Finding:
     if course.is_learnt or course.is_learning or (peak <= _sane_rate(patient.model.width) and course.is_finite):
         return Finding(check, "good", f"at the recipe's peak rate of {peak:.1e} it stays calm: {course.told()}.")
     courses = ((peak / by, train_by_heart(patient, peak / by, _PEAK_STEPS)) for by in _LOWER_RATES)
-    lower = next((rate for rate, course in courses if course.is_learnt or course.is_learning), None)
+    lower = next((rate for rate, course in courses if course.is_learnt), None)
     advice = f" (train.learning_rate = {lower:.1e} worked here)" if lower else ""
     return Finding(
         check,
@@ -155,7 +155,8 @@ def train_by_heart(patient: Patient, peak: float, steps: int, until: float = -ma
     try:
         for step in trainer.run():
             losses.append(step.loss)
-            if step.loss <= until or time.monotonic() - started > _SECONDS:
+            is_hopeless = step.loss > 3 * losses[0]
+            if step.loss <= until or is_hopeless or time.monotonic() - started > _SECONDS:
                 break
     except TrainingError:
         return Course((*losses, math.inf), steps, is_finite=False)
