@@ -5,7 +5,7 @@ import pytest
 from cli.conftest import Run
 
 
-@pytest.mark.parametrize("command", ["quickstart", "train", "evaluate", "predict"])
+@pytest.mark.parametrize("command", ["quickstart", "train", "evaluate", "predict", "doctor"])
 def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) -> None:
     done = manyheads(command, "--help")
     assert done.returncode == 0

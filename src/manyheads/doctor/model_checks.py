@@ -35,7 +35,7 @@ def open_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
             "seal", "bad", str(error), (), "Copy the bundle again, or train it anew. 模型包损坏：请重新复制或重新训练。"
         ), None
     n_parameters = bundle.task.model.n_parameters
-    return Finding("seal", "good", f"every file is as it was written; {n_parameters / 1e6:.1f} M parameters."), bundle
+    return Finding("seal", "good", f"every file is as it was written; {n_parameters:,} parameters."), bundle
 
 
 def open_snapshot(run: Path) -> Bundle | None:

@@ -16,7 +16,8 @@ def check_outputs(check: str, sources: Sequence[str], outputs: Sequence[str]) ->
     """What is wrong with the translations of different sentences, as a whole."""
     pairs = list(dict(zip(sources, outputs, strict=True)).items())
     total = len(pairs)
-    commonest, n_same = Counter(output for _, output in pairs).most_common(1)[0] if pairs else ("", 0)
+    same = Counter(output for _, output in pairs if output.strip()).most_common(1)
+    commonest, n_same = same[0] if same else ("", 0)
     empty = [source for source, output in pairs if not output.strip()]
     copied = [source for source, output in pairs if output.strip() and output.split() == source.split()]
     circling = [output for _, output in pairs if repeats(output)]

@@ -131,8 +131,8 @@ def check_divergence(log: Log) -> Finding:
         return Finding(
             check,
             "warning",
-            f"the loss jumped up by more than {_SPIKE:.0f} {len(spikes)} times (first at step {spikes[0]:,}) and came"
-            " back.",
+            f"jumps of the loss by more than {_SPIKE:.0f}: {len(spikes)}, the first before step {spikes[0]:,}; it came"
+            " back each time.",
             (),
             "It recovered; for a calmer run lower train.learning_rate or set train.clip = 1.0."
             " 损失曾突然上升：可降低学习率。",
