@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from manyheads import __version__
+from manyheads.cli.doctor import doctor
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.init import init
 from manyheads.cli.predict import predict
@@ -50,7 +51,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, train, evaluate, predict):
+for command in (quickstart, init, doctor, train, evaluate, predict):
     commands.add_command(command)
 
 

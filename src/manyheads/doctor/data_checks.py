@@ -1,0 +1,287 @@
+"""Checks of a set of pairs as text: can it be read, is it repeated, leaked, lopsided, broken?
+
+Each takes surveys and gives findings. None decides by a single odd line: real text has some.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyheads.data import CleanSettings
+from manyheads.doctor.characters import (
+    BROKEN,
+    CONTROL,
+    JOINER,
+    NARROW_MARK,
+    ODD_SPACE,
+    PICTURE,
+    SCRIPTS,
+    WIDE_LETTER,
+    WIDE_MARK,
+    ZERO_WIDTH,
+)
+from manyheads.doctor.findings import MOST_EXAMPLES, Finding, share, verdict_of
+from manyheads.doctor.survey import Survey
+
+_LONG_LINE = 2000  # bytes
+_RATIO = 4.0  # so many times longer or shorter than usual is an outlier
+_SHORT = 30  # bytes of a pair; the ratio of very short texts says nothing
+_USES_JOINERS = ("Arabic", "Hebrew", "Devanagari", "Thai", "other")
+
+
+def check_readable(found: Survey) -> Finding:
+    """Whether all of it could be read, and whether there is anything."""
+    check = "readable"
+    if found.fault:
+        return Finding(
+            check, "bad", f"{found.name}: {found.fault}", (),
+            "Mend the file as said and run doctor again; the checks below saw only what comes before."
+            " 请按提示修复文件后重新检查。",
+        )  # fmt: skip
+    if not len(found):
+        return Finding(
+            check, "bad", f"{found.name}: there is no pair in it.", (), "Give a file with text. 文件是空的。"
+        )
+    files = " + ".join(found.source.files) or "the built-in corpus"
+    part = f"the first {len(found):,} pairs were examined, there are more" if found.is_part else f"{len(found):,} pairs"
+    return Finding(check, "good", f"{found.name}: {files}, {part}.")
+
+
+def check_blank(found: Survey) -> Finding:
+    """Lines with nothing on one side or on both."""
+    one = found.is_blank.any(axis=1)
+    both = int(found.is_blank.all(axis=1).sum())
+    told = f"{found.name}: {share(int(one.sum()), len(found))} pairs have a blank side ({both:,} on both)."
+    return Finding(
+        "blank lines",
+        verdict_of(int(one.sum()), len(found), warn=0.0, refuse=0.2),
+        told + (" Training leaves these out by itself." if one.any() else ""),
+        found.examples(np.flatnonzero(one)),
+        "If many lines lost their partner, align the files anew. 若大量行缺少译文，请重新对齐。" if one.any() else "",
+    )
+
+
+def check_duplicates(found: Survey, clean: CleanSettings) -> Finding:
+    """Pairs that occur more than once."""
+    again = np.ones(len(found), bool)
+    again[np.unique(found.pair_keys, return_index=True)[1]] = False
+    count = int(again.sum())
+    verdict = verdict_of(count, len(found), warn=0.02, refuse=0.5)
+    return Finding(
+        "duplicates",
+        verdict,
+        f"{found.name}: {share(count, len(found))} pairs repeat an earlier one."
+        + _left_out(count, is_left_out=clean.drop_duplicates),
+        found.examples(np.flatnonzero(again)),
+        ""
+        if verdict == "good"
+        else "Remove repetitions, or the model learns a few sentences by heart: sort -u on the pasted files."
+        " 请去除重复句对。",
+    )
+
+
+def check_many_targets(found: Survey) -> Finding:
+    """Sources that come with several different targets."""
+    order = np.lexsort((found.keys[:, 1], found.keys[:, 0]))
+    source, target = found.keys[order].T
+    is_new_source = np.concatenate([[True], source[1:] != source[:-1]])
+    is_new_pair = is_new_source | np.concatenate([[True], target[1:] != target[:-1]])
+    group = np.cumsum(is_new_source) - 1
+    n_targets = np.bincount(group, weights=is_new_pair) if len(found) else np.zeros(0)
+    is_many = n_targets[group] > 1
+    count = int(is_many.sum())
+    most = int(n_targets.max()) if len(n_targets) else 0
+    verdict = verdict_of(count, len(found), warn=0.3, refuse=0.9)
+    worst = order[(n_targets[group] == most) & (most > 1)]
+    return Finding(
+        "one source, many targets",
+        verdict,
+        f"{found.name}: {share(count, len(found))} pairs share their source with another translation (at most {most}).",
+        found.examples(worst) if verdict != "good" else (),
+        ""
+        if verdict == "good"
+        else "Several good translations are fine; if they contradict each other, or a column is wrong, keep the best."
+        " 一句多译过多时，请保留最好的译文。",
+    )
+
+
+def check_leakage(train: Survey, held: Survey, clean: CleanSettings) -> Finding:
+    """Sentences of a held-out set that are trained on."""
+    is_known = np.isin(held.keys[:, 0], train.keys[:, 0]) & ~held.is_blank[:, 0]
+    is_pair = is_known & np.isin(_together(held.keys), _together(train.keys))
+    count = int(is_known.sum())
+    verdict = verdict_of(count, len(held), warn=0.0, refuse=0.1)
+    return Finding(
+        "leakage",
+        verdict,
+        f"{share(count, len(held))} sources of {held.name} also stand in {train.name}"
+        f" ({int(is_pair.sum()):,} with the same target), case and spacing aside."
+        + _left_out(count, is_left_out=clean.drop_leaked),
+        held.examples(np.flatnonzero(is_known)),
+        ""
+        if verdict == "good"
+        else "Nothing need be done for training here; for any other use, take them out of the training files."
+        " 本工具训练时会自动剔除。"
+        if clean.drop_leaked
+        else "Take them out of the training files, or set clean.drop_leaked = true: a score on sentences seen in"
+        " training is too high. 请从训练集中删除这些句子，否则得分虚高。",
+    )
+
+
+def check_ratio(found: Survey) -> Finding:
+    """Pairs of which one side is much longer than it should be."""
+    ratios = _log_ratios(found)
+    is_odd = np.abs(ratios) > np.log(_RATIO)
+    count = int(is_odd.sum())
+    usual = _usual_ratio(found)
+    verdict = verdict_of(count, len(found), warn=0.005, refuse=0.2)
+    worst = np.argsort(-np.abs(ratios))[:count]
+    left_out = int(found.is_lopsided.sum()) if found.name == "train" else 0
+    return Finding(
+        "length ratio",
+        verdict,
+        f"{found.name}: a target has {usual:.2f} times the bytes of its source; {share(count, len(found))} pairs are"
+        f" {_RATIO:.0f} times off that."
+        + (f" Training leaves out {left_out:,} by itself (clean.max_ratio)." if left_out else ""),
+        found.examples(worst) if count else (),
+        ""
+        if verdict == "good"
+        else "Look at the examples: half a translation, two sentences against one, or lines that slipped."
+        " 请检查漏译、多译或错位的句对。",
+    )
+
+
+def check_long(found: Survey) -> Finding:
+    """Lines so long that they are hardly one sentence."""
+    longest = found.n_bytes.max(axis=1) if len(found) else np.zeros(0, np.int32)
+    count = int((longest > _LONG_LINE).sum())
+    verdict = verdict_of(count, len(found), warn=0.001)
+    most = int(longest.max()) if len(found) else 0
+    return Finding(
+        "long lines",
+        verdict,
+        f"{found.name}: {share(count, len(found))} pairs have more than {_LONG_LINE:,} bytes on a side;"
+        f" the longest line has {most:,}.",
+        found.examples(np.argsort(-longest)[:count]) if count else (),
+        ""
+        if verdict == "good"
+        else "Split them into sentences; training leaves out what is longer than model.max_length pieces."
+        " 请拆分过长的行。",
+    )
+
+
+def check_broken(found: Survey, clean: CleanSettings) -> Finding:
+    """Characters that were lost or garbled on the way: U+FFFD, controls, mojibake."""
+    is_lost = (found.kinds & BROKEN) > 0
+    is_control = (found.kinds & CONTROL) > 0
+    is_any = is_lost | is_control | found.is_mojibake
+    count = int(is_any.any(axis=1).sum())
+    verdict = verdict_of(count, len(found), warn=0.0, refuse=0.01)
+    return Finding(
+        "encoding",
+        verdict,
+        f"{found.name}: {share(count, len(found))} pairs hold garbled text (lines with U+FFFD: {int(is_lost.sum()):,},"
+        f" with control characters: {int(is_control.sum()):,}, read in a wrong encoding:"
+        f" {int(found.is_mojibake.sum()):,})."
+        + (
+            " Training leaves out those with U+FFFD or NUL by itself."
+            if is_lost.any() and clean.drop_bad_encoding and found.name == "train"
+            else ""
+        ),
+        _side_examples(found, is_any),
+        ""
+        if verdict == "good"
+        else "Make the file anew from its original, read in its right encoding and saved as UTF-8, or drop these lines."
+        " 请用正确的编码重新导出，或删除这些行。",
+    )
+
+
+def check_invisible(found: Survey) -> Finding:
+    """Characters nobody sees but the model: zero-width and non-breaking spaces, stray spaces at the ends."""
+    is_odd_space = (found.kinds & ODD_SPACE) > 0
+    is_hidden = (found.kinds & ZERO_WIDTH) > 0
+    for side in (0, 1):
+        if SCRIPTS[main_script(found, side)] not in _USES_JOINERS:  # where a joiner is no part of the spelling
+            joins = found.kinds[:, side]
+            is_hidden[:, side] |= ((joins & JOINER) > 0) & ((joins & PICTURE) == 0)
+    is_stray = found.has_stray_space & ~found.is_blank
+    count = int((is_odd_space | is_hidden | is_stray).any(axis=1).sum())
+    verdict = verdict_of(count, len(found), warn=0.002)
+    return Finding(
+        "invisible characters",
+        verdict,
+        f"{found.name}: {share(count, len(found))} pairs; lines with non-breaking or other odd spaces:"
+        f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an end:"
+        f" {int(is_stray.sum()):,}.",
+        tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(found, kind, 1)),
+        ""
+        if verdict == "good"
+        else "Harmless in small numbers, but the same word with and without them is two words to the model: replace"
+        " them by plain spaces and strip the lines. 请替换为普通空格并去掉行首行尾空格。",
+    )
+
+
+def check_width(found: Survey) -> Finding:
+    """Full-width and half-width marks side by side where Chinese or Japanese is written."""
+    check = "full and half width"
+    counts = [int(_has_rarer_width(found, side).sum()) for side in (0, 1)]
+    side = int(counts[1] >= counts[0])
+    verdict = verdict_of(counts[side], len(found), warn=0.05)
+    told = (
+        f"{found.name}: {share(counts[side], len(found))} lines of the {('source', 'target')[side]} side use the rarer"
+        " width of punctuation or letters (，？ against ,? or Ａ against A)."
+    )
+    if verdict == "good":
+        return Finding(check, verdict, told)
+    return Finding(
+        check,
+        verdict,
+        told,
+        found.examples(np.flatnonzero(_has_rarer_width(found, side)), side),
+        "Choose one width for all of the text: the model would write now this, now that, and lose BLEU by it."
+        " 请统一全角与半角标点。",
+    )
+
+
+def _has_rarer_width(found: Survey, side: int) -> NDArray[np.bool_]:
+    kinds = found.kinds[:, side]
+    is_narrow, is_wide = (kinds & NARROW_MARK) > 0, (kinds & WIDE_MARK) > 0
+    is_eastern = SCRIPTS[main_script(found, side)] in ("Han", "Kana")
+    rarer = is_narrow if is_eastern and is_narrow.sum() <= is_wide.sum() else is_wide
+    return np.asarray(rarer | ((kinds & WIDE_LETTER) > 0))
+
+
+def main_script(found: Survey, side: int) -> int:
+    """The commonest script of a side's lines; 0 where there are no letters."""
+    counts = np.bincount(found.scripts[:, side], minlength=len(SCRIPTS))
+    counts[0] = 0
+    return int(counts.argmax()) if counts.any() else 0
+
+
+def _left_out(count: int, *, is_left_out: bool) -> str:
+    return " Training leaves these out by itself." if count and is_left_out else ""
+
+
+def _usual_ratio(found: Survey) -> float:
+    is_whole = found.n_bytes.min(axis=1) > 0
+    source, target = found.n_bytes[is_whole].T
+    return float(np.median(target / source)) if is_whole.any() else 1.0
+
+
+def _log_ratios(found: Survey) -> NDArray[np.float64]:
+    """How many times (as a logarithm) each pair is off the usual ratio; 0 for blank and for very short ones."""
+    counts = found.n_bytes.astype(np.float64)
+    is_judged = (counts.min(axis=1) > 0) & (counts.sum(axis=1) >= _SHORT)
+    # A few bytes more on each side keep short texts from being odd by chance.
+    padded = counts + 5.0 * np.array([1.0, _usual_ratio(found)])
+    return np.where(is_judged, np.log(padded[:, 1] / padded[:, 0] / _usual_ratio(found)), 0.0)
+
+
+def _together(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One key of a pair's two; an overflow is as good a number as any."""
+    return (keys.astype(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ keys.astype(np.uint64)[:, 1]).view(np.int64)
+
+
+def _side_examples(found: Survey, is_meant: NDArray[np.bool_], most: int = MOST_EXAMPLES) -> tuple[str, ...]:
+    """Examples of single lines: the side on which the thing is."""
+    places = np.argwhere(is_meant)[:most]
+    return tuple(line for index, side in places.tolist() for line in found.examples([index], side))

@@ -1,0 +1,159 @@
+"""`examine`: what is wrong with a recipe, a run or a bundle, whichever it is given."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Literal
+
+from manyheads.data import CleanSettings
+from manyheads.doctor import data_checks, language_checks, probes, training_checks
+from manyheads.doctor.alignment import check_alignment
+from manyheads.doctor.findings import Finding, good_once
+from manyheads.doctor.model_checks import check_bundle, check_model, open_snapshot
+from manyheads.doctor.survey import Source, Survey, survey
+from manyheads.errors import DataError, RecipeError
+from manyheads.recipe import Corpus, DataSettings, MixSettings, Recipe, read_recipe
+from manyheads.storage import MANIFEST
+from manyheads.text.readers import read_pairs
+
+Kind = Literal["recipe", "run", "bundle"]
+
+_BUILTIN_PAIRS = 20_000  # of our own corpus a part is enough
+
+
+def kind_of(path: Path) -> Kind:
+    """What a path holds: a file is a recipe, a folder with a log a run, a sealed folder a bundle."""
+    if path.is_file():
+        return "recipe"
+    if not path.is_dir():
+        raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.")
+    if (path / training_checks.LOG).is_file():
+        return "run"
+    if (path / MANIFEST).is_file() or (path / "bundle.json").is_file():
+        return "bundle"
+    raise DataError(
+        f"{path} is neither a run (it has no {training_checks.LOG}) nor a bundle (it has no {MANIFEST})."
+        " Give a recipe (.toml), a run's folder or a bundle."
+    )
+
+
+def examine(path: Path, *, quick: bool = False) -> Iterator[Finding]:
+    """The findings, as they come; `quick` leaves out what needs training."""
+    examiners: dict[Kind, Callable[[], Iterable[Finding]]] = {
+        "recipe": partial(_examine_recipe, path, quick=quick),
+        "run": partial(_examine_run, path),
+        "bundle": partial(check_bundle, path),
+    }
+    yield from examiners[kind_of(path)]()
+
+
+def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
+    try:
+        recipe = read_recipe(path)
+    except RecipeError as error:
+        for fault in error.faults:
+            yield Finding(
+                "recipe", "bad", fault, (), "Mend it as said; then doctor can look at the data. 请先修正配方。"
+            )
+        return
+    yield Finding("recipe", "good", f"{path.name} holds together.")
+    surveys = [survey(source, clean_of(recipe)) for source in sources_of(recipe)]
+    yield from check_data(surveys, (recipe.task.source_language, recipe.task.target_language), clean_of(recipe))
+    if quick:
+        return
+    train = surveys[0]
+    patient = probes.admit(recipe, islice(train.source.read(), len(train)))
+    if patient is not None:
+        learnt = probes.check_one_batch(patient)
+        yield learnt
+        if learnt.verdict != "bad":  # a model that cannot learn says nothing of the rate
+            yield probes.check_rate(patient, recipe.train)
+
+
+def check_data(surveys: list[Survey], languages: tuple[str, str], clean: CleanSettings) -> Iterator[Finding]:
+    """All data checks of a recipe's sets; the training set comes first."""
+    train, *held = surveys
+    yield from [data_checks.check_readable(found) for found in surveys]
+    there = [found for found in surveys if len(found)]
+    if not len(train):
+        return
+    yield data_checks.check_duplicates(train, clean)
+    yield data_checks.check_many_targets(train)
+    yield from good_once([data_checks.check_leakage(train, found, clean) for found in held if len(found)])
+    checks: tuple[Callable[[Survey], Finding], ...] = (
+        data_checks.check_blank,
+        data_checks.check_ratio,
+        data_checks.check_long,
+        partial(data_checks.check_broken, clean=clean),
+        data_checks.check_invisible,
+        data_checks.check_width,
+        check_alignment,
+        partial(language_checks.check_declared, languages=languages),
+        partial(language_checks.check_mixed_up, train=train),
+        language_checks.check_untranslated,
+    )
+    for check in checks:
+        yield from good_once([check(found) for found in there])
+
+
+def sources_of(recipe: Recipe) -> list[Source]:
+    """The sets of pairs that a recipe names, the training set first."""
+    data = recipe.data
+    if data.builtin:
+        corpus = Corpus(data, recipe.seed)
+        sets = {"train": corpus.train, "valid": corpus.valid, "test": lambda: corpus.tests()["test"]}
+        return [Source(name, partial(_first, read)) for name, read in sets.items()]
+    sets = {name: MixSettings(files=files) for name, files in (("valid", data.valid), ("test", data.test)) if files}
+    train = _source("train", data.corpora[0], data) if len(data.corpora) == 1 else _mixed(data)
+    return [train, *(_source(name, corpus, data) for name, corpus in sets.items())]
+
+
+def _mixed(data: DataSettings) -> Source:
+    """All corpora of a mix as one; its lines are counted through."""
+    sources = [_source("train", corpus, data) for corpus in data.corpora]
+    return Source("train", lambda: chain.from_iterable(source.read() for source in sources))
+
+
+def _source(name: str, corpus: MixSettings, data: DataSettings) -> Source:
+    files = corpus.files
+    source, target = corpus.source_column or data.source_column, corpus.target_column or data.target_column
+    if data.mix and len(files) == 2:
+        source, target = corpus.source_column, corpus.target_column
+    has_header = bool(source) and not (source.isdecimal() and target.isdecimal())
+    return Source(
+        name,
+        partial(read_pairs, files, source_column=source or None, target_column=target or None),
+        tuple(Path(file).name for file in files),
+        first_line=2 if has_header and ".tsv" in Path(files[0]).suffixes else 1,
+    )
+
+
+def clean_of(recipe: Recipe) -> CleanSettings:
+    """What training leaves out by itself; nothing of the built-in corpus."""
+    if recipe.data.builtin:
+        return CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
+    return recipe.clean
+
+
+def _first(read: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
+    return islice(iter(read()), _BUILTIN_PAIRS)
+
+
+def _examine_run(folder: Path) -> Iterator[Finding]:
+    log = training_checks.read_log(folder)
+    yield training_checks.check_log(log)
+    for check in (
+        training_checks.check_running,
+        training_checks.check_finite,
+        training_checks.check_divergence,
+        training_checks.check_progress,
+        training_checks.check_overfitting,
+        training_checks.check_samples,
+    ):
+        yield check(log)
+    yield training_checks.check_checkpoints(folder)
+    if (folder / "bundle").is_dir():
+        yield from check_bundle(folder / "bundle")
+    elif (snapshot := open_snapshot(folder)) is not None:
+        yield from check_model(snapshot)

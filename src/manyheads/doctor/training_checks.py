@@ -1,0 +1,263 @@
+"""Checks of a run by what it wrote: the log of its events, and its checkpoints.
+
+Each takes the `Log` and gives a finding. What is too short to be judged is said to be good so far.
+"""
+
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from manyheads.doctor.findings import MOST_EXAMPLES, Finding, share
+from manyheads.doctor.outputs import check_outputs
+from manyheads.errors import CheckpointError, TrainingError
+from manyheads.storage import LOCK, check_seal, locked
+
+LOG = "log.jsonl"
+_CALM = 20  # steps whose mean loss is compared
+_SPIKE = 1.0  # nats
+_FALLEN = 1.0  # points of the score below its best
+_PATIENCE = 3  # validations in a row
+_EARLY = 200  # steps in which no progress is no fault
+_SILENT = 120.0  # seconds without an event, at least, before a run counts as stuck
+
+Sample = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a run told of itself; steps that were trained again after a restart count once."""
+
+    folder: Path
+    losses: dict[int, float] = field(default_factory=dict)  # by step
+    norms: dict[int, float] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=dict)
+    samples: dict[int, Sample] = field(default_factory=dict)
+    last_event: str = ""
+    last_time: float = 0.0
+    n_unreadable: int = 0  # lines
+
+    @property
+    def step(self) -> int:
+        """The last step made."""
+        return max(self.losses, default=0)
+
+
+def read_log(folder: Path) -> Log:
+    """The log of a run's folder. A line cut short, as a crash leaves one, is counted and passed over."""
+    log = Log(folder)
+    last_event, last_time, n_unreadable = "", 0.0, 0
+    with (folder / LOG).open(encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            try:
+                event = json.loads(line)
+                _take(event, log)
+                last_event, last_time = str(event["event"]), float(event["time"])
+            except (ValueError, KeyError, TypeError, AttributeError):
+                n_unreadable += 1
+    return Log(folder, log.losses, log.norms, log.seconds, log.scores, log.samples, last_event, last_time, n_unreadable)
+
+
+def _take(event: dict[str, Any], log: Log) -> None:
+    kind, step = event["event"], event.get("step")
+    if kind == "Resumed" and isinstance(step, int):
+        for column in (log.losses, log.norms, log.seconds, log.scores, log.samples):
+            for later in [known for known in column if known > step]:
+                del column[later]
+    elif kind == "Step" and isinstance(step, int):
+        log.losses[step] = float(event["loss"])
+        log.norms[step] = float(event["gradient_norm"])
+        log.seconds[step] = float(event["seconds"])
+    elif kind == "Validated" and isinstance(step, int):
+        log.scores[step] = float(event["score"] if "score" in event else event["bleu"])
+        source, translation, reference = event["sample"]
+        log.samples[step] = (str(source), str(translation), str(reference))
+
+
+def check_log(log: Log) -> Finding:
+    """Whether the log can be read, and how far the run came."""
+    finished = {"Finished": "finished", "Interrupted": "stopped when asked"}.get(log.last_event, "not finished")
+    told = f"{log.step:,} steps, {len(log.scores)} validations, {finished}"
+    if log.n_unreadable > 1:
+        return Finding(
+            "log", "warning", f"{told}; {log.n_unreadable} lines of {LOG} cannot be read.", (),
+            "The disk may have been full; the checkpoints are what counts. 日志不完整，可能是磁盘已满。",
+        )  # fmt: skip
+    return Finding("log", "good", f"{told}.")
+
+
+def check_finite(log: Log) -> Finding:
+    """Losses and gradients that are no numbers."""
+    broken = [step for step in log.losses if not (math.isfinite(log.losses[step]) and math.isfinite(log.norms[step]))]
+    if not broken:
+        return Finding("finite numbers", "good", "every loss and gradient is a number.")
+    return Finding(
+        "finite numbers", "bad", f"at step {broken[0]:,} the loss or the gradient is no longer a number.", (), _LOWER,
+    )  # fmt: skip
+
+
+_LOWER = (
+    "Train into a new folder with a lower train.learning_rate (a third), a longer train.warmup, train.clip = 1.0 or"
+    ' model.norm_place = "pre". 请降低学习率、加长预热，或使用 pre-norm。'
+)
+
+
+def check_divergence(log: Log) -> Finding:
+    """A loss that rose and stayed up: a learning rate too high."""
+    check = "learning-rate blow-up"
+    means = _means(log.losses)
+    if not means:
+        return Finding(check, "good", "too few steps to tell.")
+    lowest_step = min(means, key=lambda step: means[step])
+    last_step = max(means)
+    risen = means[last_step] - means[lowest_step]
+    first = means[min(means)]
+    if risen > _SPIKE or means[last_step] > first + _SPIKE / 2:
+        return Finding(
+            check,
+            "bad",
+            f"the loss fell to {means[lowest_step]:.2f} at step {lowest_step:,} and has risen to {means[last_step]:.2f}"
+            f" at step {last_step:,}.",
+            (),
+            _LOWER,
+        )
+    spikes = _spikes(means)
+    if spikes:
+        return Finding(
+            check,
+            "warning",
+            f"jumps of the loss by more than {_SPIKE:.0f}: {len(spikes)}, the first before step {spikes[0]:,}; it came"
+            " back each time.",
+            (),
+            "It recovered; for a calmer run lower train.learning_rate or set train.clip = 1.0."
+            " 损失曾突然上升：可降低学习率。",
+        )
+    return Finding(check, "good", f"the loss went from {first:.2f} to {means[last_step]:.2f} without blowing up.")
+
+
+def check_progress(log: Log) -> Finding:
+    """A loss that hardly moves."""
+    check = "progress"
+    means = _means(log.losses)
+    if log.step < _EARLY or not means:
+        return Finding(check, "good", f"{log.step:,} steps are too few to expect much.")
+    first, last = log.losses[min(log.losses)], means[max(means)]
+    best = max(log.scores.values(), default=None)
+    told = f"the loss went from {first:.2f} to {last:.2f}" + (
+        f", the best score is {best:.1f}." if best is not None else "."
+    )
+    if last > 0.9 * first:
+        return Finding(
+            check, "bad", told, (),
+            "It does not learn: run doctor on the recipe (one batch by heart, languages, alignment); raise"
+            " train.learning_rate if it is below 1e-4. 模型没有学到东西：请对配方运行 doctor。",
+        )  # fmt: skip
+    return Finding(check, "good", told)
+
+
+def check_overfitting(log: Log) -> Finding:
+    """Scores on unseen text that fall while the loss in training goes on falling."""
+    check = "over-fitting"
+    steps = sorted(log.scores)
+    if len(steps) <= _PATIENCE:
+        return Finding(check, "good", f"{len(steps)} validations are too few to tell.")
+    best = max(steps, key=lambda step: log.scores[step])
+    later = [step for step in steps if step > best]
+    means = _means(log.losses)
+    fell = bool(means) and _near(means, steps[-1]) < _near(means, best)
+    has_fallen = len(later) >= _PATIENCE and all(
+        log.scores[step] < log.scores[best] - _FALLEN for step in later[-_PATIENCE:]
+    )
+    if has_fallen and fell:
+        return Finding(
+            check,
+            "warning",
+            f"since step {best:,} the score has fallen from {log.scores[best]:.1f} to {log.scores[steps[-1]]:.1f},"
+            f" while the training loss fell from {_near(means, best):.2f} to {_near(means, steps[-1]):.2f}.",
+            (),
+            "It learns the training text by heart: raise model.dropout, set task.consistency = 5.0 (R-Drop) or"
+            f" tokenizer.sampling = 0.1, average more snapshots (train.average), or train only {best:,} steps; more"
+            " data helps most. 过拟合：请增大 dropout，启用 R-Drop 或子词采样，或减少步数。",
+        )
+    return Finding(check, "good", f"the best score, {log.scores[best]:.1f}, is of step {best:,} of {steps[-1]:,}.")
+
+
+def check_samples(log: Log) -> Finding:
+    """Whether the samples of the last validations are all the same, or go round in circles."""
+    steps = sorted(log.samples)[-6:]
+    samples = [log.samples[step] for step in steps]
+    if log.step < _EARLY or len(samples) < _PATIENCE:
+        return Finding("samples", "good", "too early to judge its translations.")
+    return check_outputs("samples", [source for source, _, _ in samples], [found for _, found, _ in samples])
+
+
+def check_running(log: Log, now: float | None = None) -> Finding:
+    """A run that ended without a word, or that hangs."""
+    check = "running"
+    if log.last_event in ("Finished", "Interrupted"):
+        return Finding(check, "good", f"the run ended as it should, at step {log.step:,}.")
+    silent = (time.time() if now is None else now) - log.last_time
+    pace = median(log.seconds.values()) if log.seconds else 1.0
+    if _is_running(log.folder):
+        if silent <= max(_SILENT, 50 * pace):
+            return Finding(check, "good", f"the run is under way at step {log.step:,}.")
+        return Finding(
+            check, "warning", f"stuck at step {log.step:,}: nothing was logged for {silent / 60:.0f} minutes.", (),
+            "Stop it with Ctrl-C and start the same command again: it goes on from its last checkpoint."
+            " 请中断后重新运行同一命令，会从检查点继续。",
+        )  # fmt: skip
+    return Finding(
+        check, "warning", f"the run is not under way, and its log ends at step {log.step:,} without a last word.", (),
+        "If it was killed, run the same command again: it goes on from its last checkpoint. If it spoke of a loss that"
+        f" is no number: {_LOWER}",
+    )  # fmt: skip
+
+
+def check_checkpoints(folder: Path) -> Finding:
+    """Whether every checkpoint and snapshot is whole."""
+    check = "checkpoints"
+    sealed = sorted([*folder.glob("checkpoints/step-*"), *folder.glob("snapshots/step-*")])
+    faults = []
+    for path in sealed:
+        try:
+            check_seal(path, CheckpointError)
+        except CheckpointError as error:
+            faults.append(str(error))
+    if faults:
+        return Finding(
+            check, "bad", f"{share(len(faults), len(sealed))} checkpoints and snapshots are damaged.",
+            tuple(faults[:MOST_EXAMPLES]),
+            "Remove the damaged folders and run the same command again: it goes on from the newest whole one. Check the"
+            " disk. 请删除损坏的检查点并重新运行；同时检查磁盘。",
+        )  # fmt: skip
+    return Finding(check, "good", f"{len(sealed)} checkpoints and snapshots, all whole.")
+
+
+def _means(values: dict[int, float]) -> dict[int, float]:
+    """The mean of each twenty steps, by the last of them; none where there are fewer."""
+    steps = sorted(step for step, value in values.items() if math.isfinite(value))
+    groups = [steps[start : start + _CALM] for start in range(0, len(steps) - _CALM + 1, _CALM)]
+    return {group[-1]: fmean(values[step] for step in group) for group in groups}
+
+
+def _near(means: dict[int, float], step: int) -> float:
+    return means[min(means, key=lambda known: abs(known - step))]
+
+
+def _spikes(means: dict[int, float]) -> list[int]:
+    return [after for before, after in pairwise(sorted(means)) if means[after] > means[before] + _SPIKE]
+
+
+def _is_running(folder: Path) -> bool:
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with locked(folder):
+            return False
+    except TrainingError:
+        return True

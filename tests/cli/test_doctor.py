@@ -1,0 +1,75 @@
+"""manyheads doctor as a user runs it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from manyheads.bundle import Bundle
+from manyheads.settings import to_toml
+
+from cli.conftest import Run
+
+Table = Callable[..., dict[str, object]]
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, recipe_table: Table) -> Path:
+    lines = [f"This is sentence number {n} of many." for n in range(300)]
+    (tmp_path / "a.en").write_text("\n".join(lines) + "\n", "utf-8")
+    (tmp_path / "a.de").write_text(
+        "\n".join(f"Das ist Satz Nummer {n} von vielen." for n in range(300)) + "\n", "utf-8"
+    )
+    (tmp_path / "v.en").write_text(f"{lines[7]}\nSomething else.\n", "utf-8")
+    (tmp_path / "v.de").write_text("Satz sieben.\nEtwas anderes.\n", "utf-8")
+    table = recipe_table(
+        data={"train": ["a.en", "a.de"], "valid": ["v.en", "v.de"]},
+        task={"source_language": "en", "target_language": "de"},
+    )
+    path = tmp_path / "r.toml"
+    path.write_text(to_toml(table), "utf-8")
+    return path
+
+
+def test_recipe(manyheads: Run, recipe: Path) -> None:
+    done = manyheads("doctor", recipe, "--quick")
+    assert done.returncode == 1, done.stdout + done.stderr  # half the valid set is known
+    assert "✗ leakage" in done.stdout
+    assert "v.en:1: This is sentence number 7" in done.stdout
+    assert "✓ alignment" in done.stdout
+    assert "1 to mend" in done.stdout
+    assert "by heart" not in done.stdout
+
+
+def test_json_and_all_faults_of_a_recipe(manyheads: Run, recipe: Path) -> None:
+    broken = recipe.read_text("utf-8").replace("n_heads = 2", "n_head = 2").replace("steps = 6", 'steps = "6"')
+    recipe.write_text(broken, "utf-8")
+    done = manyheads("doctor", recipe, "--json")
+    facts = json.loads(done.stdout)
+    assert (done.returncode, facts["kind"], facts["is_well"]) == (1, "recipe", False)
+    assert len(facts["findings"]) == 2
+    assert "Did you mean n_heads?" in facts["findings"][0]["told"]
+
+
+def test_a_file_that_is_not_there_is_a_finding(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.de").unlink()
+    done = manyheads("doctor", recipe)
+    assert done.returncode == 1
+    assert "✗ readable" in done.stdout
+    assert "there is no such file" in done.stdout
+
+
+def test_bundle(manyheads: Run, untrained: Bundle, tmp_path: Path) -> None:
+    untrained.save(tmp_path / "b")
+    done = manyheads("doctor", "b", "--json")
+    checks = [finding["check"] for finding in json.loads(done.stdout)["findings"]]
+    assert checks == ["seal", "finite weights", "dead rows", "output collapse"]
+
+
+@pytest.mark.parametrize(("path", "told"), [("nowhere", "there is no such file or folder"), (".", "is neither a run")])
+def test_bad_input(manyheads: Run, path: str, told: str) -> None:
+    done = manyheads("doctor", path)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert done.stdout == ""

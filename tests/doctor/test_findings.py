@@ -1,0 +1,28 @@
+from manyheads.doctor.findings import Finding, excerpt, good_once, has_bad, share, verdict_of
+
+
+def test_verdict_of_a_share() -> None:
+    assert [verdict_of(n, 100, warn=0.01, refuse=0.1) for n in (1, 2, 10, 11)] == ["good", "warning", "warning", "bad"]
+    assert verdict_of(0, 0, warn=0.0) == "good"
+
+
+def test_share_shows_small_shares() -> None:
+    assert share(1, 3) == "1 of 3 (33.3 %)"
+    assert share(1, 29_000) == "1 of 29,000 (< 0.01 %)"
+    assert share(12, 29_000) == "12 of 29,000 (0.04 %)"
+    assert share(0, 5) == "0 of 5"
+
+
+def test_excerpt_makes_the_invisible_visible() -> None:
+    assert excerpt(" a\u200bb ") == "␣a<U+200B>b␣"
+    assert excerpt("x" * 200 + "\xa0end") == "…" + "x" * 56 + "<U+00A0>end"
+    assert excerpt("x" * 200).endswith("x…")
+    assert excerpt("   ") == "␣␣␣"
+
+
+def test_good_ones_speak_once() -> None:
+    good, bad = Finding("a", "good", "fine"), Finding("a", "bad", "broken")
+    assert good_once([good, good]) == [good]
+    assert good_once([good, bad]) == [bad]
+    assert has_bad([good, bad])
+    assert not has_bad([good])

@@ -1,0 +1,78 @@
+"""Bundles with something wrong in them, and translations that are no longer alive."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from manyheads.bundle import Bundle
+from manyheads.doctor.model_checks import (
+    check_bundle,
+    check_dead_rows,
+    check_finite_weights,
+    sentences_for,
+)
+from manyheads.doctor.outputs import check_outputs, repeats
+from manyheads.model.weights import weights_of
+from manyheads.settings import to_table
+
+
+def test_a_bundle_that_knows_nothing_is_whole_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
+    untrained.save(tmp_path / "b")
+    found = {finding.check: finding for finding in check_bundle(tmp_path / "b")}
+    assert [found[name].verdict for name in ("seal", "finite weights", "dead rows")] == ["good"] * 3
+    assert "sentences" in found["output collapse"].told
+    (tmp_path / "b" / "weights.safetensors").write_bytes(b"x")
+    assert [finding.verdict for finding in check_bundle(tmp_path / "b")] == ["bad"]
+
+
+def test_weights_that_are_no_numbers_and_rows_that_are_dead(untrained: Bundle) -> None:
+    weights = {name: value.clone() for name, value in weights_of(untrained.task.model).items()}
+    assert check_finite_weights(weights).verdict == "good"
+    assert check_dead_rows(weights).verdict == "good"
+    name = next(name for name, value in weights.items() if value.dim() == 2 and len(value) > 4)
+    weights[name][:4] = 0.0
+    weights[name][4:] = 0.0
+    assert check_dead_rows(weights).verdict in ("warning", "bad")
+    weights[name][0, 0] = torch.nan
+    finding = check_finite_weights(weights)
+    assert finding.verdict == "bad"
+    assert finding.examples[0].startswith(f"{name}: 1 of ")
+
+
+def test_sentences_of_its_own_test_set_or_of_the_built_in_corpus(untrained: Bundle) -> None:
+    table = dict(untrained.recipe)
+    assert len(sentences_for(table)) > 20
+    gone = {"data": {"train": ["/nowhere/a.en", "/nowhere/a.zh"]}, "model": {"preset": "tiny"}}
+    assert len(sentences_for({**gone, "task": {"source_language": "en", "target_language": "zh"}})) > 20
+    assert sentences_for({**gone, "task": {"source_language": "sw", "target_language": "zh"}}) == []
+    assert sentences_for({"model": 3}) == []
+    assert to_table(untrained.decode)  # the fixture's settings are whole
+
+
+@pytest.mark.parametrize(
+    ("outputs", "told"),
+    [
+        (["Same."] * 10, "10 have the same"),
+        ([f"go on {n} and on and on and on and on" for n in range(10)], "10 go round in circles"),
+        ([f"Source {n}." for n in range(10)], "10 are copied"),
+        ([""] * 10, "10 are empty"),
+    ],
+)
+def test_collapse(outputs: list[str], told: str) -> None:
+    finding = check_outputs("output collapse", [f"Source {n}." for n in range(10)], outputs)
+    assert finding.verdict == "bad"
+    assert told in finding.told
+    assert finding.examples
+
+
+def test_live_outputs_are_good() -> None:
+    finding = check_outputs("output collapse", [f"Source {n}." for n in range(10)], [f"Ziel {n}." for n in range(10)])
+    assert finding.verdict == "good"
+
+
+def test_repeats() -> None:
+    assert repeats("今天早上今天早上今天早上今天早上")
+    assert repeats("a man a man a man a man")
+    assert not repeats("哈哈哈")
+    assert not repeats("Two cats and two dogs and two birds are here.")
