@@ -104,9 +104,9 @@ def sources_of(recipe: Recipe) -> list[Source]:
         corpus = Corpus(data, recipe.seed)
         sets = {"train": corpus.train, "valid": corpus.valid, "test": lambda: corpus.tests()["test"]}
         return [Source(name, partial(_first, read)) for name, read in sets.items()]
-    sets = {name: MixSettings(files=files) for name, files in (("valid", data.valid), ("test", data.test)) if files}
+    held = {name: MixSettings(files=files) for name, files in (("valid", data.valid), ("test", data.test)) if files}
     train = _source("train", data.corpora[0], data) if len(data.corpora) == 1 else _mixed(data)
-    return [train, *(_source(name, corpus, data) for name, corpus in sets.items())]
+    return [train, *(_source(name, corpus, data) for name, corpus in held.items())]
 
 
 def _mixed(data: DataSettings) -> Source:
