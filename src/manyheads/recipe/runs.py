@@ -5,6 +5,8 @@
 Running the same recipe into the same folder goes on where it stopped.
 """
 
+import errno
+import hashlib
 import json
 import shutil
 import time
@@ -12,13 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from manyheads.bundle import Bundle
 from manyheads.data import Pairs
 from manyheads.decode import DecodeSettings
-from manyheads.errors import DataError, RecipeError
+from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
 from manyheads.metrics import Score, quick_bleu
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
@@ -27,7 +30,7 @@ from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
-from manyheads.storage import LOCK, MANIFEST, check_files, check_seal, locked, sealed_folder
+from manyheads.storage import LOCK, MANIFEST, check_files, check_seal, locked, sealed_folder, sweep, write_whole
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Step, Trainer
@@ -38,6 +41,7 @@ _TOKENIZER = "tokenizer.model"
 _TEXT = Path("data") / "train"
 _FACTS = "facts.json"  # of tokenised text: what was kept, what was dropped, from which bytes it was made
 _WATCHED = 200  # valid sentences translated at each validation
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, none for this user, none in this file
 
 
 @dataclass(frozen=True)
@@ -107,18 +111,48 @@ Event = Stage | Prepared | Resumed | Step | Validated | Saved | Interrupted | Fi
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Carry the recipe out in a folder; the log of events is kept there too."""
-    _claim(folder)
-    with locked(folder):
-        refuse_other(recipe, folder)
-        if not _is_begun(folder):
-            _discard_stale_text(recipe, folder)
-        (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
-        with (folder / _LOG).open("a", encoding="utf-8") as log:
-            for event in _Run(recipe, folder, should_stop).events():
-                facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
-                log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
-                log.flush()
-                yield event
+    try:
+        _claim(folder)
+        with locked(folder):
+            refuse_other(recipe, folder)
+            _refuse_without_checkpoints(folder)
+            _sweep(folder)
+            if not _is_begun(folder):
+                _discard_stale_text(recipe, folder)
+            write_whole(folder / _RECIPE, to_toml(to_table(recipe)).encode())
+            with (folder / _LOG).open("a", encoding="utf-8") as log:
+                for event in _Run(recipe, folder, should_stop).events():
+                    facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
+                    log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
+                    log.flush()
+                    yield event
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise TrainingError(
+            f"{folder}: the disk is full. What was saved before is whole: free some space, then run the same command "
+            "again to go on."
+        ) from None
+
+
+def _refuse_without_checkpoints(folder: Path) -> None:
+    """Refuse to begin again, over what is left of a run, because its checkpoints were removed."""
+    steps = [entry["step"] for entry in _log_entries(folder) if entry.get("event") in ("Saved", "Interrupted")]
+    if steps and not any(folder.glob("checkpoints/step-*")):
+        raise CheckpointError(
+            f"{folder}: its checkpoints are gone, though its log tells of one at step {steps[-1]}. Put "
+            f"{folder / 'checkpoints'} back, or train into another folder with -o."
+        )
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a run that was killed left half-written: only we are here now, the folder is locked."""
+    Checkpoints(folder, 1).sweep()
+    sweep(folder, "bundle")
+    sweep((folder / _TEXT).parent, _TEXT.name)
+    content = (folder / _LOG).read_bytes()
+    with (folder / _LOG).open("r+b") as log:
+        log.truncate(content.rfind(b"\n") + 1)
 
 
 def _claim(folder: Path) -> None:
@@ -126,7 +160,8 @@ def _claim(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RecipeError(f"{folder} is a file; a run needs a folder. Choose another with -o.")
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()) and not (folder / _LOG).exists():
+    is_ours = (folder / _LOG).exists() or any(folder.glob(f"checkpoints/step-*/{MANIFEST}"))
+    if any(folder.iterdir()) and not is_ours:
         raise RecipeError(f"{folder} holds other files and is not the folder of a run. Choose another with -o.")
     (folder / _LOG).touch()
 
@@ -213,7 +248,7 @@ class _Run:
 
     def events(self) -> Iterator[Event]:
         yield from self._prepare()
-        checkpoints = Checkpoints(self.folder, self.recipe.train.average)
+        checkpoints = Checkpoints(self.folder, self.recipe.train.average, self._identity)
         trainer = self._trainer()
         complaints = checkpoints.restore(trainer)
         if trainer.step > self.recipe.train.steps:
@@ -222,7 +257,7 @@ class _Run:
                 "Choose another folder with -o."
             )
         if trainer.step or complaints:
-            self.best = _best_so_far(self.folder / _LOG, trainer.step)
+            self.best = _best_so_far(self.folder, trainer.step)
             yield Resumed(trainer.step, complaints)
         yield from self._train(trainer, checkpoints)
         if trainer.step < self.recipe.train.steps:
@@ -281,9 +316,11 @@ class _Run:
     def _learn_tokenizer(self) -> None:
         lines = (line for pair in self.corpus.train() for line in pair)
         tokenizer = Tokenizer.learn(lines, self.recipe.tokenizer, self.recipe.seed)
-        aside = self._tokenizer_path.with_suffix(".partial")
-        aside.write_bytes(tokenizer.to_bytes())
-        aside.rename(self._tokenizer_path)
+        write_whole(self._tokenizer_path, tokenizer.to_bytes())
+
+    @property
+    def _identity(self) -> str:
+        return f"{hashlib.sha256(self.tokenizer.to_bytes()).hexdigest()} {self.recipe.seed}"
 
     def _trainer(self) -> Trainer[TensorBatch]:
         lesson = Seq2SeqLesson(
@@ -302,13 +339,14 @@ class _Run:
         for step in trainer.run():
             yield step
             is_last = step.step == settings.steps
-            if is_last or step.step % settings.save_every == 0:
-                checkpoints.save(trainer, snapshot=True)
-                yield Saved(step.step)
+            # Before the save, or a run that dies between the two would never have this validation.
             if is_last or step.step % settings.validate_every == 0:
                 with trainer.at_its_best():
                     validated = self._validate(step.step)
                 yield validated
+            if is_last or step.step % settings.save_every == 0:
+                checkpoints.save(trainer, snapshot=True)
+                yield Saved(step.step)
             if self.should_stop() and not is_last:
                 checkpoints.save(trainer, snapshot=False)
                 break
@@ -338,10 +376,21 @@ class _Run:
         )
 
 
-def _best_so_far(log: Path, step: int) -> float:
+def _best_so_far(folder: Path, step: int) -> float:
     """The best score of the validations up to a step, of which the log tells."""
-    entries = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if '"Validated"' in line)
-    return max((entry["bleu"] for entry in entries if entry["step"] <= step), default=0.0)
+    validated = (entry for entry in _log_entries(folder) if entry.get("event") == "Validated")
+    return max((entry["bleu"] for entry in validated if entry["step"] <= step), default=0.0)
+
+
+def _log_entries(folder: Path) -> Iterator[dict[str, Any]]:
+    """What the log tells; lines that a full disk or a power cut left in pieces are passed over."""
+    for line in (folder / _LOG).read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            yield entry
 
 
 def _counted(counts: Mapping[str, int]) -> str:
