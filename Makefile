@@ -3,12 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check format clean
+.PHONY: help quickstart test check kills full-disk format clean
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
+	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
+	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make format       format the code"
 
 .venv/installed: pyproject.toml constraints.txt
@@ -27,6 +29,9 @@ quickstart: .venv/installed
 
 test: .venv/installed-dev lint
 	$(BIN)/python -m pytest
+
+kills full-disk: .venv/installed-dev
+	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
 
 check: .venv/installed-dev lint
 	$(BIN)/python -m pytest -m "not slow"

@@ -56,6 +56,15 @@ def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
     assert final_bytes(trainer) == before
 
 
+def test_a_loss_that_is_not_a_number_points_at_its_batch_alone() -> None:
+    trainer = make_trainer(accumulate=2)
+    assert isinstance(trainer.lesson, Doubling)
+    trainer.lesson.spoil = lambda count: count == 2
+    guilty = trainer.lesson.plan(0)[1]
+    with pytest.raises(TrainingError, match=rf"The batch: the numbers \[{guilty[0]}, [0-9, ]*\]\. If its text"):
+        next(trainer.run())
+
+
 def test_nothing_to_train_on() -> None:
     trainer = make_trainer()
     trainer.lesson.plan = lambda epoch: []  # type: ignore[method-assign]
