@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check format clean ingest
+.PHONY: help quickstart test check kills full-disk ingest format clean
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
+	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
+	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 
@@ -48,6 +50,9 @@ quickstart: .venv/installed
 
 test: .venv/installed-dev lint
 	$(BIN)/python -m pytest
+
+kills full-disk: .venv/installed-dev
+	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
 
 check: .venv/installed-dev lint
 	$(BIN)/python -m pytest -m "not slow"

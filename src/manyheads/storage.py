@@ -6,6 +6,7 @@ half-way leaves whatever stood there before untouched. It imports nothing of our
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,12 +17,17 @@ from manyheads.errors import ManyheadsError, TrainingError
 
 MANIFEST = "MANIFEST.sha256"
 LOCK = "lock"
+# The manifest's first line seals the lines below it. Readers of before it was written skip a line that begins so.
+_SEAL = "  sealed by "
 
 
 @contextmanager
 def sealed_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder to fill; on leaving, it is sealed and takes the place of `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A temporary folder to fill; on leaving, it is sealed and takes the place of `path`.
+
+    Files are on the disk before the folder has its name, and the name is before anything older is removed.
+    """
+    _make_folder(path.parent)
     aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield aside
@@ -29,6 +35,34 @@ def sealed_folder(path: Path) -> Iterator[Path]:
         _replace(aside, path)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is the old one or the new one, never a part of it, however we end."""
+    aside = path.with_name(f".{path.name}.partial")
+    try:
+        aside.write_bytes(content)
+        _force_to_disk(aside)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    _force_to_disk(path.parent)
+
+
+def sweep(parent: Path, names: str) -> None:
+    """Remove what writers that died left of sealed folders with such names (a regular expression).
+
+    A folder that had only stepped aside for its successor comes back. Nobody else may be writing there.
+    """
+    ours = re.compile(rf"\.(?P<name>{names})(?P<old>\.old)?\.[a-z0-9_]{{8}}")  # as mkdtemp names them
+    for aside in sorted(parent.iterdir()) if parent.is_dir() else []:
+        found = ours.fullmatch(aside.name)
+        if found and aside.is_dir():
+            before = aside / found["name"]
+            if found["old"] and before.exists() and not (parent / found["name"]).exists():
+                before.rename(parent / found["name"])
+                _force_to_disk(parent)
+            shutil.rmtree(aside)
 
 
 @contextmanager
@@ -52,8 +86,8 @@ def locked(folder: Path) -> Iterator[None]:
 def seal(folder: Path) -> None:
     """Write the manifest of every file in the folder and force all of it to the disk."""
     files = sorted(file for file in folder.iterdir() if file.name != MANIFEST)
-    lines = [f"{digest_of(file)}  {file.name}\n" for file in files]
-    (folder / MANIFEST).write_text("".join(lines), encoding="utf-8")
+    lines = "".join(f"{digest_of(file)}  {file.name}\n" for file in files).encode()
+    (folder / MANIFEST).write_bytes(f"{_SEAL}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines)
     for file in (*files, folder / MANIFEST):
         file.chmod(0o644)  # some writers keep theirs private
         _force_to_disk(file)
@@ -61,7 +95,10 @@ def seal(folder: Path) -> None:
 
 
 def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:
-    """The names of the sealed files; raise `error`, naming all that is missing or damaged, unless they are whole."""
+    """The names of the sealed files; raise `error`, naming all that is missing or damaged, unless they are whole.
+
+    Files that the manifest does not list are nobody's concern: file managers and people leave some.
+    """
     if not folder.exists():
         raise error(f"{folder}: there is no such folder.")
     if not folder.is_dir():
@@ -69,20 +106,36 @@ def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:
     manifest = folder / MANIFEST
     if not manifest.is_file():
         raise error(f"{folder}: {MANIFEST} is missing, so this folder is not one of ours, or not whole.")
-    lines = manifest.read_text("utf-8", "replace").split("\n")
-    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines) if digest}
-    faults = []
-    for name, digest in digests.items():
-        file = folder / name
-        if not name or Path(name).name != name:
-            faults.append(f"{MANIFEST} is damaged")
-        elif not file.is_file():
-            faults.append(f"{name} is missing")
-        elif digest_of(file) != digest:
-            faults.append(f"{name} is damaged (its SHA-256 is not the one in {MANIFEST})")
+    digests = _read_manifest(manifest)
+    faults = [f"{MANIFEST} is damaged"] if digests is None else []
+    for name, digest in (digests or {}).items():
+        try:
+            if not (folder / name).is_file():
+                faults.append(f"{name} is missing")
+            elif digest_of(folder / name) != digest:
+                faults.append(f"{name} is damaged (its SHA-256 is not the one in {MANIFEST})")
+        except OSError as reason:
+            faults.append(f"{name} cannot be read ({reason.strerror})")
     if faults:
-        raise error(f"{folder}: {'; '.join(dict.fromkeys(faults))}. Copy the folder again from a good source.")
-    return set(digests)
+        raise error(f"{folder}: {'; '.join(faults)}. Copy the folder again from a good source.")
+    return set(digests or {})
+
+
+def _read_manifest(manifest: Path) -> dict[str, str] | None:
+    """The digests by file name; None if the manifest is not as it was written."""
+    try:
+        content = manifest.read_bytes()
+    except OSError:
+        return None
+    first, _, below = content.partition(b"\n")
+    if first.startswith(_SEAL.encode()):
+        if first != f"{_SEAL}{hashlib.sha256(below).hexdigest()}".encode():
+            return None
+        content = below
+    lines = content.decode("utf-8", "replace").split("\n")
+    matches = [re.fullmatch(r"([0-9a-f]{64})  ([^/\\]+)", line) for line in lines[:-1]]
+    digests = {match[2]: match[1] for match in matches if match}
+    return digests if digests and lines[-1] == "" and len(digests) == len(matches) else None
 
 
 def check_files(folder: Path, sealed: set[str], required: Iterable[str], error: type[ManyheadsError]) -> None:
@@ -101,21 +154,31 @@ def digest_of(file: Path) -> str:
 
 
 def _replace(aside: Path, path: Path) -> None:
+    aside.chmod(0o755)  # mkdtemp's folders are private
     if not path.exists():
         aside.rename(path)
-    else:
-        # A folder cannot be renamed over another: the old one steps aside first, comes back if that fails, goes last.
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        _force_to_disk(path.parent)
+        return
+    # A folder cannot be renamed over another: the old one steps aside first, comes back if that fails, goes last.
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+    try:
         path.rename(old / path.name)
-        try:
-            aside.rename(path)
-        except OSError:
+        aside.rename(path)
+    except OSError:
+        if (old / path.name).exists():
             (old / path.name).rename(path)
-            raise
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
-    path.chmod(0o755)  # mkdtemp's folders are private
+        old.rmdir()
+        raise
     _force_to_disk(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they outlast a power cut: a name lives in the folder above."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _force_to_disk(folder.parent)
 
 
 def _force_to_disk(path: Path) -> None:

@@ -131,3 +131,11 @@ def test_a_language_is_a_code() -> None:
     Seq2SeqSettings(source_language="pt-BR", target_language="zh_CN")
     with pytest.raises(RecipeError, match=r'task\.target_language = "Chinese" should be a language code'):
         Seq2SeqSettings(target_language="Chinese")
+
+
+def test_a_batch_is_described_by_its_first_pairs(lesson: Seq2SeqLesson) -> None:
+    plan = lesson.plan(0)[0]
+    told = lesson.describe(plan)
+    assert told.startswith(f"{len(plan)} pairs, “")
+    assert lesson.pairs.text(0, int(plan[0]))[:50] in told
+    assert lesson.pairs.text(1, int(plan[0]))[:50] in told

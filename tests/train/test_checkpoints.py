@@ -56,6 +56,6 @@ def test_if_every_checkpoint_is_damaged_nothing_is_thrown_away(tmp_path: Path) -
     checkpoints = Checkpoints(tmp_path, n_snapshots=2)
     checkpoints.save(trainer_at(10), snapshot=True)
     (tmp_path / "checkpoints" / "step-00000010" / "progress.json").unlink()
-    with pytest.raises(CheckpointError, match=r"No checkpoint is whole .*progress.json is missing.* with -o"):
+    with pytest.raises(CheckpointError, match=r"No checkpoint can be used .*progress.json is missing.* with -o"):
         checkpoints.restore(trainer_at(0))
     assert names(tmp_path / "snapshots") == ["step-00000010"]

@@ -28,8 +28,8 @@ def test_two_batches_accumulated_are_one_batch_of_both() -> None:
     """Batches of four and of two: the gradient is that of the mean over all six, not the mean of two means."""
     small, large = make_trainer(dropout=0.0, clip=0.0, accumulate=2), make_trainer(dropout=0.0, clip=0.0)
     first, second = small.lesson.make([1, 2, 3, 4], 0), small.lesson.make([15, 9], 0)
-    one = small._update([first, second], 0.0)
-    other = large._update([Numbers(torch.cat([first.x, second.x]), 6)], 0.0)
+    one = small._update([[1, 2, 3, 4], [15, 9]], [first, second], 0.0)
+    other = large._update([[1, 2, 3, 4, 15, 9]], [Numbers(torch.cat([first.x, second.x]), 6)], 0.0)
     assert (one.n_tokens, one.loss) == (6, pytest.approx(other.loss))
     for ours, theirs in zip(small.model.parameters(), large.model.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad)
@@ -85,6 +85,15 @@ def test_16_bits_when_asked_for() -> None:
     assert losses[0] != losses[1]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
     assert all(value.dtype == torch.float32 for value in rough.weights().values())
+
+
+def test_a_loss_that_is_not_a_number_points_at_its_batch_alone() -> None:
+    trainer = make_trainer(accumulate=2)
+    assert isinstance(trainer.lesson, Doubling)
+    trainer.lesson.spoil = lambda count: count == 2
+    guilty = trainer.lesson.plan(0)[1]
+    with pytest.raises(TrainingError, match=rf"The batch: the numbers \[{guilty[0]}, [0-9, ]*\]\. If its text"):
+        next(trainer.run())
 
 
 def test_nothing_to_train_on() -> None:

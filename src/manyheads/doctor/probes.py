@@ -186,6 +186,10 @@ class _Handful:
         is_real = batch.target_written != PAD
         return F.cross_entropy(F.linear(hidden[is_real], self.model.output.weight), batch.target_written[is_real])
 
+    def describe(self, plan: int) -> str:
+        """All there is."""
+        return "the handful"
+
 
 def _to_batch(patient: Patient) -> TensorBatch:
     batch = make_batch(patient.sources, patient.targets)

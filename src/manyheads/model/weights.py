@@ -1,5 +1,7 @@
 """A module's weights by name, tied ones once, and back: everything that is missing or does not fit, told at once."""
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,7 +43,10 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     try:
         save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
-        raise OSError(f"{path}: {error}") from None
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise OSError(f"{path}: {error}") from None
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
 
 
 def average(snapshots: list[dict[str, Tensor]]) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from manyheads.data.cleaning import KEPT
 from manyheads.errors import DataError
 from manyheads.recipe.corpus import FACTS, Corpus
 from manyheads.recipe.settings import Recipe
+from manyheads.storage import write_whole
 from manyheads.text.tokenizer import Tokenizer
 
 DATA = "data.json"  # in the run's folder: which text the run is about
@@ -60,12 +61,12 @@ def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage,
     counts = sum((Counter(count) for count in facts["counts"]), Counter[str]())
     if not len(texts):
         raise DataError(f"There is no pair to train on: {_counted(counts)}.")
-    _write(folder / DATA, json.dumps({"text": name, "files": digests, "counts": facts["counts"]}).encode())
+    write_whole(folder / DATA, json.dumps({"text": name, "files": digests, "counts": facts["counts"]}).encode())
 
     if not (folder / TOKENIZER).exists():
         yield Stage(f"learning {recipe.tokenizer.vocabulary:,} pieces from the text")
         lines = (line for pair in texts for line in pair)
-        _write(folder / TOKENIZER, Tokenizer.learn(lines, recipe.tokenizer, recipe.seed).to_bytes())
+        write_whole(folder / TOKENIZER, Tokenizer.learn(lines, recipe.tokenizer, recipe.seed).to_bytes())
     tokenizer = Tokenizer.from_file(folder / TOKENIZER)
 
     model = hashlib.sha256(tokenizer.to_bytes()).hexdigest()
@@ -120,12 +121,6 @@ def _find_or_make(
     with cache.making(name) as aside:
         make(aside)
     return [complaint] if complaint else []
-
-
-def _write(path: Path, content: bytes) -> None:
-    aside = path.with_suffix(".partial")
-    aside.write_bytes(content)
-    aside.rename(path)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -6,6 +6,8 @@
 Running the same recipe into the same folder goes on where it stopped.
 """
 
+import errno
+import hashlib
 import json
 import shutil
 import time
@@ -13,13 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from manyheads.bundle import Bundle
 from manyheads.data.cleaning import KEPT
 from manyheads.decode import DecodeSettings
-from manyheads.errors import DataError, RecipeError
+from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
 from manyheads.metrics import quick_score
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
@@ -30,7 +33,7 @@ from manyheads.recipe.report import REPORT, Reporter
 from manyheads.recipe.scoring import Scorecard, score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
-from manyheads.storage import LOCK, MANIFEST, locked
+from manyheads.storage import LOCK, MANIFEST, locked, sweep, write_whole
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
 from manyheads.train import Checkpoints, Step, Trainer
 
@@ -40,6 +43,7 @@ _LOG = "log.jsonl"
 _FREE = ("train.steps", "train.patience", "decode", "device")
 _WATCHED = 200  # valid sentences translated at each validation
 _FOLLOWED = 4  # of them, those whose translation is kept each time
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, none for this user, none in this file
 
 
 @dataclass(frozen=True)
@@ -117,20 +121,49 @@ Event = Stage | Changed | Prepared | Resumed | Step | Validated | Saved | Stoppe
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Carry the recipe out in a folder; the log of events is kept there too."""
-    _claim(folder)
-    with locked(folder):
-        edits = refuse_other(recipe, folder)
-        if not _is_begun(folder):
-            _discard_stale_text(recipe, folder)
-        (folder / _RECIPE).write_text(to_toml(to_table(recipe)), encoding="utf-8")
-        reporter = Reporter(folder)
-        with (folder / _LOG).open("a", encoding="utf-8") as log:
-            for event in chain([Changed(edits)] if edits else [], _Run(recipe, folder, should_stop).events()):
-                facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
-                log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
-                log.flush()
-                reporter.update(type(event).__name__)
-                yield event
+    try:
+        _claim(folder)
+        with locked(folder):
+            edits = refuse_other(recipe, folder)
+            _refuse_without_checkpoints(folder)
+            _sweep(folder)
+            if not _is_begun(folder):
+                _discard_stale_text(recipe, folder)
+            write_whole(folder / _RECIPE, to_toml(to_table(recipe)).encode())
+            reporter = Reporter(folder)
+            with (folder / _LOG).open("a", encoding="utf-8") as log:
+                for event in chain([Changed(edits)] if edits else [], _Run(recipe, folder, should_stop).events()):
+                    facts = {"event": type(event).__name__, "time": time.time()} | asdict(event)
+                    log.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
+                    log.flush()
+                    reporter.update(type(event).__name__)
+                    yield event
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise TrainingError(
+            f"{folder}: the disk is full. What was saved before is whole: free some space, then run the same command "
+            "again to go on."
+        ) from None
+
+
+def _refuse_without_checkpoints(folder: Path) -> None:
+    """Refuse to begin again, over what is left of a run, because its checkpoints were removed."""
+    steps = [entry["step"] for entry in _log_entries(folder) if entry.get("event") in ("Saved", "Interrupted")]
+    if steps and not any(folder.glob("checkpoints/step-*")):
+        raise CheckpointError(
+            f"{folder}: its checkpoints are gone, though its log tells of one at step {steps[-1]}. Put "
+            f"{folder / 'checkpoints'} back, or train into another folder with -o."
+        )
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a run that was killed left half-written: only we are here now, the folder is locked."""
+    Checkpoints(folder, 1).sweep()
+    sweep(folder, "bundle")
+    content = (folder / _LOG).read_bytes()
+    with (folder / _LOG).open("r+b") as log:
+        log.truncate(content.rfind(b"\n") + 1)
 
 
 def _claim(folder: Path) -> None:
@@ -138,7 +171,8 @@ def _claim(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RecipeError(f"{folder} is a file; a run needs a folder. Choose another with -o.")
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()) and not (folder / _LOG).exists():
+    is_ours = (folder / _LOG).exists() or any(folder.glob(f"checkpoints/step-*/{MANIFEST}"))
+    if any(folder.iterdir()) and not is_ours:
         raise RecipeError(f"{folder} holds other files and is not the folder of a run. Choose another with -o.")
     (folder / _LOG).touch()
 
@@ -216,7 +250,7 @@ class _Run:
 
     def events(self) -> Iterator[Event]:
         yield from self._prepare()
-        checkpoints = Checkpoints(self.folder, self.recipe.train.average)
+        checkpoints = Checkpoints(self.folder, self.recipe.train.average, self._identity)
         trainer = self._trainer()
         complaints = checkpoints.restore(trainer)
         if trainer.step > self.recipe.train.steps:
@@ -259,6 +293,11 @@ class _Run:
             seconds=time.perf_counter() - started,
             complaints=self.ingredients.complaints,
         )
+
+    @property
+    def _identity(self) -> str:
+        """What tells this run's checkpoints from another's."""
+        return f"{hashlib.sha256(self.tokenizer.to_bytes()).hexdigest()} {self.recipe.seed}"
 
     def _trainer(self) -> Trainer[TensorBatch]:
         lesson = Seq2SeqLesson(
@@ -324,3 +363,14 @@ class _Run:
         scores = {name: card.scores for name, card in cards.items()}
         Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
         yield Finished(bundle=self.folder / "bundle", cards=cards)
+
+
+def _log_entries(folder: Path) -> Iterator[dict[str, Any]]:
+    """What the log tells; lines that a full disk or a power cut left in pieces are passed over."""
+    for line in (folder / _LOG).read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            yield entry

@@ -130,6 +130,12 @@ class Seq2SeqLesson:
             self.settings.consistency,
         )
 
+    def describe(self, plan: NDArray[np.int64]) -> str:
+        """How many pairs a batch has, and its first three."""
+        texts = [[_shortened(self.pairs.text(side, row)) for side in (0, 1)] for row in plan[:3].tolist()]
+        told = ", ".join(f"“{source}” → “{target}”" for source, target in texts)
+        return f"{len(plan)} pairs, {told}{' …' if len(plan) > 3 else ''}"
+
     def _to_tensors(self, batch: PairBatch) -> TensorBatch:
         device = self.model.output.weight.device
         source, read, written = (
@@ -217,3 +223,7 @@ class Seq2Seq:
             ]
             for candidates in found
         ]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -4,15 +4,16 @@ Nothing is ever unknown and nothing is ever changed: text is not normalised, and
 vocabulary is spelt by its UTF-8 bytes, so `decode(encode(text)) == text` for every text that UTF-8 can hold.
 """
 
-import threading
+import random
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece
 
 from manyheads.errors import BundleError
+from manyheads.text.sampling import SubwordSampler
 from manyheads.text.vocabulary import BEGIN, END, PAD, SPACE_SIGN, UNKNOWN, TokenizerSettings, learn_model, to_utf8
 
 __all__ = ["BEGIN", "END", "PAD", "UNKNOWN", "Piece", "Tokenizer", "TokenizerSettings"]
@@ -20,8 +21,6 @@ __all__ = ["BEGIN", "END", "PAD", "UNKNOWN", "Piece", "Tokenizer", "TokenizerSet
 _ENOUGH_FOR_THREADS = 1000  # texts
 # What another's tokenizer would lose: runs of spaces, the space sign itself, the rare, the full-width, controls.
 _PROBE = "  a▁▁ 😀，\t\0 "
-
-_seed_lock = threading.Lock()
 
 Processor = sentencepiece.SentencePieceProcessor
 EncodeBatch = Callable[[Processor, list[str]], list[list[int]]]
@@ -109,23 +108,27 @@ class Tokenizer:
         return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=threads))
 
     def sample_many(self, texts: Sequence[str], strength: float, seed: int) -> list[list[int]]:
-        """Like `encode_many`, each text split at random: a pure function of its arguments.
+        """Like `encode_many`, each text split at random: a pure function of its arguments, in every process.
 
         `strength` is what `TokenizerSettings.sampling` describes; 0 gives `encode_many`.
         """
         if strength == 0:
             return self.encode_many(texts)
 
-        # More than one thread of SentencePiece's would each draw whichever texts it gets to first.
-        def sample(processor: Processor, batch: list[str]) -> list[list[int]]:
-            return list(processor.encode(batch, num_threads=1, enable_sampling=True, nbest_size=-1, alpha=strength))
+        chance = random.Random(seed)
+        rows = []
+        for number, text in enumerate(texts, start=1):
+            to_utf8(text, f"Text {number}")
+            first, *rest = text.split(SPACE_SIGN)
+            row = self._sampler.sample(first, strength, chance, begins=True)
+            for part in rest:
+                row += self._sign + self._sampler.sample(part, strength, chance, begins=False)
+            rows.append(row)
+        return rows
 
-        # SentencePiece draws from one generator per thread, seeded when the thread first draws and never again,
-        # from a number that the whole process shares. Hence a new thread for each call, and one call at a time.
-        # Its largest seed, 2**32 - 1, means "seed by chance".
-        with _seed_lock, ThreadPoolExecutor(max_workers=1) as fresh_thread:
-            sentencepiece.set_random_generator_seed(seed % (2**32 - 1))
-            return fresh_thread.submit(self._encode, texts, sample).result()
+    @cached_property
+    def _sampler(self) -> SubwordSampler:
+        return SubwordSampler(self._processor)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; PAD, BEGIN and END vanish, bytes that are not UTF-8 become U+FFFD."""

@@ -1,13 +1,15 @@
 """Checkpoints: everything needed to go on, and snapshots of the weights for the final average.
 
-    checkpoints/step-00000500/   weights, optimiser, progress; the newest two are kept
+    checkpoints/step-00000500/   weights, their running mean, optimiser, progress; the newest two are kept
     snapshots/step-00000500/     weights alone; as many as the average wants
     best/                        weights alone; of the best validation, where the recipe stops by it
 
-All are sealed folders (see storage): one that was damaged is noticed and passed over.
+All are sealed folders (see storage): one that was damaged is noticed and passed over. The newest is found by its
+name alone (docs/decisions/0007).
 """
 
 import json
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +18,9 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from manyheads.errors import CheckpointError
+from manyheads.errors import CheckpointError, ManyheadsError
 from manyheads.model.weights import average, save_tensors
-from manyheads.storage import check_files, check_seal, sealed_folder
+from manyheads.storage import check_files, check_seal, sealed_folder, sweep
 from manyheads.train.loop import Trainer
 
 _WEIGHTS = "weights.safetensors"
@@ -26,6 +28,7 @@ _MEAN = "mean.safetensors"
 _OPTIMISER = "optimiser.safetensors"
 _PROGRESS = "progress.json"
 _KEPT = 2
+_NAME = r"step-\d{8,}"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Checkpoints:
 
     run: Path
     n_snapshots: int
+    identity: str = ""  # of tokenizer and seed; a checkpoint with another's is not used
 
     def save(self, trainer: Trainer[Any], *, snapshot: bool) -> None:
         """Store where the trainer stands; only then let go of older ones."""
@@ -41,13 +45,14 @@ class Checkpoints:
         if snapshot:
             with sealed_folder(self.run / "snapshots" / name) as folder:
                 save_tensors(trainer.best_weights(), folder / _WEIGHTS)
-            self._let_go("snapshots", self.n_snapshots)
         with sealed_folder(self.run / "checkpoints" / name) as folder:
             save_tensors(trainer.weights(), folder / _WEIGHTS)
             if trainer.mean is not None:
                 save_tensors(trainer.mean.weights, folder / _MEAN)
             save_tensors(trainer.optimiser_state(), folder / _OPTIMISER)
-            (folder / _PROGRESS).write_text(json.dumps(trainer.progress()), encoding="utf-8")
+            progress = trainer.progress() | {"of": self.identity}
+            (folder / _PROGRESS).write_text(json.dumps(progress), encoding="utf-8")
+        self._let_go("snapshots", self.n_snapshots)
         self._let_go("checkpoints", _KEPT)
 
     def save_best(self, trainer: Trainer[Any]) -> None:
@@ -60,28 +65,48 @@ class Checkpoints:
         return _read_weights(self.run / "best")
 
     def restore(self, trainer: Trainer[Any]) -> list[str]:
-        """Put the trainer where the newest good checkpoint stands, if there is any; what is wrong with newer ones."""
+        """Put the trainer where the newest good checkpoint stands, if there is any; what is wrong with newer ones.
+
+        Newer ones are renamed, so that they neither count as kept nor are lost.
+        """
         complaints: list[str] = []
-        required = [_WEIGHTS, _OPTIMISER, _PROGRESS, *([_MEAN] if trainer.mean is not None else [])]
+        unused: list[Path] = []
         for folder in reversed(self._found("checkpoints")):
             try:
-                check_files(folder, check_seal(folder, CheckpointError), required, CheckpointError)
-            except CheckpointError as error:
+                self._restore_from(folder, trainer)
+                break
+            except ManyheadsError as error:
                 complaints.append(str(error))
-                continue
-            progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
-            mean = load_file(folder / _MEAN) if trainer.mean is not None else None
-            trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER), mean)
-            break
+                unused.append(folder)
         else:
             if complaints:
                 raise CheckpointError(
-                    f"No checkpoint is whole ({' '.join(complaints)}) Train into another folder with -o."
+                    f"No checkpoint can be used ({' '.join(complaints)}) Train into another folder with -o."
                 )
+        for folder in unused:
+            aside = folder.with_name(f"{folder.name}.unused")
+            shutil.rmtree(aside, ignore_errors=True)  # of an earlier accident at the same step
+            folder.rename(aside)
         for folder in self._found("snapshots"):
             if _step_of(folder) > trainer.step:  # of a future that will now be trained again
                 shutil.rmtree(folder)
         return complaints
+
+    def sweep(self) -> None:
+        """Remove what a run that was killed left half-written."""
+        for kind in ("checkpoints", "snapshots"):
+            sweep(self.run / kind, _NAME)
+
+    def _restore_from(self, folder: Path, trainer: Trainer[Any]) -> None:
+        required = [_WEIGHTS, _OPTIMISER, _PROGRESS, *([_MEAN] if trainer.mean is not None else [])]
+        check_files(folder, check_seal(folder, CheckpointError), required, CheckpointError)
+        progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
+        if progress.pop("of", self.identity) != self.identity:
+            raise CheckpointError(f"{folder} is of another run: its tokenizer or seed is not this one's.")
+        if progress["step"] != _step_of(folder):
+            raise CheckpointError(f"{folder} holds step {progress['step']}, which is not what its name says.")
+        mean = load_file(folder / _MEAN) if trainer.mean is not None else None
+        trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER), mean)
 
     @property
     def has_snapshot(self) -> bool:
@@ -90,10 +115,17 @@ class Checkpoints:
 
     def averaged(self) -> dict[str, Tensor]:
         """The mean of the last snapshots."""
-        return average([_read_weights(folder) for folder in self._found("snapshots")[-self.n_snapshots :]])
+        found = []
+        for folder in self._found("snapshots")[-self.n_snapshots :]:
+            try:
+                found.append(_read_weights(folder))
+            except CheckpointError as error:
+                raise CheckpointError(f"{error} Or remove it: the average is then of the other snapshots.") from None
+        return average(found)
 
     def _found(self, kind: str) -> list[Path]:
-        return sorted((self.run / kind).glob("step-*"), key=_step_of)
+        folders = (self.run / kind).glob("step-*")
+        return sorted((folder for folder in folders if re.fullmatch(_NAME, folder.name)), key=_step_of)
 
     def _let_go(self, kind: str, kept: int) -> None:
         for folder in self._found(kind)[:-kept]:

@@ -46,6 +46,9 @@ class Lesson(Protocol[B]):
     def loss(self, batch: B, step: int) -> Tensor:
         """The loss of a batch, per real token, for update number `step` (1, 2, 3 …)."""
 
+    def describe(self, plan: Any) -> str:
+        """A batch in a few words by which a person finds it in the data."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -86,34 +89,39 @@ class Trainer(Generic[B]):
             raise TrainingError("There is nothing to train on.")
         while self.step < self.settings.steps:
             started = time.perf_counter()
-            batches = []
+            plans, batches = [], []
             for part in range(self.settings.accumulate):
                 if self.position == len(plan):
                     self.epoch, self.position = self.epoch + 1, 0
                     plan = self.lesson.plan(self.epoch)
                 seed = (self.seed * 1_000_003 + self.step) * self.settings.accumulate + part
+                plans.append(plan[self.position])
                 batches.append(self.lesson.make(plan[self.position], seed))
                 self.position += 1
-            yield self._update(batches, started)
+            yield self._update(plans, batches, started)
 
-    def _update(self, batches: list[B], started: float) -> Step:
+    def _update(self, plans: Sequence[Any], batches: Sequence[B], started: float) -> Step:
         self.model.train()
         # Dropout draws from the global generator; torch offers no other.
         torch.manual_seed(self.seed * 1_000_003 + self.step)
         n_tokens = sum(batch.n_tokens for batch in batches)
-        total = 0.0
+        losses: list[float] = []
         self.optimiser.zero_grad()
         for batch in batches:
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self.is_bfloat16):
                 loss = self.lesson.loss(batch, self.step + 1) * (batch.n_tokens / n_tokens)
             loss.backward()
-            total += loss.item()
+            losses.append(loss.item())
+        total = sum(losses)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf).item()
         if not (math.isfinite(total) and math.isfinite(norm)):
+            # Where only the gradient is at fault, any of the batches may be the one.
+            guilty = [plan for plan, loss in zip(plans, losses, strict=True) if not math.isfinite(loss)] or plans
             raise TrainingError(
                 f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {total}, the "
                 f"gradient's norm {norm}. The weights were left as they were before it. "
-                "Train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
+                f"The batch: {'; '.join(map(self.lesson.describe, guilty))}. If its text is as it should be, "
+                "train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
             )
         rate = learning_rate(self.step + 1, self.settings, self.width)
         for group in self.optimiser.param_groups:
@@ -156,9 +164,9 @@ class Trainer(Generic[B]):
         mean: dict[str, Tensor] | None = None,
     ) -> None:
         """Go on from where another run stood."""
+        load_weights(self.model, weights, "the checkpoint")  # refuses those of another model, touching nothing
         self.step, self.epoch, self.position = progress["step"], progress["epoch"], progress["position"]
         self.notes = dict(progress.get("notes", {}))
-        load_weights(self.model, weights, "the checkpoint")
         parameters = dict(self.model.named_parameters())
         for key, value in optimiser_state.items():
             kind, _, name = key.partition("/")

@@ -1,0 +1,120 @@
+"""Subword sampling that a seed repeats, in this process and in every later one.
+
+SentencePiece's own sampling cannot be repeated: since 0.2.2 it mixes a number of the process into every seed, so a
+run that goes on in a new process would see other pieces. The distributions here are the same as its own.
+"""
+
+import math
+import random
+from bisect import bisect
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import accumulate
+
+import sentencepiece
+
+from manyheads.text.vocabulary import SPACE_SIGN
+
+_UNKNOWN_PENALTY = 10.0  # SentencePiece's: how much less likely than the rarest piece an unknown character is
+_CACHED_LENGTH = 24  # longer stretches seldom come again
+_CACHED = 100_000
+
+# Of each place in a stretch, the pieces that end there: where they begin, their ids, their weights summed up.
+Lattice = list[tuple[list[int], list[list[int]], list[float]]]
+
+
+class SubwordSampler:
+    """The vocabulary of a SentencePiece model, for splitting text at random."""
+
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
+        special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
+        ordinary = [number for number in range(processor.vocab_size()) if not any(kind(number) for kind in special)]
+        self.ids: dict[str, int] = {processor.id_to_piece(number): number for number in ordinary}
+        self.scores: dict[str, float] = {piece: processor.get_score(number) for piece, number in self.ids.items()}
+        self.bytes: list[int] = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        self.longest = max(map(len, self.ids), default=1)
+        self.is_bpe = all(score == round(score) for score in self.scores.values())  # ranks; unigram's are logarithms
+        self._unknown = min(self.scores.values(), default=0.0) - _UNKNOWN_PENALTY
+        self._lattices: dict[tuple[str, float], Lattice] = {}
+
+    def sample(self, text: str, strength: float, chance: random.Random, *, begins: bool) -> list[int]:
+        """The ids of a text without ▁, split by `chance`; `begins`: SentencePiece puts a space before it."""
+        if not text:
+            return []
+        split = self._merge if self.is_bpe else self._walk
+        spaced = (SPACE_SIGN if begins else "") + text.replace(" ", SPACE_SIGN)
+        # No piece goes on after a space, so that each word is split by itself.
+        first, *words = spaced.split(SPACE_SIGN)
+        stretches = [first, *(SPACE_SIGN + word for word in words)]
+        return [number for stretch in stretches if stretch for number in split(stretch, strength, chance.random)]
+
+    def _walk(self, text: str, strength: float, draw: Callable[[], float]) -> list[int]:
+        """One of all splits, drawn by its probability to the power of `strength`: from the end to the beginning."""
+        lattice = self._lattice(text, strength)
+        found: list[list[int]] = []
+        place = len(text)
+        while place:
+            starts, ids, sums = lattice[place]
+            choice = min(bisect(sums, draw() * sums[-1]), len(sums) - 1) if len(sums) > 1 else 0
+            found.append(ids[choice])
+            place = starts[choice]
+        return [number for part in reversed(found) for number in part]
+
+    def _lattice(self, text: str, strength: float) -> Lattice:
+        known = self._lattices.get((text, strength))
+        if known is not None:
+            return known
+        totals = [0.0]  # of each place, the logarithm of the summed weight of all ways there
+        lattice: Lattice = [([], [], [])]
+        for end in range(1, len(text) + 1):
+            starts = [start for start in range(max(0, end - self.longest), end) if text[start:end] in self.ids]
+            ways = [totals[start] + strength * self.scores[text[start:end]] for start in starts]
+            ids = [[self.ids[text[start:end]]] for start in starts]
+            if end - 1 not in starts:
+                starts.append(end - 1)
+                ways.append(totals[end - 1] + strength * self._unknown)
+                ids.append(self._spelt(text[end - 1]))
+            largest = max(ways)
+            sums = list(accumulate(math.exp(way - largest) for way in ways))
+            totals.append(largest + math.log(sums[-1]))
+            lattice.append((starts, ids, sums))
+        if len(text) <= _CACHED_LENGTH:
+            if len(self._lattices) >= _CACHED:
+                self._lattices.clear()
+            self._lattices[text, strength] = lattice
+        return lattice
+
+    def _merge(self, text: str, strength: float, draw: Callable[[], float]) -> list[int]:
+        """Merges from characters up, best first, each left out with the probability `strength`."""
+        parts: list[str] = list(text)  # a part that was merged into the one before it is empty
+        after = list(range(1, len(parts) + 1))
+        before = list(range(-1, len(parts) - 1))
+
+        def candidates(lefts: Sequence[int]) -> list[tuple[float, int, str]]:
+            pairs = [
+                (left, parts[left] + parts[after[left]]) for left in lefts if left >= 0 and after[left] < len(parts)
+            ]
+            return [(-self.scores[pair], left, pair) for left, pair in pairs if pair in self.scores]
+
+        agenda = candidates(range(len(parts)))
+        heapify(agenda)
+        while agenda:
+            _, left, pair = heappop(agenda)
+            right = after[left]
+            if not parts[left] or right >= len(parts) or parts[left] + parts[right] != pair:
+                continue  # one of the two has been merged otherwise meanwhile
+            if draw() < strength:
+                continue
+            parts[left], parts[right] = pair, ""
+            after[left] = after[right]
+            if after[left] < len(parts):
+                before[after[left]] = left
+            for candidate in candidates([before[left], left]):
+                heappush(agenda, candidate)
+        pieces = (part for part in parts if part)
+        return [
+            number for piece in pieces for number in ([self.ids[piece]] if piece in self.ids else self._spelt(piece))
+        ]
+
+    def _spelt(self, text: str) -> list[int]:
+        return [self.bytes[byte] for byte in text.encode()]

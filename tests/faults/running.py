@@ -1,0 +1,182 @@
+"""A small run with everything random switched on, as a process of its own that can be killed.
+
+`Warm` processes are forked from one that has imported everything already: the same command line without the seconds
+of start-up. `Fresh` ones are what a user starts.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from manyheads.settings import to_toml
+from manyheads.text import grammar
+
+STEPS = 16
+
+
+def write_recipe(folder: Path) -> Path:
+    """A recipe of some 50,000 parameters on some of the built-in corpus; an epoch is about four updates."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data: dict[str, list[str]] = {}
+    for name, split, count in (("train", "train", 60), ("valid", "valid", 3), ("test", "test", 3)):
+        pairs = list(grammar.pairs("en", "de", split, count))
+        data[name] = [str(folder / f"{name}.{code}") for code in ("en", "de")]
+        for side, file in enumerate(data[name]):
+            Path(file).write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
+    table = {
+        "data": data,
+        "tokenizer": {"vocabulary": 600, "sampling": 0.2},
+        "model": {
+            "width": 32,
+            "n_heads": 2,
+            "n_encoder_layers": 1,
+            "n_decoder_layers": 1,
+            "dropout": 0.2,
+            "feed_forward_width": 64,
+            "max_length": 48,
+        },
+        "task": {"consistency": 2.0, "consistency_after": STEPS // 2},
+        "train": {
+            "steps": STEPS,
+            "batch_tokens": 150,
+            "accumulate": 2,
+            "warmup": 4,
+            "learning_rate": 0.01,
+            "validate_every": 3,
+            "save_every": 2,
+            "average": 3,
+            "ema": 0.9,
+        },
+        "decode": {"method": "greedy", "max_extra": 2},
+    }
+    (folder / "recipe.toml").write_text(to_toml(table), "utf-8")
+    return folder / "recipe.toml"
+
+
+class Running(Protocol):
+    """A run that was started."""
+
+    def is_over(self) -> bool: ...
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int:
+        """Its exit code."""
+
+
+class Fresh:
+    """`python -m manyheads train` as a user starts it."""
+
+    def __init__(self, recipe: Path, folder: Path) -> None:
+        with Path(f"{folder}.out").open("w") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "manyheads", "train", str(recipe), "-o", str(folder), "--plain"],
+                stdout=out,
+                stderr=out,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+
+    def is_over(self) -> bool:
+        return self._process.poll() is not None
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self) -> int:
+        return self._process.wait(timeout=120)
+
+
+class Warm:
+    """The same, forked from a process that has imported everything.
+
+    `die_at` kills it at its so-manieth file operation, counted by Python itself (an audit hook).
+    `largest_file` is how many bytes a file may have.
+    """
+
+    def __init__(self, recipe: Path, folder: Path, *, die_at: int = 0, largest_file: int = 0) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["manyheads.cli.show", "manyheads.cli.train", "manyheads.recipe"])
+        words = ["manyheads", "train", str(recipe), "-o", str(folder), "--plain"]
+        self._process = context.Process(target=_train, args=(words, f"{folder}.out", die_at, largest_file))
+        self._process.start()
+
+    def is_over(self) -> bool:
+        return not self._process.is_alive()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self) -> int:
+        self._process.join(timeout=120)
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+def _train(words: Sequence[str], out: str, die_at: int, largest_file: int) -> None:
+    import torch
+
+    from manyheads.cli import main
+
+    torch.set_num_threads(1)
+    stream = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(stream, 1)
+    os.dup2(stream, 2)
+    sys.argv = list(words)
+    if largest_file:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    if die_at:
+        _die_at(die_at, words[words.index("-o") + 1])
+    main()
+
+
+def _die_at(operation: int, folder: str) -> None:
+    """Kill this process by SIGKILL just before its so-manieth operation on a file of the run folder."""
+    left = operation
+    kinds = {"open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.chmod", "shutil.rmtree", "tempfile.mkdtemp"}
+
+    def count(kind: str, arguments: tuple[object, ...]) -> None:
+        nonlocal left
+        if kind in kinds and str(arguments[0]).startswith(folder):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def entries(folder: Path) -> list[dict[str, object]]:
+    """The whole lines of a run's log."""
+    log = folder / "log.jsonl"
+    lines = log.read_text("utf-8", "replace").split("\n")[:-1] if log.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def outcome(folder: Path) -> dict[str, object]:
+    """All that must not depend on whether a run was interrupted, by what it is."""
+    newest = sorted((folder / "checkpoints").glob("step-????????"))[-1]
+    files = [path for part in (folder / "bundle", newest) for path in sorted(part.iterdir())]
+    found: dict[str, object] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    for entry in entries(folder):
+        if entry["event"] == "Step":
+            found[f"loss {entry['step']}"] = (entry["loss"], entry["gradient_norm"], entry["epoch"])
+        if entry["event"] == "Validated":
+            found[f"validation {entry['step']}"] = (entry["bleu"], entry["best"], entry["sample"])
+    return found
+
+
+def differences(one: dict[str, object], other: dict[str, object]) -> list[str]:
+    """What is not equal, to the byte."""
+    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+
+
+def told(folder: Path) -> str:
+    """What the last command said."""
+    return Path(f"{folder}.out").read_text("utf-8")

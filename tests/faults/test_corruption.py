@@ -1,0 +1,192 @@
+"""Three hundred accidents to the files of a checkpoint, a snapshot and a bundle: each is noticed."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from manyheads.bundle import load
+from manyheads.errors import BundleError, CheckpointError
+from manyheads.storage import MANIFEST, check_seal, seal, sealed_folder
+from manyheads.train import Checkpoints, Trainer
+
+from train.doubling import Numbers, make_trainer
+
+SEED = 9
+
+
+def flip(good: bytes, chance: random.Random) -> bytes:
+    place = chance.randrange(len(good))
+    return good[:place] + bytes([good[place] ^ (1 << chance.randrange(8))]) + good[place + 1 :]
+
+
+def cut(good: bytes, chance: random.Random) -> bytes:
+    return good[: chance.choice([chance.randrange(len(good)), len(good) - 1])]
+
+
+def lengthen(good: bytes, chance: random.Random) -> bytes:
+    return good + bytes(chance.randrange(256) for _ in range(chance.randrange(1, 5)))
+
+
+def empty(good: bytes, chance: random.Random) -> bytes:
+    return b""
+
+
+def scramble(good: bytes, chance: random.Random) -> bytes:
+    """Another file of the same size."""
+    return good[len(good) // 2 :] + good[: len(good) // 2] + (b"" if len(good) > 1 else b"?")
+
+
+ACCIDENTS: tuple[Callable[[bytes, random.Random], bytes], ...] = (flip, flip, flip, cut, cut, lengthen, empty, scramble)
+
+
+def spoil(folder: Path, chance: random.Random) -> tuple[Path, bytes]:
+    """Damage one file of the folder; which, and what it held."""
+    file = chance.choice(sorted(folder.iterdir()))
+    good = file.read_bytes()
+    bad = good
+    while bad == good:
+        bad = chance.choice(ACCIDENTS)(good, chance)
+    file.write_bytes(bad)
+    return file, good
+
+
+def trainer_at(step: int) -> Trainer[Numbers]:
+    trainer = make_trainer(ema=0.9, steps=step)
+    for _event in trainer.run():
+        pass
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("run")
+    for step in (1, 2):
+        Checkpoints(run, 2, "ours").save(trainer_at(step), snapshot=True)
+    return run
+
+
+def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(saved: Path, tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    for trial in range(140):
+        run = tmp_path / str(trial)
+        shutil.copytree(saved, run)
+        file, _ = spoil(run / "checkpoints" / "step-00000002", chance)
+        trainer = make_trainer(ema=0.9)
+        (complaint,) = Checkpoints(run, 2, "ours").restore(trainer)
+        assert trainer.step == 1
+        assert file.name in complaint
+        assert "\n" not in complaint
+        shutil.rmtree(run)
+
+
+def test_a_damaged_snapshot_is_never_averaged(saved: Path, tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    shutil.copytree(saved, tmp_path / "run")
+    checkpoints = Checkpoints(tmp_path / "run", 2)
+    for _trial in range(80):
+        file, good = spoil(tmp_path / "run" / "snapshots" / "step-00000002", chance)
+        with pytest.raises(CheckpointError, match=rf"{file.name}.*Or remove it: the average is then of the other"):
+            checkpoints.averaged()
+        file.write_bytes(good)
+    assert checkpoints.averaged()
+
+
+def test_a_damaged_bundle_does_not_load(bundle_folder: Path) -> None:
+    chance = random.Random(SEED)
+    for _trial in range(80):
+        file, good = spoil(bundle_folder, chance)
+        with pytest.raises(BundleError, match=file.name) as caught:
+            load(bundle_folder)
+        assert "\n" not in str(caught.value)
+        file.write_bytes(good)
+    load(bundle_folder)
+
+
+def sealed(folder: Path) -> Path:
+    with sealed_folder(folder) as aside:
+        (aside / "a").write_bytes(b"first")
+        (aside / "b").write_bytes(b"second")
+    return folder
+
+
+def test_every_single_byte_of_a_manifest_counts(tmp_path: Path) -> None:
+    manifest = sealed(tmp_path / "thing") / MANIFEST
+    good = manifest.read_bytes()
+    for place in range(len(good)):
+        for bit in range(8):
+            manifest.write_bytes(good[:place] + bytes([good[place] ^ (1 << bit)]) + good[place + 1 :])
+            with pytest.raises(CheckpointError):
+                check_seal(tmp_path / "thing", CheckpointError)
+        manifest.write_bytes(good[:place])
+        with pytest.raises(CheckpointError, match=r"MANIFEST\.sha256 is damaged"):
+            check_seal(tmp_path / "thing", CheckpointError)
+
+
+def test_a_line_that_is_gone_from_the_manifest(tmp_path: Path) -> None:
+    """Without the first line it is a manifest of before there was one: the files are checked as ever."""
+    manifest = sealed(tmp_path / "thing") / MANIFEST
+    first, *lines = manifest.read_text().splitlines(keepends=True)
+    for missing in range(2):
+        manifest.write_text(first + "".join(line for number, line in enumerate(lines) if number != missing))
+        with pytest.raises(CheckpointError, match=r"MANIFEST\.sha256 is damaged"):
+            check_seal(tmp_path / "thing", CheckpointError)
+    manifest.write_text("".join(lines))
+    assert check_seal(tmp_path / "thing", CheckpointError) == {"a", "b"}
+    (tmp_path / "thing" / "b").write_bytes(b"Second")
+    with pytest.raises(CheckpointError, match="b is damaged"):
+        check_seal(tmp_path / "thing", CheckpointError)
+
+
+def test_what_a_file_manager_leaves_does_no_harm(tmp_path: Path) -> None:
+    (sealed(tmp_path / "thing") / ".DS_Store").write_bytes(b"x")
+    assert check_seal(tmp_path / "thing", CheckpointError) == {"a", "b"}
+
+
+def test_a_checkpoint_of_another_run_or_under_another_name_is_not_used(saved: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(saved, run)
+    for step in (8, 9):  # later steps, so that they come first
+        Checkpoints(tmp_path / "other", 2, "theirs").save(trainer_at(step), snapshot=False)
+        name = f"step-{step:08d}"
+        shutil.copytree(tmp_path / "other" / "checkpoints" / name, run / "checkpoints" / name)
+    shutil.copytree(run / "checkpoints" / "step-00000001", run / "checkpoints" / "step-00000007")
+    trainer = make_trainer(ema=0.9)
+    complaints = Checkpoints(run, 2, "ours").restore(trainer)
+    assert trainer.step == 2
+    assert [complaint.split(" ", 1)[1].split(":")[0] for complaint in complaints] == [
+        "is of another run",
+        "is of another run",
+        "holds step 1, which is not what its name says.",
+    ]
+    # They are kept, but not counted: the next save must not let go of our own for them.
+    trainer.step = 3
+    Checkpoints(run, 2, "ours").save(trainer, snapshot=False)
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == [
+        "step-00000002",
+        "step-00000003",
+        "step-00000007.unused",
+        "step-00000008.unused",
+        "step-00000009.unused",
+    ]
+
+
+def test_a_folder_with_another_name_is_nobodys_checkpoint(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / "step-backup").mkdir()
+    trainer = make_trainer(ema=0.9)
+    assert Checkpoints(tmp_path / "run", 2, "ours").restore(trainer) == []
+    assert trainer.step == 2
+
+
+def test_a_checkpoint_of_another_shape_is_passed_over(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    newest = tmp_path / "run" / "checkpoints" / "step-00000002"
+    shutil.copy(newest / "optimiser.safetensors", newest / "weights.safetensors")
+    seal(newest)
+    trainer = make_trainer(ema=0.9)
+    (complaint,) = Checkpoints(tmp_path / "run", 2, "ours").restore(trainer)
+    assert "does not fit this model" in complaint
+    assert trainer.step == 1

@@ -1,0 +1,214 @@
+"""A full disk at every point of a save: nothing earlier is damaged, one line is told, and the same command goes on."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from manyheads.errors import CheckpointError, TrainingError
+from manyheads.model import weights
+from manyheads.recipe import Finished, Recipe, run
+from manyheads.storage import check_seal, write_whole
+from manyheads.train import Checkpoints, Step
+
+from faults.running import Warm, differences, outcome, told, write_recipe
+from train.doubling import make_trainer
+
+
+class FaultyDisk:
+    """Every way our code writes, counted; the so-manieth fails half-way, and so do all after it: the disk is full."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, fail_at: int) -> None:
+        self.left = fail_at
+        self.is_full = False
+        for name in ("mkdir", "rename", "replace", "fsync"):
+            patch.setattr(os, name, self._failing(getattr(os, name)))
+        patch.setattr(Path, "write_bytes", self._half_written(Path.write_bytes))
+        patch.setattr(Path, "write_text", self._half_written(Path.write_text))
+        patch.setattr(weights, "save_file", self._half_saved(weights.save_file))
+
+    def _use(self) -> None:
+        self.left -= 1
+        self.is_full = self.is_full or self.left == 0
+
+    def _failing(self, operation):  # type: ignore[no-untyped-def]
+        def attempt(*arguments, **options):  # type: ignore[no-untyped-def]
+            self._use()
+            if self.is_full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return operation(*arguments, **options)
+
+        return attempt
+
+    def _half_written(self, operation):  # type: ignore[no-untyped-def]
+        def attempt(path, content, **options):  # type: ignore[no-untyped-def]
+            self._use()
+            operation(path, content[: len(content) // 2] if self.is_full else content, **options)
+            if self.is_full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        return attempt
+
+    def _half_saved(self, operation):  # type: ignore[no-untyped-def]
+        def attempt(tensors, path):  # type: ignore[no-untyped-def]
+            self._use()
+            operation(tensors, path)
+            if self.is_full:
+                os.truncate(path, path.stat().st_size // 2)
+                raise weights.SafetensorError("Error while serializing: No space left on device (os error 28)")
+
+        return attempt
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_no_write_of_a_save_damages_what_was_saved_before(tmp_path: Path) -> None:
+    trainer = make_trainer(ema=0.9, steps=3)
+    for event in trainer.run():
+        if event.step < 3:
+            Checkpoints(tmp_path / "run", 2).save(trainer, snapshot=True)
+    before = contents(tmp_path / "run")
+    points = 0
+    for point in range(1, 200):
+        shutil.copytree(tmp_path / "run", tmp_path / "copy")
+        with pytest.MonkeyPatch.context() as patch:
+            disk = FaultyDisk(patch, point)
+            try:
+                Checkpoints(tmp_path / "copy", 2).save(trainer, snapshot=True)
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+        after = contents(tmp_path / "copy")
+        if not disk.is_full:
+            break
+        points += 1
+        assert {name: after.get(name) for name in before} == before  # every earlier byte is where it was
+        restored = make_trainer(ema=0.9)
+        assert Checkpoints(tmp_path / "copy", 2).restore(restored) == []
+        assert restored.step in (2, 3)  # 3: only the folder's own sync failed, after all was in place
+        Checkpoints(tmp_path / "copy", 2).save(trainer, snapshot=True)  # there is space again
+        assert contents(tmp_path / "copy") == {**after_all(trainer, tmp_path)}
+        shutil.rmtree(tmp_path / "copy")
+    assert points >= 20  # 2 folders; 6 files, their syncs, seals, renames
+
+
+def after_all(trainer, tmp_path: Path) -> dict[str, bytes]:  # type: ignore[no-untyped-def]
+    """What the folder holds when that save succeeds at once."""
+    folder = tmp_path / "good"
+    if not folder.exists():
+        shutil.copytree(tmp_path / "run", folder)
+        Checkpoints(folder, 2).save(trainer, snapshot=True)
+    return contents(folder)
+
+
+def test_a_small_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    write_whole(file, b"old")
+    for point in range(1, 10):
+        with pytest.MonkeyPatch.context() as patch:
+            disk = FaultyDisk(patch, point)
+            try:
+                write_whole(file, b"new and longer")
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+        assert file.read_bytes() in (b"old", b"new and longer")
+        if not disk.is_full:
+            break
+        assert [path.name for path in tmp_path.iterdir()] == ["recipe.toml"]
+    assert point >= 4
+
+
+def test_a_run_says_so_in_one_line_and_goes_on_later(
+    tmp_path: Path, recipe_table: Callable[..., dict[str, object]]
+) -> None:
+    recipe = Recipe.from_table(recipe_table())
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(TrainingError) as caught:
+        for event in run(recipe, tmp_path / "run"):
+            if isinstance(event, Step) and event.step == 4:
+                FaultyDisk(patch, 9)
+    assert str(caught.value) == (
+        f"{tmp_path / 'run'}: the disk is full. What was saved before is whole: free some space, then run the same "
+        "command again to go on."
+    )
+    with (tmp_path / "run" / "log.jsonl").open("ab") as log:
+        log.write('{"event": "Validated", "bleu": "né'.encode()[:-1])  # a line the full disk cut short
+    assert isinstance(list(run(recipe, tmp_path / "run"))[-1], Finished)
+    assert b'n\xc3{"' not in (tmp_path / "run" / "log.jsonl").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_recipe(tmp_path_factory.mktemp("disk"))
+
+
+@pytest.fixture(scope="module")
+def whole(recipe: Path) -> dict[str, object]:
+    assert Warm(recipe, recipe.parent / "whole").wait() == 0
+    return outcome(recipe.parent / "whole")
+
+
+def check_checkpoints(folder: Path) -> None:
+    for checkpoint in folder.glob("*/step-*"):
+        check_seal(checkpoint, CheckpointError)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("largest_file", [3_000, 60_000, 200_000])
+def test_files_that_may_not_grow(recipe: Path, whole: dict[str, object], largest_file: int) -> None:
+    """A real limit of the system's, which the log, the weights or the optimiser's state runs into."""
+    folder = recipe.parent / f"limit-{largest_file}"
+    assert Warm(recipe, folder, largest_file=largest_file).wait() == 1
+    (line,) = [line for line in told(folder).splitlines() if line.startswith("Error")]
+    assert "the disk is full" in line
+    check_checkpoints(folder)
+    assert Warm(recipe, folder).wait() == 0, told(folder)
+    assert differences(outcome(folder), whole) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A filesystem of six megabytes; only root may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(disk)]
+    if not sys.platform.startswith("linux") or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small filesystem needs root on Linux; the other tests of this file did not")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def fill(disk: Path, free: int) -> Path:
+    """A file that leaves so many bytes of the disk free."""
+    filler = disk / "filler"
+    state = os.statvfs(disk)
+    filler.write_bytes(bytes(max(0, state.f_bavail * state.f_frsize - free)))
+    return filler
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_really_full(recipe: Path, whole: dict[str, object], small_disk: Path) -> None:
+    """Less and less room is left, so that the same run fails in its text, its saves, its log and its bundle."""
+    folder = small_disk / "run"
+    failed = 0
+    for free in (0, 40, 120, 260, 420, 700, 900, 1100):
+        filler = fill(small_disk, free * 1024)
+        code = Warm(recipe, folder).wait()
+        said = (small_disk / "run.out").read_text()
+        filler.unlink()
+        check_checkpoints(folder)
+        if code == 0:
+            break
+        failed += 1
+        assert code == 1, said
+        assert "Traceback" not in said
+    assert failed >= 4
+    assert Warm(recipe, folder).wait() == 0, told(folder)
+    assert differences(outcome(folder), whole) == []
