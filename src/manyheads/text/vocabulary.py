@@ -41,9 +41,9 @@ class TokenizerSettings:
     kind: Literal["unigram", "bpe"] = "unigram"
     vocabulary: int = 8000  # pieces, with the 4 special ones and the 256 bytes; small texts yield fewer
     sampling: float = 0.0
-    # Of more text than this, a random sample is learnt from: 20 MB take a minute and 300 MB of memory, ten times that
-    # takes more than ten minutes and a gigabyte, for pieces that are hardly any different.
-    sample_bytes: int = 20_000_000
+    # Of more text than this, a random sample is learnt from. Unigram needs about 45 MB of memory and 3 s for each MB
+    # of it: with 20 MB a run of any size went beyond a gigabyte.
+    sample_bytes: int = 10_000_000
 
     def __post_init__(self) -> None:
         refuse(misfits(self, "tokenizer.") or self._faults())
