@@ -40,7 +40,7 @@ from manyheads.train import Checkpoints, Step, Trainer
 _RECIPE = "recipe.toml"
 _LOG = "log.jsonl"
 # What a run under way may change: how long it goes on, where, and how it is looked at; not what it learns on the way.
-_FREE = ("train.steps", "train.patience", "decode", "device")
+_FREE = ("train.steps", "decode", "device")
 _WATCHED = 200  # valid sentences translated at each validation
 _FOLLOWED = 4  # of them, those whose translation is kept each time
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, none for this user, none in this file
