@@ -48,6 +48,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
+@pytest.fixture(autouse=True)
+def short_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole runs in a test score a few sentences rather than a thousand; programs that tests start score them all."""
+    monkeypatch.setattr("manyheads.recipe.corpus._BUILTIN_TEST", 60)
+
+
 @pytest.fixture
 def recipe_table() -> Callable[..., dict[str, object]]:
     return small_table

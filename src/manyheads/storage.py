@@ -1,7 +1,7 @@
 """Folders that are whole or not there: written aside, sealed with a SHA-256 manifest, renamed into place.
 
-Checkpoints and bundles are such folders. A reader can tell a damaged one from a good one, and a writer that dies
-half-way leaves whatever stood there before untouched. It imports nothing of ours but the errors.
+Checkpoints, bundles and cached text are such folders. A reader can tell a damaged one from a good one, and a writer
+that dies half-way leaves whatever stood there before untouched. It imports nothing of ours but the errors.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ def locked(folder: Path) -> Iterator[None]:
     with (folder / LOCK).open("w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise TrainingError(
                 f"{folder} is in use by another run. Wait for it, or choose another folder with -o."
             ) from None

@@ -108,3 +108,11 @@ def test_weights_say_how_often_an_example_comes() -> None:
 
 def test_equal_weights_of_one_choose_everything() -> None:
     assert choose_examples([0, 5, 9], [1.0, 1.0], seed=1, epoch=0) is None
+
+
+def test_an_epoch_of_small_weights_still_has_something() -> None:
+    for epoch in range(20):
+        chosen = choose_examples([0, 30], [0.001], seed=1, epoch=epoch)
+        assert chosen is not None
+        assert 1 <= len(chosen) <= 3
+        assert 0 <= chosen.min() <= chosen.max() < 30

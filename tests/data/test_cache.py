@@ -99,9 +99,9 @@ def test_the_cache_is_beside_the_run_unless_the_environment_says_otherwise(
 ) -> None:
     assert Cache.beside(tmp_path / "runs" / "x").folder == Path(os.environ["MANYHEADS_CACHE"])
     monkeypatch.delenv("MANYHEADS_CACHE")
-    assert Cache.beside(tmp_path / "runs" / "x").folder == tmp_path / "runs" / ".cache"
+    assert Cache.beside(tmp_path / "runs" / "x").folder == tmp_path / "runs" / ".manyheads-cache"
     monkeypatch.chdir(tmp_path)
-    assert Cache.beside(Path("runs/x")).folder == tmp_path / "runs" / ".cache"
+    assert Cache.beside(Path("runs/x")).folder == tmp_path / "runs" / ".manyheads-cache"
 
 
 def test_a_key_is_of_the_values() -> None:

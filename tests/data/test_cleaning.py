@@ -149,3 +149,13 @@ def test_a_few_bad_lines_are_borne(n_bad: int, n_pairs: int) -> None:
 def test_many_bad_lines_are_the_wrong_encoding() -> None:
     with pytest.raises(DataError, match="line 1 is not UTF-8"):
         list(bear_bad_lines(read_with(11, 1099)))
+
+
+def test_what_cannot_be_decoded_is_the_reason_even_where_its_columns_are_wrong() -> None:
+    def read(on_bad: Callable[[DataError], None]) -> Iterator[Pair]:
+        on_bad(DataError("line 1 is not UTF-8"))
+        yield "\ufffd", "\ufffd"
+        raise DataError("line 2: the number of columns is 1")
+
+    with pytest.raises(DataError, match="line 1 is not UTF-8"):
+        list(bear_bad_lines(read))

@@ -68,6 +68,21 @@ def test_a_line_in_another_encoding_is_counted_and_many_are_refused(tmp_path: Pa
         stored(corpus, tmp_path / "again")
 
 
+def test_columns_mean_the_files_that_have_them(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("id\ten\tde\n" + "".join(f"{n}\tone {n}\teins {n}\n" for n in range(9)))
+    for name in ("v.en", "v.de"):
+        (tmp_path / name).write_text("x\n")
+    data = DataSettings(
+        train=(str(tmp_path / "train.tsv"),),
+        valid=(str(tmp_path / "v.en"), str(tmp_path / "v.de")),
+        source_column="en",
+        target_column="de",
+    )
+    pairs, _ = stored(Corpus(data, seed=1), tmp_path / "stored")
+    assert pairs[0] == ("one 0", "eins 0")
+    assert list(Corpus(data, seed=1).valid()) == [("x", "x")]
+
+
 def test_corpora_of_a_mix_are_told_apart(tmp_path: Path) -> None:
     valid = write(tmp_path, "valid.tsv", [("a", "b")])
     first, second = write(tmp_path, "1.tsv", GOOD[:10]), tmp_path / "2.tsv"

@@ -39,7 +39,7 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                 status.start()
             elif isinstance(event, Changed):
                 for told in event.told:
-                    console.print(f"  {'recipe':<{_LABEL}}{told}; the training itself stays as it was", markup=False)
+                    console.print(f"  {'recipe':<{_LABEL}}edited: {told}", markup=False)
             elif isinstance(event, Prepared):
                 _show_prepared(event, console)
             elif isinstance(event, Resumed):

@@ -46,7 +46,9 @@ def choose_examples(
         examples = np.arange(start, end, dtype=np.int64)
         parts += [examples] * whole
         parts.append(examples[random.random(end - start) < weight - whole])
-    return np.concatenate(parts)
+    chosen = np.concatenate(parts)
+    # Small weights of small corpora may choose nothing; an epoch has something to train on all the same.
+    return chosen if len(chosen) or not boundaries[-1] else random.integers(boundaries[-1], size=1)
 
 
 def _by_length(lengths: NDArray[np.integer]) -> NDArray[np.int64]:

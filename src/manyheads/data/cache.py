@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Cache:
     @classmethod
     def beside(cls, run_folder: Path) -> "Cache":
         """The cache that runs in the same folder share, or the one that MANYHEADS_CACHE names."""
-        return cls(Path(os.environ.get(PLACE) or run_folder.parent / ".cache").absolute())
+        return cls(Path(os.environ.get(PLACE) or run_folder.parent / ".manyheads-cache").absolute())
 
     def complaint(self, name: str) -> str | None:
         """What is wrong with an entry: None when it is whole, nothing to say when it is not there yet."""
@@ -79,8 +79,9 @@ class Cache:
                 f"Name another place in the environment variable {PLACE}."
             ) from None
         for aside in self.folder.iterdir():  # of runs that were killed
-            if _ASIDE.fullmatch(aside.name) and time.time() - aside.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(aside, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another run's, which is in its place by now
+                if _ASIDE.fullmatch(aside.name) and time.time() - aside.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(aside, ignore_errors=True)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -24,7 +24,6 @@ BAD_ENCODING = "bad encoding"
 LENGTH_RATIO = "length ratio"
 LEAKED = "in valid or test"
 DUPLICATE = "duplicate"
-REASONS = (EMPTY, BAD_ENCODING, LENGTH_RATIO, LEAKED, DUPLICATE)
 
 _SPARED = 20  # bytes added to both sides, so that short pairs may differ more
 _MOST_BAD_LINES = 10
@@ -138,9 +137,14 @@ def bear_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[Pair]]
         if not first:
             first.append(error)
 
-    for pair in read(on_bad):
-        n_pairs += 1
-        yield pair
+    try:
+        for pair in read(on_bad):
+            n_pairs += 1
+            yield pair
+    except DataError:
+        if first:  # what cannot be decoded has no columns either
+            raise first[0] from None
+        raise
     if n_bad > _MOST_BAD_LINES and n_bad > _MOST_BAD_SHARE * n_pairs:
         raise first[0]
 

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyheads.data.chunks import PAIRS_AT_ONCE, chunks
+from manyheads.data.chunks import chunks
 from manyheads.data.ragged import Mapped, Ragged, RaggedWriter
 from manyheads.data.texts import Texts
 from manyheads.text.tokenizer import BEGIN, END, PAD, Tokenizer
@@ -50,7 +49,8 @@ class Pairs:
         with ExitStack() as stack:
             ids = [stack.enter_context(RaggedWriter(folder / f"{side}-ids", _IDS)) for side in _SIDES]
             rows = stack.enter_context((folder / _ROWS).open("wb"))
-            for start, chunk in zip(count(0, PAIRS_AT_ONCE), chunks(texts), strict=False):
+            start = 0
+            for chunk in chunks(texts):
                 columns = [tokenizer.encode_many([pair[side] for pair in chunk]) for side in (0, 1)]
                 verdicts = [_verdict(pair, max_length) for pair in zip(*columns, strict=True)]
                 kept = [place for place, verdict in enumerate(verdicts) if verdict == "kept"]
@@ -58,6 +58,7 @@ class Pairs:
                 for writer, column in zip(ids, columns, strict=True):
                     writer.extend(column if len(kept) == len(column) else [column[place] for place in kept])
                 rows.write((np.array(kept, np.int64) + start).tobytes())
+                start += len(chunk)
         return counts
 
     @classmethod

@@ -11,8 +11,8 @@ class Dropout(nn.Module):
     """While training, each number becomes 0 with probability `rate`; the others grow so that the mean stays.
 
     On a CPU torch draws a random double for every number, which took an eighth of a small model's training time.
-    A byte is enough: `rate` becomes the nearest of 1/256 … 255/256, and the growth is exact for it. Other devices
-    draw in parallel, and use torch's own.
+    A byte is enough: `rate` becomes the nearest of 1/256 … 255/256, and the growth goes with that. Other devices draw
+    in parallel, and use torch's own.
     """
 
     def __init__(self, rate: float) -> None:

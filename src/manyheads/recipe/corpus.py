@@ -139,10 +139,10 @@ class Corpus:
         return read_pairs(files, source_column=source_column, target_column=target_column, on_bad=on_bad)
 
     def _columns(self, files: tuple[str, ...], corpus: MixSettings | None) -> tuple[str | None, str | None]:
-        """Those of the corpus itself, or those of [data]; in a mix these mean only the files that have columns."""
+        """Those of the corpus itself, or those of [data], which mean only the files that have columns."""
         if corpus is not None and (corpus.source_column or corpus.target_column):
             return corpus.source_column or None, corpus.target_column or None
-        if self.data.mix and len(files) == 2:
+        if len(files) == 2:
             return None, None
         return self.data.source_column or None, self.data.target_column or None
 

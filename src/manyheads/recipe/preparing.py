@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from manyheads.data import Pairs, Texts
 from manyheads.data.cache import Cache, key_of
@@ -93,14 +94,17 @@ def forget(folder: Path) -> None:
 
 def _check_text(folder: Path, name: str, digests: Mapping[str, str], *, is_begun: bool) -> None:
     """Refuse text that changed under a run that is begun; before that, forget what was made of the old."""
-    if not (folder / DATA).exists():
-        return
-    known = json.loads((folder / DATA).read_text(encoding="utf-8"))
-    if known["text"] == name:
+    known = _known_text(folder / DATA)
+    if known is not None and known["text"] == name:
         return
     if not is_begun:
         forget(folder)
         return
+    if known is None:
+        raise DataError(
+            f"{folder / DATA} is missing or damaged, so it is not known on which text this run began. "
+            "Put it back, or train into another folder with -o."
+        )
     changed = [file for file, digest in digests.items() if known["files"].get(file) != digest]
     if changed:
         raise DataError(f"{', '.join(changed)} changed since this run began. Train into another folder with -o.")
@@ -108,6 +112,16 @@ def _check_text(folder: Path, name: str, digests: Mapping[str, str], *, is_begun
         f"{folder}: another version of manyheads cleaned the text of this run, and this one would not get the same. "
         "Go on with that version, or train into another folder with -o."
     )
+
+
+def _known_text(path: Path) -> dict[str, Any] | None:
+    """What the run's folder says of its text, if it can be read."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    is_whole = isinstance(known, dict) and isinstance(known.get("text"), str) and isinstance(known.get("files"), dict)
+    return known if is_whole else None
 
 
 def _find_or_make(

@@ -1,7 +1,7 @@
 """`run`: a recipe carried out, from text to a scored bundle, as a stream of events.
 
-    run folder/   recipe.toml   tokenizer.model   data.json   checkpoints/   snapshots/   log.jsonl   bundle/
-                  report.html
+    run folder/   recipe.toml   tokenizer.model   data.json   checkpoints/   snapshots/   best/   log.jsonl
+                  report.html   lock   bundle/        and beside it the cache, which runs share
 
 Running the same recipe into the same folder goes on where it stopped.
 """
@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
@@ -33,7 +34,7 @@ from manyheads.recipe.report import REPORT, Reporter
 from manyheads.recipe.scoring import Scorecard, score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
-from manyheads.storage import LOCK, MANIFEST, locked, sweep, write_whole
+from manyheads.storage import MANIFEST, locked, sweep, write_whole
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
 from manyheads.train import Checkpoints, Step, Trainer
 
@@ -149,8 +150,10 @@ def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: 
 
 def _refuse_without_checkpoints(folder: Path) -> None:
     """Refuse to begin again, over what is left of a run, because its checkpoints were removed."""
-    steps = [entry["step"] for entry in _log_entries(folder) if entry.get("event") in ("Saved", "Interrupted")]
-    if steps and not any(folder.glob("checkpoints/step-*")):
+    if Checkpoints(folder, 1).newest is not None:
+        return
+    steps = [entry["step"] for entry in _log_entries(folder, ("Saved", "Interrupted"))]
+    if steps:
         raise CheckpointError(
             f"{folder}: its checkpoints are gone, though its log tells of one at step {steps[-1]}. Put "
             f"{folder / 'checkpoints'} back, or train into another folder with -o."
@@ -161,9 +164,11 @@ def _sweep(folder: Path) -> None:
     """Remove what a run that was killed left half-written: only we are here now, the folder is locked."""
     Checkpoints(folder, 1).sweep()
     sweep(folder, "bundle")
-    content = (folder / _LOG).read_bytes()
     with (folder / _LOG).open("r+b") as log:
-        log.truncate(content.rfind(b"\n") + 1)
+        whole = 0
+        for line in log:
+            whole += len(line) if line.endswith(b"\n") else 0
+        log.truncate(whole)
 
 
 def _claim(folder: Path) -> None:
@@ -180,23 +185,24 @@ def _claim(folder: Path) -> None:
 def discard(folder: Path) -> None:
     """Remove what a run wrote, and nothing else that the folder holds; it stays the folder of a run.
 
-    The cached text stays too, since other runs may use it: to clear it, delete the folder `.cache` beside the run's,
-    or the one that MANYHEADS_CACHE names.
+    The cached text stays too, since other runs may use it: to clear it, delete the folder `.manyheads-cache` beside the
+    run's, or the one that MANYHEADS_CACHE names.
     """
     if not folder.exists():
         return
     _claim(folder)
-    (folder / _LOG).write_text("", encoding="utf-8")
-    forget(folder)
-    sealed = [folder / "bundle", folder / "best", *folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*")]
-    for path in sealed:
-        if (path / MANIFEST).exists():
-            shutil.rmtree(path)
-    for name in ("snapshots", "checkpoints"):
-        if (folder / name).is_dir() and not any((folder / name).iterdir()):
-            (folder / name).rmdir()
-    for name in (_RECIPE, LOCK, REPORT):
-        (folder / name).unlink(missing_ok=True)
+    with locked(folder):
+        (folder / _LOG).write_text("", encoding="utf-8")
+        forget(folder)
+        steps = (*folder.glob("snapshots/step-*"), *folder.glob("checkpoints/step-*"))
+        for path in (folder / "bundle", folder / "best", *steps):
+            if (path / MANIFEST).exists():
+                shutil.rmtree(path)
+        for name in ("snapshots", "checkpoints"):
+            if (folder / name).is_dir() and not any((folder / name).iterdir()):
+                (folder / name).rmdir()
+        for name in (_RECIPE, REPORT):
+            (folder / name).unlink(missing_ok=True)
 
 
 def _discard_stale_text(recipe: Recipe, folder: Path) -> None:
@@ -207,7 +213,7 @@ def _discard_stale_text(recipe: Recipe, folder: Path) -> None:
 
 
 def _is_begun(folder: Path) -> bool:
-    return (folder / "bundle").exists() or any(folder.glob("checkpoints/step-*"))
+    return (folder / "bundle").exists() or Checkpoints(folder, 1).newest is not None
 
 
 def refuse_other(recipe: Recipe, folder: Path) -> list[str]:
@@ -215,15 +221,30 @@ def refuse_other(recipe: Recipe, folder: Path) -> list[str]:
     path = folder / _RECIPE
     if not path.exists() or not _is_begun(folder):
         return []
-    differences = _differences(read_toml(path), to_table(recipe))
+    # Where the files are may change: what is in them is checked by its digest.
+    differences = _differences(_without_files(read_toml(path)), _without_files(to_table(recipe)))
     told = {name: f"{name} was {old}, now {new}" for name, (old, new) in differences.items()}
+    if "train.steps" in told and recipe.train.schedule == "cosine":
+        told["train.steps"] += " (from here on the learning rate falls to 0 at the new end)"
     bound = [text for name, text in told.items() if not name.startswith(_FREE)]
     if bound:
         raise RecipeError(
             f"{folder} holds a run of another recipe ({'; '.join(bound)}). Choose another folder with -o. "
             f"In a run under way only {', '.join(_FREE)} may change."
         )
+    newest = Checkpoints(folder, 1).newest or 0
+    if newest > recipe.train.steps:
+        raise RecipeError(
+            f"train.steps = {recipe.train.steps}, but {folder} is at step {newest} already. "
+            "Choose another folder with -o."
+        )
     return list(told.values())
+
+
+def _without_files(table: Mapping[str, Any]) -> dict[str, Any]:
+    data = {key: value for key, value in table.get("data", {}).items() if key not in ("train", "valid", "test")}
+    data["mix"] = [{**entry, "files": len(entry["files"])} for entry in data.get("mix", ())]
+    return {**table, "data": data}
 
 
 def _differences(
@@ -253,11 +274,6 @@ class _Run:
         checkpoints = Checkpoints(self.folder, self.recipe.train.average, self._identity)
         trainer = self._trainer()
         complaints = checkpoints.restore(trainer)
-        if trainer.step > self.recipe.train.steps:
-            raise RecipeError(
-                f"train.steps = {self.recipe.train.steps}, but {self.folder} is at step {trainer.step} already. "
-                "Choose another folder with -o."
-            )
         if trainer.step or complaints:
             yield Resumed(trainer.step, complaints)
         yield from self._train(trainer, checkpoints)
@@ -266,8 +282,8 @@ class _Run:
         elif trainer.step < self.recipe.train.steps:
             yield Interrupted(trainer.step)
             return
-        elif not checkpoints.has_snapshot:  # it had been stopped at just this step
-            checkpoints.save(trainer, snapshot=True)
+        elif not checkpoints.has_snapshot(trainer.step):  # it had been stopped at just this step
+            yield from self._look_and_save(trainer, checkpoints)
         yield from self._finish(checkpoints)
 
     def _prepare(self) -> Iterator[Event]:
@@ -280,6 +296,8 @@ class _Run:
         self.model = Transformer(model).to(pick_device(self.recipe.device))
         self.task = Seq2Seq(self.model, self.tokenizer, self.recipe.task)
         valid = list(self.corpus.valid())  # to its end: what is wrong with it should be known now
+        for pairs in self.corpus.tests().values() if self.recipe.data.test else ():
+            deque(pairs, maxlen=0)  # likewise
         usable = (pair for pair in valid if all(pair) and self.task.fits(pair[0]))
         self.watched = list(islice(usable, _WATCHED))
         if not self.watched:
@@ -314,28 +332,32 @@ class _Run:
         return Trainer(self.model, lesson, self.recipe.train, width=self.model.settings.width, seed=self.recipe.seed)
 
     def _train(self, trainer: Trainer[TensorBatch], checkpoints: Checkpoints) -> Iterator[Event]:
-        settings = self.recipe.train
         if self._is_out_of_patience(trainer):
             return
         for step in trainer.run():
             yield step
-            is_last = step.step == settings.steps
-            # Validated before it is saved, so that a run killed between the two validates again.
-            if is_last or step.step % settings.validate_every == 0:
-                with trainer.at_its_best():
-                    validated = self._validate(step.step, trainer.notes)
-                if settings.patience and trainer.notes["best_step"] == step.step:
-                    checkpoints.save_best(trainer)
-                yield validated
-            is_done = is_last or self._is_out_of_patience(trainer)
-            if is_done or step.step % settings.save_every == 0:
-                checkpoints.save(trainer, snapshot=True)
-                yield Saved(step.step)
-            if is_done:
+            yield from self._look_and_save(trainer, checkpoints)
+            if self._is_out_of_patience(trainer):
                 break
-            if self.should_stop():
-                checkpoints.save(trainer, snapshot=False)
+            if self.should_stop() and trainer.step < self.recipe.train.steps:
+                if checkpoints.newest != trainer.step:
+                    checkpoints.save(trainer, snapshot=False)
                 break
+
+    def _look_and_save(self, trainer: Trainer[TensorBatch], checkpoints: Checkpoints) -> Iterator[Event]:
+        """Validate and save after a step, if it is time for it."""
+        settings = self.recipe.train
+        is_last = trainer.step == settings.steps
+        # Validated before it is saved, so that a run killed between the two validates again.
+        if is_last or trainer.step % settings.validate_every == 0:
+            with trainer.at_its_best():
+                validated = self._validate(trainer.step, trainer.notes)
+            if settings.patience and trainer.notes["best_step"] == trainer.step:
+                checkpoints.save_best(trainer)
+            yield validated
+        if is_last or self._is_out_of_patience(trainer) or trainer.step % settings.save_every == 0:
+            checkpoints.save(trainer, snapshot=True)
+            yield Saved(trainer.step)
 
     def _validate(self, step: int, notes: dict[str, float]) -> Validated:
         settings = self.recipe.train
@@ -343,15 +365,16 @@ class _Run:
         found = translate(self.task, sources, DecodeSettings(method="greedy"))
         score = quick_score(settings.watch, found, references, self.recipe.task.target_language)
         if score > notes.get("best", -1.0):
-            notes |= {"best": score, "best_step": step}
+            notes |= {"best": score, "best_step": step, "misses": 0}
+        else:
+            notes["misses"] += 1
         triples = list(zip(sources, found, references, strict=True))
         shown = triples[step // settings.validate_every % len(triples)]
         followed = triples[:: max(1, len(triples) // _FOLLOWED)][:_FOLLOWED]
         return Validated(step, settings.watch, score, notes["best"], shown, followed)
 
     def _is_out_of_patience(self, trainer: Trainer[TensorBatch]) -> bool:
-        settings, best_step = self.recipe.train, trainer.notes.get("best_step", trainer.step)
-        return 0 < settings.patience <= (trainer.step - best_step) // settings.validate_every
+        return 0 < self.recipe.train.patience <= trainer.notes.get("misses", 0)
 
     def _finish(self, checkpoints: Checkpoints) -> Iterator[Event]:
         weights = checkpoints.best() if self.recipe.train.patience else checkpoints.averaged()
@@ -365,12 +388,15 @@ class _Run:
         yield Finished(bundle=self.folder / "bundle", cards=cards)
 
 
-def _log_entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """What the log tells; lines that a full disk or a power cut left in pieces are passed over."""
-    for line in (folder / _LOG).read_text(encoding="utf-8", errors="replace").split("\n"):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry
+def _log_entries(folder: Path, kinds: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """What the log tells of such events; lines that a full disk or a power cut left in pieces are passed over."""
+    with (folder / _LOG).open(encoding="utf-8", errors="replace") as log:
+        for line in log:
+            if not any(f'"{kind}"' in line for kind in kinds):
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict) and entry.get("event") in kinds:
+                yield entry

@@ -17,7 +17,7 @@ from manyheads.text.vocabulary import SPACE_SIGN
 
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's: how much less likely than the rarest piece an unknown character is
 _CACHED_LENGTH = 24  # longer stretches seldom come again
-_CACHED = 100_000
+_CACHED = 100_000  # characters in all: some 40 MB
 
 # Of each place in a stretch, the pieces that end there: where they begin, their ids, their weights summed up.
 Lattice = list[tuple[list[int], list[list[int]], list[float]]]
@@ -36,6 +36,7 @@ class SubwordSampler:
         self.is_bpe = all(score == round(score) for score in self.scores.values())  # ranks; unigram's are logarithms
         self._unknown = min(self.scores.values(), default=0.0) - _UNKNOWN_PENALTY
         self._lattices: dict[tuple[str, float], Lattice] = {}
+        self._n_cached = 0
 
     def sample(self, text: str, strength: float, chance: random.Random, *, begins: bool) -> list[int]:
         """The ids of a text without ▁, split by `chance`; `begins`: SentencePiece puts a space before it."""
@@ -79,9 +80,11 @@ class SubwordSampler:
             totals.append(largest + math.log(sums[-1]))
             lattice.append((starts, ids, sums))
         if len(text) <= _CACHED_LENGTH:
-            if len(self._lattices) >= _CACHED:
+            if self._n_cached + len(text) > _CACHED:
                 self._lattices.clear()
+                self._n_cached = 0
             self._lattices[text, strength] = lattice
+            self._n_cached += len(text)
         return lattice
 
     def _merge(self, text: str, strength: float, draw: Callable[[], float]) -> list[int]:

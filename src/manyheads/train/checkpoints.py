@@ -96,6 +96,7 @@ class Checkpoints:
         """Remove what a run that was killed left half-written."""
         for kind in ("checkpoints", "snapshots"):
             sweep(self.run / kind, _NAME)
+        sweep(self.run, "best")
 
     def _restore_from(self, folder: Path, trainer: Trainer[Any]) -> None:
         required = [_WEIGHTS, _OPTIMISER, _PROGRESS, *([_MEAN] if trainer.mean is not None else [])]
@@ -109,9 +110,14 @@ class Checkpoints:
         trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER), mean)
 
     @property
-    def has_snapshot(self) -> bool:
-        """Whether there is anything to average."""
-        return bool(self._found("snapshots"))
+    def newest(self) -> int | None:
+        """The step of the newest checkpoint, whole or not."""
+        found = self._found("checkpoints")
+        return _step_of(found[-1]) if found else None
+
+    def has_snapshot(self, step: int) -> bool:
+        """Whether there is one of this step."""
+        return any(_step_of(folder) == step for folder in self._found("snapshots"))
 
     def averaged(self) -> dict[str, Tensor]:
         """The mean of the last snapshots."""
