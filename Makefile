@@ -49,13 +49,13 @@ quickstart: .venv/installed
 	@$(BIN)/manyheads quickstart $(ARGS)
 
 test: .venv/installed-dev lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 kills full-disk: .venv/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
 
 check: .venv/installed-dev lint
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 .PHONY: lint
 lint: .venv/installed-dev

@@ -51,7 +51,7 @@ def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None
     for name, card in last.cards.items():
         kept = log[-1]["cards"][name]
         assert kept == json.loads(json.dumps(asdict(card)))
-        assert kept["n_sentences"] == 1000
+        assert kept["n_sentences"] == 60
         assert len(kept["worst"]) == len(kept["random"]) == 10  # examples, not the whole test set
 
 
@@ -113,7 +113,8 @@ def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_tabl
     for file in mine:
         file.write_text("mine")
     discard(tmp_path)
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted([*mine, tmp_path / "log.jsonl"])
+    ours = [tmp_path / "log.jsonl", tmp_path / "lock"]  # it stays the folder of a run
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted([*mine, *ours])
     list(run(Recipe.from_table(recipe_table()), tmp_path))
     assert all(file.read_text() == "mine" for file in mine)
 
