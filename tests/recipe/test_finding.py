@@ -147,3 +147,5 @@ def test_files_the_wrong_way_round(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=exchange):
         find_sets(given[::-1], direction=("en", "de"))
     assert find_sets(given, test=[english, german], direction=("en", "de-AT")).languages == ("en", "de")
+    regions = touch(tmp_path, "a.zh-CN", "a.zh-TW")
+    assert find_sets(regions).languages == ("zh-CN", "zh-TW")

@@ -86,7 +86,8 @@ def _refuse_twice(files: Sequence[Path]) -> None:
 def _refuse_exchanged(files: Sequence[Path], direction: tuple[str, str]) -> None:
     """Two files whose names say that they go the other way than is wanted."""
     named = languages_of_names(files) if len(files) == 2 else ("", "")
-    if all(named) and [*map(base_of, named)] == [*map(base_of, reversed(direction))]:
+    first, second = map(base_of, named)
+    if first != second and (second, first) == (base_of(direction[0]), base_of(direction[1])):
         raise DataError(
             f"{files[0]} and {files[1]} go from {named[0]} to {named[1]}, but {' → '.join(direction)} is wanted. "
             "Exchange the two files."
