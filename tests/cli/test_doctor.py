@@ -26,6 +26,7 @@ def recipe(tmp_path: Path, recipe_table: Table) -> Path:
     table = recipe_table(
         data={"train": ["a.en", "a.de"], "valid": ["v.en", "v.de"]},
         task={"source_language": "en", "target_language": "de"},
+        clean={"drop_leaked": False},
     )
     path = tmp_path / "r.toml"
     path.write_text(to_toml(table), "utf-8")

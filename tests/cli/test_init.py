@@ -69,6 +69,8 @@ def test_garbage_is_one_line(manyheads: Run, tmp_path: Path, name: str, content:
     [
         (["a.tsv", "--budget", "soon"], "'soon' is not a time. Write 45m, 3h or 1h30m."),
         (["a.tsv", "-o", "nowhere/r.toml"], "there is no folder nowhere"),
+        (["a.tsv", "-o", "."], ". is a folder. Name a file to write with -o"),
+        (["a.tsv", "-o", "a.tsv", "--force"], "a.tsv is part of the data"),
         (["a.tsv", "--source-column", "1"], "only one column is given"),
         (["a", "b", "c"], "3 files are given"),
         (["missing.tsv"], "missing.tsv: there is no such file"),

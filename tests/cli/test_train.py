@@ -29,7 +29,14 @@ def recipe(tmp_path: Path, recipe_table: Table) -> Path:
 def test_train_then_evaluate(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
     done = manyheads("train", recipe, "train.steps=4")
     assert (done.returncode, done.stderr) == (0, "")
-    for told in ("step 4 of 4", "unseen combinations", "BLEU nrefs:1", "runs/small/bundle", "manyheads predict"):
+    for told in (
+        "step 4 of 4",
+        "unseen combinations",
+        "BLEU nrefs:1",
+        "runs/small/bundle",
+        "manyheads predict",
+        "Report · 报告:",
+    ):
         assert told in done.stdout
     bundle = tmp_path / "runs" / "small" / "bundle"
     facts = json.loads(manyheads("evaluate", bundle, "--json").stdout)
@@ -54,6 +61,12 @@ def test_bad_input(manyheads: Run, recipe: Path, words: list[str], told: str) ->
     assert done.returncode == 1
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_that_is_refused_gets_no_report(manyheads: Run, recipe: Path) -> None:
+    done = manyheads("train", recipe, "-o", ".")
+    assert done.returncode == 1
+    assert "Report" not in done.stdout
 
 
 def test_unequal_files_are_refused_before_training(manyheads: Run, recipe: Path, tmp_path: Path) -> None:

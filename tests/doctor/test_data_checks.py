@@ -59,7 +59,8 @@ def test_leakage_ignores_case_and_spacing() -> None:
     )
     finding = data_checks.check_leakage(surveyed(pairs), held, KEEP)
     assert finding.verdict == "bad"
-    assert "2 of 3 (66.7 %) sources of test also stand in train (1 with the same target)" in finding.told
+    assert "2 of 3 (66.7 %) pairs of test have a side that also stands in train" in finding.told
+    assert "(sources: 2, targets: 1, whole pairs: 1)" in finding.told
     assert finding.examples[0].startswith("test.en:1: ")
     assert "drop_leaked" in finding.remedy
 
@@ -168,3 +169,41 @@ def test_an_empty_set_and_a_part() -> None:
     assert data_checks.check_readable(surveyed([])).verdict == "bad"
     part = survey(Source("train", lambda: healthy()), CLEAN, most=100)
     assert "the first 100 pairs were examined" in data_checks.check_readable(part).told
+
+
+def test_marks_within_numbers_have_no_width() -> None:
+    pairs = [(source, f"{target}，9:30有1,000人") for source, target in healthy("zh", 300)]
+    assert data_checks.check_width(surveyed(pairs)).verdict == "good"
+
+
+def test_leakage_counts_what_training_loses_by_it() -> None:
+    pairs = [*healthy(), ("Quite so.", "Ja."), ("Yes!", "Ja."), ("Indeed.", "ja.")]
+    held = [("Certainly.", "Ja."), ("Unheard-of words.", "Neu.")]
+    finding = data_checks.check_leakage(surveyed(pairs), surveyed(held, "valid"), CLEAN)
+    assert finding.verdict == "warning"  # training mends it by itself
+    assert "That is 3 of 1,503" in finding.told
+    assert "take these sentences out of valid" in finding.remedy
+    counts: Counter[str] = Counter()
+    list(Cleaner(CLEAN, held).clean(pairs, counts))
+    assert counts["in valid or test"] == 3
+
+
+def test_what_training_mends_is_no_more_than_a_warning() -> None:
+    finding = data_checks.check_duplicates(surveyed(healthy(count=100) * 3), CLEAN)
+    assert (finding.verdict, "Nothing need be done" in finding.remedy) == ("warning", True)
+    assert data_checks.check_duplicates(surveyed(healthy(count=100) * 3), KEEP).verdict == "bad"
+    lost = [*healthy(count=400), *[("A house.", "Ein\0 Haus.")] * 30]
+    finding = data_checks.check_broken(surveyed(lost), CLEAN)
+    assert finding.verdict == "warning"
+    assert "U+FFFD or NUL by itself" in finding.told
+    assert data_checks.check_broken(surveyed(lost, "valid"), CLEAN).verdict == "bad"
+
+
+def test_only_training_leaves_out_blank_lines() -> None:
+    assert "by itself" in data_checks.check_blank(surveyed([("a", "")])).told
+    assert "by itself" not in data_checks.check_blank(surveyed([("a", "")], "valid")).told
+
+
+def test_too_little_to_tell_alignment_by() -> None:
+    finding = check_alignment(surveyed([("a", "bbbb"), ("aaaa", "b"), ("aa", "bb")]))
+    assert (finding.verdict, "too little to tell" in finding.told) == ("good", True)

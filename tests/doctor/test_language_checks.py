@@ -57,3 +57,8 @@ def test_scripts_of_languages() -> None:
     assert [script_of_language(code) for code in ("zh-CN", "en", "pt_BR", "ja", "qq", "")] == [
         "Han", "Latin", "Latin", "Kana", None, None,
     ]  # fmt: skip
+
+
+def test_one_endless_line_does_not_condemn_the_others() -> None:
+    found = surveyed([*healthy(count=300), ("x " * 500_000, "Ein Haus.")])
+    assert check_mixed_up(found, found).verdict == "good"

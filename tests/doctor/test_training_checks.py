@@ -79,6 +79,21 @@ def test_overfitting_since_its_best_step(tmp_path: Path, key: str) -> None:
     )
 
 
+def test_a_loss_that_rises_because_r_drop_begins_is_no_fault(tmp_path: Path) -> None:
+    values = {100: 20.0, 150: 35.0, 250: 33.0, 300: 31.0, 350: 30.0, 400: 29.0}
+    events = [validated(step, score) for step, score in values.items()]
+    losses = [loss + 4.0 * (step > 200) for step, loss in enumerate(falling(), 1)]
+    assert training_checks.check_divergence(logged(tmp_path, steps(losses) + events)).verdict == "bad"
+    (tmp_path / "recipe.toml").write_text("[task]\nconsistency = 4.0\nconsistency_after = 200\n", "utf-8")
+    log = logged(tmp_path, steps(losses) + events)
+    assert training_checks.check_divergence(log).verdict == "good"
+    finding = training_checks.check_overfitting(log)  # the loss still falls on R-Drop's own side
+    assert finding.verdict == "warning"
+    assert "task.consistency" not in finding.remedy
+    up = [*losses[:300], *(9.0 + step / 50 for step in range(100))]
+    assert training_checks.check_divergence(logged(tmp_path, steps(up))).verdict == "bad"
+
+
 def test_collapsed_samples(tmp_path: Path) -> None:
     events = [validated(step, 1.0, "ein mann ein mann ein mann ein mann") for step in range(50, 401, 50)]
     assert training_checks.check_samples(logged(tmp_path, steps(falling()) + events)).verdict == "bad"

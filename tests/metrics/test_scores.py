@@ -117,6 +117,7 @@ def test_tokenised_text_is_recognised() -> None:
     assert not look_tokenised(GERMAN)
     assert not look_tokenised(REFERENCES)
     assert not look_tokenised(["", ".", "no end"])
+    assert not look_tokenised(["Quoi ?", "Oui !", "Bien."])  # French is spelt so
 
 
 def test_sentences_have_a_chrf_of_their_own() -> None:

@@ -106,6 +106,10 @@ def test_language_of_text(text: str, language: str) -> None:
         (["zh", "en"], ("en", "zh"), ("en", "zh")),
         (["Hi.", "嗨。"], ("", ""), None),
         (["en", "de", "fr"], ("", ""), None),
+        (["id", "en", "de"], ("", ""), ("en", "de")),
+        (["en", "id"], ("", ""), ("en", "id")),
+        (["en", "zh-CN"], ("", ""), ("en", "zh-CN")),
+        (["EN", "zh-CN"], ("zh-CN", "en"), ("zh-CN", "EN")),
     ],
 )
 def test_columns(columns: list[str], direction: tuple[str, str], expected: tuple[str, str] | None) -> None:
@@ -118,3 +122,30 @@ def test_columns_that_cannot_be_known(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is: id, text, other\). Say so with --source-column"):
         find_sets([path])
     assert find_sets([path], columns=("text", "other")).settings.source_column == "text"
+
+
+def test_a_table_without_header(tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("Hi.,Hallo.\nBye.,Ciao.\n", "utf-8")
+    with pytest.raises(DataError, match=r"If there is no header: --source-column 1 --target-column 2\."):
+        find_sets([path])
+    assert find_sets([path], columns=("1", "2")).settings.source_column == "1"
+
+
+def test_a_file_given_twice(tmp_path: Path) -> None:
+    given = touch(tmp_path, "m.en")
+    with pytest.raises(DataError, match=r"m.en is given twice"):
+        find_sets([*given, tmp_path / "." / "m.en"])
+
+
+def test_files_the_wrong_way_round(tmp_path: Path) -> None:
+    english, german = touch(tmp_path, "v.en", "v.de")
+    given = touch(tmp_path, "a.en", "a.de")
+    exchange = r"go from de to en, but en → de is wanted. Exchange the two files."
+    with pytest.raises(DataError, match=exchange):
+        find_sets(given, valid=[german, english])
+    with pytest.raises(DataError, match=exchange):
+        find_sets(given[::-1], direction=("en", "de"))
+    assert find_sets(given, test=[english, german], direction=("en", "de-AT")).languages == ("en", "de")
+    regions = touch(tmp_path, "a.zh-CN", "a.zh-TW")
+    assert find_sets(regions).languages == ("zh-CN", "zh-TW")

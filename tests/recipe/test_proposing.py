@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.errors import DataError
-from manyheads.recipe import Recipe, read_recipe
+from manyheads.errors import DataError, RecipeError
+from manyheads.recipe import Recipe, read_recipe, surveying
 from manyheads.recipe.estimating import Pace, measure
 from manyheads.recipe.proposing import Plan, propose, propose_translation, to_commented_toml
 from manyheads.recipe.settings import DataSettings
@@ -38,7 +38,6 @@ def survey_of(n_pairs: int, text: str = "a sentence of some words") -> Survey:
         left_out={},
         n_held_out=1000,
         n_scored=1000,
-        mean_characters=30.0,
         sample=((text, text),) * 50,
     )
 
@@ -95,6 +94,12 @@ def test_when_time_is_short_the_second_pass_goes_first() -> None:
     plan = plan_of(29_000, budget=600.0)
     assert plan.proposal.recipe().task.consistency == 0.0
     assert plan.seconds <= 600
+
+
+@pytest.mark.parametrize("budget", [0.0, 30.0])
+def test_a_budget_below_the_least_is_refused_with_the_figure(budget: float) -> None:
+    with pytest.raises(RecipeError, match=r"even 60 steps, .* take about 72 s here. Give --budget 2m or more"):
+        plan_of(29_000, budget=budget)
 
 
 def test_load_lengthens_the_time_but_does_not_spoil_the_recipe() -> None:
@@ -158,11 +163,62 @@ def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "told"),
-    [([("", "x")] * 3, "there is no usable pair"), ([(f"text {n}", "good") for n in range(2000)], "only 1 different")],
+    [
+        ([("", "x")] * 3, "there is no usable pair"),
+        ([(f"text {n}", "good") for n in range(2000)], "only 1 different"),
+        ([("one", "eins")], "a.tsv: 1 pair, too few to keep any out of training to validate on"),
+        ([("x22", "y22")], "a.tsv: 1 pair, too few"),  # the only pair is one that is held out
+        ([(f"text {n}", f"text {n}") for n in range(200)], "the target is the same as the source in 1"),
+    ],
 )
 def test_useless_text_is_refused(tmp_path: Path, pairs: list[tuple[str, str]], told: str) -> None:
     with pytest.raises(DataError, match=told):
         survey(write_pairs(tmp_path / "a.tsv", pairs))
+
+
+def test_a_survey_looks_at_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "_LOOKED_AT", 200)
+    pairs = [(f"{'word ' * (n // 100)}{n}", f"{'Wort ' * (n // 100)}{n}") for n in range(1000)]
+    data = write_pairs(tmp_path / "a.tsv", pairs)
+    found = survey(data)
+    assert (found.n_read, found.n_looked_at, found.is_exact) == (1000, 200, False)
+    assert 900 < found.n_pairs < 1000
+    assert sum(int(source.split()[-1]) >= 500 for source, _ in found.sample) > 60
+    assert survey(data) == found
+
+
+@pytest.mark.parametrize(
+    ("named", "told", "expected"),
+    [
+        (("zh-CN", "en"), ("", ""), ("en", "zh-CN")),  # the text knows better
+        (("", ""), ("en", "zh-TW"), ("en", "zh-TW")),
+        (("", ""), ("zh", "en"), None),
+        (("", ""), ("zh-CN", ""), None),
+    ],
+)
+def test_languages_against_the_script(
+    tmp_path: Path, named: tuple[str, str], told: tuple[str, str], expected: tuple[str, str] | None
+) -> None:
+    data = write_pairs(tmp_path / "a.tsv", list(grammar.pairs("en", "zh", "train", 300)))
+    if expected is None:
+        with pytest.raises(DataError, match=r"the target is written in zh, but zh.* is wanted. Exchange"):
+            survey(data, named, told)
+    else:
+        assert survey(data, named, told).languages == expected
+
+
+def test_two_languages_of_one_script_are_not_exchanged(tmp_path: Path) -> None:
+    signs = [chr(0x4E00 + number) for number in range(300)]
+    data = write_pairs(tmp_path / "a.tsv", [(f"{sign}不是", f"{sign}唔係") for sign in signs])
+    assert survey(data, named=("zh", "yue")).languages == ("zh", "yue")
+
+
+def test_documents_that_fit_nowhere_are_named(tmp_path: Path) -> None:
+    words = " ".join(str(number) for number in range(900, 2400))
+    data = write_pairs(tmp_path / "a.tsv", [(f"{n} {words}", f"{words} {n}") for n in range(80)])
+    found = survey(data)
+    with pytest.raises(DataError, match=r"a.tsv: every pair is longer than model.max_length = 1024 pieces. Split"):
+        measure(propose_translation(found).recipe(), found)
 
 
 def test_the_pace_is_measured(tmp_path: Path) -> None:

@@ -39,6 +39,14 @@ class TestFiles:
 
 
 class TestParallel:
+    def test_carriage_returns_are_named_as_the_cause(self, write: Write) -> None:
+        pairs = read_pairs([write("a.en", "x\r\ny\nz\n"), write("a.de", "eins\rzwei\ndrei\n")])
+        with refuses(
+            "*/a.en has 3 lines, but */a.de has 2. */a.de has carriage returns (\\r) that are no line ends here; where "
+            "they are meant as such, turn them into \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
+        ):
+            list(pairs)
+
     def test_pairs_are_kept_as_they_are(self, write: Write) -> None:
         source, target = write("a.en", "one\n\n three \nx\u2028y\n"), write("a.de", "eins\r\nzwei\r\n\r\nz")
         assert list(read_pairs([source, str(target)])) == [

@@ -1,5 +1,6 @@
 """`manyheads init`: look at the data, propose a recipe for it, say what it will cost."""
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,10 +71,16 @@ def init(
     from manyheads.recipe.proposing import propose
     from manyheads.recipe.surveying import survey
 
+    if output.is_dir():
+        raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
     if output.exists() and not force:
         raise RecipeError(f"{output} is there already. Replace it with --force, or name another with -o.")
     if not output.parent.is_dir():
         raise RecipeError(f"{output}: there is no folder {output.parent}.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise RecipeError(f"{output} cannot be written: permission denied. Name another place with -o.")
+    if output.resolve() in (file.resolve() for file in (*data, *valid, *test)):
+        raise RecipeError(f"{output} is part of the data. Name another file with -o.")
     direction = (source_language, target_language)
     sets = find_sets(data, valid, test, direction, columns=(source_column, target_column))
     found = survey(sets.settings, named=sets.languages, told=direction)
@@ -86,20 +93,23 @@ def init(
 
 
 def _show_data(sets: "Sets", found: "Survey") -> None:
+    from manyheads.recipe.surveying import counted
+
     data = found.data
     about = "" if found.is_exact else "about "
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
     n_left_out = sum(found.left_out.values())
     told = f" · {n_left_out:,} dropped ({left_out})" if n_left_out else ""
     if told and not found.is_exact:
-        told += f" of the first {found.n_looked_at:,}"
-    click.echo(f"{_names(data.train)}: {about}{found.n_read:,} pairs{told}")
+        told += f" of {found.n_looked_at:,} looked at"
+    click.echo(f"{_names(data.train)}: {about}{counted(found.n_read, 'pair')}{told}")
     for purpose, files in (("valid", data.valid), ("test", data.test)):
         beside = ", found beside" if purpose in sets.found else ""
         if files:
             click.echo(f"  {purpose:<10}{_names(files)}{beside}")
     if not data.valid:
-        click.echo(f"  {'valid':<10}{found.n_held_out:,} pairs are kept out of training (name a set with --valid)")
+        kept_out = counted(found.n_held_out, "pair")
+        click.echo(f"  {'valid':<10}{kept_out} kept out of training (name a set with --valid)")
     source, target = (language or "?" for language in found.languages)
     hint = "" if "?" not in (source, target) else "   (say it with --source-language and --target-language)"
     click.echo(f"  {'languages':<10}{source} → {target}{hint}")

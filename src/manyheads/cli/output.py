@@ -1,5 +1,6 @@
 """Where answers are written: standard output, or a file that appears when it is whole."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,10 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
         with target.open("w", encoding="utf-8") as stream:
             yield stream
         return
+    if not target.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}.")
+    if not os.access(target.parent, os.W_OK):
+        raise DataError(f"{path} cannot be written: permission denied. Name another place.")
     aside = target.with_name(f"{target.name}.{uuid4().hex[:8]}.partial")
     with aside.open("x", encoding="utf-8") as stream:
         try:

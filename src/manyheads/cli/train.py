@@ -1,5 +1,6 @@
 """`manyheads train`: carry out a recipe."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 from manyheads.cli.program import program
 
 if TYPE_CHECKING:
-    from manyheads.recipe import Finished, Recipe
+    from manyheads.recipe import Event, Finished, Recipe
 
 
 @click.command(short_help="Train a model by a recipe. 按配方训练。")
@@ -47,10 +48,10 @@ def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: 
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
-    click.echo(f"Report · 报告:  {folder / REPORT}")
     try:
         with StopRequest() as stop:
-            last = show_run(run(recipe, folder, stop), console, stop, recipe.train.steps, plain=plain)
+            events = _announced(run(recipe, folder, stop), f"Report · 报告:  {folder / REPORT}")
+            last = show_run(events, console, stop, recipe.train.steps, plain=plain)
     except KeyboardInterrupt:
         click.echo(f"\nStopped; what was saved is whole. Go on with:  {again}", err=True)
         raise SystemExit(130) from None
@@ -60,3 +61,11 @@ def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: 
     assert isinstance(last, Finished)  # the only other way a run ends
     show_finished(last, console)
     return last
+
+
+def _announced(events: "Iterator[Event]", told: str) -> "Iterator[Event]":
+    """The events, and a word before the first of them: until it comes, the folder may still be refused."""
+    first = next(events)
+    click.echo(told)
+    yield first
+    yield from events

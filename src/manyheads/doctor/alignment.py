@@ -50,7 +50,13 @@ def check_alignment(found: Survey) -> Finding:
             f" {'missing' if first.by > 0 else 'extra'} in the source), mend it, and all that follows fits again."
             " 从该行起源文与译文错位，请在附近查找多出或缺失的一行。",
         )
-    if len(found) >= _ENOUGH and together < _UNRELATED and lengths.std(axis=0).min() > 0.2:
+    if len(found) < _ENOUGH:
+        return Finding(check, "good", f"{found.name}: {len(found):,} pairs are too little to tell by; no slip seen.")
+    if together < _UNRELATED and lengths.std(axis=0).min() <= 0.2:
+        return Finding(
+            check, "good", f"{found.name}: all lines are about as long, too little to tell by; no slip seen."
+        )
+    if together < _UNRELATED:
         return Finding(
             check,
             "bad" if together < _UNRELATED / 2 else "warning",

@@ -39,8 +39,8 @@ _LATIN_LANGUAGES = {
 }  # fmt: skip
 
 # Kinds of characters that a line may hold, as bits.
-BROKEN, CONTROL, ODD_SPACE, ZERO_WIDTH, JOINER, PICTURE, WIDE_LETTER, WIDE_MARK, NARROW_MARK = (
-    1 << bit for bit in range(9)
+BROKEN, CONTROL, ODD_SPACE, ZERO_WIDTH, JOINER, PICTURE, WIDE_LETTER, WIDE_MARK, NARROW_MARK, NUL = (
+    1 << bit for bit in range(10)
 )
 
 _BLOCKS = {
@@ -88,6 +88,7 @@ def kind_table() -> NDArray[np.uint16]:
     table[0xFFFD] = BROKEN
     table[0:0x20] = CONTROL
     table[0x7F:0xA0] = CONTROL
+    table[0] |= NUL
     table[0x09] = 0  # a tab is a space like any other
     table[list(_NO_WIDTH)] = ZERO_WIDTH
     table[list(_ODD_SPACES)] = ODD_SPACE

@@ -12,6 +12,7 @@ from manyheads.doctor.characters import (
     CONTROL,
     JOINER,
     NARROW_MARK,
+    NUL,
     ODD_SPACE,
     PICTURE,
     SCRIPTS,
@@ -54,7 +55,7 @@ def check_blank(found: Survey) -> Finding:
     return Finding(
         "blank lines",
         verdict_of(int(one.sum()), len(found), warn=0.0, refuse=0.2),
-        told + (" Training leaves these out by itself." if one.any() else ""),
+        told + _left_out(int(one.sum()), is_left_out=found.name == "train"),
         found.examples(np.flatnonzero(one)),
         "If many lines lost their partner, align the files anew. 若大量行缺少译文，请重新对齐。" if one.any() else "",
     )
@@ -65,7 +66,7 @@ def check_duplicates(found: Survey, clean: CleanSettings) -> Finding:
     again = np.ones(len(found), bool)
     again[np.unique(found.pair_keys, return_index=True)[1]] = False
     count = int(again.sum())
-    verdict = verdict_of(count, len(found), warn=0.02, refuse=0.5)
+    verdict = verdict_of(count, len(found), warn=0.02, refuse=1.0 if clean.drop_duplicates else 0.5)
     return Finding(
         "duplicates",
         verdict,
@@ -74,6 +75,9 @@ def check_duplicates(found: Survey, clean: CleanSettings) -> Finding:
         found.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
+        else "Nothing need be done, unless you expected so many different pairs: then look at how the file was made."
+        " 训练时会自动去重。"
+        if clean.drop_duplicates
         else "Remove repetitions, or the model learns a few sentences by heart: sort -u on the pasted files."
         " 请去除重复句对。",
     )
@@ -105,22 +109,27 @@ def check_many_targets(found: Survey) -> Finding:
 
 
 def check_leakage(train: Survey, held: Survey, clean: CleanSettings) -> Finding:
-    """Sentences of a held-out set that are trained on."""
-    is_known = np.isin(held.keys[:, 0], train.keys[:, 0]) & ~held.is_blank[:, 0]
-    is_pair = is_known & np.isin(_together(held.keys), _together(train.keys))
+    """Sentences of a held-out set that are trained on; and what it costs to leave them out."""
+    known = np.stack([np.isin(held.keys[:, side], train.keys[:, side]) for side in (0, 1)], axis=1) & ~held.is_blank
+    is_known = known.any(axis=1)
+    is_pair = known.all(axis=1) & np.isin(_together(held.keys), _together(train.keys))
     count = int(is_known.sum())
-    verdict = verdict_of(count, len(held), warn=0.0, refuse=0.1)
+    costs = [np.isin(train.keys[:, side], held.keys[known[:, side], side]) for side in (0, 1)]
+    n_lost = int((costs[0] | costs[1]).sum())
+    verdict = verdict_of(count, len(held), warn=0.0, refuse=1.0 if clean.drop_leaked else 0.1)
     return Finding(
         "leakage",
         verdict,
-        f"{share(count, len(held))} sources of {held.name} also stand in {train.name}"
-        f" ({int(is_pair.sum()):,} with the same target), case and spacing aside."
+        f"{share(count, len(held))} pairs of {held.name} have a side that also stands in {train.name}"
+        f" (sources: {int(known[:, 0].sum()):,}, targets: {int(known[:, 1].sum()):,}, whole pairs:"
+        f" {int(is_pair.sum()):,}), case and spacing aside."
+        + (f" That is {share(n_lost, len(train))} training pairs." if count else "")
         + _left_out(count, is_left_out=clean.drop_leaked),
         held.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
-        else "Nothing need be done for training here; for any other use, take them out of the training files."
-        " 本工具训练时会自动剔除。"
+        else f"The scores are safe. If {n_lost:,} training pairs are too many to lose, take these sentences out of"
+        f" {held.name} instead. 训练时会自动剔除；若损失过多，请改从 {held.name} 中删除。"
         if clean.drop_leaked
         else "Take them out of the training files, or set clean.drop_leaked = true: a score on sentences seen in"
         " training is too high. 请从训练集中删除这些句子，否则得分虚高。",
@@ -175,18 +184,22 @@ def check_broken(found: Survey, clean: CleanSettings) -> Finding:
     is_control = (found.kinds & CONTROL) > 0
     is_any = is_lost | is_control | found.is_mojibake
     count = int(is_any.any(axis=1).sum())
-    verdict = verdict_of(count, len(found), warn=0.0, refuse=0.01)
+    is_dropped = clean.drop_bad_encoding and found.name == "train"
+    is_marked = is_lost | ((found.kinds & NUL) > 0)  # what training knows it by
+    # What training leaves out does no harm, unless little is left.
+    n_harmful = int((is_any & ~is_marked).any(axis=1).sum()) if is_dropped else count
+    verdict = max(
+        verdict_of(count, len(found), warn=0.0, refuse=0.2),
+        verdict_of(n_harmful, len(found), warn=0.0, refuse=0.01),
+        key=("good", "warning", "bad").index,
+    )
     return Finding(
         "encoding",
         verdict,
         f"{found.name}: {share(count, len(found))} pairs hold garbled text (lines with U+FFFD: {int(is_lost.sum()):,},"
         f" with control characters: {int(is_control.sum()):,}, read in a wrong encoding:"
         f" {int(found.is_mojibake.sum()):,})."
-        + (
-            " Training leaves out those with U+FFFD or NUL by itself."
-            if is_lost.any() and clean.drop_bad_encoding and found.name == "train"
-            else ""
-        ),
+        + (" Training leaves out those with U+FFFD or NUL by itself." if is_marked.any() and is_dropped else ""),
         _side_examples(found, is_any),
         ""
         if verdict == "good"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from manyheads.data import CleanSettings
+from manyheads.data.cleaning import bear_bad_lines
 from manyheads.doctor import data_checks, language_checks, probes, training_checks
 from manyheads.doctor.alignment import check_alignment
 from manyheads.doctor.findings import Finding, good_once
@@ -15,7 +16,8 @@ from manyheads.doctor.survey import Source, Survey, survey
 from manyheads.errors import DataError, RecipeError
 from manyheads.recipe import Corpus, DataSettings, MixSettings, Recipe, read_recipe
 from manyheads.storage import MANIFEST
-from manyheads.text.readers import read_pairs
+from manyheads.text.readers import Pair, read_pairs
+from manyheads.text.streams import OnBad
 
 Kind = Literal["recipe", "run", "bundle"]
 
@@ -105,28 +107,41 @@ def sources_of(recipe: Recipe) -> list[Source]:
         sets = {"train": corpus.train, "valid": corpus.valid, "test": lambda: corpus.tests()["test"]}
         return [Source(name, partial(_first, read)) for name, read in sets.items()]
     held = {name: MixSettings(files=files) for name, files in (("valid", data.valid), ("test", data.test)) if files}
-    train = _source("train", data.corpora[0], data) if len(data.corpora) == 1 else _mixed(data)
+    is_forgiving = recipe.clean.drop_bad_encoding
+    corpora = [_source("train", corpus, data, is_forgiving=is_forgiving) for corpus in data.corpora]
+    train = corpora[0] if len(corpora) == 1 else _mixed(corpora)
     return [train, *(_source(name, corpus, data) for name, corpus in held.items())]
 
 
-def _mixed(data: DataSettings) -> Source:
+def _mixed(sources: list[Source]) -> Source:
     """All corpora of a mix as one; its lines are counted through."""
-    sources = [_source("train", corpus, data) for corpus in data.corpora]
     return Source("train", lambda: chain.from_iterable(source.read() for source in sources))
 
 
-def _source(name: str, corpus: MixSettings, data: DataSettings) -> Source:
+def _source(name: str, corpus: MixSettings, data: DataSettings, *, is_forgiving: bool = False) -> Source:
+    """The files of a corpus; a forgiving reader bears a few lines that are not UTF-8, as training does."""
     files = corpus.files
     source, target = corpus.source_column or data.source_column, corpus.target_column or data.target_column
     if data.mix and len(files) == 2:
         source, target = corpus.source_column, corpus.target_column
-    has_header = bool(source) and not (source.isdecimal() and target.isdecimal())
+    read = partial(_read, files, source or None, target or None)
     return Source(
         name,
-        partial(read_pairs, files, source_column=source or None, target_column=target or None),
+        partial(bear_bad_lines, read) if is_forgiving else partial(read, None),
         tuple(Path(file).name for file in files),
-        first_line=2 if has_header and ".tsv" in Path(files[0]).suffixes else 1,
+        first_line=2 if _has_header(files, source, target) else 1,
     )
+
+
+def _read(files: tuple[str, ...], source: str | None, target: str | None, on_bad: OnBad | None) -> Iterable[Pair]:
+    return read_pairs(files, source_column=source, target_column=target, on_bad=on_bad)
+
+
+def _has_header(files: tuple[str, ...], source: str, target: str) -> bool:
+    """Whether the first line names the columns; of CSV it does unless they are told by number."""
+    endings = {ending.lower() for ending in Path(files[0]).suffixes[-2:]}
+    is_table = ".csv" in endings or (".tsv" in endings and bool(source))
+    return len(files) == 1 and is_table and not (source.isdecimal() and target.isdecimal())
 
 
 def clean_of(recipe: Recipe) -> CleanSettings:

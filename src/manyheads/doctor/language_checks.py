@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from manyheads.doctor.characters import SCRIPTS, script_of_language
 from manyheads.doctor.data_checks import main_script
 from manyheads.doctor.findings import Finding, share, verdict_of
-from manyheads.doctor.survey import Survey, code_points, trigram_ids
+from manyheads.doctor.survey import Survey, telling_code_points, trigram_ids
 
 _FEW_LETTERS = 8  # too few to tell a language by
 _CLEARLY = 12.0  # nats: a line is so much likelier in the other language
@@ -128,7 +128,7 @@ def _margins(found: Survey, weights: NDArray[np.float64]) -> Iterator[NDArray[np
     while chunk := list(islice(pairs, _AT_ONCE)):
         sides = []
         for side in (0, 1):
-            codes, starts = code_points([pair[side].replace("\n", " ") for pair in chunk])
+            codes, starts = telling_code_points([pair[side].replace("\n", " ") for pair in chunk])
             sums = np.concatenate([[0.0], np.cumsum(weights[trigram_ids(codes)])])
             ends = np.concatenate([starts[1:], [len(codes) - 2]])
             sides.append(sums[np.minimum(ends, len(sums) - 1)] - sums[np.minimum(starts, len(sums) - 1)])

@@ -20,6 +20,7 @@ from manyheads.errors import DataError
 MOST_PAIRS = 2_000_000
 N_TRIGRAMS = 1 << 16
 _AT_ONCE = 10_000
+_TELLING = 500  # characters of a line by which its language is told; one endless line must not outweigh all others
 # A Chinese or Korean character says as much as several letters: a Chinese sentence about Hermitage stays Chinese.
 _LETTER_WEIGHTS = np.array([4 if name in ("Han", "Kana", "Hangul") else 1 for name in SCRIPTS[1:]], np.int32)
 
@@ -126,6 +127,11 @@ def code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.in
     return codes, np.concatenate([[0], np.flatnonzero(codes == 10)[1:-1]])
 
 
+def telling_code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """`code_points` of as much of each line as is looked at to tell its language."""
+    return code_points([line[:_TELLING] for line in lines])
+
+
 def _take(pairs: Iterator[tuple[str, str]], count: int, faults: list[str]) -> list[tuple[str, str]]:
     """The next pairs; a fault on the way is noted and what came before it is kept."""
     taken: list[tuple[str, str]] = []
@@ -142,7 +148,7 @@ def _columns(chunk: Sequence[tuple[str, str]], trigrams: NDArray[np.int64]) -> d
     for side in (0, 1):
         lines = [pair[side].replace("\n", " ") for pair in chunk]
         codes, starts = code_points(lines)
-        trigrams[side] += np.bincount(trigram_ids(codes), minlength=N_TRIGRAMS)
+        trigrams[side] += np.bincount(trigram_ids(telling_code_points(lines)[0]), minlength=N_TRIGRAMS)
         sides.append(_describe(lines, codes, starts))
     both = {name: np.stack([sides[0][name], sides[1][name]], axis=1) for name in sides[0]}
     return {"pair_keys": np.array([hash(pair) for pair in chunk], np.int64), **both}
@@ -154,6 +160,7 @@ def _describe(
     """The columns of one side."""
     kinds = kind_table()[codes]
     kinds[codes == 10] = 0  # our own line breaks
+    kinds[_is_within_number(codes)] = 0
     scripts = script_table()[codes]
     letters = np.stack(
         [np.add.reduceat(scripts == index, starts, dtype=np.int32) for index in range(1, len(SCRIPTS))]
@@ -172,6 +179,14 @@ def _describe(
         "has_stray_space": np.array([line != line.strip() for line in lines], np.bool_),
         "is_blank": np.array([not line for line in folded], np.bool_),
     }
+
+
+def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which are the comma of 1,000 or the colon of 9:30: narrow in any language. The ends are line breaks."""
+    is_digit = (codes >= ord("0")) & (codes <= ord("9"))
+    is_within = (codes == ord(",")) | (codes == ord(":"))
+    is_within[1:-1] &= is_digit[:-2] & is_digit[2:]
+    return is_within
 
 
 def _pick(pairs: Iterable[tuple[str, str]], wanted: Sequence[int]) -> Iterator[tuple[int, tuple[str, str]]]:

@@ -6,7 +6,8 @@ Each takes the `Log` and gives a finding. What is too short to be judged is said
 import json
 import math
 import time
-from dataclasses import dataclass, field
+import tomllib
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -18,6 +19,7 @@ from manyheads.errors import CheckpointError, TrainingError
 from manyheads.storage import LOCK, check_seal, locked
 
 LOG = "log.jsonl"
+_RECIPE = "recipe.toml"
 _CALM = 20  # steps whose mean loss is compared
 _SPIKE = 1.0  # nats
 _FALLEN = 1.0  # points of the score below its best
@@ -41,11 +43,19 @@ class Log:
     last_event: str = ""
     last_time: float = 0.0
     n_unreadable: int = 0  # lines
+    consistent_after: float = math.inf  # the step after which R-Drop is in the loss, which raises it; inf: never
 
     @property
     def step(self) -> int:
         """The last step made."""
         return max(self.losses, default=0)
+
+    def alike(self) -> list[dict[int, float]]:
+        """The losses in parts that can be compared: without R-Drop, then with it; no part is empty."""
+        parts: list[dict[int, float]] = [{}, {}]
+        for step, loss in self.losses.items():
+            parts[step > self.consistent_after][step] = loss
+        return [part for part in parts if part]
 
 
 def read_log(folder: Path) -> Log:
@@ -60,7 +70,22 @@ def read_log(folder: Path) -> Log:
                 last_event, last_time = str(event["event"]), float(event["time"])
             except (ValueError, KeyError, TypeError, AttributeError):
                 n_unreadable += 1
-    return Log(folder, log.losses, log.norms, log.seconds, log.scores, log.samples, last_event, last_time, n_unreadable)
+    return replace(
+        log,
+        last_event=last_event,
+        last_time=last_time,
+        n_unreadable=n_unreadable,
+        consistent_after=_consistent_after(folder),
+    )
+
+
+def _consistent_after(folder: Path) -> float:
+    """When R-Drop began, as the run's own recipe says; where that cannot be read, never."""
+    try:
+        task = tomllib.loads((folder / _RECIPE).read_text("utf-8")).get("task", {})
+        return float(task.get("consistency_after", 0)) if task.get("consistency", 0) else math.inf
+    except (OSError, ValueError, TypeError, AttributeError):
+        return math.inf
 
 
 def _take(event: dict[str, Any], log: Log) -> None:
@@ -109,10 +134,15 @@ _LOWER = (
 
 def check_divergence(log: Log) -> Finding:
     """A loss that rose and stayed up: a learning rate too high."""
+    found = [_divergence(means) for means in map(_means, log.alike()) if means]
+    if not found:
+        return Finding("learning-rate blow-up", "good", "too few steps to tell.")
+    return max(reversed(found), key=lambda finding: ("good", "warning", "bad").index(finding.verdict))
+
+
+def _divergence(means: dict[int, float]) -> Finding:
+    """The same of losses that can be compared throughout."""
     check = "learning-rate blow-up"
-    means = _means(log.losses)
-    if not means:
-        return Finding(check, "good", "too few steps to tell.")
     lowest_step = min(means, key=lambda step: means[step])
     last_step = max(means)
     risen = means[last_step] - means[lowest_step]
@@ -168,7 +198,7 @@ def check_overfitting(log: Log) -> Finding:
         return Finding(check, "good", f"{len(steps)} validations are too few to tell.")
     best = max(steps, key=lambda step: log.scores[step])
     later = [step for step in steps if step > best]
-    means = _means(log.losses)
+    means = _means(log.alike()[-1]) if log.losses else {}
     fell = bool(means) and _near(means, steps[-1]) < _near(means, best)
     has_fallen = len(later) >= _PATIENCE and all(
         log.scores[step] < log.scores[best] - _FALLEN for step in later[-_PATIENCE:]
@@ -180,11 +210,15 @@ def check_overfitting(log: Log) -> Finding:
             f"since step {best:,} the score has fallen from {log.scores[best]:.1f} to {log.scores[steps[-1]]:.1f},"
             f" while the training loss fell from {_near(means, best):.2f} to {_near(means, steps[-1]):.2f}.",
             (),
-            "It learns the training text by heart: raise model.dropout, set task.consistency = 5.0 (R-Drop) or"
+            f"It learns the training text by heart: raise model.dropout, {_agree(log)}set"
             f" tokenizer.sampling = 0.1, average more snapshots (train.average), or train only {best:,} steps; more"
-            " data helps most. 过拟合：请增大 dropout，启用 R-Drop 或子词采样，或减少步数。",
+            " data helps most. 过拟合：请增大 dropout，启用子词采样，或减少步数。",
         )
     return Finding(check, "good", f"the best score, {log.scores[best]:.1f}, is of step {best:,} of {steps[-1]:,}.")
+
+
+def _agree(log: Log) -> str:
+    return "set task.consistency = 5.0 (R-Drop), " if math.isinf(log.consistent_after) else ""
 
 
 def check_samples(log: Log) -> Finding:

@@ -77,7 +77,7 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
 
 def look_tokenised(texts: Sequence[str]) -> bool:
     """Whether most of the texts that end in a full stop have a space before it, as tokenisers leave it."""
-    ended = [text.rstrip() for text in texts if re.search(r"[.!?]\s*$", text)]
+    ended = [text.rstrip() for text in texts if re.search(r"\.\s*$", text)]  # French has a space before ? and !
     return sum(text[-2:-1].isspace() for text in ended) > len(ended) / 2
 
 

@@ -17,6 +17,7 @@ import torch
 
 from manyheads.data import Pairs, Texts, plan_batches
 from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.recipe.settings import Recipe
@@ -108,7 +109,11 @@ class _Trial:
         self.recipe = replace(recipe, model=replace(recipe.model, vocabulary=self.tokenizer.vocabulary))
         Texts.write(folder / "text", survey.sample)
         texts = Texts.open(folder / "text")
-        Pairs.write(folder / "data", texts, self.tokenizer, recipe.model.max_length)
+        if not Pairs.write(folder / "data", texts, self.tokenizer, recipe.model.max_length)["kept"]:
+            raise DataError(
+                f"{' + '.join(survey.data.train)}: every pair is longer than model.max_length = "
+                f"{recipe.model.max_length} pieces. Split the text into sentences, one a line."
+            )
         self.prepare = (self.clock() - self.began[1]) * self.share
         self.pairs = Pairs.open(folder / "data", texts)
         torch.manual_seed(recipe.seed)

@@ -59,7 +59,11 @@ def find_sets(
         if not sets[purpose]:
             sets[purpose] = _beside(given, purpose)
             found += [purpose] if sets[purpose] else []
+    for files in sets.values():
+        _refuse_twice(files)
     languages = languages_of_names(given)
+    for files in (given, valid, test):
+        _refuse_exchanged(files, direction if all(direction) else languages)
     if len(given) == 1 and not any(columns):
         columns = _columns_of(given[0], direction)
         if columns != ("", "") and all(map(is_language, columns)):
@@ -74,20 +78,41 @@ def find_sets(
     return Sets(settings=settings, languages=languages, found=tuple(found))
 
 
+def _refuse_twice(files: Sequence[Path]) -> None:
+    if len(files) == 2 and files[0].resolve() == files[1].resolve():
+        raise DataError(f"{files[0]} is given twice. Give the text and its translation.")
+
+
+def _refuse_exchanged(files: Sequence[Path], direction: tuple[str, str]) -> None:
+    """Two files whose names say that they go the other way than is wanted."""
+    named = languages_of_names(files) if len(files) == 2 else ("", "")
+    first, second = map(base_of, named)
+    if first != second and (second, first) == (base_of(direction[0]), base_of(direction[1])):
+        raise DataError(
+            f"{files[0]} and {files[1]} go from {named[0]} to {named[1]}, but {' → '.join(direction)} is wanted. "
+            "Exchange the two files."
+        )
+
+
 def _columns_of(path: Path, direction: tuple[str, str]) -> tuple[str, str]:
     """The columns of source and target; none where the file has but two and no header."""
     columns = columns_of(path)
     picked = pick_columns(columns, direction)
-    if picked is None and _ending(path) in (".tsv", ".csv") and len(columns) == 2:
+    if picked is None and _ending(path) == ".tsv" and len(columns) == 2:
         return "", ""
     if picked is None:
         if len(columns) == 1:
             raise DataError(f"{path} has one column only. Give source and target in two, or give two parallel files.")
         raise DataError(
             f"{path}: it is not clear which columns to translate (there is: {shortened(', '.join(columns))}). "
-            "Say so with --source-column and --target-column."
+            f"Say so with --source-column and --target-column.{_without_header(path)}"
         )
     return picked
+
+
+def _without_header(path: Path) -> str:
+    is_table = _ending(path) in (".tsv", ".csv")
+    return " If there is no header: --source-column 1 --target-column 2." if is_table else ""
 
 
 def languages_of_names(files: Sequence[Path]) -> tuple[str, str]:
@@ -110,18 +135,26 @@ def language_of_text(text: str) -> str:
 def pick_columns(columns: Sequence[str], direction: tuple[str, str]) -> tuple[str, str] | None:
     """The columns that hold source and target, where their names tell: source and target, en and zh, …"""
     by_name = {name.strip().lower(): name for name in columns}
-    if direction[0] in by_name and direction[1] in by_name:
-        return by_name[direction[0]], by_name[direction[1]]
+    first, second = (language.lower() for language in direction)
+    if first in by_name and second in by_name:
+        return by_name[first], by_name[second]
     for source, target in _SIDES:
         if source in by_name and target in by_name:
             return by_name[source], by_name[target]
-    languages = [name for name in columns if is_language(name.strip().lower())]
+    languages = [name for name in columns if is_language(name.strip()) or is_language(name.strip().lower())]
+    if len(languages) == 3:  # then id is a number, not Indonesian
+        languages = [name for name in languages if name.strip().lower() != "id"]
     return (languages[0], languages[1]) if len(languages) == 2 else None
 
 
 def is_language(word: str) -> bool:
     """Whether a word is the code of a language, with or without a region."""
     return _REGION.sub("", word) in _CODES
+
+
+def base_of(language: str) -> str:
+    """The code without its region: zh-CN → zh."""
+    return language.replace("_", "-").partition("-")[0].lower()
 
 
 def _training_files(folder: Path, direction: tuple[str, str]) -> tuple[Path, ...]:

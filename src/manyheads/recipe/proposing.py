@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from manyheads.errors import RecipeError
 from manyheads.recipe.estimating import Pace
 from manyheads.recipe.settings import Recipe
-from manyheads.recipe.surveying import Survey
+from manyheads.recipe.surveying import Survey, counted
 from manyheads.settings import show
 
 _SMALLER = {"base": "small", "small": "tiny"}  # what to fall back to where a machine is too slow
@@ -84,7 +85,6 @@ class Plan:
 
     proposal: Proposal
     pace: Pace
-    budget: float  # seconds of the machine as it is now
     n_epochs: float  # times the text is met
     n_epochs_wanted: float  # and would be, if there were time
 
@@ -115,9 +115,17 @@ def propose(survey: Survey, budget: float | None, measure: Callable[[Recipe, Sur
         proposal = propose_translation(survey, preset)
         pace = measure(proposal.recipe(), survey)
         plan = _fit(proposal, pace, default_budget(survey.n_pairs) * pace.slowdown if budget is None else budget)
-        if plan.n_epochs >= 1 or proposal.preset not in _SMALLER:
-            return plan
+        is_late = budget is not None and plan.seconds > budget
+        if (plan.n_epochs >= 1 and not is_late) or proposal.preset not in _SMALLER:
+            break
         preset = _SMALLER[proposal.preset]
+    if is_late:
+        steps = plan.proposal.get("train.steps", 0)
+        raise RecipeError(
+            f"The budget is too short: even {steps} steps, with preparing and scoring, take about "
+            f"{plan.seconds:,.0f} s here. Give --budget {math.ceil(plan.seconds / 60)}m or more."
+        )
+    return plan
 
 
 def default_budget(n_pairs: int) -> float:
@@ -140,7 +148,7 @@ def _fit(proposal: Proposal, pace: Pace, budget: float) -> Plan:
     while steps > least and pace.seconds(fitting.recipe()) > budget:  # shorter runs validate and save more often
         steps = max(least, _two_digits(0.98 * steps))
         fitting = with_steps(proposal, steps, per_update)
-    return Plan(fitting, pace, budget, steps / per_update, wanted / per_update)
+    return Plan(fitting, pace, steps / per_update, wanted / per_update)
 
 
 def _two_digits(number: float) -> int:
@@ -155,7 +163,7 @@ def propose_translation(survey: Survey, preset: str = "") -> Proposal:
     wanted = "tiny" if n < _SOME else "small" if n < _MANY else "base"
     preset = preset or wanted
     smaller = f"; {wanted} would suit the text, but is too slow here" if preset != wanted else ""
-    about = f"{'' if survey.is_exact else 'about '}{n:,} pairs"
+    about = f"{'' if survey.is_exact else 'about '}{counted(n, 'pair')}"
     pieces = _n_pieces(survey)
     choices = [
         *_data_choices(survey),
@@ -257,7 +265,10 @@ def _dropout(n_pairs: int) -> float:
 
 
 def _max_length(survey: Survey) -> int:
-    """Places for the longest sentences but one in a thousand, at no more than three characters a piece."""
+    """256, 512 or 1024 places: room for all sentences but one in a thousand, unless they are longer still.
+
+    A piece is taken to have three characters, or one where it is written with many signs.
+    """
     lengths = sorted(max(map(len, pair)) for pair in survey.sample)
     long = lengths[int(0.999 * (len(lengths) - 1))]
     wanted = long if survey.has_many_signs else long / 3

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from random import Random
 
 from manyheads.data.cleaning import KEPT, CleanSettings, bear_bad_lines, clean
 from manyheads.errors import DataError
 from manyheads.recipe.corpus import Corpus
-from manyheads.recipe.finding import language_of_text
+from manyheads.recipe.finding import base_of, language_of_text
 from manyheads.recipe.settings import DataSettings
 from manyheads.text.missing import shortened
 from manyheads.text.readers import Pair, read_pairs
 
-_LOOKED_AT = 100_000  # pairs that are read, cleaned and measured; the others are only counted
+_LOOKED_AT = 100_000  # pairs, from all over the files, that are cleaned and measured; the others are only counted
 _COUNTED = 5_000_000  # the most that are counted
 _SAMPLE = 20_000  # clean pairs to learn a trial vocabulary from and to train trial steps on
 _FEW_VALUES = 50  # so few different targets are labels, not translations
@@ -36,7 +37,6 @@ class Survey:
     left_out: Mapping[str, int]  # why pairs are not trained on, and how many of those looked at
     n_held_out: int  # to validate, where there is no valid set
     n_scored: int  # pairs that are translated at the end
-    mean_characters: float  # of a sentence, on either side
     sample: tuple[Pair, ...]  # clean pairs
 
     @property
@@ -52,13 +52,12 @@ class Survey:
 
 
 def survey(data: DataSettings, named: Languages = ("", ""), told: Languages = ("", "")) -> Survey:
-    """Look at the first pairs closely, at the others only to count them.
+    """Look at a sample of the pairs closely, at the others only to count them.
 
     `named` is the languages as files are called, of which the text may know better; `told` as the user says.
     """
     pairs = bear_bad_lines(partial(_read, data))
-    looked_at = list(islice(pairs, _LOOKED_AT))
-    n_others = sum(1 for _ in islice(pairs, _COUNTED - len(looked_at)))
+    looked_at, n_read = _sample(islice(pairs, _COUNTED), _LOOKED_AT)
     _refuse_labels(data, looked_at)
     corpus = Corpus(data, 1)
     held_out = list(corpus.valid())
@@ -68,19 +67,24 @@ def survey(data: DataSettings, named: Languages = ("", ""), told: Languages = ("
     rest = (pair for pair in looked_at if pair not in watched)
     kept = list(clean(rest, CleanSettings(), counts, [*held_out, *tests]))
     left_out = {reason: count for reason, count in counts.items() if reason != KEPT and count}
-    if not kept:
+    if not kept and left_out:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise DataError(f"{_files(data)}: there is no usable pair ({reasons}). Give text and its translation.")
+    if not kept or not held_out:
+        raise DataError(
+            f"{_files(data)}: {counted(n_read, 'pair')}, too few to keep any out of training to validate on. "
+            "Give more, or a valid set with --valid."
+        )
+    _refuse_copies(data, kept)
     return Survey(
         data=data,
-        languages=_languages(kept[:2000], named, told),
-        n_pairs=round(len(kept) * (1 + n_others / len(looked_at))),
-        n_read=len(looked_at) + n_others,
+        languages=_languages(data, kept[:2000], named, told),
+        n_pairs=round(len(kept) * n_read / len(looked_at)),
+        n_read=n_read,
         n_looked_at=len(looked_at),
         left_out=left_out,
         n_held_out=len(watched),
         n_scored=len(tests or held_out),
-        mean_characters=sum(len(side) for pair in kept for side in pair) / (2 * len(kept)),
         sample=tuple(kept[:: -(-len(kept) // _SAMPLE)]),
     )
 
@@ -94,12 +98,53 @@ def _read(data: DataSettings, on_bad: Callable[[DataError], None]) -> Iterator[P
     )
 
 
-def _languages(pairs: list[Pair], named: Languages, told: Languages) -> Languages:
-    seen = tuple(language_of_text(" ".join(pair[side] for pair in pairs)) for side in (0, 1))
-    if any(seen[side] and seen[side] == named[1 - side] for side in (0, 1)):
+def _sample(pairs: Iterator[Pair], size: int) -> tuple[list[Pair], int]:
+    """So many pairs, each as likely as any other, and how many there are: files are often sorted by length."""
+    chosen = list(islice(pairs, size))
+    n_read = len(chosen)
+    random = Random(1).random
+    for pair in pairs:
+        n_read += 1
+        place = int(random() * n_read)
+        if place < size:
+            chosen[place] = pair
+    return chosen, n_read
+
+
+def _languages(data: DataSettings, pairs: list[Pair], named: Languages, told: Languages) -> Languages:
+    first, second = (language_of_text(" ".join(pair[side] for pair in pairs)) for side in (0, 1))
+    if _is_exchanged((first, second), told):
+        remedy = "Exchange the two files." if len(data.train) == 2 else "Exchange --source-column and --target-column."
+        raise DataError(
+            f"{_files(data)}: the {'source' if first else 'target'} is written in {first or second}, "
+            f"but {told[0] or '?'} → {told[1] or '?'} is wanted. {remedy}"
+        )
+    if _is_exchanged((first, second), named):
         named = (named[1], named[0])  # en-zh.tsv whose first column is Chinese
+    seen = (first, second)
     source, target = (told[side] or named[side] or seen[side] for side in (0, 1))
     return source, target
+
+
+def _is_exchanged(seen: Languages, claimed: Languages) -> bool:
+    """Whether a side is written as the other is said to be; where both are written alike, nobody can tell."""
+    if seen[0] == seen[1]:
+        return False
+    return any(seen[side] and seen[side] == base_of(claimed[1 - side]) for side in (0, 1))
+
+
+def _refuse_copies(data: DataSettings, pairs: list[Pair]) -> None:
+    n_same = sum(source == target for source, target in pairs)
+    if n_same > len(pairs) / 2:
+        raise DataError(
+            f"{_files(data)}: the target is the same as the source in {n_same:,} of {counted(len(pairs), 'pair')}. "
+            "Give the text and its translation."
+        )
+
+
+def counted(count: int, thing: str) -> str:
+    """ "1 pair", "2,000 pairs"."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _refuse_labels(data: DataSettings, pairs: list[Pair]) -> None:

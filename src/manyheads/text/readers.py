@@ -100,10 +100,18 @@ def _count(lines: Iterator[str]) -> int:
 
 
 def _unequal(source: Path, source_lines: int, target: Path, target_lines: int) -> DataError:
-    return DataError(
-        f"{source} has {source_lines} lines, but {target} has {target_lines}. "
-        "Line n of one must translate line n of the other: align them anew."
-    )
+    told = f"{source} has {source_lines} lines, but {target} has {target_lines}."
+    for path in (source, target):
+        if any("\r" in line for line in file_lines(path, _pass_over)):
+            return DataError(
+                f"{told} {path} has carriage returns (\\r) that are no line ends here; where they are meant as such, "
+                "turn them into \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
+            )
+    return DataError(f"{told} Line n of one must translate line n of the other: align them anew.")
+
+
+def _pass_over(_: DataError) -> None:
+    """The lines that are not UTF-8 were told of in the first reading."""
 
 
 def _read_tsv(path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None) -> Iterator[Pair]:

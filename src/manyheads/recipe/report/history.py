@@ -63,7 +63,6 @@ class History:
     def __init__(self) -> None:
         self.steps = Steps()
         self.validations: list[Validation] = []
-        self.resumed: list[float] = []
         self.prepared: Mapping[str, Any] = {}
         self.finished: Mapping[str, Any] = {}
         self.state = "starting"  # or stage, training, interrupted, finished
@@ -150,15 +149,12 @@ class History:
     def _resume(self, step: float) -> None:
         if math.isfinite(step):
             self._forget_from(step + 1)
-            self.resumed.append(step)
         self.state, self._clock = "training", math.nan
 
     def _forget_from(self, step: float) -> None:
         self.steps.cut(step)
         while self.validations and self.validations[-1].step >= step:
             self.validations.pop()
-        while self.resumed and self.resumed[-1] >= step:
-            self.resumed.pop()
 
 
 def number(value: object) -> float:

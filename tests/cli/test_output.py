@@ -1,0 +1,22 @@
+"""Where answers are written."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads.cli.output import open_output
+from manyheads.errors import DataError
+
+
+def test_a_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "such" / "x"
+    with pytest.raises(DataError) as caught, open_output(path):
+        pass
+    assert str(caught.value) == f"{path}: there is no folder {path.parent}."
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    with open_output(tmp_path / "x") as stream:
+        stream.write("text")
+        assert not (tmp_path / "x").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
