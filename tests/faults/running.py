@@ -168,7 +168,7 @@ def outcome(folder: Path) -> dict[str, object]:
         if entry["event"] == "Step":
             found[f"loss {entry['step']}"] = (entry["loss"], entry["gradient_norm"], entry["epoch"])
         if entry["event"] == "Validated":
-            found[f"validation {entry['step']}"] = (entry["bleu"], entry["best"], entry["sample"])
+            found[f"validation {entry['step']}"] = (entry["score"], entry["best"], entry["samples"])
     return found
 
 

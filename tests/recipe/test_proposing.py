@@ -49,10 +49,10 @@ def plan_of(n_pairs: int, budget: float | None = None, **changes: float) -> Plan
 @pytest.mark.parametrize(
     ("n_pairs", "preset", "pieces", "dropout"),
     [
-        (200, "tiny", 1000, 0.35),
-        (29_000, "tiny", 6000, 0.25),
-        (213_000, "small", 8000, 0.2),
-        (1_000_000, "small", 16_000, 0.15),
+        (200, "tiny", 1000, 0.3),
+        (29_000, "tiny", 6000, 0.15),
+        (213_000, "small", 8000, 0.15),
+        (1_000_000, "small", 16_000, 0.1),
         (5_000_000, "base", 32_000, 0.1),
     ],
 )
@@ -61,7 +61,6 @@ def test_choices_follow_the_size_of_the_text(n_pairs: int, preset: str, pieces: 
     recipe = proposal.recipe()
     assert (proposal.preset, recipe.tokenizer.vocabulary, recipe.model.dropout) == (preset, pieces, dropout)
     assert (recipe.tokenizer.sampling > 0) == (n_pairs < 5000)
-    assert (recipe.task.consistency > 0) == (n_pairs < 100_000)
 
 
 def test_chinese_gets_more_pieces() -> None:
@@ -78,22 +77,14 @@ def test_a_plan_without_haste_has_all_its_epochs() -> None:
     recipe = plan.proposal.recipe()
     assert not plan.is_cut
     assert recipe.train.steps == 7200  # 45 epochs of 160
-    assert recipe.task.consistency_after == 3600
-    expected = 5 + 3600 * 0.2 + 3600 * 0.4 + 36 * (1.0 + 0.5) + 10
+    expected = 5 + 7200 * 0.2 + 36 * (1.0 + 0.5) + 10
     assert plan.seconds == pytest.approx(expected)
 
 
 def test_a_budget_is_kept_and_said_to_cut() -> None:
-    plan = plan_of(29_000, budget=1800.0)
+    plan = plan_of(29_000, budget=900.0)
     assert plan.is_cut
-    assert 0.85 * 1800 < plan.seconds <= 1800
-    assert plan.proposal.recipe().task.consistency == 4.0
-
-
-def test_when_time_is_short_the_second_pass_goes_first() -> None:
-    plan = plan_of(29_000, budget=600.0)
-    assert plan.proposal.recipe().task.consistency == 0.0
-    assert plan.seconds <= 600
+    assert 0.85 * 900 < plan.seconds <= 900
 
 
 @pytest.mark.parametrize("budget", [0.0, 30.0])
@@ -226,7 +217,7 @@ def test_the_pace_is_measured(tmp_path: Path) -> None:
     found = survey(data)
     proposal = propose_translation(found)
     pace = measure(proposal.recipe(), found)
-    assert 0 < pace.step < pace.consistent_step
+    assert 0 < pace.step <= pace.consistent_step
     assert min(pace.prepare, pace.validate, pace.save, pace.finish) > 0
     assert pace.n_parameters > 1_000_000
     assert pace.memory > 100e6

@@ -24,7 +24,6 @@ _SOME = 200_000  # from here on a wider model pays
 _MANY = 2_000_000
 _LINE = 118
 _LEAST_STEPS = 600  # a handful of pairs is met more often than 100 times
-_WORTH_AGREEING = 0.6  # with less than this share of the epochs, R-Drop's second pass is better spent on more of them
 _HOUR = 3600.0
 
 
@@ -48,10 +47,6 @@ class Proposal:
     def get(self, name: str, otherwise: Any) -> Any:
         """The value of a setting, or another where the proposal leaves it at its default."""
         return next((choice.value for choice in self.choices if choice.name == name), otherwise)
-
-    def without(self, *names: str) -> "Proposal":
-        """With some settings left at their defaults."""
-        return replace(self, choices=tuple(choice for choice in self.choices if choice.name not in names))
 
     def with_files_from(self, folder: Path) -> "Proposal":
         """As written into a folder: files within it are named from there, others in full."""
@@ -140,8 +135,6 @@ def _fit(proposal: Proposal, pace: Pace, budget: float) -> Plan:
     fixed = (pace.prepare + pace.finish) * pace.slowdown
     variable = pace.seconds(full.recipe()) - fixed
     affordable = _two_digits(wanted * max(0.0, budget - fixed) / variable)
-    if affordable < _WORTH_AGREEING * wanted and proposal.get("task.consistency", 0.0):
-        return _fit(proposal.without("task.consistency", "task.consistency_after"), pace, budget)
     least = _LEAST_STEPS // 10
     steps = max(least, min(wanted, affordable))
     fitting = with_steps(proposal, steps, per_update)
@@ -191,7 +184,7 @@ _SIZES = {
     "base": "6 + 6 layers of width 512",
 }
 _RATES = {"tiny": 4e-3, "small": 2e-3, "base": 1e-3}
-_BATCHES = {"tiny": 3000, "small": 4000, "base": 8000}
+_BATCHES = {"tiny": 2100, "small": 4000, "base": 8000}
 
 
 def _data_choices(survey: Survey) -> Iterable[Choice]:
@@ -212,9 +205,6 @@ def _data_choices(survey: Survey) -> Iterable[Choice]:
 
 def _training_choices(n_pairs: int, preset: str) -> Iterable[Choice]:
     """Steps and what follows from them are put in by `with_steps`, when the length of an epoch is known."""
-    if n_pairs < 100_000 and preset == "tiny":
-        yield Choice("task.consistency", 4.0, "R-Drop: two passes with different dropout have to agree")
-        yield Choice("task.consistency_after", 0, "from half-way on, since each such step costs two")
     yield Choice("train.steps", 1, "")
     few = n_pairs < _FEW
     yield Choice("train.batch_tokens", 1000 if few else _BATCHES[preset], "padded tokens of a batch, on either side")
@@ -258,7 +248,8 @@ def _why_pieces(survey: Survey, about: str) -> str:
 
 
 def _dropout(n_pairs: int) -> float:
-    for limit, dropout in ((_FEW, 0.35), (15_000, 0.3), (100_000, 0.25), (500_000, 0.2), (_MANY, 0.15)):
+    """Little: in the hours one has, a small model learns too little rather than too much (benchmarks/quality.md)."""
+    for limit, dropout in ((_FEW, 0.3), (15_000, 0.2), (500_000, 0.15)):
         if n_pairs < limit:
             return dropout
     return 0.1
@@ -282,14 +273,13 @@ def _named_from(folder: Path, file: str) -> str:
 
 def with_steps(proposal: Proposal, steps: int, per_epoch: float) -> Proposal:
     """A proposal with so many steps, of which an epoch has `per_epoch`, and with what depends on them."""
-    warmup = 4000 if proposal.preset == "base" else 1000
+    warmup = 4000 if proposal.preset == "base" else 600
     often = _round(steps / 25)
     values = {
         "train.steps": steps,
         "train.warmup": max(1, min(warmup, steps // 8)),
         "train.validate_every": often,
         "train.save_every": often,
-        "task.consistency_after": steps // 2,
     }
     choices = [replace(choice, value=values.get(choice.name, choice.value)) for choice in proposal.choices]
     seen = f"about {round_off(steps / per_epoch)} times through the text"
