@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.running import Running, entries, told
+from faults.running import Running, cache_of, entries, told
 
 Start = Callable[[], Running]
 Moment = Callable[[], bool]
@@ -62,7 +62,7 @@ def kill_until_done(
     """Kill a run once for each moment it lives to see, start it again each time, then let it end."""
     for name in moments:
         watch: dict[str, Moment] = {
-            "tokenising": half_written(folder, "data/.train.*"),
+            "tokenising": half_written(cache_of(folder), chance.choice([".text-*", ".ids-*"])),
             "save": half_written(folder, chance.choice(["checkpoints/.step-*", "snapshots/.step-*"])),
             "bundle": half_written(folder, ".bundle.*"),
             "epoch's end": at_an_epochs_end(folder),

@@ -59,6 +59,11 @@ def write_recipe(folder: Path) -> Path:
     return folder / "recipe.toml"
 
 
+def cache_of(folder: Path) -> Path:
+    """Each run has a cache of its own here, so that each has to make its text."""
+    return folder.with_name(f"{folder.name}-cache")
+
+
 class Running(Protocol):
     """A run that was started."""
 
@@ -79,7 +84,7 @@ class Fresh:
                 [sys.executable, "-m", "manyheads", "train", str(recipe), "-o", str(folder), "--plain"],
                 stdout=out,
                 stderr=out,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                env=os.environ | {"OMP_NUM_THREADS": "1", "MANYHEADS_CACHE": str(cache_of(folder))},
             )
 
     def is_over(self) -> bool:
@@ -128,6 +133,7 @@ def _train(words: Sequence[str], out: str, die_at: int, largest_file: int) -> No
     os.dup2(stream, 1)
     os.dup2(stream, 2)
     sys.argv = list(words)
+    os.environ["MANYHEADS_CACHE"] = str(cache_of(Path(words[words.index("-o") + 1])))
     if largest_file:
         import resource
 
