@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import RecipeError
-from manyheads.recipe import Changed, Event, Finished, Interrupted, Recipe, StoppedEarly, run, runs
+from manyheads.recipe import Changed, Event, Finished, Interrupted, Recipe, StoppedEarly, Validated, run, runs
 from manyheads.train import Step
 
 Table = Callable[..., dict[str, object]]
@@ -63,7 +63,7 @@ def test_run_again_it_is_still_done(recipe: Recipe, tmp_path: Path) -> None:
 def test_chrf_may_be_watched(recipe_table: Table, tmp_path: Path) -> None:
     train = TRAIN | {"steps": 1, "watch": "chrF"}
     events = list(run(Recipe.from_table(recipe_table(train=train)), tmp_path))
-    (validated,) = (event for event in events if isinstance(event, runs.Validated))
+    (validated,) = (event for event in events if isinstance(event, Validated))
     assert validated.metric == "chrF"
     assert 0.0 <= validated.score <= 100.0
 

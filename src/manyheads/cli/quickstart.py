@@ -87,7 +87,8 @@ def _show_next(bundle: Path, direction: str) -> None:
 Your model · 你的模型:  {bundle}     (weights, tokenizer, recipe, scores: copy the folder anywhere)
 Try next · 接下来:      echo "{_TRY[direction[:2]]}" | {program()} predict {bundle}
                         {program()} evaluate {bundle}
-                        {program()} quickstart --direction de-en""")
+                        {program()} quickstart --direction de-en
+Your own text · 用自己的文本:  {program()} init YOUR.en YOUR.zh""")
 
 
 def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:

@@ -6,9 +6,7 @@ lens, lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus
-from manyheads.recipe.preparing import Stage
-from manyheads.recipe.report import write_report
-from manyheads.recipe.runs import (
+from manyheads.recipe.events import (
     Changed,
     Event,
     Finished,
@@ -16,12 +14,12 @@ from manyheads.recipe.runs import (
     Prepared,
     Resumed,
     Saved,
+    Stage,
     StoppedEarly,
     Validated,
-    discard,
-    refuse_other,
-    run,
 )
+from manyheads.recipe.report import write_report
+from manyheads.recipe.runs import discard, refuse_other, run
 from manyheads.recipe.scoring import Answers, Example, Scorecard, answer, make_card, score
 from manyheads.recipe.settings import DataSettings, MixSettings, Recipe, read_recipe
 

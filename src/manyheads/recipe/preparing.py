@@ -17,19 +17,13 @@ from manyheads.data.cache import Cache, key_of
 from manyheads.data.cleaning import KEPT
 from manyheads.errors import DataError
 from manyheads.recipe.corpus import FACTS, Corpus
+from manyheads.recipe.events import Stage
 from manyheads.recipe.settings import Recipe
 from manyheads.storage import write_whole
 from manyheads.text.tokenizer import Tokenizer
 
 DATA = "data.json"  # in the run's folder: which text the run is about
 TOKENIZER = "tokenizer.model"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Something that takes a while begins."""
-
-    what: str
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,26 @@ from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.recipe.corpus import Corpus
-from manyheads.recipe.preparing import Stage, forget, prepare
+from manyheads.recipe.events import (
+    Changed,
+    Event,
+    Finished,
+    Interrupted,
+    Prepared,
+    Resumed,
+    Saved,
+    Stage,
+    StoppedEarly,
+    Validated,
+)
+from manyheads.recipe.preparing import forget, prepare
 from manyheads.recipe.report import REPORT, Reporter
-from manyheads.recipe.scoring import Scorecard, score, translate
+from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
 from manyheads.storage import MANIFEST, locked, sweep, write_whole
 from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
-from manyheads.train import Checkpoints, Step, Trainer
+from manyheads.train import Checkpoints, Trainer
 
 _RECIPE = "recipe.toml"
 _LOG = "log.jsonl"
@@ -45,79 +57,6 @@ _FREE = ("train.steps", "decode", "device")
 _WATCHED = 200  # valid sentences translated at each validation
 _FOLLOWED = 4  # of them, those whose translation is kept each time
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, none for this user, none in this file
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The text is tokenised and the model is built."""
-
-    n_pairs: int
-    left_out: Mapping[str, int]  # why other pairs are not trained on, and how many
-    vocabulary: int
-    n_parameters: int
-    device: str
-    seconds: float
-    complaints: Sequence[str] = ()  # what was damaged in the cache and was made anew
-
-
-@dataclass(frozen=True)
-class Resumed:
-    """Training goes on from a checkpoint; `complaints` says what was wrong with newer ones."""
-
-    step: int
-    complaints: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Validated:
-    """A sample of the valid set was translated greedily."""
-
-    step: int
-    metric: str
-    score: float
-    best: float
-    sample: tuple[str, str, str]  # source, translation, reference: of another sentence each time
-    samples: Sequence[tuple[str, str, str]] = ()  # of the same sentences each time
-
-
-@dataclass(frozen=True)
-class StoppedEarly:
-    """The score has not become better for as long as the recipe's patience lasts; the best weights are taken."""
-
-    step: int
-    best_step: int
-
-
-@dataclass(frozen=True)
-class Saved:
-    """A checkpoint was written."""
-
-    step: int
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """Training was asked to stop; everything up to this step is saved."""
-
-    step: int
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The bundle is written and scored."""
-
-    bundle: Path
-    cards: Mapping[str, Scorecard]  # by test set
-
-
-@dataclass(frozen=True)
-class Changed:
-    """The recipe of a run under way was edited where that does not touch what is learnt."""
-
-    told: Sequence[str]
-
-
-Event = Stage | Changed | Prepared | Resumed | Step | Validated | Saved | StoppedEarly | Interrupted | Finished
 
 
 def run(recipe: Recipe, folder: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:

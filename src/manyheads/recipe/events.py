@@ -1,0 +1,88 @@
+"""What a run tells while it is carried out; its log holds one line for each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from manyheads.recipe.scoring import Scorecard
+from manyheads.train import Step
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Something that takes a while begins."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The text is tokenised and the model is built."""
+
+    n_pairs: int
+    left_out: Mapping[str, int]  # why other pairs are not trained on, and how many
+    vocabulary: int
+    n_parameters: int
+    device: str
+    seconds: float
+    complaints: Sequence[str] = ()  # what was damaged in the cache and was made anew
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Training goes on from a checkpoint; `complaints` says what was wrong with newer ones."""
+
+    step: int
+    complaints: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A sample of the valid set was translated greedily."""
+
+    step: int
+    metric: str
+    score: float
+    best: float
+    sample: tuple[str, str, str]  # source, translation, reference: of another sentence each time
+    samples: Sequence[tuple[str, str, str]] = ()  # of the same sentences each time
+
+
+@dataclass(frozen=True)
+class StoppedEarly:
+    """The score has not become better for as long as the recipe's patience lasts; the best weights are taken."""
+
+    step: int
+    best_step: int
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint was written."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """Training was asked to stop; everything up to this step is saved."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The bundle is written and scored."""
+
+    bundle: Path
+    cards: Mapping[str, Scorecard]  # by test set
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The recipe of a run under way was edited where that does not touch what is learnt."""
+
+    told: Sequence[str]
+
+
+Event = Stage | Changed | Prepared | Resumed | Step | Validated | Saved | StoppedEarly | Interrupted | Finished
