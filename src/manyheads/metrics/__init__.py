@@ -1,10 +1,13 @@
 """The metrics room: scores, each with its interval and signature, comparisons of two systems, and plain counts.
 
-BLEU, chrF and TER are sacreBLEU's; the resampling is ours. May import text, settings, errors.
+A scorecard for each kind of answer: labels, spans, text foretold. BLEU, chrF and TER are sacreBLEU's; the resampling
+is ours. May import text, settings, errors.
 """
 
 from manyheads.metrics.comparing import Difference, compare
 from manyheads.metrics.counting import copies, length_ratio, repetitions
+from manyheads.metrics.labels import LabelCard, Mistake, label_card
+from manyheads.metrics.language import Continuation, LanguageCard, language_card
 from manyheads.metrics.scores import (
     Score,
     bleu,
@@ -16,19 +19,34 @@ from manyheads.metrics.scores import (
     ter_applies,
     tokenised_bleu,
 )
+from manyheads.metrics.spans import IntentRule, SpanCard, WorstSentence, span_card
+from manyheads.metrics.tables import NOTHING, Confusion, LabelRow
 
 __all__ = [
+    "NOTHING",
+    "Confusion",
+    "Continuation",
     "Difference",
+    "IntentRule",
+    "LabelCard",
+    "LabelRow",
+    "LanguageCard",
+    "Mistake",
     "Score",
+    "SpanCard",
+    "WorstSentence",
     "bleu",
     "chrf",
     "compare",
     "copies",
+    "label_card",
+    "language_card",
     "length_ratio",
     "look_tokenised",
     "quick_score",
     "repetitions",
     "sentence_chrf",
+    "span_card",
     "ter",
     "ter_applies",
     "tokenised_bleu",
