@@ -1,13 +1,14 @@
 """The metrics room: scores, each with its interval and signature, comparisons of two systems, and plain counts.
 
-A scorecard for each kind of answer: labels, spans, text foretold. BLEU, chrF and TER are sacreBLEU's; the resampling
-is ours. May import text, settings, errors.
+A scorecard for each kind of answer: labels, spans, text foretold. BLEU, chrF and TER are sacreBLEU's, ROUGE is
+torchmetrics's; the resampling is ours. May import text, settings, errors.
 """
 
 from manyheads.metrics.comparing import Difference, compare
 from manyheads.metrics.counting import copies, length_ratio, repetitions
 from manyheads.metrics.labels import LabelCard, Mistake, label_card
 from manyheads.metrics.language import Continuation, LanguageCard, language_card
+from manyheads.metrics.rouge import rouge
 from manyheads.metrics.scores import (
     Score,
     bleu,
@@ -45,6 +46,7 @@ __all__ = [
     "look_tokenised",
     "quick_score",
     "repetitions",
+    "rouge",
     "sentence_chrf",
     "span_card",
     "ter",
