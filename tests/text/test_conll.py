@@ -80,7 +80,7 @@ class TestColumns:
         with refuses('*/a: "one" has one column. Write one unit and its tag a line, a tab or a space between *'):
             list(read_tagged(write("a", "one\ntwo\n")))
         with refuses(
-            '*/a: there is no column "3". There is: 1, 2. Choose with word_column and tag_column.',
+            '*/a: there is no column "3". There is: 1, 2. Choose with text_column and tags_column.',
         ):
             list(read_tagged(write("a", "a O\n"), tag_column="3"))
 
