@@ -9,6 +9,7 @@ from manyheads.data.cleaning import Cleaner, CleanSettings, clean
 from manyheads.data.pairs import PairBatch, Pairs, make_batch, pad
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.data.texts import Texts
+from manyheads.data.windows import Windows, cut_windows, pack
 
 __all__ = [
     "CleanSettings",
@@ -18,9 +19,12 @@ __all__ = [
     "Ragged",
     "RaggedWriter",
     "Texts",
+    "Windows",
     "choose_examples",
     "clean",
+    "cut_windows",
     "make_batch",
+    "pack",
     "pad",
     "plan_batches",
 ]
