@@ -16,18 +16,24 @@ from manyheads.metrics.scores import (
     ter_applies,
     tokenised_bleu,
 )
+from manyheads.metrics.translations import Answers, Example, Scorecard, make_card, scores_of
 
 __all__ = [
+    "Answers",
     "Difference",
+    "Example",
     "Score",
+    "Scorecard",
     "bleu",
     "chrf",
     "compare",
     "copies",
     "length_ratio",
     "look_tokenised",
+    "make_card",
     "quick_score",
     "repetitions",
+    "scores_of",
     "sentence_chrf",
     "ter",
     "ter_applies",
