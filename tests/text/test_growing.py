@@ -52,6 +52,8 @@ def test_half_a_character_is_held_back_and_half_a_stop_too(tokenizer: Tokenizer)
     assert [growing.add(piece_id) for piece_id in ids] == [""] * 4
     assert not growing.is_over
     assert growing.finish() == "😀"
+    assert [growing.add(piece_id) for piece_id in ids[:3]] == [""] * 3
+    assert growing.finish() == "", "half a character is none"
 
 
 @each

@@ -29,8 +29,9 @@ def stream(
     never: Sequence[int],
     settings: DecodeSettings,
     number: int = 0,
+    sample: int = 0,
 ) -> Iterator[Written]:
-    """What `search` would write after a prompt, greedily or as sample `number`, END too where it is written.
+    """What `search` would write after a prompt, END too: greedily, or as one of the samples of row `number`.
 
     Where prompt and continuation outgrow the model's `max_length`, the newest three quarters of it are read again
     after BEGIN, and what is older is forgotten.
@@ -39,7 +40,7 @@ def stream(
         raise ValueError("A beam search takes back what it has written: it cannot be streamed.")
     context = model.settings.max_length
     forbidden = torch.tensor(sorted({*never, begin}), device=model.output.weight.device)
-    chances = draw_chances([number], [settings.max_extra], settings)[0, 0].to(forbidden.device)
+    chances = draw_chances([number], [settings.max_extra], settings)[0, sample].to(forbidden.device)
     read = list(prompt[-(context - 1) :] if context > 1 else [])
     stepper: Stepper | None = None
     newest = begin

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from manyheads.text.tokenizer import Tokenizer
 
+_NEAR = 16  # pieces: what is further back does not change how the next are decoded
+
 
 class GrowingText:
     """Ids in, text out. Held back is what may yet become something else: half a character, the start of a stop.
@@ -16,7 +18,7 @@ class GrowingText:
         self.tokenizer = tokenizer
         self.stops = tuple(stops)
         self.is_over = False
-        self._before = list(before)
+        self._before = list(before[-_NEAR:])
         self._pending: list[int] = []  # ids whose last character is not whole
         self._held = ""  # text that may be the beginning of a stop
 
@@ -26,14 +28,13 @@ class GrowingText:
         return "" if self._is_inside_a_character() else self._settle()
 
     def finish(self) -> str:
-        """What was held back, when no more comes."""
-        text = self._settle() if self._pending else ""
-        held, self._held = self._held, ""
-        return text if self.is_over else text + held
+        """What was held back, when no more comes; half a character is none."""
+        held, self._held, self._pending = self._held, "", []
+        return held
 
     def _settle(self) -> str:
         self._held += self.tokenizer.decode_after(self._before, self._pending)
-        self._before, self._pending = [*self._before, *self._pending], []
+        self._before, self._pending = [*self._before, *self._pending][-_NEAR:], []
         place = first_stop(self._held, self.stops)
         if place is not None:
             self.is_over = True
