@@ -4,6 +4,7 @@ Each task is one file. A task plugs into the training loop as a `Lesson` and int
 model and train rooms never hear of it. May import data, model, decode, metrics, text, settings, errors.
 """
 
+from manyheads.tasks.language import Language, LanguageLesson, LanguageSettings
 from manyheads.tasks.seq2seq import (
     Seq2Seq,
     Seq2SeqLesson,
@@ -15,12 +16,15 @@ from manyheads.tasks.seq2seq import (
 )
 from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
 
-TaskSettings = Seq2SeqSettings
-TASKS: dict[str, type[Task]] = {"seq2seq": Seq2Seq}  # by the kind that a recipe names
+TaskSettings = Seq2SeqSettings | LanguageSettings
+TASKS: dict[str, type[Task]] = {"seq2seq": Seq2Seq, "language": Language}  # by the kind that a recipe names
 
 __all__ = [
     "TASKS",
     "Card",
+    "Language",
+    "LanguageLesson",
+    "LanguageSettings",
     "Look",
     "Material",
     "Prediction",
