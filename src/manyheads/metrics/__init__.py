@@ -21,18 +21,22 @@ from manyheads.metrics.scores import (
 )
 from manyheads.metrics.spans import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tables import NOTHING, Confusion, LabelRow
+from manyheads.metrics.translations import Answers, Example, Scorecard, make_card, scores_of
 
 __all__ = [
     "NOTHING",
+    "Answers",
     "Confusion",
     "Continuation",
     "Difference",
+    "Example",
     "IntentRule",
     "LabelCard",
     "LabelRow",
     "LanguageCard",
     "Mistake",
     "Score",
+    "Scorecard",
     "SpanCard",
     "WorstSentence",
     "bleu",
@@ -43,8 +47,10 @@ __all__ = [
     "language_card",
     "length_ratio",
     "look_tokenised",
+    "make_card",
     "quick_score",
     "repetitions",
+    "scores_of",
     "sentence_chrf",
     "span_card",
     "ter",

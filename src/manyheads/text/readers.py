@@ -16,10 +16,11 @@ from manyheads.text.parquet import parquet_columns, read_parquet
 from manyheads.text.streams import OnBad, file_lines, read_lines, refuse_unreadable, tell_bad
 from manyheads.text.unpacking import format_ending, is_compressed
 
-__all__ = ["Pair", "columns_of", "read_lines", "read_pairs"]
+__all__ = ["Pair", "Row", "columns_of", "read_lines", "read_pairs"]
 
 Pair = tuple[str, str]
-Row = tuple[int, list[str]]  # with the number of its first line
+Row = tuple[str, ...]  # one example: its fields, whatever the task
+TableRow = tuple[int, list[str]]  # with the number of its first line
 
 # In characters. A quote that is never closed must not swallow a large file whole before it is found.
 _LONGEST_FIELD = 1 << 24
@@ -128,7 +129,7 @@ def _read_csv(path: Path, source_column: str | None, target_column: str | None, 
 
 
 def _read_table(
-    path: Path, rows: Iterator[Row], source_column: str | None, target_column: str | None, advice: str
+    path: Path, rows: Iterator[TableRow], source_column: str | None, target_column: str | None, advice: str
 ) -> Iterator[Pair]:
     number, first = next(rows)
     width, source, target = 2, 0, 1
@@ -150,11 +151,11 @@ def _read_table(
         raise DataError(f"{path} has a header, but no rows. Give a file with pairs.")
 
 
-def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[Row]:
+def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[TableRow]:
     return ((number, line.split("\t")) for number, line in enumerate(file_lines(path, on_bad), start=1))
 
 
-def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[Row]:
+def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[TableRow]:
     # The limit belongs to the process and is 131,072 at first, less than a long document.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     lines = file_lines(path, on_bad, with_ends=True)
