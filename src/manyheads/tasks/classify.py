@@ -24,6 +24,7 @@ from manyheads.settings import misfits, refuse
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, log_chances, windows
 from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text.fields import label_text, labels_joined
 from manyheads.text.missing import shortened
 from manyheads.text.readers import Row, read_rows
 from manyheads.text.streams import OnBad
@@ -207,7 +208,10 @@ class Classify:
         files: Sequence[str], columns: Mapping[str, str], settings: ClassifySettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
         """Rows of one file with columns, or of a file of texts and one of labels."""
-        return read_rows(files, Classify.fields(settings), columns, on_bad=on_bad)
+        fields = Classify.fields(settings)
+        convert = labels_joined(settings.separator) if settings.multi_label else label_text
+        chosen = [columns.get(field) for field in fields] if columns else []
+        return read_rows(files, fields, chosen, converts={"label": convert}, on_bad=on_bad)
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:
@@ -335,8 +339,9 @@ class Classify:
         scores = {score.name: score.value for score in card.scores}
         if metric not in scores:
             metric = "exact match" if self.settings.multi_label else "accuracy"
-        answers = [self.settings.separator.join(labels) for labels in found]
-        return Look(metric, scores[metric], [(*row[:1], answer, row[1]) for row, answer in zip(rows, answers, strict=True)])
+        told = map(self.settings.separator.join, found)
+        samples = [(row[0], answer, row[1]) for row, answer in zip(rows, told, strict=True)]
+        return Look(metric, scores[metric], samples)
 
     def finish(self, rows: Sequence[Row]) -> "Classify":
         """With the temperature that makes the probabilities of the valid rows likeliest."""

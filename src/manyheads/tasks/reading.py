@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor

@@ -424,14 +424,16 @@ class Tag:
         means = intents / n_parts.clamp(min=1.0)
         return [Found(path, own, mean) for path, own, mean in zip(paths, scores, means, strict=True)]
 
-    def _paths(self, scores: Sequence[Float[Tensor, "T K"]]) -> list[list[int]]:
+    def _paths(self, scores: Sequence[Float[Tensor, "_ K"]]) -> list[list[int]]:
         paths: list[list[int]] = [[] for _ in scores]
         wanted = [number for number, units in enumerate(scores) if len(units)]
         for batch in like_lengths([len(scores[number]) * (1 + len(self.states) // 16) for number in wanted]):
             texts = [wanted[number] for number in batch]
             padded, is_real = _padded([scores[text] for text in texts])
             device = self.module.output.weight.device
-            for text, path in zip(texts, self.module.chain.best_paths(padded.to(device), is_real.to(device)), strict=True):
+            for text, path in zip(
+                texts, self.module.chain.best_paths(padded.to(device), is_real.to(device)), strict=True
+            ):
                 paths[text] = path
         return paths
 
@@ -556,7 +558,7 @@ def _mentions(units: Sequence[str], tags: Sequence[str]) -> Iterator[tuple[str, 
     return ((label, tuple(units[start:end])) for start, end, label in _stretches(tags))
 
 
-def _padded(rows: Sequence[Float[Tensor, "T K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:
+def _padded(rows: Sequence[Float[Tensor, "_ K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:
     padded = nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
     return padded, torch.arange(padded.size(1)) < lengths[:, None]
