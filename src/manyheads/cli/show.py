@@ -70,6 +70,8 @@ def _show_prepared(event: Prepared, console: Console) -> None:
         console.print(f"  {'damaged':<{_LABEL}}{complaint} It was made anew.", style="yellow", markup=False)
     console.print(f"  {'text':<{_LABEL}}{event.n_rows:,} {event.what}{_left_out(event.left_out)}")
     console.print(f"  {'tokenizer':<{_LABEL}}{event.vocabulary:,} pieces")
+    if event.adopted:
+        console.print(f"  {'begins with':<{_LABEL}}{event.adopted}", markup=False)
     console.print(
         f"  {'model':<{_LABEL}}{event.n_parameters / 1e6:.1f} M parameters on {event.device}"
         f" · ready after {event.seconds:.1f} s"

@@ -5,6 +5,7 @@ model and train rooms never hear of it. May import data, model, decode, metrics,
 """
 
 from manyheads.tasks.classify import Classification, Classify, ClassifySettings
+from manyheads.tasks.language import Language, LanguageLesson, LanguageSettings
 from manyheads.tasks.seq2seq import (
     Seq2Seq,
     Seq2SeqLesson,
@@ -17,8 +18,13 @@ from manyheads.tasks.seq2seq import (
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
 
-TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings
-TASKS: dict[str, type[Task]] = {"seq2seq": Seq2Seq, "classify": Classify, "tag": Tag}  # by the kind that a recipe names
+TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings
+TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
+    "seq2seq": Seq2Seq,
+    "classify": Classify,
+    "tag": Tag,
+    "language": Language,
+}
 
 __all__ = [
     "TASKS",
@@ -27,6 +33,9 @@ __all__ = [
     "Classify",
     "ClassifySettings",
     "Entity",
+    "Language",
+    "LanguageLesson",
+    "LanguageSettings",
     "Look",
     "Material",
     "Prediction",

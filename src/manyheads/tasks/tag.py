@@ -31,7 +31,7 @@ from manyheads.text.readers import Row
 from manyheads.text.spans import Span, spans_of
 from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, PAD, Tokenizer
-from manyheads.text.units import UnitKind, choose_kind, split_units
+from manyheads.text.units import UnitKind, choose_kind, units_of
 
 Mentions = Mapping[str, Sequence[tuple[str, ...]]]  # of each label, what was so called, as often as it was
 
@@ -462,8 +462,8 @@ class Tag:
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Tagging]:
         """The spans of each text, in characters of it as it was given."""
-        cut = [split_units(text, self.unit) for text in texts]
-        judged = self.judge([[text[start:end] for start, end in units] for text, units in zip(texts, cut, strict=True)])
+        cut = [units_of(text, self.unit) for text in texts]
+        judged = self.judge([[unit.text for unit in units] for units in cut])
         taggings = []
         for text, units, found in zip(texts, cut, judged, strict=True):
             spans = self.states.spans(found.path)
@@ -471,7 +471,7 @@ class Tag:
             entities = [
                 Entity(start, end, span.label, text[start:end], chance)
                 for span, chance in zip(spans, chances, strict=True)
-                for start, end in [(units[span.start][0], units[span.end - 1][1])]
+                for start, end in [(units[span.start].start, units[span.end - 1].end)]
             ]
             taggings.append(Tagging(text, tuple(entities), *self._intent(found, bool(units))))
         return taggings

@@ -7,6 +7,7 @@ also known as IOBES and, with L for E and U for S, as BILOU; both are read.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Literal, get_args
 
@@ -118,6 +119,7 @@ def _letters(length: int, scheme: Scheme, touching: bool) -> str:
     return "B" + ("M" if scheme == "BMES" else "I") * (length - 2) + "E"
 
 
+@lru_cache(1 << 12)
 def _tag(tag: str) -> _Tag:
     if tag == OUTSIDE:
         return _OUTSIDE

@@ -6,5 +6,6 @@ comes with its gold word alignment and gold relations (`corpus`). The lexicon is
 """
 
 from manyheads.text.grammar.corpus import LANGUAGES, SPLITS, Relation, Rendering, Sentence, pairs, sentences
+from manyheads.text.grammar.rows import rows
 
-__all__ = ["LANGUAGES", "SPLITS", "Relation", "Rendering", "Sentence", "pairs", "sentences"]
+__all__ = ["LANGUAGES", "SPLITS", "Relation", "Rendering", "Sentence", "pairs", "rows", "sentences"]

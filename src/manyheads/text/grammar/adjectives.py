@@ -94,9 +94,10 @@ grey        | grey ~                      | 灰色的 是灰色的   | grau ~   
 """
 
 
-def _adjectives() -> tuple[Adjective, ...]:
+def adjective_table(table: str) -> tuple[Adjective, ...]:
+    """Parse rows of the columns above."""
     adjectives = []
-    for key, en, zh, de, tags, value in rows(TABLE):
+    for key, en, zh, de, tags, value in rows(table):
         english, more = en.split()
         attribute, predicate = zh.split()
         german, de_more = de.split()
@@ -119,4 +120,4 @@ def _adjectives() -> tuple[Adjective, ...]:
     return tuple(adjectives)
 
 
-ALL_ADJECTIVES = _adjectives()
+ALL_ADJECTIVES = adjective_table(TABLE)

@@ -26,7 +26,7 @@ from manyheads.text.grammar.tree import (
 )
 
 _MODAL = {"can": "能", "must": "必须", "should": "应该", "may": "可以", "want": "想"}
-_CONJUNCTION = {"because": "因为", "but": "但是", "while": "而"}
+_CONJUNCTION = {"and": "而且", "because": "因为", "but": "但是", "while": "而"}
 
 
 def chinese(tree: Tree) -> list[Token]:

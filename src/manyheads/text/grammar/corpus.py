@@ -6,7 +6,7 @@ the sentences that contain one make up the split `compositional`.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -128,6 +128,12 @@ def check_language(language: str) -> None:
         raise DataError(f"corpus language {language!r} is unknown. Use one of: {', '.join(LANGUAGES)}.")
 
 
+def check_split(split: str) -> None:
+    """Refuse a split that the corpus does not have."""
+    if split not in SPLITS:
+        raise DataError(f"corpus split {split!r} is unknown. Use one of: {', '.join(SPLITS)}.")
+
+
 @cache
 def _is_held_out(pair: tuple[str, str]) -> bool:
     return zlib.crc32(f"withheld {pair[0]} {pair[1]}".encode()) % 100 < _HELD_OUT_PERCENT
@@ -137,7 +143,12 @@ def split_of(tree: Tree) -> str:
     """The split that a tree belongs to, by its content words alone."""
     if any(map(_is_held_out, tree.combinations())):
         return "compositional"
-    bucket = zlib.crc32(" ".join(sorted(tree.content_keys())).encode()) % 100
+    return split_by(tree.content_keys())
+
+
+def split_by(keys: Iterable[str]) -> str:
+    """Train, valid or test, by words in no particular order."""
+    bucket = zlib.crc32(" ".join(sorted(keys)).encode()) % 100
     if bucket < _VALID_PERCENT:
         return "valid"
     return "test" if bucket < _VALID_PERCENT + _TEST_PERCENT else "train"
@@ -145,8 +156,7 @@ def split_of(tree: Tree) -> str:
 
 def sentences(split: str, count: int, seed: int = 1) -> Iterator[Sentence]:
     """`count` distinct sentences of a split, the same for the same seed."""
-    if split not in SPLITS:
-        raise DataError(f"corpus split {split!r} is unknown. Use one of: {', '.join(SPLITS)}.")
+    check_split(split)
     return _generate(split, count, seed)
 
 

@@ -36,7 +36,15 @@ _OBJECT = {"I": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we":
 _OWNER = {"I": "my", "you": "your", "he": "his", "she": "her", "it": "its", "we": "our", "they": "their"}
 _ARTICLE = {"many": "many", "some": "some", "which": "which", "instrument": "the"}
 _MODAL = {"can": "can", "must": "must", "should": "should", "may": "may"}
-_CONJUNCTION = {"because": "because", "but": "but", "while": "while", "that": "that", "when": "when", "if": "if"}
+_CONJUNCTION = {
+    "and": "and",
+    "because": "because",
+    "but": "but",
+    "while": "while",
+    "that": "that",
+    "when": "when",
+    "if": "if",
+}
 
 
 def english(tree: Tree) -> list[Token]:
@@ -51,7 +59,7 @@ def english(tree: Tree) -> list[Token]:
     else:
         words += _clause(main)
         if side:
-            if joint == "but":
+            if joint in ("but", "and"):
                 words.append((",", ()))
             words.append((_CONJUNCTION[joint], (side.id * ATOMS + LINK,)))
             words += _clause(side)
@@ -184,7 +192,7 @@ def _simple_verb(
     verb = clause.verb.en
     atoms, tense = (base + VERB,), (base + TENSE,)
     wants = clause.tense == "modal"
-    is_past = clause.tense in ("past", "moment")
+    is_past = clause.tense in ("past", "moment", "was-state")
     tail: list[Token] = [("to", tense), (verb.base, atoms), *particle] if wants else particle
     if negation or clause.question not in ("", "subject"):
         do = "did" if is_past else "does" if who == "3" else "do"

@@ -40,7 +40,15 @@ _MODAL = {
     "may": {"1": "darf", "2": "darfst", "3": "darf", "p": "dürfen"},
     "want": {"1": "will", "2": "willst", "3": "will", "p": "wollen"},
 }
-_CONJUNCTION = {"because": "weil", "but": "aber", "while": "während", "that": "dass", "when": "als", "if": "wenn"}
+_CONJUNCTION = {
+    "and": "und",
+    "because": "weil",
+    "but": "aber",
+    "while": "während",
+    "that": "dass",
+    "when": "als",
+    "if": "wenn",
+}
 _QUESTION = {"where": "wo", "when": "wann", "why": "warum"}
 _DEGREE = {"very": "sehr", "too": "zu"}
 
@@ -54,7 +62,7 @@ def german(tree: Tree) -> list[Token]:
         link: Token = (_CONJUNCTION[joint], (side.id * ATOMS + LINK,))
         if joint in ("when", "if"):
             words = [link, *_final_clause(side), (",", ()), *_main_clause(main, inverted=True)]
-        elif joint == "but":
+        elif joint in ("but", "and"):
             words = [*_main_clause(main), (",", ()), link, *_main_clause(side)]
         else:
             words = [*_main_clause(main), (",", ()), link, *_final_clause(side)]
@@ -100,8 +108,8 @@ def _verb(clause: Clause) -> tuple[Token, list[Token], bool]:
     prefix: list[Token] = [(word, (base + PARTICLE, base + VERB)) for word in verb.prefix.split()]
     if clause.tense == "order":
         return (verb.imperative, atoms), prefix, True
-    if clause.tense in ("moment", "was-progressive"):
-        moment = clause.tense == "moment"
+    if clause.tense in ("moment", "was-state", "was-progressive"):
+        moment = clause.tense != "was-progressive"
         return (verb.preterite[who], (base + VERB, base + TENSE) if moment else atoms), prefix, True
     return (verb.present[who], atoms), prefix, True
 

@@ -225,7 +225,8 @@ Simon | 西蒙 | he
 """
 
 
-def _nouns(table: str, *more: str) -> tuple[Noun, ...]:
+def noun_table(table: str, *more: str) -> tuple[Noun, ...]:
+    """Parse rows of the columns above; every noun is also tagged by its own name and by `more`."""
     nouns = []
     for en, zh, de, sex, tags in rows(table):
         singular, _, plural = en.partition("/")
@@ -258,9 +259,9 @@ def _mass_nouns() -> tuple[Noun, ...]:
     return tuple(nouns)
 
 
-COUNT_NOUNS = _nouns(PEOPLE) + _nouns(ANIMALS) + _nouns(FOOD) + _nouns(THINGS, "thing")
-KIN_NOUNS = _nouns(KIN, "kin")
-GAME_NOUNS = _nouns(GAMES, "game")
+COUNT_NOUNS = noun_table(PEOPLE) + noun_table(ANIMALS) + noun_table(FOOD) + noun_table(THINGS, "thing")
+KIN_NOUNS = noun_table(KIN, "kin")
+GAME_NOUNS = noun_table(GAMES, "game")
 MASS_NOUNS = _mass_nouns()
 ALL_NOUNS = COUNT_NOUNS + KIN_NOUNS + GAME_NOUNS + MASS_NOUNS
 ALL_NAMES = tuple(Name(key, zh, sex) for key, zh, sex in rows(NAMES))

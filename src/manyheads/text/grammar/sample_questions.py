@@ -72,9 +72,9 @@ class QuestionSampler(ClauseSampler):
         else:
             item.determiner, item.plural = "how-many", True
 
-    def where_when_why(self) -> Tree:
+    def where_when_why(self, question: str = "") -> Tree:
         """Where, when or why?"""
-        question = self.weigh(((0.36, "where"), (0.67, "when"), (1.0, "why")))
+        question = question or self.weigh(((0.36, "where"), (0.67, "when"), (1.0, "why")))
         if question == "where" and self.chance(0.4):
             clause = self.journey(self.weigh(((0.6, "P"), (1.0, "F"))), negated=False)
             clause.manner = None

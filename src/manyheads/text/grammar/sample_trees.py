@@ -38,19 +38,24 @@ class TreeSampler(QuestionSampler):
     def tree(self) -> Tree:
         """The next sentence."""
         plan: Callable[[TreeSampler], Tree] = self.weigh(_PLANS)
+        return self.planned(lambda: plan(self))
+
+    def planned(self, plan: Callable[[], Tree]) -> Tree:
+        """The first clear sentence of those that a plan draws."""
         while True:
             self.restart()
-            tree = plan(self)
-            if _is_clear(tree):
+            tree = plan()
+            if is_clear(tree):
                 return tree
 
-    def _statement(self) -> Tree:
+    def statement(self, asking: float = 0.13) -> Tree:
+        """Somebody does something, or something is so; or the question whether it is, as often as `asking` says."""
         clause = self.weigh(_CLAUSES)(self)
         self.tell_apart(clause)
         askable = clause.tense != "worn" and not clause.negated and not clause.fronted and not clause.degree
         if clause.frequency and "negative" in clause.frequency.tags:
             askable = False
-        if askable and clause.kind not in ("comparison", "existence") and self.chance(0.13):
+        if askable and clause.kind not in ("comparison", "existence") and self.chance(asking):
             subject = clause.topic
             known = subject is None or (subject.is_definite and subject.relative is None)
             about_me = subject is not None and subject.pronoun in ("I", "we")
@@ -292,7 +297,7 @@ class TreeSampler(QuestionSampler):
         return main
 
 
-def _is_clear(tree: Tree) -> bool:
+def is_clear(tree: Tree) -> bool:
     """Whether nothing is said twice, and no pronoun could be taken for another."""
     acts = [clause.verb.en.base for clause in tree.clauses if clause.verb]
     ways = [way for clause in tree.clauses for way in (clause.place, clause.manner) if way]
@@ -343,7 +348,7 @@ _CLAUSES: tuple[tuple[float, Callable[[TreeSampler], Clause]], ...] = (
     (1.0, TreeSampler.weather),
 )
 _PLANS: tuple[tuple[float, Callable[[TreeSampler], Tree]], ...] = (
-    (0.545, TreeSampler._statement),
+    (0.545, TreeSampler.statement),
     (0.575, TreeSampler.who),
     (0.61, TreeSampler.what),
     (0.695, TreeSampler.where_when_why),

@@ -86,7 +86,9 @@ class Clause:
     subject: Nominal | None = None
     object: Nominal | None = None
     recipient: Nominal | None = None
-    tense: str = "past"  # past, progressive, was-progressive, moment, habit, state, worn, future, modal, order
+    tense: str = (
+        "past"  # past, progressive, was-progressive, moment, habit, state, was-state, worn, future, modal, order
+    )
     modal: str = ""  # can, must, should, may, want
     negated: bool = False
     passive: bool = False
@@ -114,7 +116,7 @@ class Tree:
     """A whole sentence: a main clause and perhaps a second one, joined by a word."""
 
     main: Clause
-    joint: str = ""  # because, but, while, when, if, that
+    joint: str = ""  # and, because, but, while, when, if, that
     side: Clause | None = None
     clauses: list[Clause] = field(default_factory=list)
     nominals: list[Nominal] = field(default_factory=list)

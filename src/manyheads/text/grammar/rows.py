@@ -1,0 +1,77 @@
+"""The built-in corpora of the tasks that understand and generate: rows of text with their labels or tags."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from manyheads.errors import DataError
+from manyheads.text.grammar.corpus import Sentence, check_language, check_split, sentences, split_by, split_of
+from manyheads.text.grammar.entities import INTENTS, IntentSampler, tagged
+from manyheads.text.grammar.opinions import STANCES, OpinionSampler, turns
+
+Row = tuple[str, ...]
+
+_WITHHELD_PERCENT = 20  # of the turns: qualities that training never sees denied, or never sees doubted
+
+
+def rows(task: str, language: str, split: str, count: int, seed: int = 1) -> Iterator[Row]:
+    """`count` distinct rows of a task's split, the same for the same seed.
+
+    classify: (text, stance) · tag: (units, tags) · intents: (units, tags, intent).
+    """
+    if task not in _ROWS:
+        raise DataError(f"built-in corpus {task!r} is unknown. Use one of: {', '.join(_ROWS)}.")
+    check_language(language)
+    check_split(split)
+    return _ROWS[task](language, split, count, seed)
+
+
+def _classify(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
+    sampler = OpinionSampler(seed)
+    seen: set[str] = set()
+    while len(seen) < count:
+        stance = STANCES[len(seen) % len(STANCES)]
+        tree = sampler.opinion(stance)
+        is_new = any(map(_is_withheld, turns(tree)))
+        if split != ("compositional" if is_new else split_by(tree.content_keys())):
+            continue
+        text = Sentence(tree).text(language)
+        if text not in seen:
+            seen.add(text)
+            yield text, stance
+
+
+@cache
+def _is_withheld(turn: tuple[str, str]) -> bool:
+    return zlib.crc32(f"withheld {turn[0]} {turn[1]}".encode()) % 100 < _WITHHELD_PERCENT
+
+
+def _tag(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
+    for sentence in sentences(split, count, seed):
+        yield _joined(sentence, language)
+
+
+def _intents(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
+    sampler = IntentSampler(seed)
+    seen: set[str] = set()
+    while len(seen) < count:
+        wanted = INTENTS[len(seen) % len(INTENTS)]
+        tree = sampler.sentence(wanted)
+        if split_of(tree) != split:
+            continue
+        text, tags = _joined(Sentence(tree), language)
+        if text not in seen:
+            seen.add(text)
+            yield text, tags, wanted
+
+
+def _joined(sentence: Sentence, language: str) -> tuple[str, str]:
+    units, tags = zip(*tagged(sentence, language), strict=True)
+    return " ".join(units), " ".join(tags)
+
+
+_ROWS: dict[str, Callable[[str, str, int, int], Iterator[Row]]] = {
+    "classify": _classify,
+    "tag": _tag,
+    "intents": _intents,
+}
