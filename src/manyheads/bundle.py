@@ -26,7 +26,7 @@ from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights, save_tensors, weights_of
 from manyheads.settings import build, read_toml, to_table, to_toml
 from manyheads.storage import check_files, check_seal, sealed_folder
-from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Translation
+from manyheads.tasks import TASKS, Prediction, Task, Translation, Translations
 from manyheads.text.tokenizer import Tokenizer
 
 FORMAT = 1  # raised when an older manyheads could no longer read what this one writes
@@ -41,19 +41,32 @@ _FILES = (_FACTS, _WEIGHTS, _TOKENIZER, _RECIPE)
 class Bundle:
     """A trained model, ready to use."""
 
-    task: Seq2Seq
+    task: Task
     decode: DecodeSettings
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
 
-    def predict(self, texts: Iterable[str], **changes: Any) -> list[str]:
-        """The best answer to each text; `changes` override decoding settings, as in `beam=5` or `method="greedy"`."""
+    @property
+    def kind(self) -> str:
+        """Which task it is for, as a recipe names it."""
+        return str(self.task.settings.kind)
+
+    def predict(self, texts: Iterable[str], **changes: Any) -> list[Any]:
+        """The answer to each text: a translation, a label, spans, a continuation.
+
+        `changes` override decoding settings, as in `beam=5` or `method="greedy"`.
+        """
         if isinstance(texts, str):
             raise TypeError('predict takes a list of texts: predict(["…"]).')
-        return [candidates[0].text for candidates in self.candidates(texts, **changes)]
+        return [prediction.answer for prediction in self.predictions(texts, **changes)]
 
-    def candidates(self, texts: Iterable[str], *, first: int = 0, **changes: Any) -> list[list[Translation]]:
-        """The n best answers to each text, best first, with their log-probabilities.
+    def candidates(self, texts: Iterable[str], **changes: Any) -> list[Sequence[Translation]]:
+        """The n best translations of each text, best first, with their log-probabilities."""
+        found = self.predictions(texts, **changes)
+        return [prediction.candidates for prediction in found if isinstance(prediction, Translations)]
+
+    def predictions(self, texts: Iterable[str], *, first: int = 0, **changes: Any) -> Sequence[Prediction]:
+        """The answer to each text with all that is known of it: probabilities, candidates, places.
 
         Samples are drawn by a text's number; `first` is that of the first, where these are a part of many.
         """
@@ -62,21 +75,22 @@ class Bundle:
             if not isinstance(text, str):
                 raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
         table = to_table(self.decode) | changes
-        return self.task.answers(texts, build(DecodeSettings, table, "decode."), first)
+        return self.task.predict(texts, build(DecodeSettings, table, "decode."), first)
 
     def save(self, path: Path | str) -> None:
         """Write the folder, whole or not at all."""
         facts = {
             "format": FORMAT,
-            "task": "seq2seq",
+            "task": self.kind,
             "model": to_table(self.task.model.settings),
             "settings": to_table(self.task.settings),
+            "facts": self.task.facts(),
             "decode": to_table(self.decode),
             "scores": {name: [asdict(score) for score in scores] for name, scores in self.scores.items()},
         }
         with sealed_folder(Path(path)) as folder:
             (folder / _FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-            save_tensors(weights_of(self.task.model), folder / _WEIGHTS)
+            save_tensors(weights_of(self.task.module), folder / _WEIGHTS)
             (folder / _TOKENIZER).write_bytes(self.task.tokenizer.to_bytes())
             (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
 
@@ -87,25 +101,37 @@ def load(path: Path | str, device: str = "cpu") -> Bundle:
     sealed = check_seal(folder, BundleError)
     facts = _read_facts(folder, sealed)
     check_files(folder, sealed, _FILES, BundleError)
+    tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     try:
         model = Transformer(build(ModelSettings, facts["model"], "model."))
-        settings = build(Seq2SeqSettings, facts["settings"], "task.")
+        kind = TASKS[facts["task"]]
+        settings: Any = build(kind.settings_type, facts["settings"], "task.")
+        task = kind.restore(model, tokenizer, settings, facts.get("facts", {}))
         decode = build(DecodeSettings, facts["decode"], "decode.")
         scores = {name: [Score(**score) for score in scores] for name, scores in facts["scores"].items()}
-    except (RecipeError, KeyError, TypeError, AttributeError) as error:
+    except (RecipeError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: {error}") from None
     try:
-        load_weights(model, load_file(folder / _WEIGHTS), f"{folder}/{_WEIGHTS}")
+        load_weights(task.module, load_file(folder / _WEIGHTS), f"{folder}/{_WEIGHTS}")
     except SafetensorError as error:
         raise BundleError(f"{folder}/{_WEIGHTS} is not a safetensors file: {error}.") from None
-    tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     if tokenizer.vocabulary != model.settings.vocabulary:
         raise BundleError(
             f"{folder}: the tokenizer has {tokenizer.vocabulary:,} pieces, the model {model.settings.vocabulary:,}. "
             "They are not of one training."
         )
-    task = Seq2Seq(model.to(pick_device(device)).eval(), tokenizer, settings)
+    task.module.to(pick_device(device)).eval()
     return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores)
+
+
+def model_settings(path: Path | str) -> dict[str, Any]:
+    """The model settings of a bundle, as a table."""
+    folder = Path(path)
+    facts = _read_facts(folder, check_seal(folder, BundleError))
+    model = facts.get("model")
+    if not isinstance(model, dict):
+        raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: it has no model.")
+    return dict(model)
 
 
 def _read_facts(folder: Path, sealed: set[str]) -> dict[str, Any]:
@@ -123,6 +149,8 @@ def _read_facts(folder: Path, sealed: set[str]) -> dict[str, Any]:
             f"{folder}: made by a newer manyheads (bundle format {given}; this one reads up to {FORMAT}). "
             "Upgrade: pip install -U manyheads"
         )
-    if facts.get("task") != "seq2seq":
-        raise BundleError(f"{folder}: its task {facts.get('task')!r} is not known to this manyheads. Known: seq2seq.")
+    if facts.get("task") not in TASKS:
+        raise BundleError(
+            f"{folder}: its task {facts.get('task')!r} is not known to this manyheads. Known: {', '.join(TASKS)}."
+        )
     return dict(facts)

@@ -85,8 +85,8 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
     if origin in (Union, types.UnionType):
         if value is None:
             return None
-        (kind,) = (option for option in get_args(kind) if option is not types.NoneType)
-        return _convert(kind, value, name, faults)
+        options = [option for option in get_args(kind) if option is not types.NoneType]
+        return _convert(options[0] if len(options) == 1 else _chosen(options, value), value, name, faults)
     if origin is Literal:
         if value in get_args(kind):
             return value
@@ -110,6 +110,20 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
         faults.append(f"{name} = {show(value)} should be {words[kind]}.")
     return None
+
+
+def _chosen(options: Sequence[type], value: object) -> type:
+    """The class that a table means by its `kind`; without one, the first, which also says what is wrong with it."""
+    for option in options:
+        if isinstance(value, option):
+            return option
+        if isinstance(value, Mapping) and value.get("kind") == _kind_of(option):
+            return option
+    return options[0]
+
+
+def _kind_of(option: type) -> object:
+    return next((field.default for field in dataclasses.fields(option) if field.name == "kind"), None)
 
 
 def show(value: object) -> str:

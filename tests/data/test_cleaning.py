@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.cleaning import Cleaner, CleanSettings, HashSet, Pair, bear_bad_lines, clean
+from manyheads.data.cleaning import Cleaner, CleanSettings, HashSet, bear_bad_lines, clean
 from manyheads.errors import DataError, RecipeError
+from manyheads.text.readers import Pair
 
 ANY = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
 

@@ -1,12 +1,14 @@
 """Pairs on disk: what goes in comes out, padded as a model wants it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manyheads.data import Pairs, Ragged, RaggedWriter, Texts, make_batch, pad
+from manyheads.data import Encoded, Ragged, RaggedWriter, Texts, make_batch, pad
+from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BEGIN, END, PAD, Tokenizer, TokenizerSettings
 
 PAIRS = [("a small cat", "一只小猫"), ("", "空"), ("the dog sleeps", "那条狗在睡觉"), ("long " * 200, "长" * 500)]
@@ -33,16 +35,20 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.learn(lines, TokenizerSettings(vocabulary=340))
 
 
-def stored(folder: Path, tokenizer: Tokenizer) -> tuple[Pairs, "Counter[str]"]:
-    Texts.write(folder / "text", PAIRS)
+def stored(folder: Path, tokenizer: Tokenizer) -> tuple[Encoded, "Counter[str]"]:
+    Texts.write(folder / "text", PAIRS, 2)
     texts = Texts.open(folder / "text")
-    counts = Pairs.write(folder / "ids", texts, tokenizer, max_length=64)
-    return Pairs.open(folder / "ids", texts), counts
+
+    def encode(rows: Sequence[Row]) -> list[list[list[int]]]:
+        return [tokenizer.encode_many([row[side] for row in rows]) for side in (0, 1)]
+
+    counts = Encoded.write(folder / "ids", texts, encode, longest=63)
+    return Encoded.open(folder / "ids", texts), counts
 
 
 def test_texts_give_back_what_was_written(tmp_path: Path) -> None:
     pairs = [(f"line {number} é", "行" * (number % 7)) for number in range(25_000)]  # several chunks
-    Texts.write(tmp_path, iter(pairs))
+    Texts.write(tmp_path, iter(pairs), 2)
     texts = Texts.open(tmp_path)
     assert len(texts) == len(pairs)
     assert list(texts) == pairs
@@ -72,7 +78,7 @@ def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokeni
     assert counts == {"kept": 2, "empty": 1, "too long": 1}
     assert pairs.places([0, 1, 2, 4]) == [0, 1, 1, 2]
     assert [(pairs.text(0, index), pairs.text(1, index)) for index in range(len(pairs))] == [PAIRS[0], PAIRS[2]]
-    assert tokenizer.decode(pairs.ids[1][1].tolist()) == "那条狗在睡觉"
+    assert tokenizer.decode(pairs.columns[1][1].tolist()) == "那条狗在睡觉"
     assert pairs.lengths.tolist() == [[len(tokenizer.encode(text)) + 1 for text in PAIRS[row]] for row in (0, 2)]
 
 
@@ -88,21 +94,13 @@ def test_padding_nothing_gives_no_rows() -> None:
     assert pad([], after=END).shape == (0, 1)
 
 
-def test_sampled_pieces_spell_the_same_text_and_depend_on_the_seed_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    pairs, _ = stored(tmp_path, tokenizer)
-
-    def sample(seed: int) -> np.ndarray:
-        return pairs.sampled_batch(np.array([1, 0]), tokenizer, strength=0.3, seed=seed, max_length=64).source
-
-    assert (sample(5) == sample(5)).all()
-    assert len({sample(seed).tobytes() for seed in range(20)}) > 1
-    for row, text in zip(sample(3), ("the dog sleeps", "a small cat"), strict=True):
-        assert tokenizer.decode([id for id in row.tolist() if id not in (PAD, END)]) == text
-
-
-def test_a_sample_too_long_for_the_model_keeps_its_likeliest_pieces(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    pairs, _ = stored(tmp_path, tokenizer)
-    limit = int(pairs.lengths.max())
-    for seed in range(30):
-        batch = pairs.sampled_batch(np.array([0, 1]), tokenizer, strength=0.9, seed=seed, max_length=limit)
-        assert max(batch.source.shape[1], batch.target_read.shape[1]) <= limit
+def test_rows_may_have_any_number_of_fields(tmp_path: Path) -> None:
+    rows = [("one", "a", ""), ("two", "", "b")]
+    Texts.write(tmp_path / "text", rows, 3)
+    texts = Texts.open(tmp_path / "text")
+    assert list(texts) == rows
+    Encoded.write(tmp_path / "ids", texts, lambda chunk: [[[len(row[0])] * 3 for row in chunk]], longest=0)
+    encoded = Encoded.open(tmp_path / "ids", texts)
+    assert encoded.lengths.tolist() == [[4], [4]]
+    assert [ids.tolist() for ids in encoded.ids(0, np.array([1, 0]))] == [[3, 3, 3]] * 2
+    assert encoded.text(2, 1) == "b"

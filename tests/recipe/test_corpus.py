@@ -181,7 +181,7 @@ def test_a_mix_is_read_beside_the_recipe_and_written_back(tmp_path: Path, recipe
     [
         ({"data": {"train": ["a"], "mix": [{"files": ["b"]}]}}, "data.train and data.mix are both given"),
         ({"data": {"builtin": "en-zh", "mix": [{"files": ["b"]}]}}, "data.builtin and data.mix are both given"),
-        ({"data": {"mix": [{"files": ["a", "b", "c"]}]}}, "data.mix.files names 3 files"),
+        ({"data": {"mix": [{"files": ["a", "b", "c"]}]}}, "data.mix (number 1) names 3 files"),
         ({"data": {"mix": [{"files": ["a.tsv"], "weight": 0}]}}, "data.mix.weight = 0.0 of a.tsv must be more than 0"),
         ({"data": {"mix": [{"files": ["a.tsv"], "wait": 2}]}}, "data.mix.wait is not a setting. Did you mean weight?"),
         ({"clean": {"max_ratios": 2}}, "clean.max_ratios is not a setting. Did you mean max_ratio?"),

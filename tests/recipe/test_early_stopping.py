@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import RecipeError
-from manyheads.recipe import Changed, Event, Finished, Interrupted, Recipe, StoppedEarly, Validated, run, runs
+from manyheads.recipe import Changed, Event, Finished, Interrupted, Recipe, StoppedEarly, Validated, run
+from manyheads.tasks import seq2seq
 from manyheads.train import Step
 
 Table = Callable[..., dict[str, object]]
@@ -29,7 +30,7 @@ def weights_of(folder: Path) -> bytes:
 @pytest.fixture
 def recipe(recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recipe]:
     scores = iter(SCORES)
-    monkeypatch.setattr(runs, "quick_score", lambda *_: next(scores))
+    monkeypatch.setattr(seq2seq, "quick_score", lambda *_: next(scores))
     yield Recipe.from_table(recipe_table(train=TRAIN))
 
 

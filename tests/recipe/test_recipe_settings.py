@@ -59,7 +59,10 @@ def test_a_resolved_recipe_reads_back_as_itself(tmp_path: Path) -> None:
         ('[data]\nbuiltin = "en-zh"\n[model]\npreset = ["a"]', r'model.preset = \["a"\] is not a preset'),
         ('[data]\nbuiltin = "en-zh"\ntest = ["a", "b"]', "data.builtin and data.test are both given"),
         ('[data]\nbuiltin = "en-zh"\n[task]\ntarget_language = "de"', 'does not fit task languages "en-de"'),
-        ('[data]\nbuiltin = "en-zh"\n[model]\nshape = "decoder"', 'model.shape = "decoder" cannot translate'),
+        (
+            '[data]\nbuiltin = "en-zh"\n[model]\nshape = "decoder"',
+            'model.shape = "decoder" does not fit task.kind = "seq2seq". Use "encoder-decoder"',
+        ),
         ('seed = -1\n[data]\nbuiltin = "en-zh"', "seed = -1 must be at least 0"),
     ],
 )

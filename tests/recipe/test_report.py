@@ -28,7 +28,7 @@ VOID = {"meta", "line", "rect", "circle"}
 PREPARED = {
     "event": "Prepared",
     "time": 0.0,
-    "n_pairs": 900,
+    "n_rows": 900,
     "left_out": {"empty": 20, "too long": 80},
     "vocabulary": 6000,
     "n_parameters": 2_087_424,
@@ -203,7 +203,7 @@ def test_what_is_unknown_missing_or_no_number(tmp_path: Path) -> None:
         {"event": "Eclipse", "step": 1},
         {"no": "event"},
         {"event": "Prepared"},
-        {"event": "Prepared", "n_pairs": "many", "left_out": [1]},
+        {"event": "Prepared", "n_rows": "many", "left_out": [1]},
         {"event": "Step"},
         {"event": "Step", "step": 1},
         step(2, loss=math.nan, gradient_norm=math.inf, seconds=0, learning_rate="fast"),

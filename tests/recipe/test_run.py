@@ -20,8 +20,8 @@ from manyheads.recipe import (
     Validated,
     discard,
     run,
-    runs,
 )
+from manyheads.tasks import seq2seq
 from manyheads.text import grammar
 from manyheads.train import Step
 
@@ -87,16 +87,16 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
     (prepared,) = (event for event in events if isinstance(event, Prepared))
     finished = events[-1]
     assert isinstance(finished, Finished)
-    assert 500 < prepared.n_pairs < 600  # one in twenty is held out
-    assert prepared.left_out == {"empty": 1, "duplicate": 1, "held out to validate": 600 - prepared.n_pairs}
+    assert 500 < prepared.n_rows < 600  # one in twenty is held out
+    assert prepared.left_out == {"empty": 1, "duplicate": 1, "held out to validate": 600 - prepared.n_rows}
     assert list(finished.cards) == ["valid"]
 
 
 @pytest.mark.parametrize(
     ("english", "told"),
     [
-        ("\n\n\n", "no pair to train on: 3 empty"),
-        ("a b\nc d\ne f\n", "no pair to train on: 3 empty"),
+        ("\n\n\n", "nothing to train on: 3 empty"),
+        ("a b\nc d\ne f\n", "nothing to train on: 3 empty"),
     ],
 )
 def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, told: str) -> None:
@@ -148,7 +148,7 @@ def test_before_the_first_checkpoint_recipe_and_files_may_be_mended(tmp_path: Pa
             Path(file).write_text("".join(pair[side] + "\n" for pair in pairs[:lines]), "utf-8")
         events = run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run")
         if lines == 1:
-            with pytest.raises(DataError, match="There is no pair to"):
+            with pytest.raises(DataError, match="There is nothing to"):
                 list(events)
         else:
             assert isinstance(list(events)[-1], Finished)
@@ -197,18 +197,18 @@ def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, r
     list(run(recipe, tmp_path / "whole"))
     stop_at(recipe, tmp_path / "parts", 1)
     (entry,) = cache.glob(f"{kind}-*")
-    values = entry / f"source-{kind}.values"
+    values = entry / f"{kind}-0.values"
     values.write_bytes(values.read_bytes()[:-8])
     events = list(run(recipe, tmp_path / "parts"))
     (complaint,) = next(event.complaints for event in events if isinstance(event, Prepared))
-    assert f"source-{kind}.values is damaged" in complaint
+    assert f"{kind}-0.values is damaged" in complaint
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
 def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by a run that goes on: its best is that of all its validations, not of those after the stop."""
     scores = iter([60.0, 40.0, 50.0, 70.0])
-    monkeypatch.setattr(runs, "quick_score", lambda *_: next(scores))
+    monkeypatch.setattr(seq2seq, "quick_score", lambda *_: next(scores))
     settings = dict(recipe_table()["train"], steps=2, validate_every=1, save_every=1)  # type: ignore[call-overload]
     events = list(run(Recipe.from_table(recipe_table(train=settings)), tmp_path))
     events += run(Recipe.from_table(recipe_table(train=settings | {"steps": 4})), tmp_path)

@@ -1,6 +1,7 @@
 """The translation task: its loss, its predictions, its limits."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,13 @@ import pytest
 import torch
 
 from manyheads.bundle import Bundle
-from manyheads.data import Pairs, Texts
+from manyheads.data import Encoded, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
-from manyheads.model import disagreement, smoothed_cross_entropy
-from manyheads.tasks import Seq2Seq, Seq2SeqLesson, Seq2SeqSettings
+from manyheads.model import Transformer, disagreement, smoothed_cross_entropy
+from manyheads.tasks import Material, Seq2Seq, Seq2SeqLesson, Seq2SeqSettings
 from manyheads.text import grammar
-from manyheads.text.tokenizer import PAD
+from manyheads.text.tokenizer import END, PAD
 
 GREEDY = DecodeSettings(method="greedy", max_extra=5)
 
@@ -22,18 +23,12 @@ GREEDY = DecodeSettings(method="greedy", max_extra=5)
 @pytest.fixture
 def lesson(untrained: Bundle, tmp_path: Path) -> Seq2SeqLesson:
     task = untrained.task
-    Texts.write(tmp_path / "text", grammar.pairs("en", "zh", "train", 60))
+    Texts.write(tmp_path / "text", grammar.pairs("en", "zh", "train", 60), 2)
     texts = Texts.open(tmp_path / "text")
-    Pairs.write(tmp_path / "ids", texts, task.tokenizer, 64)
-    return Seq2SeqLesson(
-        model=task.model.eval(),
-        pairs=Pairs.open(tmp_path / "ids", texts),
-        tokenizer=task.tokenizer,
-        settings=Seq2SeqSettings(),
-        batch_tokens=200,
-        sampling=0.0,
-        seed=1,
-    )
+    encode = partial(Seq2Seq.encode_rows, tokenizer=task.tokenizer, settings=Seq2SeqSettings())
+    Encoded.write(tmp_path / "ids", texts, encode, 63)
+    material = Material(Encoded.open(tmp_path / "ids", texts), batch_tokens=200)
+    return Seq2SeqLesson(task.model.eval(), task.tokenizer, Seq2SeqSettings(), material)
 
 
 def test_the_loss_is_the_mean_over_real_target_tokens(lesson: Seq2SeqLesson) -> None:
@@ -87,10 +82,24 @@ def test_r_drop_adds_the_disagreement_of_two_passes(lesson: Seq2SeqLesson) -> No
 
 
 def test_sampling_changes_the_pieces_with_the_seed_and_with_nothing_else(lesson: Seq2SeqLesson) -> None:
-    sampled = replace(lesson, sampling=0.2)
+    sampled = replace(lesson, material=replace(lesson.material, sampling=0.2))
     plan = np.arange(20)
     assert torch.equal(sampled.make(plan, seed=1).source, sampled.make(plan, seed=1).source)
     assert len({str(sampled.make(plan, seed=seed).source.tolist()) for seed in range(3)}) == 3
+    for row, index in zip(sampled.make(plan, seed=3).source.tolist(), plan.tolist(), strict=True):
+        assert lesson.tokenizer.decode([id for id in row if id not in (PAD, END)]) == lesson.material.encoded.text(
+            0, index
+        )
+
+
+def test_a_sample_too_long_for_the_model_keeps_its_likeliest_pieces(lesson: Seq2SeqLesson) -> None:
+    encoded = lesson.material.encoded
+    limit = int(encoded.lengths.max())
+    short = Transformer(replace(lesson.model.settings, max_length=limit))
+    sampled = replace(lesson, model=short, material=replace(lesson.material, sampling=0.9))
+    for seed in range(10):
+        batch = sampled.make(np.arange(20), seed=seed)
+        assert max(batch.source.size(1), batch.target_read.size(1)) <= limit
 
 
 def texts(task: Seq2Seq, sources: list[str]) -> list[str]:
@@ -137,5 +146,5 @@ def test_a_batch_is_described_by_its_first_pairs(lesson: Seq2SeqLesson) -> None:
     plan = lesson.plan(0)[0]
     told = lesson.describe(plan)
     assert told.startswith(f"{len(plan)} pairs, “")
-    assert lesson.pairs.text(0, int(plan[0]))[:50] in told
-    assert lesson.pairs.text(1, int(plan[0]))[:50] in told
+    assert lesson.material.encoded.text(0, int(plan[0]))[:50] in told
+    assert lesson.material.encoded.text(1, int(plan[0]))[:50] in told

@@ -10,10 +10,9 @@ import click
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.metrics import Difference
-    from manyheads.recipe import Answers, Scorecard
+    from manyheads.metrics import Answers, Difference, Scorecard
 
-Pairs = list[tuple[str, str]]
+Rows = list[tuple[str, ...]]
 
 
 @click.command(short_help="Score a model, with intervals. 给模型评分（含置信区间）。")
@@ -21,6 +20,9 @@ Pairs = list[tuple[str, str]]
 @click.argument("data", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--source-column", help="Column of the source, in a .tsv, .csv, .jsonl or .parquet.")
 @click.option("--target-column", help="Column of the reference, in the same.")
+@click.option("--text-column", help="Column of the text, for models that read one text.")
+@click.option("--label-column", help="Column of the label.")
+@click.option("--tags-column", help="Column of the tags.")
 @click.option("--set", "only", help="Which test set of the bundle's recipe to use, without DATA. [default: all]")
 @click.option(
     "--against",
@@ -45,8 +47,6 @@ Pairs = list[tuple[str, str]]
 def evaluate(
     bundle: Path,
     data: tuple[Path, ...],
-    source_column: str | None,
-    target_column: str | None,
     only: str | None,
     against: Path | None,
     against_bundle: Path | None,
@@ -54,6 +54,7 @@ def evaluate(
     examples: int,
     output: Path | None,
     as_json: bool,
+    **named: str | None,
 ) -> None:
     """Translate a test set and print the scorecard. 翻译测试集并打印评分表。
 
@@ -69,18 +70,26 @@ def evaluate(
     """
     from manyheads.bundle import load
     from manyheads.cli.output import open_output
-    from manyheads.recipe import make_card
-    from manyheads.text.readers import read_pairs
+    from manyheads.metrics import make_card
+    from manyheads.tasks import Seq2Seq
 
+    columns = {option.removesuffix("_column"): column for option, column in named.items() if column}
     if against and against_bundle:
         raise click.UsageError("--against and --against-bundle exclude one another. Choose one.")
     if data and only:
         raise click.UsageError("--set chooses among the bundle's own test sets; leave it out, or DATA.")
     loaded = load(bundle, device="auto")
+    if not isinstance(loaded.task, Seq2Seq):
+        if against or against_bundle or tokenised:
+            raise click.UsageError("--against, --against-bundle and --tokenised are for translations.")
+        _evaluate_other(loaded, bundle, data, columns, only, output=output, as_json=as_json)
+        return
     rival = load(against_bundle, device="auto") if against_bundle else None
+    if rival and not isinstance(rival.task, Seq2Seq):
+        raise click.UsageError(f"{against_bundle} does not translate: it is of task.kind = {rival.kind}.")
     if data:
         name = " + ".join(file.name for file in data)
-        tests = {name: list(read_pairs(data, source_column=source_column, target_column=target_column))}
+        tests = {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
     else:
         tests = _own_tests(loaded, bundle, only)
     if len(tests) > 1 and (against or output):
@@ -103,8 +112,8 @@ def evaluate(
 
     cards = {
         name: make_card(
-            loaded.task,
             answers[name],
+            loaded.task.settings.target_language,
             tokenised=tokenised,
             n_examples=examples,
             differences=_compare(loaded, answers[name], others.get(name), tokenised=tokenised),
@@ -119,13 +128,55 @@ def evaluate(
     _warn_of_tokens(answers, tokenised=tokenised)
 
 
-def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Pairs]:
+def _evaluate_other(
+    loaded: "Bundle",
+    bundle: Path,
+    data: tuple[Path, ...],
+    columns: Mapping[str, str],
+    only: str | None,
+    *,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """The scorecard of a model that does not translate."""
+    import json
+    from dataclasses import asdict
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from manyheads.cli.output import open_output
+    from manyheads.cli.scorecard import show_card
+    from manyheads.cli.show import make_console
+
+    if data:
+        name = " + ".join(file.name for file in data)
+        tests = {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
+    else:
+        tests = _own_tests(loaded, bundle, only)
+    cards = {}
+    screen = Console(stderr=True)
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
+        for name, rows in tests.items():
+            bar = bars.add_task(f"{bundle}: {name}", total=len(rows))
+            cards[name] = loaded.task.score(rows, loaded.decode, partial(bars.advance, bar))
+    if as_json:
+        facts = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
+        with open_output(output) as stream:
+            stream.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        return
+    console = make_console(plain=False)
+    for name, card in cards.items():
+        show_card(name, card, console)
+
+
+def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Rows]:
     from manyheads.errors import DataError
     from manyheads.recipe import Corpus, Recipe
 
     recipe = Recipe.from_table(loaded.recipe)
     try:
-        tests = Corpus(recipe.data, recipe.seed, recipe.clean).tests()
+        tests = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).tests()
         if only and only not in tests:
             raise click.UsageError(f"There is no test set {only!r}. There is: {', '.join(tests)}.")
         return {name: list(pairs) for name, pairs in tests.items() if only in (None, name)}
@@ -146,18 +197,19 @@ def _read_others(path: Path, n_sentences: int) -> list[str]:
     return lines
 
 
-def _translate(loaded: "Bundle", tests: Mapping[str, Pairs], title: str) -> "dict[str, Answers]":
+def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict[str, Answers]":
     from rich.console import Console
     from rich.progress import Progress
 
-    from manyheads.recipe import answer
+    from manyheads.tasks import Seq2Seq
 
     found = {}
     screen = Console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
         for name, pairs in tests.items():
             bar = bars.add_task(f"{title}: {name}", total=len(pairs))
-            found[name] = answer(loaded.task, pairs, loaded.decode, partial(bars.advance, bar))
+            assert isinstance(loaded.task, Seq2Seq)  # the others have been turned away
+            found[name] = loaded.task.answer(pairs, loaded.decode, partial(bars.advance, bar))
     return found
 
 

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.tasks import Translation
+    from manyheads.tasks import Prediction
 
 _LINES_AT_ONCE = 1000
 
@@ -103,37 +103,42 @@ class _Writer:
         self.n_cut_off = 0
 
     def answer(self, lines: list[str], start: int) -> Iterator[str]:
+        from manyheads.tasks import Translations
+
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        for number, candidates in enumerate(self.bundle.candidates(readable, first=start - 1, **self.changes), start):
-            self.n_cut_off += not candidates[0].finished
-            yield from self._format(number, lines[number - start], candidates)
+        for number, found in enumerate(self.bundle.predictions(readable, first=start - 1, **self.changes), start):
+            if isinstance(found, Translations):
+                self.n_cut_off += not found.candidates[0].finished
+            yield from self._format(number, lines[number - start], found)
 
     def _fits(self, line: str, number: int) -> bool:
         from manyheads.errors import DataError
 
         try:
-            self.bundle.task.encode(line, f"Line {number}")
+            self.bundle.task.check(line, f"Line {number}")
         except DataError as error:
             click.echo(f"Error: {error} Its place in the output stays empty.", err=True)
             self.too_long[number] = str(error)
             return False
         return True
 
-    def _format(self, number: int, line: str, candidates: "list[Translation]") -> Iterator[str]:
+    def _format(self, number: int, line: str, found: "Prediction") -> Iterator[str]:
+        from manyheads.tasks import Translations, one_line
+
         if self.as_json:
-            import json
-            from dataclasses import asdict
-
-            facts: dict[str, Any] = {"line": number, "source": line, "candidates": [asdict(one) for one in candidates]}
-            if number in self.too_long:
-                facts |= {"candidates": [], "error": self.too_long[number]}
-            yield json.dumps(facts, ensure_ascii=False)
-        elif self.changes["n_best"] == 1:
-            yield _one_line(candidates[0].text)
+            yield self._as_json(number, line, found)
+        elif isinstance(found, Translations) and self.changes["n_best"] > 1:
+            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in found.candidates)
         else:
-            yield from (f"{number}\t{one.score:.4f}\t{_one_line(one.text)}" for one in candidates)
+            yield "" if number in self.too_long else found.line()
 
+    def _as_json(self, number: int, line: str, found: "Prediction") -> str:
+        import json
+        from dataclasses import asdict
 
-def _one_line(text: str) -> str:
-    """The bytes of a line break are pieces too; a line for a line must hold all the same."""
-    return text.replace("\r", " ").replace("\n", " ")
+        facts: dict[str, Any] = {"line": number, "source": line}
+        if number in self.too_long:
+            facts["error"] = self.too_long[number]
+        else:
+            facts |= asdict(found)  # type: ignore[call-overload]
+        return json.dumps(facts, ensure_ascii=False)

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.metrics import Difference, Score
-from manyheads.recipe import Example, Scorecard
+from manyheads.metrics import Difference, Example, Score, Scorecard
+from manyheads.tasks import Card
 
 _SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
 _LOWER_IS_BETTER = {"TER": "TER (lower is better · 越低越好)"}
@@ -33,6 +33,11 @@ def show_cards(cards: Mapping[str, Scorecard], console: Console) -> None:
     console.print(table)
     _show_signatures(scores, console)
     show_losses(list(cards.values()), console)
+
+
+def show_card(name: str, card: Card, console: Console) -> None:
+    """One scorecard, whatever the task."""
+    show_scores({name: card.scores}, console)
 
 
 def show_losses(cards: Sequence[Scorecard], console: Console) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from manyheads.cli.scorecard import show_losses, show_samples, show_scores
 from manyheads.cli.stopping import StopRequest
+from manyheads.metrics import Scorecard
 from manyheads.recipe import Changed, Event, Finished, Prepared, Resumed, Stage, StoppedEarly, Validated
 from manyheads.train import Step
 
@@ -67,8 +68,10 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
 def _show_prepared(event: Prepared, console: Console) -> None:
     for complaint in event.complaints:
         console.print(f"  {'damaged':<{_LABEL}}{complaint} It was made anew.", style="yellow", markup=False)
-    console.print(f"  {'text':<{_LABEL}}{event.n_pairs:,} sentence pairs{_left_out(event.left_out)}")
+    console.print(f"  {'text':<{_LABEL}}{event.n_rows:,} {event.what}{_left_out(event.left_out)}")
     console.print(f"  {'tokenizer':<{_LABEL}}{event.vocabulary:,} pieces")
+    if event.adopted:
+        console.print(f"  {'begins with':<{_LABEL}}{event.adopted}", markup=False)
     console.print(
         f"  {'model':<{_LABEL}}{event.n_parameters / 1e6:.1f} M parameters on {event.device}"
         f" · ready after {event.seconds:.1f} s"
@@ -187,10 +190,12 @@ def _clock(seconds: float) -> str:
 
 
 def show_finished(event: Finished, console: Console) -> None:
-    """The end of a run: translations and the scorecard."""
-    console.print("\nSentences it has never seen · 未见过的句子", style="bold")
-    for card in event.cards.values():
+    """The end of a run: some of its translations, and the scorecard."""
+    translated = [card for card in event.cards.values() if isinstance(card, Scorecard)]
+    if translated:
+        console.print("\nSentences it has never seen · 未见过的句子", style="bold")
+    for card in translated:
         show_samples(card.random[:_SAMPLES], console)
     console.print("\nScore · 得分", style="bold")
     show_scores({name: card.scores for name, card in event.cards.items()}, console)
-    show_losses(list(event.cards.values()), console)
+    show_losses(translated, console)

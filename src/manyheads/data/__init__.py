@@ -6,21 +6,26 @@ a budget of tokens, and their order is a pure function of (seed, epoch). May imp
 
 from manyheads.data.batches import choose_examples, plan_batches
 from manyheads.data.cleaning import Cleaner, CleanSettings, clean
-from manyheads.data.pairs import PairBatch, Pairs, make_batch, pad
+from manyheads.data.encoded import Encoded
+from manyheads.data.pairs import PairBatch, make_batch, pad
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.data.texts import Texts
+from manyheads.data.windows import Windows, cut_windows, pack
 
 __all__ = [
     "CleanSettings",
     "Cleaner",
+    "Encoded",
     "PairBatch",
-    "Pairs",
     "Ragged",
     "RaggedWriter",
     "Texts",
+    "Windows",
     "choose_examples",
     "clean",
+    "cut_windows",
     "make_batch",
+    "pack",
     "pad",
     "plan_batches",
 ]

@@ -1,21 +1,24 @@
-"""`chunks`: a stream of pairs a few thousand at a time, for what is done faster to many at once."""
+"""`chunks`: a stream of rows a few thousand at a time, for what is done faster to many at once."""
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
-Pair = tuple[str, str]
+from manyheads.text.readers import Row
 
-_PAIRS_AT_ONCE = 10_000
-_CHARACTERS_AT_ONCE = 10_000_000  # pairs of documents are long
+R = TypeVar("R", bound=Row)
+
+_ROWS_AT_ONCE = 10_000
+_CHARACTERS_AT_ONCE = 10_000_000  # documents are long
 
 
-def chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Lists in the order of the stream, bounded in number and in characters; a longer pair ends its list."""
-    chunk: list[Pair] = []
+def chunks(rows: Iterable[R]) -> Iterator[list[R]]:
+    """Lists in the order of the stream, bounded in number and in characters; a longer row ends its list."""
+    chunk: list[R] = []
     n_characters = 0
-    for pair in pairs:
-        chunk.append(pair)
-        n_characters += len(pair[0]) + len(pair[1])
-        if len(chunk) == _PAIRS_AT_ONCE or n_characters >= _CHARACTERS_AT_ONCE:
+    for row in rows:
+        chunk.append(row)
+        n_characters += sum(map(len, row))
+        if len(chunk) == _ROWS_AT_ONCE or n_characters >= _CHARACTERS_AT_ONCE:
             yield chunk
             chunk, n_characters = [], 0
     if chunk:

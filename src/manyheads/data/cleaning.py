@@ -1,22 +1,24 @@
-"""Cleaning: which pairs are worth learning from, and why the others are not.
+"""Cleaning: which rows are worth learning from, and why the others are not.
 
-A pair is left out for the first of these reasons that holds: it has a blank side (EMPTY); it holds U+FFFD or NUL,
-the marks of text decoded wrongly (BAD_ENCODING); one side is much longer than the other (LENGTH_RATIO); one of its
-sides also stands in the valid or test set (LEAKED); the very same pair came before (DUPLICATE). A leaked pair that
-occurs twice is leaked twice, never a duplicate.
+A row is left out for the first of these reasons that holds: a field of it is blank (EMPTY); it holds U+FFFD or NUL,
+the marks of text decoded wrongly (BAD_ENCODING); one of two texts is much longer than the other (LENGTH_RATIO); one
+of its texts also stands in the valid or test set (LEAKED); the very same row came before (DUPLICATE). A leaked row
+that occurs twice is leaked twice, never a duplicate. Which fields are texts (and not labels, which all rows share)
+and which may be blank is the task's to say: `Fields`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.data.chunks import chunks
+from manyheads.data.chunks import R, chunks
 from manyheads.errors import DataError
 from manyheads.settings import misfits, refuse
+from manyheads.text.readers import Row
 
 KEPT = "kept"
 EMPTY = "empty"
@@ -29,17 +31,27 @@ _SPARED = 20  # bytes added to both sides, so that short pairs may differ more
 _MOST_BAD_LINES = 10
 _MOST_BAD_SHARE = 0.01
 
-Pair = tuple[str, str]
+
+@dataclass(frozen=True)
+class Fields:
+    """What the cleaner has to know of a row's fields: the first `n_texts` are texts, the others tell about them."""
+
+    n_fields: int = 2
+    n_texts: int = 2
+    may_be_blank: tuple[int, ...] = ()
+
+
+PAIR = Fields()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanSettings:
-    """Which pairs are left out of training. Pairs with a blank side always are; the built-in corpus is clean."""
+    """Which rows are left out of training. Blank ones always are; the built-in corpus is clean."""
 
     max_ratio: float = 3.0  # (longer + 20) / (shorter + 20) in bytes of UTF-8 may not exceed this; 0 is any
     drop_bad_encoding: bool = True  # text with U+FFFD or NUL, and up to 1 % of lines that are not UTF-8
-    drop_leaked: bool = True  # a side that, but for case and white space, also stands in the valid or test set
-    drop_duplicates: bool = True  # the second and later copies of a pair
+    drop_leaked: bool = True  # a text that, but for case and white space, also stands in the valid or test set
+    drop_duplicates: bool = True  # the second and later copies of a row
 
     def __post_init__(self) -> None:
         faults = misfits(self, "clean.")
@@ -49,34 +61,39 @@ class CleanSettings:
 
 
 def clean(
-    pairs: Iterable[Pair], settings: CleanSettings, counts: "Counter[str]", held_out: Iterable[Pair] = ()
-) -> Iterator[Pair]:
-    """The pairs worth learning from, as they come; `counts` is told why others are not, and how many are KEPT.
+    rows: Iterable[R],
+    settings: CleanSettings,
+    counts: "Counter[str]",
+    held_out: Iterable[Row] = (),
+    fields: Fields = PAIR,
+) -> Iterator[R]:
+    """The rows worth learning from, as they come; `counts` is told why others are not, and how many are KEPT.
 
-    `held_out` are the valid and test pairs. Memory grows by about 16 bytes a kept pair.
+    `held_out` are the valid and test rows. Memory grows by about 16 bytes a kept row.
     """
-    return Cleaner(settings, held_out).clean(pairs, counts)
+    return Cleaner(settings, held_out, fields).clean(rows, counts)
 
 
 class Cleaner:
     """`clean` for several corpora in a row: what one of them had is a duplicate in the next."""
 
-    def __init__(self, settings: CleanSettings, held_out: Iterable[Pair] = ()) -> None:
+    def __init__(self, settings: CleanSettings, held_out: Iterable[Row] = (), fields: Fields = PAIR) -> None:
         self.settings = settings
+        self.fields = fields
         self.seen = HashSet()
-        self.held_out = (HashSet(), HashSet())
+        self.held_out = [HashSet() for _ in range(fields.n_texts)]
         for chunk in chunks(held_out if settings.drop_leaked else ()):
-            for side, known in enumerate(self.held_out):
-                known.add(_hashes(_normalised(pair[side]) for pair in chunk))
+            for field, known in enumerate(self.held_out):
+                known.add(_hashes(_normalised(row[field]) for row in chunk))
 
-    def clean(self, pairs: Iterable[Pair], counts: "Counter[str]") -> Iterator[Pair]:
-        """The pairs worth learning from; see the function `clean`."""
-        for chunk in chunks(pairs):
+    def clean(self, rows: Iterable[R], counts: "Counter[str]") -> Iterator[R]:
+        """The rows worth learning from; see the function `clean`."""
+        for chunk in chunks(rows):
             kept = []
-            for pair in chunk:
-                reason = fault(pair, self.settings)
+            for row in chunk:
+                reason = fault(row, self.settings, self.fields)
                 if reason is None:
-                    kept.append(pair)
+                    kept.append(row)
                 else:
                     counts[reason] += 1
             kept = self._without(kept, self._leaked(kept), LEAKED, counts)
@@ -84,35 +101,35 @@ class Cleaner:
             counts[KEPT] += len(kept)
             yield from kept
 
-    def _leaked(self, pairs: list[Pair]) -> NDArray[np.bool_]:
-        leaked = np.zeros(len(pairs), dtype=np.bool_)
-        for side, known in enumerate(self.held_out):
+    def _leaked(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
+        leaked = np.zeros(len(rows), dtype=np.bool_)
+        for field, known in enumerate(self.held_out):
             if len(known):
-                leaked |= known.has(_hashes(_normalised(pair[side]) for pair in pairs))
+                leaked |= known.has(_hashes(_normalised(row[field]) for row in rows))
         return leaked
 
-    def _repeated(self, pairs: list[Pair]) -> NDArray[np.bool_]:
+    def _repeated(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
         if not self.settings.drop_duplicates:
-            return np.zeros(len(pairs), dtype=np.bool_)
-        # The length keeps ("a", "bc") apart from ("ab", "c").
-        return ~self.seen.add(_hashes(f"{len(source)} {source}{target}" for source, target in pairs))
+            return np.zeros(len(rows), dtype=np.bool_)
+        # The lengths keep ("a", "bc") apart from ("ab", "c").
+        return ~self.seen.add(_hashes(" ".join([*map(str, map(len, row[:-1])), "".join(row)]) for row in rows))
 
     @staticmethod
-    def _without(pairs: list[Pair], is_out: NDArray[np.bool_], reason: str, counts: "Counter[str]") -> list[Pair]:
+    def _without(rows: list[R], is_out: NDArray[np.bool_], reason: str, counts: "Counter[str]") -> list[R]:
         if not is_out.any():
-            return pairs
+            return rows
         counts[reason] += int(is_out.sum())
-        return [pair for pair, out in zip(pairs, is_out.tolist(), strict=True) if not out]
+        return [row for row, out in zip(rows, is_out.tolist(), strict=True) if not out]
 
 
-def fault(pair: Pair, settings: CleanSettings) -> str | None:
-    """Why a pair is left out, as far as it can be told from the pair alone; None if it is not."""
-    source, target = pair
-    if not source or not target or source.isspace() or target.isspace():
-        return EMPTY
-    if settings.drop_bad_encoding and ("\ufffd" in source or "\ufffd" in target or "\0" in source or "\0" in target):
+def fault(row: Row, settings: CleanSettings, fields: Fields = PAIR) -> str | None:
+    """Why a row is left out, as far as it can be told from the row alone; None if it is not."""
+    for place, field in enumerate(row):
+        if (not field or field.isspace()) and place not in fields.may_be_blank:
+            return EMPTY
+    if settings.drop_bad_encoding and any("\ufffd" in field or "\0" in field for field in row):
         return BAD_ENCODING
-    if settings.max_ratio and _ratio(source, target) > settings.max_ratio:
+    if settings.max_ratio and fields.n_texts == 2 and _ratio(row[0], row[1]) > settings.max_ratio:
         return LENGTH_RATIO
     return None
 
@@ -122,14 +139,14 @@ def _ratio(source: str, target: str) -> float:
     return one / other if one > other else other / one
 
 
-def bear_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[Pair]]) -> Iterator[Pair]:
+def bear_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]]) -> Iterator[R]:
     """What `read(on_bad)` yields, where `on_bad` is told of each line that is not UTF-8 but read with U+FFFD.
 
     A few are borne. When more than ten, and more than 1 % of all, are bad, the whole file is most likely in another
-    encoding: then, after the last pair, the error of the first bad line is raised.
+    encoding: then, after the last row, the error of the first bad line is raised.
     """
     first: list[DataError] = []
-    n_bad = n_pairs = 0
+    n_bad = n_rows = 0
 
     def on_bad(error: DataError) -> None:
         nonlocal n_bad
@@ -138,14 +155,14 @@ def bear_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[Pair]]
             first.append(error)
 
     try:
-        for pair in read(on_bad):
-            n_pairs += 1
-            yield pair
+        for row in read(on_bad):
+            n_rows += 1
+            yield row
     except DataError:
         if first:  # what cannot be decoded has no columns either
             raise first[0] from None
         raise
-    if n_bad > _MOST_BAD_LINES and n_bad > _MOST_BAD_SHARE * n_pairs:
+    if n_bad > _MOST_BAD_LINES and n_bad > _MOST_BAD_SHARE * n_rows:
         raise first[0]
 
 

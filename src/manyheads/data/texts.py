@@ -1,4 +1,4 @@
-"""`Texts`: pairs of sentences as UTF-8 on disk, read in order in bounded memory or one by one."""
+"""`Texts`: rows of text as UTF-8 on disk, read in order in bounded memory or one by one."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -7,41 +7,47 @@ from pathlib import Path
 
 from manyheads.data.chunks import chunks
 from manyheads.data.ragged import Ragged, RaggedWriter
+from manyheads.text.readers import Row
 
 _UTF8 = "uint8"
-_SIDES = ("source-text", "target-text")
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Pairs of sentences on disk."""
+    """Rows of so many fields on disk."""
 
-    columns: tuple[Ragged, Ragged]
+    columns: tuple[Ragged, ...]
 
     @classmethod
-    def write(cls, folder: Path, pairs: Iterable[tuple[str, str]]) -> None:
-        """Store pairs in a folder as they come."""
+    def write(cls, folder: Path, rows: Iterable[Row], n_fields: int) -> None:
+        """Store rows of so many fields in a folder as they come."""
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            columns = [stack.enter_context(RaggedWriter(folder / side, _UTF8)) for side in _SIDES]
-            for chunk in chunks(pairs):
-                for side, column in enumerate(columns):
-                    column.extend_bytes([pair[side].encode() for pair in chunk])
+            columns = [stack.enter_context(RaggedWriter(_column(folder, n), _UTF8)) for n in range(n_fields)]
+            for chunk in chunks(rows):
+                for field, column in enumerate(columns):
+                    column.extend_bytes([row[field].encode() for row in chunk])
 
     @classmethod
     def open(cls, folder: Path) -> "Texts":
         """What `write` stored."""
-        source, target = (Ragged(folder / side, _UTF8) for side in _SIDES)
-        return cls((source, target))
+        columns: list[Ragged] = []
+        while _column(folder, len(columns)).with_suffix(".values").exists():
+            columns.append(Ragged(_column(folder, len(columns)), _UTF8))
+        return cls(tuple(columns))
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def text(self, side: int, index: int) -> str:
-        """One sentence as it was given; side 0 is the source, 1 the target."""
-        return self.columns[side][index].tobytes().decode()
+    def text(self, field: int, index: int) -> str:
+        """One field of a row as it was given."""
+        return self.columns[field][index].tobytes().decode()
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
+    def __iter__(self) -> Iterator[Row]:
         """Each in turn, in bounded memory."""
-        for source, target in zip(*(column.each_as_bytes() for column in self.columns), strict=True):
-            yield source.decode(), target.decode()
+        for row in zip(*(column.each_as_bytes() for column in self.columns), strict=True):
+            yield tuple(field.decode() for field in row)
+
+
+def _column(folder: Path, field: int) -> Path:
+    return folder / f"text-{field}"

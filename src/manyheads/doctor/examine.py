@@ -16,7 +16,8 @@ from manyheads.doctor.survey import Source, Survey, survey
 from manyheads.errors import DataError, RecipeError
 from manyheads.recipe import Corpus, DataSettings, MixSettings, Recipe, read_recipe
 from manyheads.storage import MANIFEST
-from manyheads.text.readers import Pair, read_pairs
+from manyheads.tasks import Seq2SeqSettings
+from manyheads.text.readers import Pair, Row, read_pairs
 from manyheads.text.streams import OnBad
 
 Kind = Literal["recipe", "run", "bundle"]
@@ -60,6 +61,9 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
             )
         return
     yield Finding("recipe", "good", f"{path.name} holds together.")
+    if not isinstance(recipe.task, Seq2SeqSettings):
+        yield Finding("data", "warning", f"doctor does not examine the data of task.kind = {recipe.task.kind} yet.")
+        return
     surveys = [survey(source, clean_of(recipe)) for source in sources_of(recipe)]
     yield from check_data(surveys, (recipe.task.source_language, recipe.task.target_language), clean_of(recipe))
     if quick:
@@ -151,8 +155,8 @@ def clean_of(recipe: Recipe) -> CleanSettings:
     return recipe.clean
 
 
-def _first(read: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
-    return islice(iter(read()), _BUILTIN_PAIRS)
+def _first(read: Callable[[], Iterable[Row]]) -> Iterator[Pair]:
+    return ((source, target) for source, target in islice(read(), _BUILTIN_PAIRS))
 
 
 def _examine_run(folder: Path) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from manyheads.model.weights import load_weights, weights_of
 from manyheads.recipe import Corpus, Recipe
 from manyheads.settings import read_toml, to_table
 from manyheads.storage import check_seal
-from manyheads.tasks import Seq2Seq
+from manyheads.tasks import Seq2Seq, Seq2SeqSettings
 from manyheads.text import grammar
 from manyheads.text.tokenizer import Tokenizer
 
@@ -45,6 +45,8 @@ def open_snapshot(run: Path) -> Bundle | None:
             check_seal(folder, CheckpointError)
             recipe = Recipe.from_table(read_toml(run / "recipe.toml"))
             tokenizer = Tokenizer.from_file(run / "tokenizer.model")
+            if not isinstance(recipe.task, Seq2SeqSettings):
+                return None  # labels stand in a bundle only
             model = Transformer(replace(recipe.model, vocabulary=tokenizer.vocabulary)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
         except (ManyheadsError, OSError, SafetensorError):
@@ -95,6 +97,7 @@ def check_dead_rows(weights: Mapping[str, Tensor]) -> Finding:
 
 def check_collapse(bundle: Bundle, sentences: Sequence[str]) -> Finding:
     """Translate some sentences and look at the whole."""
+    assert isinstance(bundle.task, Seq2Seq)  # nothing else translates
     readable = [text for text in sentences if text.strip() and bundle.task.fits(text)]
     if not readable:
         return Finding(
@@ -115,7 +118,7 @@ def sentences_for(table: Mapping[str, object]) -> list[str]:
         return list(dict.fromkeys(source for source, _ in islice(next(iter(tests.values())), _SENTENCES)))
     except (DataError, OSError):
         pass
-    language = recipe.task.source_language
+    language = recipe.task.source_language if isinstance(recipe.task, Seq2SeqSettings) else ""
     if language not in grammar.LANGUAGES:
         return []
     other = next(name for name in grammar.LANGUAGES if name != language)
@@ -130,9 +133,9 @@ def check_bundle(folder: Path) -> list[Finding]:
 
 def check_model(bundle: Bundle) -> list[Finding]:
     """The weights, and what they make of a few sentences."""
-    weights = {name: value.cpu() for name, value in weights_of(bundle.task.model).items()}
+    weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
     findings = [finite, check_dead_rows(weights)]
-    if finite.verdict == "good":  # a model of NaN has nothing to say
+    if finite.verdict == "good" and isinstance(bundle.task, Seq2Seq):  # a model of NaN has nothing to say
         findings.append(check_collapse(bundle, sentences_for(bundle.recipe)))
     return findings

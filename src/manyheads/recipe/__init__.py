@@ -20,16 +20,13 @@ from manyheads.recipe.events import (
 )
 from manyheads.recipe.report import write_report
 from manyheads.recipe.runs import discard, refuse_other, run
-from manyheads.recipe.scoring import Answers, Example, Scorecard, answer, make_card, score
 from manyheads.recipe.settings import DataSettings, MixSettings, Recipe, read_recipe
 
 __all__ = [
-    "Answers",
     "Changed",
     "Corpus",
     "DataSettings",
     "Event",
-    "Example",
     "Finished",
     "Interrupted",
     "MixSettings",
@@ -37,16 +34,12 @@ __all__ = [
     "Recipe",
     "Resumed",
     "Saved",
-    "Scorecard",
     "Stage",
     "StoppedEarly",
     "Validated",
-    "answer",
     "discard",
-    "make_card",
     "read_recipe",
     "refuse_other",
     "run",
-    "score",
     "write_report",
 ]

@@ -1,4 +1,4 @@
-"""From what a recipe says of its data to pairs of sentences for each purpose."""
+"""From what a recipe says of its data to rows for each purpose."""
 
 import json
 from collections import Counter
@@ -11,46 +11,60 @@ from zlib import crc32
 
 from manyheads.data import Cleaner, CleanSettings, Texts
 from manyheads.data.cache import key_of
-from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, bear_bad_lines, fault
+from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, bear_bad_lines, fault
 from manyheads.errors import DataError
 from manyheads.recipe.settings import DataSettings, MixSettings
 from manyheads.settings import to_table
 from manyheads.storage import digest_of
+from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
 from manyheads.text import grammar
-from manyheads.text.readers import Pair, read_pairs
+from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
 
 FACTS = "facts.json"  # of stored text: what was left out, where each corpus begins
 HELD_OUT = "held out to validate"
-_FORMAT = 1  # of stored text: a change of what is kept of the same files needs a new number
-_MOST_HELD_OUT = 1000  # at most so many pairs are kept out of training when there is no valid set
+_FORMAT = 2  # of stored text: a change of what is kept of the same files needs a new number
+_MOST_HELD_OUT = 1000  # at most so many rows are kept out of training when there is no valid set
 _ONE_IN = 20
 _BUILTIN_TEST = 1000
 _AS_IT_IS = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
 
-PairsOfText = Iterable[Pair]
+Rows = Iterable[Row]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The pairs of a recipe, read anew whenever they are asked for."""
+    """The rows of a recipe, read anew whenever they are asked for."""
 
     data: DataSettings
     seed: int
     clean: CleanSettings = field(default_factory=CleanSettings)
+    task: TaskSettings = field(default_factory=Seq2SeqSettings)
 
-    def train(self) -> PairsOfText:
+    @property
+    def kind(self) -> type[Task]:
+        """The task's class."""
+        return TASKS[self.task.kind]
+
+    @property
+    def fields(self) -> Fields:
+        """What the cleaner has to know of the rows."""
+        return self.kind.cleaning(self.task)
+
+    def train(self) -> Rows:
         """What there is to learn from, not yet cleaned."""
         held_out = self._own_held_out()
-        return chain.from_iterable(_without(pairs, held_out, Counter()) for pairs in self._training_sets())
+        return chain.from_iterable(_without(rows, held_out, Counter()) for rows in self._training_sets())
 
-    def valid(self) -> PairsOfText:
+    def valid(self) -> Rows:
         """What to watch while learning."""
         if self.data.builtin:
             return self._builtin("valid", _BUILTIN_TEST)
-        return self._read(self.data.valid) if self.data.valid else self._own_held_out()
+        if self.data.valid:
+            return self._read(self.data.valid)
+        return self._held_out_documents() if self._is_documents else self._own_held_out()
 
-    def tests(self) -> dict[str, PairsOfText]:
+    def tests(self) -> dict[str, Rows]:
         """What to score in the end, by name."""
         if self.data.builtin:
             return {name: self._builtin(name, _BUILTIN_TEST) for name in ("test", "compositional")}
@@ -58,7 +72,7 @@ class Corpus:
 
     @property
     def weights(self) -> list[float]:
-        """How often a pair of each corpus comes in an epoch."""
+        """How often a row of each corpus comes in an epoch."""
         return [corpus.weight for corpus in self.data.corpora]
 
     def digests(self) -> dict[str, str]:
@@ -87,32 +101,36 @@ class Corpus:
                     [_contents(corpus.files, digests), self._columns(corpus.files, corpus)]
                     for corpus in self.data.corpora
                 ],
-                "held out": [
-                    [_contents(files, digests), self._columns(files, None)] for files in self._watched_files()
-                ],
-                "own held out": not self.data.valid,
+                "held out": [[_contents(files, digests), self._columns(files)] for files in self._watched_files()],
+                "own held out": "" if self.data.valid else self.data.held_out,
             }
-        return key_of([_FORMAT, parts])
+        return key_of([_FORMAT, self.task.kind, self.kind.fields(self.task), parts])
 
     def write(self, folder: Path) -> None:
         """Store the cleaned training text in a folder, and what was left out of each corpus."""
         counts = [Counter({KEPT: 0}) for _ in self.data.corpora or ("builtin",)]
-        Texts.write(folder, chain.from_iterable(self._cleaned(counts)))
+        Texts.write(folder, chain.from_iterable(self._cleaned(counts)), self.fields.n_fields)
         facts = {"counts": counts, "boundaries": [0, *accumulate(count[KEPT] for count in counts)]}
         (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
 
-    def _cleaned(self, counts: "list[Counter[str]]") -> Iterator[Iterator[Pair]]:
+    def _cleaned(self, counts: "list[Counter[str]]") -> Iterator[Iterator[Row]]:
         held_out = self._own_held_out()
         if self.data.builtin:
-            cleaner = Cleaner(_AS_IT_IS)
+            cleaner = Cleaner(_AS_IT_IS, (), self.fields)
         else:
             tests = self._read(self.data.test) if self.data.test else ()
             valid = self._read(self.data.valid) if self.data.valid else held_out
-            cleaner = Cleaner(self.clean, chain(valid, tests) if self.clean.drop_leaked else ())
-        for pairs, count in zip(self._training_sets(), counts, strict=True):
-            yield cleaner.clean(_without(pairs, held_out, count), count)
+            cleaner = Cleaner(self.clean, chain(valid, tests) if self.clean.drop_leaked else (), self.fields)
+        for rows, count in zip(self._training_sets(), counts, strict=True):
+            yield cleaner.clean(_without(rows, held_out, count), count)
 
-    def _training_sets(self) -> Iterator[PairsOfText]:
+    def _training_sets(self) -> Iterator[Rows]:
+        """Each corpus to learn from; of documents without a valid set, all but the end of the text."""
+        if not self._is_documents or self.data.builtin or self.data.valid:
+            return self._files_of_training()
+        return iter([self._without_end(chain.from_iterable(self._files_of_training()))])
+
+    def _files_of_training(self) -> Iterator[Rows]:
         """Each corpus as it is in its files."""
         if self.data.builtin:
             yield self._builtin("train", self.data.builtin_pairs)
@@ -128,43 +146,71 @@ class Corpus:
         sets = (self.data.valid, self.data.test if self.clean.drop_leaked else ())
         return [files for files in sets if files]
 
-    def _builtin(self, split: str, count: int) -> PairsOfText:
-        source, target = self.data.languages
-        return grammar.pairs(source, target, split, count, self.seed)
+    def _builtin(self, split: str, count: int) -> Rows:
+        return self.kind.builtin(self.task, self.data.languages, split, count, self.seed)
 
     def _read(
         self, files: tuple[str, ...], corpus: MixSettings | None = None, on_bad: OnBad | None = None
-    ) -> Iterator[Pair]:
-        source_column, target_column = self._columns(files, corpus)
-        return read_pairs(files, source_column=source_column, target_column=target_column, on_bad=on_bad)
+    ) -> Iterator[Row]:
+        return self.kind.read(files, self._columns(files, corpus), self.task, on_bad)
 
-    def _columns(self, files: tuple[str, ...], corpus: MixSettings | None) -> tuple[str | None, str | None]:
+    def _columns(self, files: tuple[str, ...], corpus: MixSettings | None = None) -> dict[str, str]:
         """Those of the corpus itself, or those of [data], which mean only the files that have columns."""
-        if corpus is not None and (corpus.source_column or corpus.target_column):
-            return corpus.source_column or None, corpus.target_column or None
-        if len(files) == 2:
-            return None, None
-        return self.data.source_column or None, self.data.target_column or None
+        own = self.data.columns(corpus)
+        are_parallel = len(files) > 1 and self.fields.n_fields > 1
+        return {} if are_parallel and own == self.data.columns() else own
 
-    def _own_held_out(self) -> dict[Pair, None]:
-        """Where there is no valid set: the first distinct good pairs whose checksum falls into one of twenty."""
-        chosen: dict[Pair, None] = {}
-        if self.data.builtin or self.data.valid:
+    def _own_held_out(self) -> dict[Row, None]:
+        """Where there is no valid set: the first distinct good rows whose checksum falls into one of twenty."""
+        chosen: dict[Row, None] = {}
+        if self.data.builtin or self.data.valid or self._is_documents:
             return chosen
-        for pair in chain.from_iterable(self._training_sets()):
-            if crc32("\n".join(pair).encode()) % _ONE_IN == 0 and fault(pair, self.clean) not in (EMPTY, BAD_ENCODING):
-                chosen[pair] = None
+        one_in = round(1 / self.data.held_out) if self.data.held_out else _ONE_IN
+        for row in chain.from_iterable(self._files_of_training()):
+            is_drawn = crc32("\n".join(row).encode()) % one_in == 0
+            if is_drawn and fault(row, self.clean, self.fields) not in (EMPTY, BAD_ENCODING):
+                chosen[row] = None
                 if len(chosen) == _MOST_HELD_OUT:
                     break
         return chosen
 
+    @property
+    def _is_documents(self) -> bool:
+        """Whether the rows are whole documents, which are too few and too long to be drawn one by one."""
+        return self.fields.n_fields == 1
 
-def _without(pairs: PairsOfText, held_out: Mapping[Pair, None], counts: "Counter[str]") -> Iterator[Pair]:
-    for pair in pairs:
-        if pair in held_out:
+    def _held_out_documents(self) -> Iterator[Row]:
+        """Where there is no valid set: the end of the text."""
+        beginning = self._end_of_training()
+        for (text,) in chain.from_iterable(self._files_of_training()):
+            if len(text) > beginning:
+                yield (text[max(0, beginning) :],)
+            beginning -= len(text)
+
+    def _without_end(self, rows: Rows) -> Iterator[Row]:
+        """The text up to where that which is held out begins."""
+        left = self._end_of_training()
+        for (text,) in rows:
+            if left > 0:
+                yield (text[:left],)
+            left -= len(text)
+
+    def _end_of_training(self) -> int:
+        """How many characters there are to learn from."""
+        total = sum(len(text) for rows in self._files_of_training() for (text,) in rows)
+        return total - round(total * (self.data.held_out or 1 / _ONE_IN))
+
+
+def _without(rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]") -> Iterator[Row]:
+    for row in rows:
+        if row in held_out:
             counts[HELD_OUT] += 1
         else:
-            yield pair
+            yield row
+
+
+def _has_own_columns(corpus: MixSettings | None) -> bool:
+    return corpus is not None and bool(corpus.source_column or corpus.target_column)
 
 
 def _contents(files: tuple[str, ...], digests: Mapping[str, str]) -> list[list[str]]:

@@ -10,19 +10,20 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 
-from manyheads.data import Pairs, Texts, plan_batches
+from manyheads.data import Encoded, Texts, plan_batches
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.recipe.settings import Recipe
 from manyheads.recipe.surveying import Survey
-from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
+from manyheads.tasks import Material, Seq2Seq, TensorBatch
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Trainer
 
@@ -107,15 +108,16 @@ class _Trial:
         lines = (line for pair in survey.sample for line in pair)
         self.tokenizer = Tokenizer.learn(lines, recipe.tokenizer, recipe.seed)
         self.recipe = replace(recipe, model=replace(recipe.model, vocabulary=self.tokenizer.vocabulary))
-        Texts.write(folder / "text", survey.sample)
+        Texts.write(folder / "text", survey.sample, n_fields=2)
         texts = Texts.open(folder / "text")
-        if not Pairs.write(folder / "data", texts, self.tokenizer, recipe.model.max_length)["kept"]:
+        encode = partial(Seq2Seq.encode_rows, tokenizer=self.tokenizer, settings=recipe.task)
+        if not Encoded.write(folder / "data", texts, encode, recipe.model.max_length - 1)["kept"]:
             raise DataError(
                 f"{' + '.join(survey.data.train)}: every pair is longer than model.max_length = "
                 f"{recipe.model.max_length} pieces. Split the text into sentences, one a line."
             )
         self.prepare = (self.clock() - self.began[1]) * self.share
-        self.pairs = Pairs.open(folder / "data", texts)
+        self.encoded = Encoded.open(folder / "data", texts)
         torch.manual_seed(recipe.seed)
         self.model = Transformer(self.recipe.model).to(device)
         self.task = Seq2Seq(self.model, self.tokenizer, recipe.task)
@@ -133,7 +135,7 @@ class _Trial:
         validate = self._translate(DecodeSettings(method="greedy", max_extra=0), _WATCHED)
         finish = self._translate(replace(self.recipe.decode, max_extra=0), self.survey.n_scored)
         save = self._clocked(lambda: Checkpoints(self.folder, 1).save(plain, snapshot=True))
-        n_batches = len(plan_batches(self.pairs.lengths, self.recipe.train.batch_tokens, seed=1, epoch=0))
+        n_batches = len(plan_batches(self.encoded.lengths, self.recipe.train.batch_tokens, seed=1, epoch=0))
         return Pace(
             n_parameters=self.model.n_parameters,
             vocabulary=self.tokenizer.vocabulary,
@@ -149,15 +151,11 @@ class _Trial:
         )
 
     def _trainer(self, consistency: float) -> Trainer[TensorBatch]:
-        lesson = Seq2SeqLesson(
-            model=self.model,
-            pairs=self.pairs,
-            tokenizer=self.tokenizer,
-            settings=replace(self.recipe.task, consistency=consistency, consistency_after=0),
-            batch_tokens=self.recipe.train.batch_tokens,
-            sampling=self.recipe.tokenizer.sampling,
-            seed=self.recipe.seed,
+        task = replace(self.task, settings=replace(self.recipe.task, consistency=consistency, consistency_after=0))
+        material = Material(
+            self.encoded, self.recipe.train.batch_tokens, self.recipe.tokenizer.sampling, self.recipe.seed
         )
+        lesson = task.lesson(material)
         settings = replace(self.recipe.train, steps=_TRIAL_STEPS, accumulate=1)
         return Trainer(self.model, lesson, settings, width=self.model.settings.width, seed=self.recipe.seed)
 

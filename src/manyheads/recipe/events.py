@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyheads.recipe.scoring import Scorecard
+from manyheads.tasks import Card
 from manyheads.train import Step
 
 
@@ -19,13 +19,15 @@ class Stage:
 class Prepared:
     """The text is tokenised and the model is built."""
 
-    n_pairs: int
-    left_out: Mapping[str, int]  # why other pairs are not trained on, and how many
+    what: str  # the rows are, in the plural
+    n_rows: int
+    left_out: Mapping[str, int]  # why other rows are not trained on, and how many
     vocabulary: int
     n_parameters: int
     device: str
     seconds: float
     complaints: Sequence[str] = ()  # what was damaged in the cache and was made anew
+    adopted: str = ""  # what was taken over from another bundle
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,14 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Validated:
-    """A sample of the valid set was translated greedily."""
+    """A sample of the valid set was answered."""
 
     step: int
     metric: str
     score: float
     best: float
-    sample: tuple[str, str, str]  # source, translation, reference: of another sentence each time
-    samples: Sequence[tuple[str, str, str]] = ()  # of the same sentences each time
+    sample: tuple[str, str, str]  # what went in, what came out, what was wanted: of another row each time
+    samples: Sequence[tuple[str, str, str]] = ()  # of the same rows each time
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Finished:
     """The bundle is written and scored."""
 
     bundle: Path
-    cards: Mapping[str, Scorecard]  # by test set
+    cards: Mapping[str, Card]  # by test set
 
 
 @dataclass(frozen=True)

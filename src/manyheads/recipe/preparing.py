@@ -9,21 +9,26 @@ import json
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from manyheads.data import Pairs, Texts
+from manyheads.bundle import load
+from manyheads.data import Encoded, Texts
 from manyheads.data.cache import Cache, key_of
 from manyheads.data.cleaning import KEPT
 from manyheads.errors import DataError
 from manyheads.recipe.corpus import FACTS, Corpus
 from manyheads.recipe.events import Stage
 from manyheads.recipe.settings import Recipe
+from manyheads.settings import to_table
 from manyheads.storage import write_whole
+from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
 
 DATA = "data.json"  # in the run's folder: which text the run is about
 TOKENIZER = "tokenizer.model"
+_FORMAT = 2  # of stored ids
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,16 @@ class Ingredients:
     """The data of a run, ready to train on."""
 
     tokenizer: Tokenizer
-    pairs: Pairs
-    counts: Mapping[str, int]  # "kept", and why other pairs were not
-    boundaries: Sequence[int]  # where each corpus of a mix begins among the pairs, and where the last ends
+    encoded: Encoded
+    counts: Mapping[str, int]  # "kept", and why other rows were not
+    boundaries: Sequence[int]  # where each corpus of a mix begins among the rows, and where the last ends
     complaints: Sequence[str]  # what was wrong with the cache and had to be made anew
 
 
 def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage, None, Ingredients]:
     """Make, or find, everything that training into this folder needs."""
     cache = Cache.beside(folder)
-    corpus = Corpus(recipe.data, recipe.seed, recipe.clean)
+    corpus = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task)
     digests = corpus.digests()
     name = f"text-{corpus.key(digests)}"
     _check_text(folder, name, digests, is_begun=is_begun)
@@ -55,29 +60,36 @@ def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage,
     facts = json.loads((cache.folder / name / FACTS).read_text(encoding="utf-8"))
     counts = sum((Counter(count) for count in facts["counts"]), Counter[str]())
     if not len(texts):
-        raise DataError(f"There is no pair to train on: {_counted(counts)}.")
+        raise DataError(f"There is nothing to train on: {_counted(counts)}.")
     write_whole(folder / DATA, json.dumps({"text": name, "files": digests, "counts": facts["counts"]}).encode())
 
+    if recipe.init_from and not (folder / TOKENIZER).exists():
+        write_whole(folder / TOKENIZER, load(recipe.init_from).task.tokenizer.to_bytes())
     if not (folder / TOKENIZER).exists():
         yield Stage(f"learning {recipe.tokenizer.vocabulary:,} pieces from the text")
-        lines = (line for pair in texts for line in pair)
+        lines = recipe.kind.lines(texts)
         write_whole(folder / TOKENIZER, Tokenizer.learn(lines, recipe.tokenizer, recipe.seed).to_bytes())
     tokenizer = Tokenizer.from_file(folder / TOKENIZER)
 
     model = hashlib.sha256(tokenizer.to_bytes()).hexdigest()
-    name = f"ids-{key_of([name, model, recipe.model.max_length])}"
+    name = f"ids-{key_of([_FORMAT, name, model, recipe.model.max_length, to_table(recipe.task)])}"
 
     def write_ids(aside: Path) -> None:
-        written = Pairs.write(aside, texts, tokenizer, recipe.model.max_length)
+        encode = partial(_encode, recipe, tokenizer)
+        written = Encoded.write(aside, texts, encode, recipe.kind.longest(recipe.model, recipe.task))
         (aside / FACTS).write_text(json.dumps({"counts": written}), encoding="utf-8")
 
     complaints += yield from _find_or_make(cache, name, "cutting the text into pieces", write_ids)
     del counts[KEPT]
     counts.update(json.loads((cache.folder / name / FACTS).read_text(encoding="utf-8"))["counts"])
-    pairs = Pairs.open(cache.folder / name, texts)
-    if not len(pairs):
-        raise DataError(f"There is no pair to train on: {_counted(counts)}.")
-    return Ingredients(tokenizer, pairs, counts, pairs.places(facts["boundaries"]), complaints)
+    encoded = Encoded.open(cache.folder / name, texts)
+    if not len(encoded):
+        raise DataError(f"There is nothing to train on: {_counted(counts)}.")
+    return Ingredients(tokenizer, encoded, counts, encoded.places(facts["boundaries"]), complaints)
+
+
+def _encode(recipe: Recipe, tokenizer: Tokenizer, rows: Sequence[Row]) -> Sequence[Sequence[Sequence[int]]]:
+    return recipe.kind.encode_rows(rows, tokenizer, recipe.task)
 
 
 def forget(folder: Path) -> None:

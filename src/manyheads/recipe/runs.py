@@ -20,14 +20,13 @@ from typing import Any
 
 import torch
 
-from manyheads.bundle import Bundle
+from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
-from manyheads.decode import DecodeSettings
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
-from manyheads.metrics import quick_score
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
+from manyheads.recipe.adopting import adopt, freeze
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.events import (
     Changed,
@@ -43,11 +42,10 @@ from manyheads.recipe.events import (
 )
 from manyheads.recipe.preparing import forget, prepare
 from manyheads.recipe.report import REPORT, Reporter
-from manyheads.recipe.scoring import score, translate
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
 from manyheads.storage import MANIFEST, locked, sweep, write_whole
-from manyheads.tasks import Seq2Seq, Seq2SeqLesson, TensorBatch
+from manyheads.tasks import Material, Task
 from manyheads.train import Checkpoints, Trainer
 
 _RECIPE = "recipe.toml"
@@ -206,7 +204,7 @@ class _Run:
         self.recipe = recipe
         self.folder = folder
         self.should_stop = should_stop
-        self.corpus = Corpus(recipe.data, recipe.seed, recipe.clean)
+        self.corpus = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task)
 
     def events(self) -> Iterator[Event]:
         yield from self._prepare()
@@ -232,45 +230,60 @@ class _Run:
         model = replace(self.recipe.model, vocabulary=self.tokenizer.vocabulary)
         self.recipe = replace(self.recipe, model=model)
         torch.manual_seed(self.recipe.seed)
-        self.model = Transformer(model).to(pick_device(self.recipe.device))
-        self.task = Seq2Seq(self.model, self.tokenizer, self.recipe.task)
-        valid = list(self.corpus.valid())  # to its end: what is wrong with it should be known now
-        for pairs in self.corpus.tests().values() if self.recipe.data.test else ():
-            deque(pairs, maxlen=0)  # likewise
-        usable = (pair for pair in valid if all(pair) and self.task.fits(pair[0]))
-        self.watched = list(islice(usable, _WATCHED))
+        self.task: Task = self.recipe.kind.begin(
+            Transformer(model), self.tokenizer, self.recipe.task, self.ingredients.encoded.texts
+        )
+        adopted = "" if _is_begun(self.folder) else self._begin_from()
+        freeze(self.task.module, self.recipe.freeze)
+        self.task.module.to(pick_device(self.recipe.device))
+        self.valid = list(self.corpus.valid())  # to its end: what is wrong with it should be known now
+        for rows in self.corpus.tests().values() if self.recipe.data.test else ():
+            deque(rows, maxlen=0)  # likewise
+        self.watched = list(islice(self.task.usable(self.valid), _WATCHED))
         if not self.watched:
-            raise DataError("There is no pair to validate on. Give data.valid, or more training text.")
+            raise DataError("There is nothing to validate on. Give data.valid, or more training text.")
         yield Prepared(
-            n_pairs=len(self.ingredients.pairs),
+            what=self.task.noun,
+            n_rows=len(self.ingredients.encoded),
             left_out={reason: count for reason, count in self.ingredients.counts.items() if reason != KEPT},
             vocabulary=self.tokenizer.vocabulary,
-            n_parameters=self.model.n_parameters,
-            device=str(self.model.output.weight.device),
+            n_parameters=sum(parameter.numel() for parameter in self.task.module.parameters()),
+            device=str(self.task.model.output.weight.device),
             seconds=time.perf_counter() - started,
             complaints=self.ingredients.complaints,
+            adopted=adopted,
         )
+
+    def _begin_from(self) -> str:
+        """Take over the weights of another bundle; what is told of it."""
+        if not self.recipe.init_from:
+            return ""
+        n_adopted, n_all = adopt(self.task.model, load(self.recipe.init_from).task.model, self.recipe.init_from)
+        return f"{n_adopted} of {n_all} weights from {self.recipe.init_from}"
 
     @property
     def _identity(self) -> str:
         """What tells this run's checkpoints from another's."""
         return f"{hashlib.sha256(self.tokenizer.to_bytes()).hexdigest()} {self.recipe.seed}"
 
-    def _trainer(self) -> Trainer[TensorBatch]:
-        lesson = Seq2SeqLesson(
-            model=self.model,
-            pairs=self.ingredients.pairs,
-            tokenizer=self.tokenizer,
-            settings=self.recipe.task,
+    def _trainer(self) -> Trainer[Any]:
+        material = Material(
+            encoded=self.ingredients.encoded,
             batch_tokens=self.recipe.train.batch_tokens,
             sampling=self.recipe.tokenizer.sampling,
             seed=self.recipe.seed,
             boundaries=self.ingredients.boundaries,
             weights=self.corpus.weights,
         )
-        return Trainer(self.model, lesson, self.recipe.train, width=self.model.settings.width, seed=self.recipe.seed)
+        return Trainer(
+            self.task.module,
+            self.task.lesson(material),
+            self.recipe.train,
+            width=self.recipe.model.width,
+            seed=self.recipe.seed,
+        )
 
-    def _train(self, trainer: Trainer[TensorBatch], checkpoints: Checkpoints) -> Iterator[Event]:
+    def _train(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> Iterator[Event]:
         if self._is_out_of_patience(trainer):
             return
         for step in trainer.run():
@@ -283,12 +296,13 @@ class _Run:
                     checkpoints.save(trainer, snapshot=False)
                 break
 
-    def _look_and_save(self, trainer: Trainer[TensorBatch], checkpoints: Checkpoints) -> Iterator[Event]:
+    def _look_and_save(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> Iterator[Event]:
         """Validate and save after a step, if it is time for it."""
         settings = self.recipe.train
         is_last = trainer.step == settings.steps
         # Validated before it is saved, so that a run killed between the two validates again.
         if is_last or trainer.step % settings.validate_every == 0:
+            self.task.module.eval()
             with trainer.at_its_best():
                 validated = self._validate(trainer.step, trainer.notes)
             if settings.patience and trainer.notes["best_step"] == trainer.step:
@@ -300,30 +314,29 @@ class _Run:
 
     def _validate(self, step: int, notes: dict[str, float]) -> Validated:
         settings = self.recipe.train
-        sources, references = ([pair[side] for pair in self.watched] for side in (0, 1))
-        found = translate(self.task, sources, DecodeSettings(method="greedy"))
-        score = quick_score(settings.watch, found, references, self.recipe.task.target_language)
-        if score > notes.get("best", -1.0):
-            notes |= {"best": score, "best_step": step, "misses": 0}
+        look = self.task.look(self.watched, settings.watch or self.task.metrics[0])
+        if "best" not in notes or look.score > notes["best"]:
+            notes |= {"best": look.score, "best_step": step, "misses": 0}
         else:
             notes["misses"] += 1
-        triples = list(zip(sources, found, references, strict=True))
-        shown = triples[step // settings.validate_every % len(triples)]
-        followed = triples[:: max(1, len(triples) // _FOLLOWED)][:_FOLLOWED]
-        return Validated(step, settings.watch, score, notes["best"], shown, followed)
+        shown = look.samples[step // settings.validate_every % len(look.samples)]
+        followed = look.samples[:: max(1, len(look.samples) // _FOLLOWED)][:_FOLLOWED]
+        return Validated(step, look.metric, look.score, notes["best"], shown, followed)
 
-    def _is_out_of_patience(self, trainer: Trainer[TensorBatch]) -> bool:
+    def _is_out_of_patience(self, trainer: Trainer[Any]) -> bool:
         return 0 < self.recipe.train.patience <= trainer.notes.get("misses", 0)
 
     def _finish(self, checkpoints: Checkpoints) -> Iterator[Event]:
         weights = checkpoints.best() if self.recipe.train.patience else checkpoints.averaged()
-        load_weights(self.model, weights, "what was saved of the run")
+        load_weights(self.task.module, weights, "what was saved of the run")
+        self.task.module.eval()
+        task = self.task.finish(self.valid)
         cards = {}
-        for name, pairs in self.corpus.tests().items():
-            yield Stage(f"translating the {name} set")
-            cards[name] = score(self.task, pairs, self.recipe.decode)
+        for name, rows in self.corpus.tests().items():
+            yield Stage(f"scoring the {name} set")
+            cards[name] = task.score(rows, self.recipe.decode)
         scores = {name: card.scores for name, card in cards.items()}
-        Bundle(self.task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
+        Bundle(task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
         yield Finished(bundle=self.folder / "bundle", cards=cards)
 
 

@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from manyheads.bundle import model_settings
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import build, did_you_mean, misfits, override, read_toml, refuse, show
-from manyheads.tasks import Seq2SeqSettings
+from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
 from manyheads.text.grammar import LANGUAGES
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings
 
 _MOST_WEIGHT = 1000.0
+_COLUMNS = ("source", "target", "text", "label", "tags")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +25,17 @@ class MixSettings:
     """One of several corpora that are trained on together."""
 
     files: tuple[str, ...]
-    weight: float = 1.0  # how often a pair comes in an epoch; 0.25 is one in four, drawn anew each time
-    source_column: str = ""  # without them, those of [data]
+    weight: float = 1.0  # how often a row comes in an epoch; 0.25 is one in four, drawn anew each time
+    source_column: str = ""  # without any, those of [data]
     target_column: str = ""
+    text_column: str = ""
+    label_column: str = ""
+    tags_column: str = ""
 
     def __post_init__(self) -> None:
         faults = misfits(self, "data.mix.")
-        if not faults and len(self.files) not in (1, 2):
-            faults.append(
-                f"data.mix.files names {len(self.files)} files. Give two parallel ones, or one that holds pairs."
-            )
+        if not faults and not self.files:
+            faults.append("data.mix.files names no file.")
         if not faults and not 0 < self.weight <= _MOST_WEIGHT:
             faults.append(
                 f"data.mix.weight = {self.weight} of {', '.join(self.files)} must be more than 0 and at most "
@@ -45,18 +48,22 @@ class MixSettings:
 class DataSettings:
     """Where the text comes from: the built-in corpus, files, or a mix of several corpora.
 
-    Files: two parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also compressed, as .gz or .zst.
+    Files: parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also compressed, as .gz or .zst.
     """
 
     folder: str = ""  # where the files are, seen from the recipe's own folder
-    builtin: str = ""  # "en-zh" and so on
+    builtin: str = ""  # "en-zh" and so on; "en" for tasks of one language
     builtin_pairs: int = 40_000
     train: tuple[str, ...] = ()
     mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
-    valid: tuple[str, ...] = ()  # without it, a few pairs are kept out of training
+    valid: tuple[str, ...] = ()  # without it, a few rows are kept out of training
     test: tuple[str, ...] = ()  # without it, the valid set is what is scored at the end
+    held_out: float = 0.0  # the share kept out of training where there is no valid set; 0: as the task thinks best
     source_column: str = ""  # of .tsv, .csv, .jsonl and .parquet files
     target_column: str = ""
+    text_column: str = ""
+    label_column: str = ""
+    tags_column: str = ""
 
     def __post_init__(self) -> None:
         refuse(misfits(self, "data.") or [*self._builtin_faults(), *self._file_faults()])
@@ -65,14 +72,13 @@ class DataSettings:
         if not self.builtin:
             return []
         faults = []
-        source, _, target = self.builtin.partition("-")
-        if source == target or not {source, target} <= set(LANGUAGES):
+        if len(set(self.languages)) < len(self.languages) or not set(self.languages) <= set(LANGUAGES):
             faults.append(f'data.builtin = "{self.builtin}" should be two of {", ".join(LANGUAGES)}, like "en-zh".')
         if self.builtin_pairs < 1000:
             faults.append(f"data.builtin_pairs = {self.builtin_pairs} must be at least 1000.")
         faults += [
             f"data.builtin and data.{name} are both given. Choose one: the built-in corpus brings its own sets."
-            for name in ("train", "mix", "valid", "test", "source_column", "target_column")
+            for name in ("train", "mix", "valid", "test", *(f"{field}_column" for field in _COLUMNS))
             if getattr(self, name)
         ]
         return faults
@@ -82,20 +88,31 @@ class DataSettings:
             return ["data.train and data.mix are both given. Choose one: put the files of train into the mix."]
         if not self.builtin and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
-        return [
-            f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
-            for name, files in (("train", self.train), ("valid", self.valid), ("test", self.test))
-            if len(files) > 2
-        ]
+        if not 0 <= self.held_out <= 0.5:
+            return [f"data.held_out = {self.held_out} must be at least 0 and at most 0.5."]
+        return []
 
     @property
     def corpora(self) -> tuple[MixSettings, ...]:
         """The files that are trained on, as a mix: of one where they are given by `train`."""
         return self.mix or ((MixSettings(files=self.train),) if self.train else ())
 
+    def columns(self, corpus: MixSettings | None = None) -> dict[str, str]:
+        """Which column each field stands in, where that is told: by the corpus itself, or else for all."""
+        own = corpus is not None and any(getattr(corpus, f"{field}_column") for field in _COLUMNS)
+        told = {field: getattr(corpus if own else self, f"{field}_column") for field in _COLUMNS}
+        return {field: column for field, column in told.items() if column}
+
+    @property
+    def sets(self) -> dict[str, tuple[str, ...]]:
+        """Every set of files, by the name it has in the recipe."""
+        mixed = {f"mix (number {number})": corpus.files for number, corpus in enumerate(self.mix, start=1)}
+        named = {"train": self.train, **mixed, "valid": self.valid, "test": self.test}
+        return {name: files for name, files in named.items() if files}
+
     @property
     def languages(self) -> tuple[str, ...]:
-        """Source and target of the built-in corpus."""
+        """Those of the built-in corpus: source and target, or the only one."""
         return tuple(self.builtin.split("-"))
 
 
@@ -107,25 +124,65 @@ class Recipe:
     data: DataSettings
     clean: CleanSettings = field(default_factory=CleanSettings)
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    task: Seq2SeqSettings = field(default_factory=Seq2SeqSettings)
+    task: TaskSettings = field(default_factory=Seq2SeqSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     decode: DecodeSettings = field(default_factory=DecodeSettings)
     seed: int = 1
     device: str = "auto"
+    init_from: str = ""  # a bundle to begin from: its pieces, and every weight that has a place here
+    freeze: tuple[str, ...] = ()  # parts that stay as they are, by name: "encoder.0", "source_embedding"
 
     def __post_init__(self) -> None:
         faults = misfits(self)
         if not faults and not 0 <= self.seed < 2**31:
             faults.append(f"seed = {self.seed} must be at least 0 and less than 2,147,483,648.")
-        if not faults and self.model.shape != "encoder-decoder":
-            faults.append(f'model.shape = "{self.model.shape}" cannot translate. Use "encoder-decoder".')
-        if not faults and self.data.builtin:
+        if not faults:
+            faults += [*self._shape_faults(), *self._data_faults()]
+        refuse(faults)
+
+    @property
+    def kind(self) -> type[Task]:
+        """The task's class."""
+        return TASKS[self.task.kind]
+
+    def _shape_faults(self) -> list[str]:
+        faults = []
+        if self.model.shape != self.kind.shape:
+            faults.append(
+                f'model.shape = "{self.model.shape}" does not fit task.kind = "{self.task.kind}". '
+                f'Use "{self.kind.shape}".'
+            )
+        if self.train.watch and self.train.watch not in self.kind.metrics:
+            known = ", ".join(self.kind.metrics)
+            faults.append(f'train.watch = "{self.train.watch}" is no score of this task. There is: {known}.')
+        return faults
+
+    def _data_faults(self) -> list[str]:
+        fields = self.kind.fields(self.task)
+        faults = [
+            f'data.{field}_column is not for task.kind = "{self.task.kind}", whose fields are {", ".join(fields)}.'
+            for field in self.data.columns()
+            if field not in fields
+        ]
+        if fields == ("source", "target"):
+            faults += [
+                f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
+                for name, files in self.data.sets.items()
+                if len(files) > 2
+            ]
+        if not self.data.builtin:
+            return faults
+        if isinstance(self.task, Seq2SeqSettings):
             given = (self.task.source_language, self.task.target_language)
             if given != self.data.languages:
                 faults.append(f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(given)}".')
-            if self.clean != CleanSettings():
-                faults.append("clean cannot be set: the built-in corpus is clean, and taken whole. Leave it out.")
-        refuse(faults)
+        elif len(self.data.languages) != 1:
+            faults.append(
+                f'data.builtin = "{self.data.builtin}" should be one of {", ".join(LANGUAGES)} for this task.'
+            )
+        if self.clean != CleanSettings():
+            faults.append("clean cannot be set: the built-in corpus is clean, and taken whole. Leave it out.")
+        return faults
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
@@ -133,11 +190,15 @@ class Recipe:
         table = {"data": {}, "model": {}} | dict(table)
         model, data, tokenizer, task = (table.get(name, {}) for name in ("model", "data", "tokenizer", "task"))
         # What is not even a table is left to `build`, which says so.
+        kind = task.get("kind", "seq2seq") if isinstance(task, Mapping) else "seq2seq"
+        if not isinstance(kind, str) or kind not in TASKS:
+            raise RecipeError(f"task.kind = {show(kind)} is not a task. {did_you_mean(str(kind), TASKS)}")
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
             pieces = tokenizer.get("vocabulary", TokenizerSettings.vocabulary)
-            table["model"] = {"vocabulary": pieces} | _fill_in_preset(model)
-        if isinstance(data, Mapping) and isinstance(task, Mapping) and isinstance(data.get("builtin"), str):
-            source, _, target = data["builtin"].partition("-")
+            table["model"] = {"vocabulary": pieces, "shape": TASKS[kind].shape} | _fill_in_preset(model)
+        builtin = data.get("builtin") if isinstance(data, Mapping) else None
+        if kind == "seq2seq" and isinstance(task, Mapping) and isinstance(builtin, str):
+            source, _, target = builtin.partition("-")
             table["task"] = {"source_language": source, "target_language": target} | dict(task)
         return build(cls, table)
 
@@ -155,6 +216,8 @@ def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     """The recipe in a file, with `section.key=value` overrides; files are found in `data.folder`, or beside it."""
     table = override(read_toml(path), assignments)
+    if isinstance(table.get("init_from"), str) and table["init_from"]:
+        _begin_from(path.parent / table["init_from"], table)
     data = table.get("data")
     if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
         folder = path.parent / data.pop("folder", "")  # the files are named in full from here on
@@ -168,6 +231,17 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
         return Recipe.from_table(table)
     except RecipeError as error:
         raise RecipeError(*(f"{path}: {fault}" for fault in error.faults)) from None
+
+
+def _begin_from(bundle: Path, table: dict[str, Any]) -> None:
+    """Fill in the model's settings from the bundle that it begins from."""
+    table["init_from"] = str(bundle.resolve())
+    told = table.get("model", {})
+    if isinstance(told, Mapping):
+        settings = {name: value for name, value in model_settings(bundle).items() if name != "shape"}
+        table["model"] = settings | _fill_in_preset(told)
+        if isinstance(table.setdefault("tokenizer", {}), dict):
+            table["tokenizer"]["vocabulary"] = settings["vocabulary"]
 
 
 def _find_in(folder: Path, table: dict[str, Any], name: str) -> None:

@@ -4,6 +4,38 @@ Each task is one file. A task plugs into the training loop as a `Lesson` and int
 model and train rooms never hear of it. May import data, model, decode, metrics, text, settings, errors.
 """
 
-from manyheads.tasks.seq2seq import Seq2Seq, Seq2SeqLesson, Seq2SeqSettings, TensorBatch, Translation
+from manyheads.tasks.language import Language, LanguageLesson, LanguageSettings
+from manyheads.tasks.seq2seq import (
+    Seq2Seq,
+    Seq2SeqLesson,
+    Seq2SeqSettings,
+    TensorBatch,
+    Translation,
+    Translations,
+    one_line,
+)
+from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
 
-__all__ = ["Seq2Seq", "Seq2SeqLesson", "Seq2SeqSettings", "TensorBatch", "Translation"]
+TaskSettings = Seq2SeqSettings | LanguageSettings
+TASKS: dict[str, type[Task]] = {"seq2seq": Seq2Seq, "language": Language}  # by the kind that a recipe names
+
+__all__ = [
+    "TASKS",
+    "Card",
+    "Language",
+    "LanguageLesson",
+    "LanguageSettings",
+    "Look",
+    "Material",
+    "Prediction",
+    "Progress",
+    "Seq2Seq",
+    "Seq2SeqLesson",
+    "Seq2SeqSettings",
+    "Task",
+    "TaskSettings",
+    "TensorBatch",
+    "Translation",
+    "Translations",
+    "one_line",
+]

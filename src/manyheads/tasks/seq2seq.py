@@ -2,8 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,12 +13,17 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.data import PairBatch, Pairs, choose_examples, pad, plan_batches
+from manyheads.data import PairBatch, choose_examples, make_batch, pad, plan_batches
+from manyheads.data.cleaning import PAIR, Fields
 from manyheads.decode import DecodeSettings, generate
 from manyheads.errors import DataError
-from manyheads.metrics import Score, bleu, chrf, ter, ter_applies
-from manyheads.model import Transformer, projected_loss
+from manyheads.metrics import Answers, Scorecard, make_card, quick_score
+from manyheads.model import ModelSettings, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
+from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text import grammar
+from manyheads.text.readers import Row, read_pairs
+from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
@@ -27,6 +34,7 @@ _TOKENS_AT_ONCE = 4096  # padded source tokens a decoding batch may hold
 class Seq2SeqSettings:
     """Which languages, and how sure of itself the model may become."""
 
+    kind: Literal["seq2seq"] = "seq2seq"
     source_language: str = ""
     target_language: str = ""
     smoothing: float = 0.1  # ε of label smoothing; beyond 0.9 the right word would be the least wanted one
@@ -61,6 +69,27 @@ class Translation:
 
 
 @dataclass(frozen=True)
+class Translations:
+    """What became of one input."""
+
+    candidates: Sequence[Translation]  # best first
+
+    @property
+    def answer(self) -> str:
+        """The best of them."""
+        return self.candidates[0].text
+
+    def line(self) -> str:
+        """The best of them as one line: the bytes of a line break are pieces too."""
+        return one_line(self.answer)
+
+
+def one_line(text: str) -> str:
+    """The text as it stands in a file of one line each."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+@dataclass(frozen=True)
 class TensorBatch:
     """A `PairBatch` on the model's device."""
 
@@ -80,33 +109,38 @@ class Seq2SeqLesson:
     """What the training loop sees of this task."""
 
     model: Transformer
-    pairs: Pairs
     tokenizer: Tokenizer
     settings: Seq2SeqSettings
-    batch_tokens: int
-    sampling: float
-    seed: int
-    boundaries: Sequence[int] = ()  # where each of several corpora begins among the pairs, and where the last ends
-    weights: Sequence[float] = ()  # how often their pairs come in an epoch; without any, all come once
+    material: Material
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of like lengths, as indices."""
-        chosen = choose_examples(self.boundaries, self.weights, seed=self.seed, epoch=epoch)
-        return plan_batches(self.pairs.lengths, self.batch_tokens, seed=self.seed, epoch=epoch, chosen=chosen)
+        material = self.material
+        chosen = choose_examples(material.boundaries, material.weights, seed=material.seed, epoch=epoch)
+        return plan_batches(
+            material.encoded.lengths, material.batch_tokens, seed=material.seed, epoch=epoch, chosen=chosen
+        )
 
     def make(self, plan: NDArray[np.int64], seed: int) -> TensorBatch:
         """One batch, its pieces sampled anew where the recipe asks for it."""
-        if self.sampling == 0.0:
-            return self._to_tensors(self.pairs.batch(plan))
-        return self._to_tensors(
-            self.pairs.sampled_batch(
-                plan,
-                self.tokenizer,
-                strength=self.sampling,
-                seed=seed,
-                max_length=self.model.settings.max_length,
-            )
-        )
+        sides = [self._sampled(side, plan, seed) for side in (0, 1)]
+        batch = self._to_tensors(make_batch(*sides))
+        self.material.encoded.let_go()
+        return batch
+
+    def _ids(self, side: int, plan: NDArray[np.int64]) -> list[NDArray[np.generic]]:
+        return self.material.encoded.ids(side, plan)
+
+    def _sampled(self, side: int, plan: NDArray[np.int64], seed: int) -> list[Any]:
+        """Each text cut into pieces at random; one whose random pieces would be too many keeps its likeliest."""
+        if not self.material.sampling:
+            return self._ids(side, plan)
+        texts = [self.material.encoded.text(side, row) for row in plan.tolist()]
+        sampled = self.tokenizer.sample_many(texts, self.material.sampling, 2 * seed + side)
+        most = self.model.settings.max_length
+        return [
+            ids if len(ids) < most else likeliest for ids, likeliest in zip(sampled, self._ids(side, plan), strict=True)
+        ]
 
     def loss(self, batch: TensorBatch, step: int) -> Tensor:
         """Label-smoothed cross-entropy per real target token, and R-Drop's term where the settings want it.
@@ -132,7 +166,7 @@ class Seq2SeqLesson:
 
     def describe(self, plan: NDArray[np.int64]) -> str:
         """How many pairs a batch has, and its first three."""
-        texts = [[_shortened(self.pairs.text(side, row)) for side in (0, 1)] for row in plan[:3].tolist()]
+        texts = [[_shortened(self.material.encoded.text(side, row)) for side in (0, 1)] for row in plan[:3].tolist()]
         told = ", ".join(f"“{source}” → “{target}”" for source, target in texts)
         return f"{len(plan)} pairs, {told}{' …' if len(plan) > 3 else ''}"
 
@@ -146,16 +180,97 @@ class Seq2SeqLesson:
 
 @dataclass(frozen=True)
 class Seq2Seq:
-    """A trained model of this task, with text on both ends."""
+    """A model that writes one text for another."""
+
+    shape: ClassVar[str] = "encoder-decoder"
+    noun: ClassVar[str] = "sentence pairs"
+    metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
+    settings_type: ClassVar[type] = Seq2SeqSettings
 
     model: Transformer
     tokenizer: Tokenizer
     settings: Seq2SeqSettings
 
     @property
+    def module(self) -> Transformer:
+        """All that learns is the model itself."""
+        return self.model
+
+    @staticmethod
+    def fields(settings: Seq2SeqSettings) -> tuple[str, ...]:
+        """What is read and what is written."""
+        return ("source", "target")
+
+    @staticmethod
+    def cleaning(settings: Seq2SeqSettings) -> Fields:
+        """Both are texts."""
+        return PAIR
+
+    @staticmethod
+    def read(
+        files: Sequence[str],
+        columns: Mapping[str, str],
+        settings: Seq2SeqSettings,
+        on_bad: OnBad | None = None,
+    ) -> Iterator[Row]:
+        """Pairs from two parallel files, or from one that holds pairs."""
+        return read_pairs(
+            files, source_column=columns.get("source"), target_column=columns.get("target"), on_bad=on_bad
+        )
+
+    @staticmethod
+    def builtin(
+        settings: Seq2SeqSettings, languages: Sequence[str], split: str, count: int, seed: int
+    ) -> Iterable[Row]:
+        """Sentences in two languages."""
+        source, target = languages
+        return grammar.pairs(source, target, split, count, seed)
+
+    @staticmethod
+    def lines(rows: Iterable[Row]) -> Iterator[str]:
+        """Both sides: they share their pieces."""
+        return chain.from_iterable(rows)
+
+    @staticmethod
+    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Seq2SeqSettings) -> list[list[list[int]]]:
+        """The pieces of each side."""
+        return [tokenizer.encode_many([row[side] for row in rows]) for side in (0, 1)]
+
+    @staticmethod
+    def longest(model: ModelSettings, settings: Seq2SeqSettings) -> int:
+        """One place is for END."""
+        return model.max_length - 1
+
+    @classmethod
+    def begin(
+        cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, rows: Iterable[Row] = ()
+    ) -> "Seq2Seq":
+        """A translator that has learnt nothing yet."""
+        return cls(model, tokenizer, settings)
+
+    @classmethod
+    def restore(
+        cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, facts: Mapping[str, Any]
+    ) -> "Seq2Seq":
+        """There is nothing to know besides."""
+        return cls(model, tokenizer, settings)
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing that is not in the settings."""
+        return {}
+
+    def lesson(self, material: Material) -> Seq2SeqLesson:
+        """What the training loop sees of it."""
+        return Seq2SeqLesson(self.model, self.tokenizer, self.settings, material)
+
+    @property
     def limit(self) -> int:
         """The longest text it reads, in pieces: one place is for END."""
         return self.model.settings.max_length - 1
+
+    def check(self, text: str, where: str) -> None:
+        """Refuse a text that is too long for the model."""
+        self.encode(text, where)
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""
@@ -195,11 +310,50 @@ class Seq2Seq:
         found = dict(self.translate(texts, settings, first))
         return [found[index] for index in range(len(texts))]
 
-    def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-        """BLEU, chrF and, where words can be told apart, TER, with their intervals and signatures."""
-        language = self.settings.target_language
-        scores = [bleu(hypotheses, references, language), chrf(hypotheses, references)]
-        return [*scores, ter(hypotheses, references, language)] if ter_applies(language) else scores
+    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Those with two sides, and a source that the model can read."""
+        return (row for row in rows if all(row) and self.fits(row[0]))
+
+    def look(self, rows: Sequence[Row], metric: str) -> Look:
+        """Translate greedily."""
+        sources, references = ([row[side] for row in rows] for side in (0, 1))
+        found = [candidates[0].text for candidates in self.answers(sources, DecodeSettings(method="greedy"))]
+        score = quick_score(metric, found, references, self.settings.target_language)
+        return Look(metric, score, list(zip(sources, found, references, strict=True)))
+
+    def finish(self, rows: Sequence[Row]) -> "Seq2Seq":
+        """There is nothing more to learn."""
+        return self
+
+    def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Translations]:
+        """The candidates for each text."""
+        return [Translations(candidates) for candidates in self.answers(texts, settings, first)]
+
+    def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Scorecard:
+        """Translate every source and compare with its reference."""
+        return make_card(self.answer(rows, settings, progress), self.settings.target_language)
+
+    def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
+        """Translate every source of a test set; one too long for the model gets an empty translation."""
+        rows = list(rows)
+        if not rows:
+            raise DataError("There is nothing to score: the test set is empty.")
+        sources, references = ([row[side] for row in rows] for side in (0, 1))
+        if not any(reference.strip() for reference in references):
+            raise DataError("There is nothing to score: every reference is empty.")
+        readable = [source if self.fits(source) else "" for source in sources]
+        found = {}
+        for index, candidates in self.translate(readable, settings):
+            found[index] = candidates[0]
+            progress(1)
+        return Answers(
+            sources=sources,
+            # As they stand in a file of one line each, so that other tools come to the same scores.
+            texts=[one_line(found[index].text) for index in range(len(rows))],
+            references=references,
+            n_cut_off=sum(not translation.finished for translation in found.values()),
+            n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
+        )
 
     def _decode(
         self, encoded: Sequence[Sequence[int]], streams: Sequence[int], settings: DecodeSettings

@@ -4,13 +4,13 @@ import difflib
 from collections.abc import Iterable
 
 
-def missing(where: str, word: str, name: str, known: Iterable[str]) -> str:
-    """One line on a column or key (the word) that is not among those known."""
+def missing(where: str, word: str, name: str, known: Iterable[str], settings: str) -> str:
+    """One line on a column or key (the word) that is not among those known, and the settings that choose it."""
     names = list(known)
     fault = f'{where}: there is no {word} "{name}". There is: '
     if not names:
         return f"{fault}none."
-    advice = suggest(name, names) or " Choose with source_column and target_column."
+    advice = suggest(name, names) or f" Choose with {settings}."
     return f"{fault}{shortened(', '.join(names))}.{advice}"
 
 

@@ -1,4 +1,4 @@
-"""Parquet files of pairs, a few rows at a time; needs pyarrow, which comes with manyheads[parquet].
+"""Parquet files of rows, a few rows at a time; needs pyarrow, which comes with manyheads[parquet].
 
 A column inside another is named with a dot, as in "translation.en".
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.errors import DataError
+from manyheads.text.fields import Convert, Row, Wanted
 from manyheads.text.missing import missing, shortened
 from manyheads.text.streams import OnBad, empty, tell_bad
 
@@ -17,12 +18,10 @@ _READ_AHEAD = 1 << 20  # bytes of each column; without it whole columns of a row
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
-def read_parquet(
-    path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None
-) -> Iterator[tuple[str, str]]:
-    """The pairs of two columns, by default "source" and "target"; that pyarrow is missing is said at once."""
+def read_parquet(path: Path, wanted: Wanted) -> Iterator[tuple[int, Row]]:
+    """The rows with their numbers; that pyarrow is missing is said at once."""
     _pyarrow(path)
-    return _read(path, (source_column or "source", target_column or "target"), on_bad)
+    return _read(path, wanted)
 
 
 def parquet_columns(path: Path) -> list[str]:
@@ -31,18 +30,24 @@ def parquet_columns(path: Path) -> list[str]:
         return list(_flat(file.schema_arrow.empty_table()).column_names)
 
 
-def _read(path: Path, columns: tuple[str, str], on_bad: OnBad | None) -> Iterator[tuple[str, str]]:
+def _read(path: Path, wanted: Wanted) -> Iterator[tuple[int, Row]]:
+    columns = list(zip(wanted.names, wanted.converts, strict=True))
     with _opened(path) as file:
         schema = _flat(file.schema_arrow.empty_table()).schema
-        for column in columns:
-            _refuse_column(path, column, schema)
+        for column, convert in columns:
+            _refuse_column(path, column, schema, convert, wanted)
         if file.metadata.num_rows == 0:
-            raise DataError(f"{path} has columns, but no rows. Give a file with pairs.")
+            raise DataError(f"{path} has columns, but no rows. Give a file with {wanted.noun}.")
         first = 1
-        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*columns}), use_threads=False):
+        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*wanted.names}), use_threads=False):
             table = _flat(_pyarrow(path).Table.from_batches([batch]))
-            sources, targets = (_texts(path, column, table.column(column), first, on_bad) for column in columns)
-            yield from zip(sources, targets, strict=True)
+            texts = [
+                _texts(path, column, table.column(column), first, wanted.on_bad)
+                if _is_text(path, schema.field(column).type) or convert is None
+                else _converted(path, column, table.column(column), first, convert)
+                for column, convert in columns
+            ]
+            yield from enumerate(zip(*texts, strict=True), start=first)
             first += table.num_rows
 
 
@@ -64,16 +69,28 @@ def _texts(path: Path, column: str, values: Any, first: int, on_bad: OnBad | Non
         yield text
 
 
-def _refuse_column(path: Path, column: str, schema: Any) -> None:
+def _converted(path: Path, column: str, values: Any, first: int, convert: Convert) -> Iterator[str]:
+    for row, value in enumerate(values.to_pylist(), start=first):
+        text = convert(value)
+        if text is None:
+            given = "null" if value is None else shortened(str(value))
+            raise DataError(f'{path}, row {row}, column "{column}" is {given}, which may not stand there. Mend it.')
+        yield text
+
+
+def _refuse_column(path: Path, column: str, schema: Any, convert: Convert | None, wanted: Wanted) -> None:
     names = list(schema.names)
     if column not in names:
-        raise DataError(missing(str(path), "column", column, names))
+        raise DataError(missing(str(path), "column", column, names, wanted.settings))
     if names.count(column) > 1:
         raise DataError(f'{path}: there is more than one column "{column}". Rename one of them.')
     kind = schema.field(column).type
-    texts = kind.value_type if _pyarrow(path).types.is_dictionary(kind) else kind
-    if str(texts) not in _TEXTS:
+    if convert is None and not _is_text(path, kind):
         raise DataError(f'{path}: column "{column}" is {shortened(str(kind))}, not text. Choose a column of strings.')
+
+
+def _is_text(path: Path, kind: Any) -> bool:
+    return str(kind.value_type if _pyarrow(path).types.is_dictionary(kind) else kind) in _TEXTS
 
 
 def _flat(table: Any) -> Any:

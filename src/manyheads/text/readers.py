@@ -1,25 +1,28 @@
-"""Readers of pairs, in constant memory and without silent loss: every format is a generator over lines or rows.
+"""Readers of rows, in constant memory and without silent loss: every format is a generator over lines or rows.
 
-What cannot be read is a DataError with the file and the line; what is merely odd (a blank side, stray spaces) is
-passed on as it stands. A new format is one more entry in `_PAIR_READERS` and `_COLUMN_READERS`.
+What cannot be read is a DataError with the file and the line; what is merely odd (a blank field, stray spaces) is
+passed on as it stands. A new format is one more entry in `_ROW_READERS` and `_COLUMN_READERS`.
 """
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from manyheads.errors import DataError
+from manyheads.text.fields import PAIR, Convert, Row, Wanted
 from manyheads.text.missing import missing, shortened
 from manyheads.text.parquet import parquet_columns, read_parquet
 from manyheads.text.streams import OnBad, file_lines, read_lines, refuse_unreadable, tell_bad
 from manyheads.text.unpacking import format_ending, is_compressed
 
-__all__ = ["Pair", "columns_of", "read_lines", "read_pairs"]
+__all__ = ["Pair", "Row", "columns_of", "is_table", "numbered_rows", "read_lines", "read_pairs", "read_rows"]
 
 Pair = tuple[str, str]
-Row = tuple[int, list[str]]  # with the number of its first line
+Numbered = tuple[int, Row]  # with the number of its first line
+_Cells = tuple[int, list[str]]
 
 # In characters. A quote that is never closed must not swallow a large file whole before it is found.
 _LONGEST_FIELD = 1 << 24
@@ -34,29 +37,67 @@ def read_pairs(
 ) -> Iterator[Pair]:
     r"""The (source, target) pairs of one .tsv, .csv, .jsonl or .parquet file, or of two parallel files, line by line.
 
-    TSV: two columns and no header; or columns by number, counted from 1; or by name, and then the first line is
-    a header. Quotes are text like any other. CSV: the same columns, by default those named "source" and "target";
-    a quoted field may hold line ends, which are kept as they are, and blank lines are no rows. JSONL and Parquet:
-    keys and columns by name, by default "source" and "target". All but Parquet may also be compressed, as .gz or
-    .zst. Whether the files are there is checked at once, what is in them as it is read; `on_bad` is told of text
-    that is not UTF-8, as in `read_lines`.
+    As `read_rows` reads them, but a TSV file without chosen columns never has a header.
     """
+    return cast("Iterator[Pair]", read_rows(paths, PAIR, (source_column, target_column), on_bad=on_bad))
+
+
+def read_rows(
+    paths: Sequence[Path | str],
+    fields: Sequence[str],
+    columns: Sequence[str | None] = (),
+    *,
+    converts: Mapping[str, Convert] | None = None,
+    on_bad: OnBad | None = None,
+) -> Iterator[Row]:
+    r"""Rows of these fields from one .tsv, .csv, .jsonl or .parquet file, or from as many parallel files as fields.
+
+    Columns are chosen by name, and then the first line is a header, or by number, counted from 1; a field without
+    a chosen column is looked for by its own name. TSV: without chosen columns, and where no field's name stands in
+    the first line, the columns are the fields in order. Quotes are text like any other. CSV: a quoted field may hold
+    line ends, which are kept as they are, and blank lines are no rows. JSONL and Parquet: keys and columns by name;
+    a value that is not a text is given to the field's conversion among `converts`, where it has one. All but
+    Parquet may also be compressed, as .gz or .zst. Whether the files are there is checked at once, what is in them
+    as it is read; `on_bad` is told of text that is not UTF-8, as in `read_lines`.
+    """
+    return (row for _, row in numbered_rows(paths, fields, columns, converts=converts, on_bad=on_bad))
+
+
+def numbered_rows(
+    paths: Sequence[Path | str],
+    fields: Sequence[str],
+    columns: Sequence[str | None] = (),
+    *,
+    converts: Mapping[str, Convert] | None = None,
+    on_bad: OnBad | None = None,
+) -> Iterator[Numbered]:
+    """What `read_rows` gives, each row with the number of the line it begins in; of Parquet, of the row."""
     files = [Path(path) for path in paths]
+    chosen = tuple(columns) or (None,) * len(fields)
+    wanted = Wanted(tuple(fields), chosen, tuple(map((converts or {}).get, fields)), on_bad)
     named = ", ".join(map(str, files)) or "no file"
-    if len(files) not in (1, 2):
-        raise DataError(f"{named}: pairs come from one file ({_known_endings()}) or from two parallel ones.")
+    if len(files) not in (1, len(fields)):
+        ones = f"from {wanted.number} parallel ones" if len(fields) > 1 else "of plain lines"
+        raise DataError(f"{named}: {wanted.noun} come from one file ({_known_endings()}) or {ones}.")
     for path in files:
         refuse_unreadable(path)
-    if (source_column is None) != (target_column is None):
+    if wanted.are_pairs and wanted.are_chosen and None in chosen:
         raise DataError(f"{named}: only one column is given. Give both source_column and target_column, or none.")
-    if len(files) == 1:
-        return _PAIR_READERS[_known_ending(files[0])](files[0], source_column, target_column, on_bad)
-    if source_column is not None:
-        raise DataError(f"{named}: two parallel files have no columns. Leave out source_column and target_column.")
-    for path in files:
-        if format_ending(path) in _PAIR_READERS:
-            raise DataError(f"{path} holds pairs by itself. Give it alone, or give two files of plain lines.")
-    return _read_parallel(files[0], files[1], on_bad)
+    if len(files) == 1 and (len(fields) > 1 or is_table(files[0])):
+        return _ROW_READERS[_known_ending(files[0], wanted)](files[0], wanted)
+    if wanted.are_chosen:
+        told = f"{wanted.number} parallel files have" if len(files) > 1 else "a file of plain lines has"
+        raise DataError(f"{named}: {told} no columns. Leave out {wanted.settings}.")
+    for path in filter(is_table, files):
+        raise DataError(
+            f"{path} holds {wanted.noun} by itself. Give it alone, or give {wanted.number} files of plain lines."
+        )
+    return _read_parallel(files, wanted)
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name of the file says that it has columns."""
+    return format_ending(path) in _ROW_READERS
 
 
 def columns_of(path: Path | str) -> list[str]:
@@ -66,40 +107,42 @@ def columns_of(path: Path | str) -> list[str]:
     """
     file = Path(path)
     refuse_unreadable(file)
-    return _COLUMN_READERS[_known_ending(file)](file)
+    return _COLUMN_READERS[_known_ending(file, Wanted(PAIR, (None, None), (None, None)))](file)
 
 
-def _known_ending(path: Path) -> str:
+def _known_ending(path: Path, wanted: Wanted) -> str:
     ending = format_ending(path)
-    if ending not in _PAIR_READERS:
+    if ending not in _ROW_READERS:
         raise DataError(
-            f"{path}: one file of pairs must end in {_known_endings()}, perhaps with .gz or .zst. "
-            "Rename it, or give two files."
+            f"{path}: one file of {wanted.noun} must end in {_known_endings()}, perhaps with .gz or .zst. "
+            f"Rename it, or give {wanted.number} files."
         )
     if ending == ".parquet" and is_compressed(path):
         raise DataError(f"{path}: Parquet is compressed inside. Unpack the file and give it as {path.stem}.")
     return ending
 
 
-def _read_parallel(source: Path, target: Path, on_bad: OnBad | None) -> Iterator[Pair]:
-    sources, targets = file_lines(source, on_bad), file_lines(target, on_bad)
-    pairs = 0
-    for line in sources:
-        partner = next(targets, None)
-        if partner is None:
-            raise _unequal(source, pairs + 1 + _count(sources), target, pairs)
-        yield line, partner
-        pairs += 1
-    surplus = _count(targets)
-    if surplus:
-        raise _unequal(source, pairs, target, pairs + surplus)
+def _read_parallel(files: Sequence[Path], wanted: Wanted) -> Iterator[Numbered]:
+    streams = [file_lines(path, wanted.on_bad) for path in files]
+    number = 0
+    while True:
+        lines = [next(stream, None) for stream in streams]
+        row = tuple(line for line in lines if line is not None)
+        if len(row) < len(streams):
+            break
+        number += 1
+        yield number, row
+    counts = [number + (line is not None) + _count(stream) for line, stream in zip(lines, streams, strict=True)]
+    for path, count in zip(files, counts, strict=True):
+        if count != counts[0]:
+            raise _unequal(files[0], counts[0], path, count, wanted)
 
 
 def _count(lines: Iterator[str]) -> int:
     return sum(1 for _ in lines)
 
 
-def _unequal(source: Path, source_lines: int, target: Path, target_lines: int) -> DataError:
+def _unequal(source: Path, source_lines: int, target: Path, target_lines: int, wanted: Wanted) -> DataError:
     told = f"{source} has {source_lines} lines, but {target} has {target_lines}."
     for path in (source, target):
         if any("\r" in line for line in file_lines(path, _pass_over)):
@@ -107,54 +150,58 @@ def _unequal(source: Path, source_lines: int, target: Path, target_lines: int) -
                 f"{told} {path} has carriage returns (\\r) that are no line ends here; where they are meant as such, "
                 "turn them into \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
             )
-    return DataError(f"{told} Line n of one must translate line n of the other: align them anew.")
+    meant = "translate" if wanted.are_pairs else "belong to"
+    return DataError(f"{told} Line n of one must {meant} line n of the other: align them anew.")
 
 
 def _pass_over(_: DataError) -> None:
     """The lines that are not UTF-8 were told of in the first reading."""
 
 
-def _read_tsv(path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None) -> Iterator[Pair]:
+def _read_tsv(path: Path, wanted: Wanted) -> Iterator[Numbered]:
     advice = (
-        "Look for a missing or a stray tab; of more than two columns, say which with source_column and target_column."
+        f"Look for a missing or a stray tab; of more than {wanted.number} columns, say which with {wanted.settings}."
     )
-    return _read_table(path, _tsv_rows(path, on_bad), source_column, target_column, advice)
+    rows = _tsv_rows(path, wanted.on_bad)
+    number, first = next(rows)
+    # A name or two in the first line is a header as well: better to ask for the others than to take it for a row.
+    in_order = not wanted.are_chosen and (wanted.are_pairs or not {*wanted.fields} & {*first})
+    yield from _read_table(path, chain([(number, first)], rows), wanted, advice, in_order=in_order)
 
 
-def _read_csv(path: Path, source_column: str | None, target_column: str | None, on_bad: OnBad | None) -> Iterator[Pair]:
+def _read_csv(path: Path, wanted: Wanted) -> Iterator[Numbered]:
     advice = "Write a field that holds a separator, a quote or a line end in quotes."
-    rows = _csv_rows(path, on_bad)
-    return _read_table(path, rows, source_column or "source", target_column or "target", advice)
+    return _read_table(path, _csv_rows(path, wanted.on_bad), wanted, advice)
 
 
 def _read_table(
-    path: Path, rows: Iterator[Row], source_column: str | None, target_column: str | None, advice: str
-) -> Iterator[Pair]:
-    number, first = next(rows)
-    width, source, target = 2, 0, 1
+    path: Path, cells: Iterator[_Cells], wanted: Wanted, advice: str, *, in_order: bool = False
+) -> Iterator[Numbered]:
+    number, first = next(cells)
+    width, places = len(wanted.fields), tuple(range(len(wanted.fields)))
     has_header = False
-    if source_column is not None and target_column is not None:
+    if not in_order:
         width = len(first)
-        source, target = (_place(column, first, f"{path}, line {number}") for column in (source_column, target_column))
-        has_header = not (source_column.isdecimal() and target_column.isdecimal())
+        places = tuple(_place(column, first, f"{path}, line {number}", wanted) for column in wanted.names)
+        has_header = not all(column.isdecimal() for column in wanted.names)
 
-    pairs = rows if has_header else chain([(number, first)], rows)
+    rows = cells if has_header else chain([(number, first)], cells)
     number = 0
-    for number, row in pairs:
+    for number, row in rows:
         if len(row) != width:
             raise DataError(
                 f"{path}, line {number}: the number of columns is {len(row)}, but should be {width}. {advice}"
             )
-        yield row[source], row[target]
+        yield number, tuple(row[place] for place in places)
     if number == 0:
-        raise DataError(f"{path} has a header, but no rows. Give a file with pairs.")
+        raise DataError(f"{path} has a header, but no rows. Give a file with {wanted.noun}.")
 
 
-def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[Row]:
+def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_Cells]:
     return ((number, line.split("\t")) for number, line in enumerate(file_lines(path, on_bad), start=1))
 
 
-def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[Row]:
+def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_Cells]:
     # The limit belongs to the process and is 131,072 at first, less than a long document.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     lines = file_lines(path, on_bad, with_ends=True)
@@ -191,7 +238,7 @@ def _delimiter(first: str) -> str:
     return ";" if width(";") > 1 and width(",") < 2 else ","
 
 
-def _place(column: str, first: list[str], where: str) -> int:
+def _place(column: str, first: list[str], where: str, wanted: Wanted) -> int:
     """Where a column stands: by number, or by its name in the header."""
     if not column.isdecimal():
         if first.count(column) > 1:
@@ -200,15 +247,16 @@ def _place(column: str, first: list[str], where: str) -> int:
     else:
         known = [str(number) for number in range(1, len(first) + 1)]
     if column not in known:
-        raise DataError(missing(where, "column", column, known))
+        raise DataError(missing(where, "column", column, known, wanted.settings))
     return known.index(column)
 
 
-def _read_jsonl(path: Path, source_key: str | None, target_key: str | None, on_bad: OnBad | None) -> Iterator[Pair]:
-    for number, line in enumerate(file_lines(path, on_bad), start=1):
+def _read_jsonl(path: Path, wanted: Wanted) -> Iterator[Numbered]:
+    for number, line in enumerate(file_lines(path, wanted.on_bad), start=1):
         where = f"{path}, line {number}"
         record = _record(line, where)
-        yield _text(record, source_key or "source", where, on_bad), _text(record, target_key or "target", where, on_bad)
+        keys = zip(wanted.names, wanted.converts, strict=True)
+        yield number, tuple(_text(record, key, convert, where, wanted) for key, convert in keys)
 
 
 def _record(line: str, where: str) -> dict[str, object]:
@@ -221,10 +269,16 @@ def _record(line: str, where: str) -> dict[str, object]:
     return record
 
 
-def _text(record: dict[str, object], key: str, where: str, on_bad: OnBad | None) -> str:
+def _text(record: dict[str, object], key: str, convert: Convert | None, where: str, wanted: Wanted) -> str:
     if key not in record:
-        raise DataError(missing(where, "key", key, record))
+        raise DataError(missing(where, "key", key, record, wanted.settings))
     value = record[key]
+    if convert is not None and not isinstance(value, str):
+        converted = convert(value)
+        if converted is None:
+            given = shortened(json.dumps(value, ensure_ascii=False))
+            raise DataError(f'{where}: "{key}" is {given}, which may not stand there. Mend it.')
+        value = converted
     if not isinstance(value, str):
         raise DataError(f'{where}: "{key}" is {shortened(json.dumps(value))}, not a text. Write it in quotes.')
     try:
@@ -232,17 +286,17 @@ def _text(record: dict[str, object], key: str, where: str, on_bad: OnBad | None)
     except UnicodeEncodeError as error:
         surrogate = f"\\u{ord(value[error.start]):04x}"
         fault = DataError(f'{where}: "{key}" holds half a character ({surrogate} without its other half).')
-        tell_bad(fault, on_bad)
+        tell_bad(fault, wanted.on_bad)
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
 
 def _known_endings() -> str:
-    *others, last = _PAIR_READERS
+    *others, last = _ROW_READERS
     return f"{', '.join(others)} or {last}"
 
 
-_PAIR_READERS: dict[str, Callable[[Path, str | None, str | None, OnBad | None], Iterator[Pair]]] = {
+_ROW_READERS: dict[str, Callable[[Path, Wanted], Iterator[Numbered]]] = {
     ".tsv": _read_tsv,
     ".csv": _read_csv,
     ".jsonl": _read_jsonl,

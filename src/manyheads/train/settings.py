@@ -21,7 +21,7 @@ class TrainSettings:
     weight_decay: float = 0.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU that has it
     validate_every: int = 1000
-    watch: Literal["BLEU", "chrF"] = "BLEU"  # the score of a sample of the valid set, decoded while training
+    watch: str = ""  # the score of a sample of the valid set, taken while training; "": the task's own
     patience: int = 0  # stop after so many validations without a better score, and go back to the best; 0: never
     save_every: int = 1000
     average: int = 5  # how many of the last snapshots the final weights are the mean of; not with patience

@@ -21,7 +21,7 @@ def section(name: str, english: str, chinese: str, body: str, note: str = "") ->
 
 def funnel(prepared: Mapping[str, Any]) -> str:
     """From the pairs that were read, over those left out, to those that are trained on."""
-    kept = number(prepared.get("n_pairs"))
+    kept = number(prepared.get("n_rows"))
     given = prepared.get("left_out")
     reasons = {name: number(count) for name, count in given.items()} if isinstance(given, Mapping) else {}
     reasons = {name: count for name, count in reasons.items() if count > 0}
@@ -191,7 +191,7 @@ def summary(history: History) -> str:
     """The run in a line of figures: model, text, time."""
     prepared = history.prepared
     facts = []
-    pairs, pieces = number(prepared.get("n_pairs")), number(prepared.get("vocabulary"))
+    pairs, pieces = number(prepared.get("n_rows")), number(prepared.get("vocabulary"))
     if math.isfinite(pairs):
         facts.append(both(f"{pairs:,.0f} pairs", f"{pairs:,.0f} 句对"))
     if math.isfinite(pieces):

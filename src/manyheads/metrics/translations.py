@@ -1,14 +1,13 @@
-"""Scoring a task on a test set: the same way at the end of a run and for `manyheads evaluate`."""
+"""The scorecard of translations, or of any texts that have references."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from manyheads.decode import DecodeSettings
-from manyheads.errors import DataError
-from manyheads.metrics import Difference, Score, copies, length_ratio, repetitions, sentence_chrf, tokenised_bleu
-from manyheads.tasks import Seq2Seq
+from manyheads.metrics.comparing import Difference
+from manyheads.metrics.counting import copies, length_ratio, repetitions
+from manyheads.metrics.scores import Score, bleu, chrf, sentence_chrf, ter, ter_applies, tokenised_bleu
 
 _EXAMPLES = 10
 _LONGEST = 2000  # characters shown of a text
@@ -55,62 +54,23 @@ class Answers:
     n_too_long: int
 
 
-def score(
-    task: Seq2Seq,
-    pairs: Iterable[tuple[str, str]],
-    settings: DecodeSettings,
-    progress: Callable[[int], None] = lambda done: None,
-) -> Scorecard:
-    """Translate every source and compare with its reference; `progress` is told how many more are done."""
-    return make_card(task, answer(task, pairs, settings, progress))
-
-
-def answer(
-    task: Seq2Seq,
-    pairs: Iterable[tuple[str, str]],
-    settings: DecodeSettings,
-    progress: Callable[[int], None] = lambda done: None,
-) -> Answers:
-    """Translate every source of a test set; one too long for the model gets an empty translation."""
-    pairs = list(pairs)
-    if not pairs:
-        raise DataError("There is nothing to score: the test set is empty.")
-    sources = [source for source, _ in pairs]
-    references = [reference for _, reference in pairs]
-    if not any(reference.strip() for reference in references):
-        raise DataError("There is nothing to score: every reference is empty.")
-    readable = [source if task.fits(source) else "" for source in sources]
-    found = {}
-    for index, candidates in task.translate(readable, settings):
-        found[index] = candidates[0]
-        progress(1)
-    return Answers(
-        sources=sources,
-        # As they stand in a file of one line each, so that other tools come to the same scores.
-        texts=[found[index].text.replace("\r", " ").replace("\n", " ") for index in range(len(pairs))],
-        references=references,
-        n_cut_off=sum(not translation.finished for translation in found.values()),
-        n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
-    )
-
-
 def make_card(
-    task: Seq2Seq,
     answers: Answers,
+    language: str,
     *,
     tokenised: bool = False,
     n_examples: int = _EXAMPLES,
     differences: Sequence[Difference] = (),
 ) -> Scorecard:
     """The scorecard of translations; `tokenised` adds the BLEU of papers on text tokenised beforehand."""
-    texts, references, language = answers.texts, answers.references, task.settings.target_language
+    texts, references = answers.texts, answers.references
     are_copies = copies(answers.sources, texts)
     are_wrong = [reference.strip() != text.strip() for reference, text in zip(references, texts, strict=True)]
     examples = _make_examples(answers)
     worst = sorted(examples, key=lambda one: (one.chrf, -len(one.reference)))
     chosen = np.random.default_rng(12345).permutation(len(examples))[:n_examples]
     return Scorecard(
-        scores=[*task.score(texts, references), *([tokenised_bleu(texts, references)] if tokenised else [])],
+        scores=[*scores_of(texts, references, language), *([tokenised_bleu(texts, references)] if tokenised else [])],
         n_sentences=len(texts),
         length_ratio=length_ratio(texts, references, language),
         n_copies=sum(are_copies),
@@ -124,6 +84,12 @@ def make_card(
         random=[examples[index] for index in chosen],
         differences=differences,
     )
+
+
+def scores_of(texts: Sequence[str], references: Sequence[str], language: str) -> list[Score]:
+    """BLEU, chrF and, where words can be told apart, TER, with their intervals and signatures."""
+    scores = [bleu(texts, references, language), chrf(texts, references)]
+    return [*scores, ter(texts, references, language)] if ter_applies(language) else scores
 
 
 def _make_examples(answers: Answers) -> list[Example]:
@@ -144,8 +110,3 @@ def _make_examples(answers: Answers) -> list[Example]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-
-
-def translate(task: Seq2Seq, sources: Sequence[str], settings: DecodeSettings) -> list[str]:
-    """The best translation of each source, in their order."""
-    return [candidates[0].text for candidates in task.answers(sources, settings)]

@@ -1,0 +1,153 @@
+"""`Task`: what a run, a bundle and the commands know of a task; and the small things it trades in.
+
+A task is a class with this interface; there is no base class to inherit from. It says how rows are read and become
+ids, what is learnt from them, and what a trained model answers and is scored by. The model and train rooms know none
+of it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from torch import nn
+
+from manyheads.data import Encoded
+from manyheads.data.cleaning import Fields
+from manyheads.decode import DecodeSettings
+from manyheads.metrics import Score
+from manyheads.model import ModelSettings, Transformer
+from manyheads.text.readers import Row
+from manyheads.text.streams import OnBad
+from manyheads.text.tokenizer import Tokenizer
+
+Progress = Callable[[int], None]  # told how many more are done
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a lesson is made of."""
+
+    encoded: Encoded
+    batch_tokens: int
+    sampling: float = 0.0
+    seed: int = 1
+    boundaries: Sequence[int] = ()  # where each of several corpora begins among the rows, and where the last ends
+    weights: Sequence[float] = ()  # how often their rows come in an epoch; without any, all come once
+
+
+@dataclass(frozen=True)
+class Look:
+    """A quick look at how a model in training is doing."""
+
+    metric: str
+    score: float  # higher is better
+    samples: Sequence[tuple[str, str, str]]  # of each row: what went in, what came out, what was wanted
+
+
+@runtime_checkable
+class Prediction(Protocol):
+    """The answer to one text: a frozen dataclass, so that `asdict` makes it JSON."""
+
+    @property
+    def answer(self) -> Any:
+        """The answer itself, for those who want no more: a text, a label, spans."""
+
+    def line(self) -> str:
+        """The answer as one line of text."""
+
+
+@runtime_checkable
+class Card(Protocol):
+    """The scorecard of a test set: a frozen dataclass, so that `asdict` makes it JSON."""
+
+    @property
+    def scores(self) -> Sequence[Score]:
+        """The figures, each with its interval."""
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A model of some task, in training or trained, with text on both ends."""
+
+    shape: ClassVar[str]  # of the model it needs
+    noun: ClassVar[str]  # what its rows are, in the plural
+    metrics: ClassVar[tuple[str, ...]]  # what `look` can score by; the first unless told otherwise
+    settings_type: ClassVar[type]
+
+    @property
+    def settings(self) -> Any:
+        """Those of the recipe."""
+
+    @property
+    def model(self) -> Transformer:
+        """The Transformer, with every head of it."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """From text to ids and back."""
+
+    @property
+    def module(self) -> nn.Module:
+        """Everything that learns; the model is part of it, or all of it."""
+
+    @staticmethod
+    def fields(settings: Any) -> tuple[str, ...]:
+        """The names of a row's fields."""
+
+    @staticmethod
+    def cleaning(settings: Any) -> Fields:
+        """What the cleaner has to know of them."""
+
+    @staticmethod
+    def read(
+        files: Sequence[str], columns: Mapping[str, str], settings: Any, on_bad: OnBad | None = None
+    ) -> Iterator[Row]:
+        """The rows of one set of files; `columns` names the column of a field, where the recipe does."""
+
+    @staticmethod
+    def builtin(settings: Any, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
+        """Rows of the built-in corpus."""
+
+    @staticmethod
+    def lines(rows: Iterable[Row]) -> Iterator[str]:
+        """The text that a tokenizer learns its pieces from."""
+
+    @staticmethod
+    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Any) -> Sequence[Sequence[Sequence[int]]]:
+        """For each column of ids that is stored, those of each row."""
+
+    @staticmethod
+    def longest(model: ModelSettings, settings: Any) -> int:
+        """The most ids a row may have to be learnt from; 0: any number."""
+
+    @classmethod
+    def begin(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":
+        """A task that has learnt nothing yet; what it has to know beforehand, as its labels, is taken from the rows."""
+
+    @classmethod
+    def restore(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, facts: Mapping[str, Any]) -> "Task":
+        """The task that gave these `facts`, its weights still to be loaded."""
+
+    def facts(self) -> dict[str, Any]:
+        """What `restore` needs to know, as JSON can hold it."""
+
+    def lesson(self, material: Material) -> Any:
+        """What the training loop sees of the task: a `Lesson`."""
+
+    def check(self, text: str, where: str) -> None:
+        """Refuse a text that the model cannot read."""
+
+    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Those rows that can be looked at while training."""
+
+    def look(self, rows: Sequence[Row], metric: str) -> Look:
+        """How well these rows are answered by now, quickly."""
+
+    def finish(self, rows: Sequence[Row]) -> "Task":
+        """The task after training, with what it may still learn from the valid rows, as a temperature."""
+
+    def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> Sequence[Prediction]:
+        """The answer to each text; `first` is the number of the first where these are a part of many."""
+
+    def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
+        """The scorecard of a test set."""
