@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.units import Unit, UnitKind, units_of
+from manyheads.text.units import Unit, UnitKind, choose_kind, units_of
 
 # Text that means trouble: accents, joiners, flags, jamo, white space of all sorts, points and quotes.
 ODD = st.text(
@@ -86,3 +86,10 @@ def test_time_grows_with_length_only(piece: str) -> None:
     started = time.perf_counter()
     units_of(piece * 20_000, "word")
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kind"), [({1: 990, 4: 10}, "character"), ({1: 300, 2: 400, 7: 300}, "word"), ({}, "word")]
+)
+def test_the_kind_is_told_by_the_lengths(lengths: dict[int, int], kind: UnitKind) -> None:
+    assert choose_kind(lengths) == kind

@@ -6,12 +6,13 @@ overlap, and together they hold every character that is not white space.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 UnitKind = Literal["word", "character"]
 
+_NEARLY_ALL = 0.95
 _JOINER = "\u200d"
 _MARKS = ("Mn", "Me", "Mc", "Cf")  # accents, vowel signs, variation selectors; signs that are not seen
 _OTHER_MARKS = "\u0e33\u0eb3\uff9e\uff9f"  # letters by category, but written onto the one before
@@ -65,6 +66,11 @@ class Unit:
     text: str
     start: int
     end: int
+
+
+def choose_kind(lengths: Mapping[int, int]) -> UnitKind:
+    """What the units of tagged text are, told by how many of them have each length; a few long ones are borne."""
+    return "character" if lengths.get(1, 0) > _NEARLY_ALL * sum(lengths.values()) else "word"
 
 
 def units_of(text: str, unit: UnitKind) -> list[Unit]:
