@@ -11,10 +11,11 @@ import jaxtyping
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.grammar import CORPORA, LANGUAGES, SPLITS, rows
+from manyheads.text.grammar import CORPORA, LANGUAGES, SPLITS, rows, sentences
 from manyheads.text.grammar.entities import ENTITIES, INTENTS
 from manyheads.text.grammar.opinions import STANCES, OpinionSampler, turns
 from manyheads.text.grammar.rows import _is_withheld
+from manyheads.text.units import units_of
 
 SIZES = {"train": 2000, "valid": 160, "test": 240, "compositional": 240}
 FIELDS = {"classify": 2, "tag": 2, "intents": 3, "generate": 1, "summary": 2}
@@ -188,6 +189,13 @@ def test_spans_are_what_a_reader_would_mark(language, person, time, room, table)
     assert {("PERSON", person), ("TIME", time), ("PLACE", room), ("PLACE", table), ("THING", table)} <= found
     articles = ("the", "a", "der", "ein", "那", "在")
     assert not any(text.split(" ")[0] in articles for kind, text in found if kind != "TIME")
+
+
+@pytest.mark.parametrize(("language", "unit"), [("en", "word"), ("zh", "character"), ("de", "word")])
+def test_units_are_those_that_raw_text_is_cut_into(language, unit):
+    told = [sentence.text(language) for sentence in sentences("train", SIZES["train"], seed=3)]
+    for text, row in zip(told, sample("tag", language, "train"), strict=True):
+        assert " ".join(unit.text for unit in units_of(text, unit)) == row[0]
 
 
 def test_the_three_languages_mark_the_same_things():
