@@ -124,6 +124,16 @@ def load(path: Path | str, device: str = "cpu") -> Bundle:
     return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores)
 
 
+def model_settings(path: Path | str) -> dict[str, Any]:
+    """The model settings of a bundle, as a table."""
+    folder = Path(path)
+    facts = _read_facts(folder, check_seal(folder, BundleError))
+    model = facts.get("model")
+    if not isinstance(model, dict):
+        raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: it has no model.")
+    return dict(model)
+
+
 def _read_facts(folder: Path, sealed: set[str]) -> dict[str, Any]:
     """What bundle.json says, if it is of a format and a task that we know: only then can the rest be judged."""
     check_files(folder, sealed, (_FACTS,), BundleError)

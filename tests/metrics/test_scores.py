@@ -8,8 +8,10 @@ from manyheads.metrics import (
     bleu,
     chrf,
     look_tokenised,
+    lower_is_better,
     quick_score,
     sentence_chrf,
+    shown,
     ter,
     ter_applies,
     tokenised_bleu,
@@ -139,3 +141,15 @@ def test_empty_hypotheses_empty_references_and_a_single_sentence() -> None:
             assert score.low <= score.value <= score.high
             if not any(hypotheses):
                 assert score.value == (100 if score.name == "TER" else 0)
+
+
+def test_figures_are_shown_with_the_digits_they_are_worth() -> None:
+    assert shown("BLEU", 41.23) == "41.2"
+    assert shown("accuracy", 98.57) == "98.6"
+    assert shown("nats per character", 1.4999) == shown("nats per character", -1.4999) == "1.500"
+    assert shown("perplexity per word", 1095.314) == "1,095.31"
+
+
+def test_which_figures_are_better_when_lower() -> None:
+    assert all(map(lower_is_better, ("TER", "loss", "nats per character", "bits per byte", "calibration error")))
+    assert not any(map(lower_is_better, ("BLEU", "F1", "accuracy", "term recall", "intent accuracy", "")))

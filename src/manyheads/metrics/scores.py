@@ -17,6 +17,8 @@ from sacrebleu.metrics.ter import TER
 _TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _TER_BY_CHARACTER = {"zh", "ja"}
 _TER_BLIND = {"th", "lo", "km", "my"}  # no spaces, and sacreBLEU's TER does not cut them: a sentence would be a word
+_LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration"}  # the first word of such names
+_DIGITS = {"loss": 3, "nats": 3, "bits": 3, "perplexity": 2}  # after the point; of all others one
 
 Counts = NDArray[np.int64]  # a row a sentence: what a metric sums over a corpus before it computes its score
 
@@ -73,6 +75,20 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
     """chrF2 of each sentence alone."""
     metric = CHRF()
     return [value_of(metric, row) for row in count(metric, hypotheses, references)]
+
+
+def lower_is_better(name: str) -> bool:
+    """Whether a figure of this name is the better, the smaller it is."""
+    return name.lower().partition(" ")[0] in _LOWER_IS_BETTER
+
+
+def shown(name: str, value: float) -> str:
+    """A figure of this name with as many digits as mean something.
+
+    A look at a model in training has those of which lower is better with their sign turned round; it is turned back.
+    """
+    value = abs(value) if lower_is_better(name) else value
+    return f"{value:,.{_DIGITS.get(name.lower().partition(' ')[0], 1)}f}"
 
 
 def look_tokenised(texts: Sequence[str]) -> bool:

@@ -147,10 +147,7 @@ class Corpus:
         return [files for files in sets if files]
 
     def _builtin(self, split: str, count: int) -> Rows:
-        if isinstance(self.task, Seq2SeqSettings):
-            source, target = self.data.languages
-            return grammar.pairs(source, target, split, count, self.seed)
-        raise NotImplementedError
+        return self.kind.builtin(self.task, self.data.languages, split, count, self.seed)
 
     def _read(
         self, files: tuple[str, ...], corpus: MixSettings | None = None, on_bad: OnBad | None = None

@@ -27,6 +27,7 @@ class Prepared:
     device: str
     seconds: float
     complaints: Sequence[str] = ()  # what was damaged in the cache and was made anew
+    adopted: str = ""  # what was taken over from another bundle
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manyheads.bundle import load
 from manyheads.data import Encoded, Texts
 from manyheads.data.cache import Cache, key_of
 from manyheads.data.cleaning import KEPT
@@ -62,6 +63,8 @@ def prepare(recipe: Recipe, folder: Path, *, is_begun: bool) -> Generator[Stage,
         raise DataError(f"There is nothing to train on: {_counted(counts)}.")
     write_whole(folder / DATA, json.dumps({"text": name, "files": digests, "counts": facts["counts"]}).encode())
 
+    if recipe.init_from and not (folder / TOKENIZER).exists():
+        write_whole(folder / TOKENIZER, load(recipe.init_from).task.tokenizer.to_bytes())
     if not (folder / TOKENIZER).exists():
         yield Stage(f"learning {recipe.tokenizer.vocabulary:,} pieces from the text")
         lines = recipe.kind.lines(texts)

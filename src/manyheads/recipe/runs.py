@@ -20,12 +20,13 @@ from typing import Any
 
 import torch
 
-from manyheads.bundle import Bundle
+from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
+from manyheads.recipe.adopting import adopt, freeze
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.events import (
     Changed,
@@ -232,6 +233,8 @@ class _Run:
         self.task: Task = self.recipe.kind.begin(
             Transformer(model), self.tokenizer, self.recipe.task, self.ingredients.encoded.texts
         )
+        adopted = "" if _is_begun(self.folder) else self._begin_from()
+        freeze(self.task.module, self.recipe.freeze)
         self.task.module.to(pick_device(self.recipe.device))
         self.valid = list(self.corpus.valid())  # to its end: what is wrong with it should be known now
         for rows in self.corpus.tests().values() if self.recipe.data.test else ():
@@ -248,7 +251,15 @@ class _Run:
             device=str(self.task.model.output.weight.device),
             seconds=time.perf_counter() - started,
             complaints=self.ingredients.complaints,
+            adopted=adopted,
         )
+
+    def _begin_from(self) -> str:
+        """Take over the weights of another bundle; what is told of it."""
+        if not self.recipe.init_from:
+            return ""
+        n_adopted, n_all = adopt(self.task.model, load(self.recipe.init_from).task.model, self.recipe.init_from)
+        return f"{n_adopted} of {n_all} weights from {self.recipe.init_from}"
 
     @property
     def _identity(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from manyheads.bundle import model_settings
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
@@ -128,6 +129,8 @@ class Recipe:
     decode: DecodeSettings = field(default_factory=DecodeSettings)
     seed: int = 1
     device: str = "auto"
+    init_from: str = ""  # a bundle to begin from: its pieces, and every weight that has a place here
+    freeze: tuple[str, ...] = ()  # parts that stay as they are, by name: "encoder.0", "source_embedding"
 
     def __post_init__(self) -> None:
         faults = misfits(self)
@@ -213,6 +216,8 @@ def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     """The recipe in a file, with `section.key=value` overrides; files are found in `data.folder`, or beside it."""
     table = override(read_toml(path), assignments)
+    if isinstance(table.get("init_from"), str) and table["init_from"]:
+        _begin_from(path.parent / table["init_from"], table)
     data = table.get("data")
     if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
         folder = path.parent / data.pop("folder", "")  # the files are named in full from here on
@@ -226,6 +231,17 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
         return Recipe.from_table(table)
     except RecipeError as error:
         raise RecipeError(*(f"{path}: {fault}" for fault in error.faults)) from None
+
+
+def _begin_from(bundle: Path, table: dict[str, Any]) -> None:
+    """Fill in the model's settings from the bundle that it begins from."""
+    table["init_from"] = str(bundle.resolve())
+    told = table.get("model", {})
+    if isinstance(told, Mapping):
+        settings = {name: value for name, value in model_settings(bundle).items() if name != "shape"}
+        table["model"] = settings | _fill_in_preset(told)
+        if isinstance(table.setdefault("tokenizer", {}), dict):
+            table["tokenizer"]["vocabulary"] = settings["vocabulary"]
 
 
 def _find_in(folder: Path, table: dict[str, Any], name: str) -> None:

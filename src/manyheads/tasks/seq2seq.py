@@ -21,6 +21,7 @@ from manyheads.metrics import Answers, Scorecard, make_card, quick_score
 from manyheads.model import ModelSettings, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text import grammar
 from manyheads.text.readers import Row, read_pairs
 from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
@@ -216,6 +217,14 @@ class Seq2Seq:
         return read_pairs(
             files, source_column=columns.get("source"), target_column=columns.get("target"), on_bad=on_bad
         )
+
+    @staticmethod
+    def builtin(
+        settings: Seq2SeqSettings, languages: Sequence[str], split: str, count: int, seed: int
+    ) -> Iterable[Row]:
+        """Sentences in two languages."""
+        source, target = languages
+        return grammar.pairs(source, target, split, count, seed)
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:

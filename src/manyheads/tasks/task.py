@@ -105,6 +105,10 @@ class Task(Protocol):
         """The rows of one set of files; `columns` names the column of a field, where the recipe does."""
 
     @staticmethod
+    def builtin(settings: Any, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
+        """Rows of the built-in corpus."""
+
+    @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:
         """The text that a tokenizer learns its pieces from."""
 
