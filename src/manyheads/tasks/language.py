@@ -141,7 +141,7 @@ class Language:
     def builtin(
         settings: LanguageSettings, languages: Sequence[str], split: str, count: int, seed: int
     ) -> Iterable[Row]:
-        """Short stories."""
+        """Stories."""
         (language,) = languages
         return grammar.rows("generate", language, split, count, seed)
 
