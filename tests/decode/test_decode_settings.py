@@ -24,6 +24,10 @@ from manyheads.errors import RecipeError
             'decode.temperature = 0.0 must be greater than 0. For no chance at all, use decode.method = "greedy".',
         ),
         ({"top_p": 0.0}, "decode.top_p = 0.0 must be greater than 0 and at most 1."),
+        (
+            {"stop": ("x", "")},
+            'decode.stop has an empty text, which is everywhere. Use for instance stop = ["\\n\\n"].',
+        ),
         ({"top_p": 1.1}, "decode.top_p = 1.1 must be greater than 0 and at most 1."),
     ],
     ids=str,

@@ -41,3 +41,24 @@ def test_across_sees_every_real_place_of_the_memory() -> None:
     assert view.visible[:, 0, 0].tolist() == [[True, True, False], [True] * 3]
     assert view.query_places.tolist() == [[4]]
     assert view.key_places.tolist() == [[0, 1, 1], [0, 1, 2]]
+
+
+def test_packed_sequences_do_not_see_one_another() -> None:
+    view = View.packed(torch.tensor([[1, 1, 2, 2, 2, 0], [1, 1, 1, 1, 1, 1]]))
+    assert view.query_places.tolist() == [[0, 1, 0, 1, 2, 0], [0, 1, 2, 3, 4, 5]]
+    assert view.key_places.tolist() == view.query_places.tolist()
+    assert view.visible[0, 0].int().tolist() == [
+        [1, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0],
+        [0, 0, 1, 1, 0, 0],
+        [0, 0, 1, 1, 1, 0],
+        [0, 0, 0, 0, 0, 0],
+    ]
+    assert torch.equal(view.visible[1, 0], torch.ones(6, 6, dtype=torch.bool).tril())
+
+
+def test_rows_of_one_sequence_each_share_one_view() -> None:
+    view = View.packed(torch.ones(3, 4, dtype=torch.long))
+    assert view.visible.shape == (1, 1, 4, 4)
+    assert view.query_places.tolist() == [[0, 1, 2, 3]]

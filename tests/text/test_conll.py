@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
@@ -80,7 +80,7 @@ class TestColumns:
         with refuses('*/a: "one" has one column. Write one unit and its tag a line, a tab or a space between *'):
             list(read_tagged(write("a", "one\ntwo\n")))
         with refuses(
-            '*/a: there is no column "3". There is: 1, 2. Choose with word_column and tag_column.',
+            '*/a: there is no column "3". There is: 1, 2. Choose with text_column and tags_column.',
         ):
             list(read_tagged(write("a", "a O\n"), tag_column="3"))
 
@@ -111,6 +111,7 @@ class TestColumns:
         with pytest.raises(DataError, match="line 1: byte 1 of the line"):
             list(read_tagged(write("a", b"\xff O\nb O\n")))
 
+    @settings(deadline=None)
     @given(
         st.lists(
             st.lists(

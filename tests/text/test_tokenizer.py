@@ -29,7 +29,9 @@ def some_lines(n: int = 400) -> list[str]:
 LINES = some_lines()
 UNIGRAM = Tokenizer.learn(LINES, TokenizerSettings(kind="unigram", vocabulary=400))
 BPE = Tokenizer.learn(LINES, TokenizerSettings(kind="bpe", vocabulary=400))
+CHARACTER = Tokenizer.learn(LINES, TokenizerSettings(kind="character", vocabulary=400))
 both_kinds = pytest.mark.parametrize("tokenizer", [UNIGRAM, BPE], ids=["unigram", "bpe"])
+every_kind = pytest.mark.parametrize("tokenizer", [UNIGRAM, BPE, CHARACTER], ids=["unigram", "bpe", "character"])
 
 # Everything that has tripped tokenizers before, mixed with all of Unicode and with words that are in the vocabulary.
 AWKWARD = [
@@ -54,7 +56,7 @@ AWKWARD = [
 texts = st.lists(st.text(max_size=4) | st.sampled_from(AWKWARD + ENGLISH + CHINESE), max_size=12).map("".join)
 
 
-@both_kinds
+@every_kind
 @settings(max_examples=250, deadline=None)
 @given(text=texts)
 @example(text="▁")
@@ -68,7 +70,7 @@ def test_decoding_gives_back_every_text(tokenizer: Tokenizer, text: str) -> None
     assert all(0 <= i < tokenizer.vocabulary for i in ids)
 
 
-@both_kinds
+@every_kind
 @settings(max_examples=200, deadline=None)
 @given(text=texts)
 @example(text="▁a")
@@ -300,3 +302,45 @@ def test_settings_report_all_faults_together() -> None:
     assert "tokenizer.vocabulary = 100 is too small. Use at least 300." in message
     assert "tokenizer.sampling = 1.5 is out of range" in message
     assert "tokenizer.sample_bytes = 1 is too small. Use at least 100000." in message
+
+
+def test_characters_are_pieces_wherever_they_stand() -> None:
+    text = "the  cat\n\n 红狗\n"
+    pieces = CHARACTER.pieces(text)
+    known = [piece for piece in pieces if not piece.text.startswith("<0x")]
+    assert [text[piece.start : piece.end].replace(" ", "▁") for piece in known] == [piece.text for piece in known]
+    assert CHARACTER.encode("cat") == CHARACTER.encode("a cat")[2:]
+    assert {piece.end - piece.start for piece in pieces} == {1}
+
+
+def test_more_characters_than_the_vocabulary_has_room_for_leave_room_for_the_space() -> None:
+    """Without spaces in the text, that would be the rarest of all."""
+    lines = ["".join(chr(0x4E00 + (7 * number + place) % 900) for place in range(20)) for number in range(200)]
+    tokenizer = Tokenizer.learn(lines, TokenizerSettings(kind="character", vocabulary=400))
+    assert tokenizer.vocabulary <= 400
+    assert tokenizer.decode(tokenizer.encode(f"a {lines[0]} b")) == f"a {lines[0]} b"
+
+
+def test_characters_have_no_other_splits() -> None:
+    with pytest.raises(RecipeError, match=r'tokenizer\.sampling = 0\.1: of tokenizer\.kind = "character" there is one'):
+        TokenizerSettings(kind="character", sampling=0.1)
+
+
+def test_line_ends_are_learnt_like_any_character() -> None:
+    """A language model has to write them."""
+    lines = [" ".join(ENGLISH[:6]) + "\n\n" + " ".join(ENGLISH[6:12]) + "\n"] * 50
+    for kind in ("unigram", "bpe", "character"):
+        tokenizer = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=400))
+        assert not any(piece.text.startswith("<0x") for piece in tokenizer.pieces("the\n\ncat\n"))
+
+
+@every_kind
+@settings(max_examples=150, deadline=None)
+@given(before=texts, after=texts)
+@example(before="a", after=" b")
+@example(before="", after="b")
+def test_what_follows_is_decoded_as_a_continuation(tokenizer: Tokenizer, before: str, after: str) -> None:
+    read = tokenizer.encode(before)
+    written = tokenizer.encode_inner(after) if read else tokenizer.encode(after)
+    assert tokenizer.decode(read + written) == before + after
+    assert tokenizer.decode_after(read, written) == after

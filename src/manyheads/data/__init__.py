@@ -10,6 +10,7 @@ from manyheads.data.encoded import Encoded
 from manyheads.data.pairs import PairBatch, make_batch, pad
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.data.texts import Texts
+from manyheads.data.windows import Windows, cut_windows, pack
 
 __all__ = [
     "CleanSettings",
@@ -19,9 +20,12 @@ __all__ = [
     "Ragged",
     "RaggedWriter",
     "Texts",
+    "Windows",
     "choose_examples",
     "clean",
+    "cut_windows",
     "make_batch",
+    "pack",
     "pad",
     "plan_batches",
 ]

@@ -10,5 +10,18 @@ from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.searching import generate, search
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import CachedStepper, PlainStepper, Stepper
+from manyheads.decode.streaming import Written, stream
+from manyheads.decode.walk import IsOver
 
-__all__ = ["CachedStepper", "DecodeSettings", "Hypothesis", "PlainStepper", "Stepper", "generate", "search"]
+__all__ = [
+    "CachedStepper",
+    "DecodeSettings",
+    "Hypothesis",
+    "IsOver",
+    "PlainStepper",
+    "Stepper",
+    "Written",
+    "generate",
+    "search",
+    "stream",
+]

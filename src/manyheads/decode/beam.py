@@ -9,6 +9,7 @@ from torch import Tensor
 from manyheads.decode.hypotheses import Hypothesis, best_first, make_hypothesis, penalty
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
+from manyheads.decode.walk import IsOver, find_over
 
 # B sentences still searched, N beams of each, T ids written so far, V vocabulary.
 
@@ -21,6 +22,7 @@ def beam_search(
     end: int,
     never: Sequence[int],
     settings: DecodeSettings,
+    is_over: IsOver | None = None,
 ) -> list[list[Hypothesis]]:
     """Each sentence's hypotheses, best first; every maximum length is at least 1.
 
@@ -50,16 +52,20 @@ def beam_search(
         best, at = candidates.topk(min(settings.beam, candidates.size(1)))
         beams, ids = at // n_choices, choice_ids.flatten(1).gather(1, at)
 
-        ends = (ids == end) & best.isfinite()
+        is_last = ids == end
+        if is_over is not None:
+            grown = torch.cat([_take(written, beams), ids[:, :, None]], dim=2)
+            is_last = is_last | find_over(grown, ~is_last & best.isfinite(), is_over)
+        ends = is_last & best.isfinite()
         if ends.any():
-            _set_aside(found, sentences, written, beams, best, ends, alpha)
+            _set_aside(found, sentences, written, beams, ids.masked_fill(ids == end, -1), best, ends, alpha)
             scores = (best / penalty(length, alpha)).masked_fill(~ends, -torch.inf)
             kept = torch.cat([kept, scores], dim=1).topk(settings.n_best).values
 
         is_stuck = best[:, 0].isneginf()  # no continuation is possible: what was written must do
         if is_stuck.any():
             _cut_off(found, sentences, written, totals, is_stuck, settings)
-        totals = best.masked_fill(ids == end, -torch.inf)
+        totals = best.masked_fill(is_last, -torch.inf)
         # A log-probability only falls, and for α ≥ 0 the penalty is largest at the maximum length: no continuation
         # of a beam can score more than the beam's log-probability over that penalty. Once as many as are wanted
         # have finished with at least the best such bound, going on cannot change them.
@@ -91,20 +97,23 @@ def _set_aside(
     sentences: Int[Tensor, " B"],
     written: Int[Tensor, "B N T"],
     beams: Int[Tensor, "B N2"],
+    last: Int[Tensor, "B N2"],
     log_probabilities: Float[Tensor, "B N2"],
     ends: Bool[Tensor, "B N2"],
     alpha: float,
 ) -> None:
-    """Note the hypotheses that have just ended."""
+    """Note the hypotheses that have just ended; of `last`, END is written as −1."""
     which, place = ends.nonzero(as_tuple=True)
     ended = zip(
         sentences[which].tolist(),
         written[which, beams[which, place], 1:].tolist(),
+        last[which, place].tolist(),
         log_probabilities[which, place].tolist(),
         strict=True,
     )
-    for sentence, ids, log_probability in ended:
-        found[sentence].append(make_hypothesis(ids, log_probability, finished=True, alpha=alpha))
+    for sentence, ids, final, log_probability in ended:
+        whole = ids if final < 0 else [*ids, final]
+        found[sentence].append(make_hypothesis(whole, log_probability, finished=True, alpha=alpha, length=len(ids) + 1))
 
 
 def _cut_off(
@@ -122,4 +131,8 @@ def _cut_off(
             continue
         for ids, log_probability in zip(written[place, :, 1:].tolist(), totals[place].tolist(), strict=True):
             if log_probability > -torch.inf:
-                hypotheses.append(make_hypothesis(ids, log_probability, finished=False, alpha=settings.length_penalty))
+                hypotheses.append(
+                    make_hypothesis(
+                        ids, log_probability, finished=False, alpha=settings.length_penalty, length=len(ids)
+                    )
+                )

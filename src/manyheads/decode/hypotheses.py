@@ -8,7 +8,7 @@ class Hypothesis:
     """Ids without BEGIN and END, and how probable the model finds them."""
 
     ids: tuple[int, ...]
-    log_probability: float  # of the ids and, where finished, END
+    log_probability: float  # of the ids and, where it was written, END
     score: float  # what it was ranked by: log_probability / penalty(length)
     finished: bool  # False: cut off at the maximum length, or no id was possible any more
 
@@ -18,11 +18,10 @@ def penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def make_hypothesis(ids: list[int], log_probability: float, *, finished: bool, alpha: float) -> Hypothesis:
-    """A hypothesis with its score."""
+def make_hypothesis(ids: list[int], log_probability: float, *, finished: bool, alpha: float, length: int) -> Hypothesis:
+    """A hypothesis with its score; `length` is how many ids' probabilities count: END, where written, is one more."""
     # What was written nothing of has length 0 and log-probability 0.
-    score = log_probability / penalty(len(ids) + finished, alpha)
-    return Hypothesis(tuple(ids), log_probability, score, finished)
+    return Hypothesis(tuple(ids), log_probability, log_probability / penalty(length, alpha), finished)
 
 
 def best_first(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:

@@ -9,8 +9,8 @@ from torch import Tensor
 from manyheads.decode.beam import beam_search
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
-from manyheads.decode.steppers import CachedStepper, PlainStepper, Stepper
-from manyheads.decode.walk import walk
+from manyheads.decode.steppers import Stepper, stepper_for
+from manyheads.decode.walk import IsOver, walk
 from manyheads.model import Tap, Transformer
 from manyheads.model.transformer import Gates
 
@@ -24,28 +24,32 @@ def search(
     never: Sequence[int],
     settings: DecodeSettings,
     streams: Sequence[int] | None = None,
+    is_over: IsOver | None = None,
 ) -> list[list[Hypothesis]]:
     """Each row's hypotheses, best first: at least one, at most `n_best`.
 
     A maximum length counts every id written, END too. What was cut off there is returned only where nothing
     finished, or as a sample. The ids of `never` are not written, nor is `begin`; probabilities are not
     rescaled for it. `streams` names each row's stream of random numbers (its index unless told): a caller that
-    reorders its inputs passes their first order, and each input draws the same sample in any batch.
+    reorders its inputs passes their first order, and each input draws the same sample in any batch. `is_over` is
+    asked of everything written whether it is finished by now; its last id stays.
     """
     streams = range(len(max_lengths)) if streams is None else streams
     never = sorted({*never, begin})
     open_rows = [row for row, length in enumerate(max_lengths) if length > 0]
-    found = [[make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty)] for _ in max_lengths]
+    found = [[make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)] for _ in max_lengths]
     if not open_rows:
         return found
     if len(open_rows) < len(max_lengths):
         stepper.select(torch.tensor(open_rows, device=stepper.device)[:, None])
     lengths = [max_lengths[row] for row in open_rows]
     if settings.method == "beam":
-        results = beam_search(stepper, lengths, begin=begin, end=end, never=never, settings=settings)
+        results = beam_search(stepper, lengths, begin=begin, end=end, never=never, settings=settings, is_over=is_over)
     else:
         kept = [streams[row] for row in open_rows]
-        results = walk(stepper, lengths, begin=begin, end=end, never=never, settings=settings, streams=kept)
+        results = walk(
+            stepper, lengths, begin=begin, end=end, never=never, settings=settings, streams=kept, is_over=is_over
+        )
     for row, result in zip(open_rows, results, strict=True):
         found[row] = result
     return found
@@ -62,6 +66,7 @@ def generate(
     settings: DecodeSettings,
     prompt: Int[Tensor, "B P"] | None = None,
     streams: Sequence[int] | None = None,
+    is_over: IsOver | None = None,
     tap: Tap | None = None,
     gates: Gates | None = None,
 ) -> list[list[Hypothesis]]:
@@ -82,13 +87,20 @@ def generate(
         lengths = [source.size(1)] * len(source) if source_is_real is None else source_is_real.sum(1).tolist()
     max_lengths = [min(length + settings.max_extra, room) for length in lengths]
 
-    # A norm over the whole sequence changes what was computed for earlier places with every new one: no cache holds.
-    make_stepper = PlainStepper if model.settings.norm == "sample" else CachedStepper
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode():
-            stepper = make_stepper(model, source, source_is_real, prompt=prompt, tap=tap, gates=gates)
-            return search(stepper, max_lengths, begin=begin, end=end, never=never, settings=settings, streams=streams)
+            stepper = stepper_for(model)(model, source, source_is_real, prompt=prompt, tap=tap, gates=gates)
+            return search(
+                stepper,
+                max_lengths,
+                begin=begin,
+                end=end,
+                never=never,
+                settings=settings,
+                streams=streams,
+                is_over=is_over,
+            )
     finally:
         model.train(was_training)

@@ -15,7 +15,8 @@ class DecodeSettings:
     beam: int = 4
     length_penalty: float = 0.6  # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016)
     n_best: int = 1  # hypotheses to keep of a beam search, or samples to draw
-    max_extra: int = 50  # maximum length = input length + max_extra
+    max_extra: int = 50  # maximum length = input length + max_extra; of a continuation, max_extra
+    stop: tuple[str, ...] = ()  # a continuation ends before the first of these
 
     temperature: float = 1.0
     top_k: int = 0  # draw among the k most probable; 0: among all
@@ -36,6 +37,8 @@ class DecodeSettings:
             for name in ("max_extra", "top_k", "seed")
             if getattr(self, name) < 0
         ]
+        if "" in self.stop:
+            faults.append('decode.stop has an empty text, which is everywhere. Use for instance stop = ["\\n\\n"].')
         # The bound by which beam.py stops is right for α ≥ 0 only; a huge α would overflow.
         if not 0 <= self.length_penalty <= 10:
             faults.append(f"decode.length_penalty = {self.length_penalty} must be at least 0 and at most 10.")

@@ -133,6 +133,12 @@ class PlainStepper:
         self.written = None if self.written is None else self.written[kept]
 
 
+def stepper_for(model: Transformer) -> type[CachedStepper | PlainStepper]:
+    """The fastest that is right for a model."""
+    # A norm over the whole sequence changes what was computed for earlier places with every new one: no cache holds.
+    return PlainStepper if model.settings.norm == "sample" else CachedStepper
+
+
 def _log_probabilities(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
     """At least in float32: a sum of many in half precision would no longer tell hypotheses apart."""
     return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -1,6 +1,6 @@
 """Greedy search and sampling: one id after another, none ever taken back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor
 from manyheads.decode.hypotheses import Hypothesis, best_first, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
+
+IsOver = Callable[[Sequence[int]], bool]  # whether ids, without BEGIN, are a whole answer although END is not there
 
 # B sentences still being written, N samples of each (greedy: 1), R = B × N rows, T ids written, V vocabulary.
 
@@ -23,6 +25,7 @@ def walk(
     never: Sequence[int],
     settings: DecodeSettings,
     streams: Sequence[int],
+    is_over: IsOver | None = None,
 ) -> list[list[Hypothesis]]:
     """Each sentence's hypotheses, best first; every maximum length is at least 1."""
     device = stepper.device
@@ -40,6 +43,7 @@ def walk(
     written = torch.full((*shape, 1), begin, device=device)
     totals = torch.zeros(shape, device=device)
     n_ids = torch.zeros(shape, dtype=torch.long, device=device)
+    n_counted = n_ids  # of these the probabilities count: END is one more
     is_open = torch.ones(shape, dtype=torch.bool, device=device)
     is_finished = ~is_open
     length = 0
@@ -57,26 +61,37 @@ def walk(
         # Where no id is possible, what was written must do; rows already closed write on, and nobody reads it.
         is_open = is_open & gained.isfinite()
         totals = torch.where(is_open, totals + gained, totals)
+        n_counted = n_counted + is_open
         is_finished = is_finished | (is_open & (ids == end))
         n_ids = n_ids + (is_open & (ids != end))
-        is_open = is_open & (ids != end) & (length < limits)[:, None]
+        is_open = is_open & (ids != end)
         written = torch.cat([written, ids[:, :, None]], dim=2)
+        if is_over is not None:
+            has_stopped = is_open & find_over(written, is_open, is_over)
+            is_finished, is_open = is_finished | has_stopped, is_open & ~has_stopped
+        is_open = is_open & (length < limits)[:, None]
 
         is_done = ~is_open.any(dim=1)
         if is_done.any():
             for sentence, hypotheses in zip(
                 sentences[is_done].tolist(),
-                _collect(written[is_done], n_ids[is_done], totals[is_done], is_finished[is_done], settings),
+                _collect(*(x[is_done] for x in (written, n_ids, n_counted, totals, is_finished)), settings),
                 strict=True,
             ):
                 found[sentence] = hypotheses
             on = (~is_done).nonzero().flatten()
             sentences, limits, written, totals = sentences[on], limits[on], written[on], totals[on]
-            n_ids, is_open, is_finished = n_ids[on], is_open[on], is_finished[on]
+            n_ids, n_counted, is_open, is_finished = n_ids[on], n_counted[on], is_open[on], is_finished[on]
             chances = None if chances is None else chances[on]
             if len(on):
                 stepper.select(on[:, None] * shape[1] + torch.arange(shape[1], device=device))
     return found
+
+
+def find_over(written: Int[Tensor, "B N T"], asked: Bool[Tensor, "B N"], is_over: IsOver) -> Bool[Tensor, "B N"]:
+    """Which of the rows asked for are a whole answer by now; `written` begins with BEGIN."""
+    answers = [is_over(ids[1:]) for ids in written[asked].tolist()]
+    return torch.zeros_like(asked).masked_scatter_(asked, torch.tensor(answers, dtype=torch.bool, device=asked.device))
 
 
 def draw_chances(
@@ -111,17 +126,18 @@ def draw(
 def _collect(
     written: Int[Tensor, "B N T"],
     n_ids: Int[Tensor, "B N"],
+    n_counted: Int[Tensor, "B N"],
     totals: Float[Tensor, "B N"],
     is_finished: Bool[Tensor, "B N"],
     settings: DecodeSettings,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of sentences that are done."""
-    sentences = zip(written[:, :, 1:].tolist(), n_ids.tolist(), totals.tolist(), is_finished.tolist(), strict=True)
+    sentences = zip(*(x.tolist() for x in (written[:, :, 1:], n_ids, n_counted, totals, is_finished)), strict=True)
     return [
         best_first(
             [
-                make_hypothesis(ids[:n], total, finished=finished, alpha=settings.length_penalty)
-                for ids, n, total, finished in zip(*samples, strict=True)
+                make_hypothesis(ids[:n], total, finished=finished, alpha=settings.length_penalty, length=length)
+                for ids, n, length, total, finished in zip(*samples, strict=True)
             ],
             settings.n_best,
         )

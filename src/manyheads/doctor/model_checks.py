@@ -18,7 +18,7 @@ from manyheads.model.weights import load_weights, weights_of
 from manyheads.recipe import Corpus, Recipe
 from manyheads.settings import read_toml, to_table
 from manyheads.storage import check_seal
-from manyheads.tasks import Seq2Seq
+from manyheads.tasks import Seq2Seq, Seq2SeqSettings
 from manyheads.text import grammar
 from manyheads.text.tokenizer import Tokenizer
 
@@ -45,7 +45,7 @@ def open_snapshot(run: Path) -> Bundle | None:
             check_seal(folder, CheckpointError)
             recipe = Recipe.from_table(read_toml(run / "recipe.toml"))
             tokenizer = Tokenizer.from_file(run / "tokenizer.model")
-            if recipe.kind is not Seq2Seq:
+            if not isinstance(recipe.task, Seq2SeqSettings):
                 return None  # labels stand in a bundle only
             model = Transformer(replace(recipe.model, vocabulary=tokenizer.vocabulary)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
@@ -118,7 +118,7 @@ def sentences_for(table: Mapping[str, object]) -> list[str]:
         return list(dict.fromkeys(source for source, _ in islice(next(iter(tests.values())), _SENTENCES)))
     except (DataError, OSError):
         pass
-    language = recipe.task.source_language
+    language = recipe.task.source_language if isinstance(recipe.task, Seq2SeqSettings) else ""
     if language not in grammar.LANGUAGES:
         return []
     other = next(name for name in grammar.LANGUAGES if name != language)

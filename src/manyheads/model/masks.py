@@ -29,6 +29,23 @@ class View:
         return cls(earlier & is_real[:, None, None, :], key_places[:, n_keys - n_queries :], key_places)
 
     @classmethod
+    def packed(cls, numbers: Int[Tensor, "B K"]) -> "View":
+        """The place itself and those before it in the same sequence, where a row holds several one after another.
+
+        `numbers` says which one each place belongs to: 1, 2, 3 …, and 0 is padding, which sees nothing.
+        """
+        n_places = numbers.size(1)
+        places = torch.arange(n_places, device=numbers.device).expand_as(numbers)
+        is_first = torch.ones_like(numbers, dtype=torch.bool)
+        is_first[:, 1:] = numbers[:, 1:] != numbers[:, :-1]
+        starts = places.masked_fill(~is_first, 0).cummax(dim=1).values
+        earlier = torch.ones(n_places, n_places, dtype=torch.bool, device=numbers.device).tril()
+        if (numbers == 1).all():  # one sequence a row: all rows look alike
+            return cls(earlier[None, None], places[:1], places[:1])
+        together = (numbers[:, :, None] == numbers[:, None, :]) & (numbers != 0)[:, None, :]
+        return cls((earlier & together)[:, None], places - starts, places - starts)
+
+    @classmethod
     def across(cls, query_places: Int[Tensor, "#B Q"], memory_is_real: Bool[Tensor, "B K"]) -> "View":
         """Every real place of the encoder's output: the view of cross-attention."""
         return cls(memory_is_real[:, None, None, :], query_places, count_places(memory_is_real))

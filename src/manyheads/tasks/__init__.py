@@ -4,6 +4,8 @@ Each task is one file. A task plugs into the training loop as a `Lesson` and int
 model and train rooms never hear of it. May import data, model, decode, metrics, text, settings, errors.
 """
 
+from manyheads.tasks.classify import Classification, Classify, ClassifySettings
+from manyheads.tasks.language import Language, LanguageLesson, LanguageSettings
 from manyheads.tasks.seq2seq import (
     Seq2Seq,
     Seq2SeqLesson,
@@ -13,14 +15,27 @@ from manyheads.tasks.seq2seq import (
     Translations,
     one_line,
 )
+from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
 
-TaskSettings = Seq2SeqSettings
-TASKS: dict[str, type[Task]] = {"seq2seq": Seq2Seq}  # by the kind that a recipe names
+TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings
+TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
+    "seq2seq": Seq2Seq,
+    "classify": Classify,
+    "tag": Tag,
+    "language": Language,
+}
 
 __all__ = [
     "TASKS",
     "Card",
+    "Classification",
+    "Classify",
+    "ClassifySettings",
+    "Entity",
+    "Language",
+    "LanguageLesson",
+    "LanguageSettings",
     "Look",
     "Material",
     "Prediction",
@@ -28,6 +43,9 @@ __all__ = [
     "Seq2Seq",
     "Seq2SeqLesson",
     "Seq2SeqSettings",
+    "Tag",
+    "TagSettings",
+    "Tagging",
     "Task",
     "TaskSettings",
     "TensorBatch",

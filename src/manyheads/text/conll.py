@@ -30,7 +30,7 @@ _BLANK = " \t\r"
 _SPACES = re.compile(r"[ \t]+")
 _WHITE = re.compile(r"\s")
 _LOOK_AT = 5000  # lines that tell the columns
-_SETTINGS = "word_column and tag_column"
+_SETTINGS = "text_column and tags_column"
 
 
 class _Sentence(NamedTuple):

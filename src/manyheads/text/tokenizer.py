@@ -19,6 +19,7 @@ from manyheads.text.vocabulary import BEGIN, END, PAD, SPACE_SIGN, UNKNOWN, Toke
 __all__ = ["BEGIN", "END", "PAD", "UNKNOWN", "Piece", "Tokenizer", "TokenizerSettings"]
 
 _ENOUGH_FOR_THREADS = 1000  # texts
+_NEAR = 8  # pieces: what is further back does not change how the next are decoded
 # What another's tokenizer would lose: runs of spaces, the space sign itself, the rare, the full-width, controls.
 _PROBE = "  a▁▁ 😀，\t\0 "
 
@@ -55,6 +56,8 @@ class Tokenizer:
         self._inner = Processor(model_proto=blob)
         self._inner.override_normalizer_spec(add_dummy_prefix=False)
         self._sign = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE_SIGN.encode()]
+        # Whether SentencePiece puts a space before a text: not where every piece is a character.
+        self._has_prefix = self._processor.encode(" ") != self._inner.encode(" ")
 
     @classmethod
     def learn(cls, lines: Iterable[str], settings: TokenizerSettings, seed: int = 1) -> "Tokenizer":
@@ -107,6 +110,10 @@ class Tokenizer:
         threads = -1 if len(texts) >= _ENOUGH_FOR_THREADS else 1
         return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=threads))
 
+    def encode_inner(self, text: str) -> list[int]:
+        """The ids of a text that follows another in the same line: no space is put before it."""
+        return self._encode([SPACE_SIGN + text], lambda processor, batch: processor.encode(batch))[0][len(self._sign) :]
+
     def sample_many(self, texts: Sequence[str], strength: float, seed: int) -> list[list[int]]:
         """Like `encode_many`, each text split at random: a pure function of its arguments, in every process.
 
@@ -120,7 +127,7 @@ class Tokenizer:
         for number, text in enumerate(texts, start=1):
             to_utf8(text, f"Text {number}")
             first, *rest = text.split(SPACE_SIGN)
-            row = self._sampler.sample(first, strength, chance, begins=True)
+            row = self._sampler.sample(first, strength, chance, begins=self._has_prefix)
             for part in rest:
                 row += self._sign + self._sampler.sample(part, strength, chance, begins=False)
             rows.append(row)
@@ -134,6 +141,19 @@ class Tokenizer:
         """The text of ids; PAD, BEGIN and END vanish, bytes that are not UTF-8 become U+FFFD."""
         return str(self._processor.decode([int(i) for i in ids]))
 
+    def decode_after(self, before: Sequence[int], ids: Iterable[int]) -> str:
+        """The text that ids add to those before them, which end with a whole character."""
+        near = [int(i) for i in before[-_NEAR:]]
+        return self.decode([*near, *ids])[len(self.decode(near)) :]
+
+    def byte_of(self, piece_id: int) -> int | None:
+        """The byte that a piece stands for, if it is not text."""
+        return int(self.piece(piece_id)[1:-1], 16) if self._processor.is_byte(piece_id) else None
+
+    def piece(self, piece_id: int) -> str:
+        """A piece as the vocabulary writes it: ▁ for a space, <0xE2> for a byte."""
+        return str(self._processor.id_to_piece(piece_id))
+
     def decode_many(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """The text of each row of ids."""
         return [self.decode(row) for row in rows]
@@ -142,13 +162,12 @@ class Tokenizer:
         """The pieces of one text, each with its place in it."""
         found = []
         # SentencePiece puts a space before the text, unless it is never shown the text's beginning.
-        place = 0 if text.startswith(SPACE_SIGN) else -1
+        place = -1 if self._has_prefix and not text.startswith(SPACE_SIGN) else 0
         for piece_id in self.encode(text):
-            name = str(self._processor.id_to_piece(piece_id))
-            if not self._processor.is_byte(piece_id):
+            name, byte = self.piece(piece_id), self.byte_of(piece_id)
+            if byte is None:
                 start, place = place, place + len(name)
             else:
-                byte = int(name[1:-1], 16)
                 if not 0x80 <= byte < 0xC0:  # not a continuation byte of UTF-8: a new character
                     place += 1
                 start = place - 1

@@ -27,6 +27,7 @@ _MOST_COPIES = 10
 _SPOILER = "▅"
 # The trainer learns no piece that holds NUL: it may stand for what is not to be learnt.
 _BOUNDARY = "\0"
+_MODEL_TYPES = {"unigram": "unigram", "bpe": "bpe", "character": "char"}  # SentencePiece's names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,10 @@ class TokenizerSettings:
     `sampling` splits training text differently each time it is seen. 0 is off. For unigram it is the alpha of
     sampling over all splits, customarily 0.1 (the nearer to 0, the wilder; 1 follows the learnt probabilities);
     for bpe it is the probability of leaving out a merge, customarily 0.1 (the nearer to 1, the wilder).
+    Of characters every piece is one, and no space is put before a text.
     """
 
-    kind: Literal["unigram", "bpe"] = "unigram"
+    kind: Literal["unigram", "bpe", "character"] = "unigram"
     vocabulary: int = 8000  # pieces, with the 4 special ones and the 256 bytes; small texts yield fewer
     sampling: float = 0.0
     # Of more text than this, a random sample is learnt from. Unigram needs about 45 MB of memory and 3 s for each MB
@@ -57,6 +59,10 @@ class TokenizerSettings:
         ]
         if not 0 <= self.sampling <= 1:
             faults.append(f"tokenizer.sampling = {self.sampling} is out of range. Use 0 (off) to 1.")
+        elif self.sampling and self.kind == "character":
+            faults.append(
+                f'tokenizer.sampling = {self.sampling}: of tokenizer.kind = "character" there is one split. Use 0.'
+            )
         return faults
 
 
@@ -65,6 +71,8 @@ def learn_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) ->
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
     if not any(chunk.strip() for chunk in sample):
         raise DataError("There is no text to learn a tokenizer from: every line is empty. Give some text.")
+    if settings.kind == "character":  # its trainer says nothing where there is no room for the space
+        return _train(_only_common_characters(sample, settings.vocabulary), settings)
     try:
         return _train(sample, settings)
     except RuntimeError as error:
@@ -152,12 +160,14 @@ def _train(sample: list[bytes], settings: TokenizerSettings) -> bytes:
         sentence_iterator=_rows(sample),
         input_format="tsv",
         model_writer=model,
-        model_type=settings.kind,
+        model_type=_MODEL_TYPES[settings.kind],
         vocab_size=settings.vocabulary,
         hard_vocab_limit=False,  # a small text yields a smaller vocabulary rather than an error
         byte_fallback=True,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
+        # So that a word is one piece wherever it stands; a character is one in any case.
+        add_dummy_prefix=settings.kind != "character",
         # Bytes spell the last 0.01 % (in 29,000 Chinese sentences, the characters seen once or twice): nothing is
         # lost, and no embedding is spent on what cannot be learnt.
         character_coverage=0.9999,

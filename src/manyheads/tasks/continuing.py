@@ -1,0 +1,161 @@
+"""How a language model goes on after a prompt: whole answers in batches, or text as it comes."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from manyheads.decode import DecodeSettings, Hypothesis, IsOver, generate, stream
+from manyheads.decode.hypotheses import best_first, make_hypothesis
+from manyheads.errors import DataError
+from manyheads.model import Transformer
+from manyheads.text.growing import GrowingText
+from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
+
+_PLACES_AT_ONCE = 16_384  # of prompts and continuations together
+_NEVER = (PAD, UNKNOWN, BEGIN)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to go on."""
+
+    text: str
+    log_probability: float
+    score: float
+    finished: bool  # by END or by a stop; False: it was cut off at the maximum length
+
+
+@dataclass(frozen=True)
+class Continued:
+    """What became of one prompt."""
+
+    prompt: str
+    candidates: Sequence[Candidate]  # best first
+
+    @property
+    def answer(self) -> str:
+        """The best way to go on, without the prompt."""
+        return self.candidates[0].text
+
+    def line(self) -> str:
+        r"""The prompt and what follows it as one line: a line end is written as \n, a backslash as two."""
+        whole = self.prompt + self.answer
+        return whole.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+
+
+@dataclass(frozen=True)
+class Continuer:
+    """A model and its tokenizer, writing on."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
+        """The continuation of one prompt as it becomes certain; `number` is the prompt's where there are many.
+
+        Nothing is taken back: half a character, and what may become a stop, are held until it is known. A beam
+        search comes whole in the end.
+        """
+        if settings.method == "beam":
+            yield self.go_on([prompt], settings, first=number)[0].answer
+            return
+        ids = self.tokenizer.encode(prompt)
+        growing = GrowingText(self.tokenizer, ids, settings.stop)
+        for written in stream(self.model, ids, begin=BEGIN, end=END, never=_NEVER, settings=settings, number=number):
+            text = growing.add(written.id) if written.id != END else ""
+            if text:
+                yield text
+            if growing.is_over:
+                return
+        rest = growing.finish()
+        if rest:
+            yield rest
+
+    def go_on(self, prompts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Continued]:
+        """The candidates for each prompt. An empty one is continued from nothing."""
+        encoded = self.tokenizer.encode_many(prompts)
+        together: dict[int, list[int]] = defaultdict(list)
+        found: dict[int, list[Hypothesis]] = {}
+        for index, ids in enumerate(encoded):
+            if len(ids) + settings.max_extra <= self.model.settings.max_length:
+                together[len(ids)].append(index)
+            else:
+                found[index] = self._slide(ids, settings, first + index)
+        for length, indices in together.items():
+            n_rows = max(1, _PLACES_AT_ONCE // (settings.n_best * (length + settings.max_extra)))
+            for start in range(0, len(indices), n_rows):
+                part = indices[start : start + n_rows]
+                rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
+                found |= dict(zip(part, rows, strict=True))
+        return [
+            Continued(prompt, [self._candidate(ids, hypothesis, settings) for hypothesis in found[index]])
+            for index, (prompt, ids) in enumerate(zip(prompts, encoded, strict=True))
+        ]
+
+    def _search(
+        self, prompts: Sequence[list[int]], numbers: Sequence[int], settings: DecodeSettings
+    ) -> list[list[Hypothesis]]:
+        """Prompts of one length, which need no padding."""
+        ids = torch.tensor(prompts, dtype=torch.long, device=self.model.output.weight.device)
+        return generate(
+            self.model,
+            prompt=ids.reshape(len(prompts), -1),
+            begin=BEGIN,
+            end=END,
+            never=_NEVER,
+            settings=settings,
+            streams=numbers,
+            is_over=self._is_over(prompts[0], settings.stop) if settings.stop else None,
+        )
+
+    def _slide(self, prompt: list[int], settings: DecodeSettings, number: int) -> list[Hypothesis]:
+        """A prompt that does not fit into the context together with its continuation."""
+        if settings.method == "beam":
+            raise DataError(
+                f"text {number + 1} has {len(prompt):,} pieces; with decode.max_extra = {settings.max_extra} more they "
+                f"do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the window slide "
+                'with decode.method = "greedy" or "sample".'
+            )
+        is_over = self._is_over(prompt, settings.stop)
+        hypotheses = []
+        for sample in range(settings.n_best):
+            ids: list[int] = []
+            total, n_counted, finished = 0.0, 0, False
+            for written in stream(
+                self.model, prompt, begin=BEGIN, end=END, never=_NEVER, settings=settings, number=number, sample=sample
+            ):
+                total, n_counted = total + written.log_probability, n_counted + 1
+                if written.id != END:
+                    ids.append(written.id)
+                finished = written.id == END or is_over(ids)
+                if finished:
+                    break
+            hypotheses.append(
+                make_hypothesis(ids, total, finished=finished, alpha=settings.length_penalty, length=n_counted)
+            )
+        return best_first(hypotheses, settings.n_best)
+
+    def _is_over(self, prompt: Sequence[int], stops: Sequence[str]) -> IsOver:
+        """Whether ids that go on after a prompt hold a stop; asked after each, only the newest can complete one."""
+        n_pieces = 1 + max((len(stop.encode()) for stop in stops), default=0)  # a piece has at least a byte
+
+        def is_over(ids: Sequence[int]) -> bool:
+            if len(ids) <= n_pieces:
+                text = self.tokenizer.decode_after(prompt, ids)
+            else:  # the first of these is not of the stop, so that it does not matter if it loses its space
+                text = self.tokenizer.decode(ids[-n_pieces:])
+            return any(stop in text for stop in stops)
+
+        return is_over
+
+    def _candidate(self, prompt: Sequence[int], hypothesis: Hypothesis, settings: DecodeSettings) -> Candidate:
+        growing = GrowingText(self.tokenizer, prompt, settings.stop)
+        parts = []
+        for piece_id in hypothesis.ids:
+            parts.append(growing.add(piece_id))
+            if growing.is_over:
+                break
+        text = "".join([*parts, growing.finish()])
+        return Candidate(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished)

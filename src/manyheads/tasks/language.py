@@ -1,0 +1,303 @@
+"""Language models: text in, more of it out."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manyheads.data import choose_examples, cut_windows
+from manyheads.data.chunks import chunks
+from manyheads.data.cleaning import Fields
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, RecipeError
+from manyheads.metrics import LanguageCard, language_card
+from manyheads.metrics.language import Continuation
+from manyheads.model import ModelSettings, Transformer, projected_loss
+from manyheads.settings import misfits, refuse
+from manyheads.tasks.continuing import Continued, Continuer
+from manyheads.tasks.foretelling import foretell, foretell_windows, slide
+from manyheads.tasks.packing import PackedBatch, Plan, hidden_of, make_rows, plan_rows
+from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text import grammar
+from manyheads.text.documents import read_documents
+from manyheads.text.readers import Row
+from manyheads.text.streams import OnBad
+from manyheads.text.tokenizer import Tokenizer
+
+LOG_LIKELIHOOD = "log-likelihood per character"
+
+_WINDOWS_LOOKED_AT = 64
+_SAMPLES = 4
+_PROMPT, _SHOWN = 32, 48  # pieces of a sample
+_FEW_DOCUMENTS = 30  # of so few, an interval says little: blocks of them are drawn instead
+_BLOCKS = 200
+_WORD = re.compile(r"\S+|\n")  # a line end counts as a word, as it does in what is published of WikiText
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageSettings:
+    """What a document is, and how a text is scored. The context is model.max_length."""
+
+    kind: Literal["language"] = "language"
+    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
+    stride: int = 0  # pieces by which the window moves on in scoring; 0: half the context
+
+    def __post_init__(self) -> None:
+        faults = misfits(self, "task.")
+        if not faults and self.stride < 0:
+            faults.append(f"task.stride = {self.stride} must be at least 1, or 0 for half the context.")
+        refuse(faults)
+
+
+@dataclass(frozen=True)
+class LanguageLesson:
+    """What the training loop sees of this task."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    material: Material
+
+    def plan(self, epoch: int) -> list[Plan]:
+        """Documents in windows of the context, cut elsewhere in every epoch, packed into rows."""
+        material, context = self.material, self.model.settings.max_length
+        chosen = choose_examples(material.boundaries, material.weights, seed=material.seed, epoch=epoch)
+        lengths = material.encoded.lengths[:, 0]
+        lengths = lengths if chosen is None else lengths[chosen]
+        windows = cut_windows(lengths, context, seed=material.seed, epoch=epoch)
+        if chosen is not None:
+            windows[:, 0] = chosen[windows[:, 0]]
+        return plan_rows(
+            windows,
+            context,
+            material.batch_tokens,
+            seed=material.seed,
+            epoch=epoch,
+            apart=self.model.settings.norm == "sample",
+        )
+
+    def make(self, plan: Plan, seed: int) -> PackedBatch:
+        """One batch; there is nothing random in it."""
+        column = self.material.encoded.columns[0]
+        batch = make_rows(plan, lambda index: column[index], self.model.output.weight.device)
+        self.material.encoded.let_go()
+        return batch
+
+    def loss(self, batch: PackedBatch, step: int) -> Tensor:
+        """Cross-entropy per piece, END too."""
+        hidden, written = hidden_of(self.model, batch)
+        return projected_loss(hidden[None], self.model.output.weight, written, 0.0)
+
+    def describe(self, plan: Plan) -> str:
+        """How many windows a batch has, and how the first three begin."""
+        column = self.material.encoded.columns[0]
+        texts = [
+            self.tokenizer.decode(column[index][start : start + 20].tolist())
+            for _, index, start, _ in plan[:3].tolist()
+        ]
+        return f"{len(plan)} windows, {', '.join(f'“{text}…”' for text in texts)}{' …' if len(plan) > 3 else ''}"
+
+
+@dataclass(frozen=True)
+class Language:
+    """A model that goes on with a text."""
+
+    shape: ClassVar[str] = "decoder"
+    noun: ClassVar[str] = "documents"
+    metrics: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
+    settings_type: ClassVar[type] = LanguageSettings
+
+    model: Transformer
+    tokenizer: Tokenizer
+    settings: LanguageSettings
+
+    @property
+    def module(self) -> Transformer:
+        """All that learns is the model itself."""
+        return self.model
+
+    @staticmethod
+    def fields(settings: LanguageSettings) -> tuple[str, ...]:
+        """A document."""
+        return ("text",)
+
+    @staticmethod
+    def cleaning(settings: LanguageSettings) -> Fields:
+        """It is a text."""
+        return Fields(n_fields=1, n_texts=1)
+
+    @staticmethod
+    def read(
+        files: Sequence[str], columns: Mapping[str, str], settings: LanguageSettings, on_bad: OnBad | None = None
+    ) -> Iterator[Row]:
+        """Documents from any number of files."""
+        return read_documents(files, settings.documents, columns.get("text"), on_bad=on_bad)
+
+    @staticmethod
+    def builtin(
+        settings: LanguageSettings, languages: Sequence[str], split: str, count: int, seed: int
+    ) -> Iterable[Row]:
+        """Short stories."""
+        (language,) = languages
+        return grammar.rows("generate", language, split, count, seed)
+
+    @staticmethod
+    def lines(rows: Iterable[Row]) -> Iterator[str]:
+        """The documents themselves: line ends are learnt like any character."""
+        return (text for (text,) in rows)
+
+    @staticmethod
+    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: LanguageSettings) -> list[list[list[int]]]:
+        """The pieces of each document."""
+        return [tokenizer.encode_many([text for (text,) in rows])]
+
+    @staticmethod
+    def longest(model: ModelSettings, settings: LanguageSettings) -> int:
+        """Any number: documents are cut into windows."""
+        return 0
+
+    @classmethod
+    def begin(
+        cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, rows: Iterable[Row] = ()
+    ) -> "Language":
+        """A model that has learnt nothing yet."""
+        if settings.stride > model.settings.max_length:
+            raise RecipeError(
+                f"task.stride = {settings.stride} would pass over pieces: the context, model.max_length, is "
+                f"{model.settings.max_length}. Use at most that."
+            )
+        return cls(model, tokenizer, settings)
+
+    @classmethod
+    def restore(
+        cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, facts: Mapping[str, Any]
+    ) -> "Language":
+        """There is nothing to know besides."""
+        return cls(model, tokenizer, settings)
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing that is not in the settings."""
+        return {}
+
+    def lesson(self, material: Material) -> LanguageLesson:
+        """What the training loop sees of it."""
+        if material.sampling:
+            raise RecipeError(
+                f"tokenizer.sampling = {material.sampling}: a language model learns from stored pieces. Use 0."
+            )
+        return LanguageLesson(self.model, self.tokenizer, material)
+
+    @property
+    def stride(self) -> int:
+        """By how many pieces the window moves on in scoring."""
+        return self.settings.stride or max(1, self.model.settings.max_length // 2)
+
+    def check(self, text: str, where: str) -> None:
+        """Every text can be continued: of a long one the newest pieces are read."""
+
+    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Those that are not empty."""
+        return (row for row in rows if row[0])
+
+    def look(self, rows: Sequence[Row], metric: str) -> Look:
+        """Foretell some windows of the documents, spread evenly, and go on greedily from a few places."""
+        documents = self.tokenizer.encode_many([text for (text,) in rows])
+        context = self.model.settings.max_length
+        windows = [
+            (number, *window)
+            for number, ids in enumerate(documents)
+            for window in slide(len(ids), context, max(1, context // 2))
+        ]
+        windows = _spread(windows, _WINDOWS_LOOKED_AT)
+        nats = sum(part.sum() for part in foretell_windows(self.model, documents, windows))
+        n_characters = sum(
+            len(self.tokenizer.decode_after(documents[number][:first], documents[number][first:end]))
+            for number, _, first, end in windows
+        )
+        return Look(metric, -float(nats) / max(1, n_characters), self._samples(documents))
+
+    def _samples(self, documents: Sequence[Sequence[int]]) -> list[tuple[str, str, str]]:
+        """A prompt from the documents, how the model goes on, how the document does."""
+        size = _PROMPT + _SHOWN
+        places = [(ids, start) for ids in documents for start in range(0, max(1, len(ids) - size), size)]
+        chosen = _spread(places, _SAMPLES)
+        decode = self.tokenizer.decode
+        prompts = [decode(ids[start : start + _PROMPT]) for ids, start in chosen]
+        wholes = [decode(ids[start : start + size]) for ids, start in chosen]
+        found = self.predict(prompts, DecodeSettings(method="greedy", max_extra=_SHOWN))
+        return [(one.prompt, one.answer, whole[len(one.prompt) :]) for one, whole in zip(found, wholes, strict=True)]
+
+    def finish(self, rows: Sequence[Row]) -> "Language":
+        """There is nothing more to learn."""
+        return self
+
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
+        """The continuation of a prompt as it becomes certain; together it is what `predict` answers."""
+        return Continuer(self.model, self.tokenizer).stream(prompt, settings, number)
+
+    def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Continued]:
+        """How each text goes on."""
+        return Continuer(self.model, self.tokenizer).go_on(texts, settings, first)
+
+    def nats(self, text: str) -> NDArray[np.float64]:
+        """−ln p of each piece of a text."""
+        return foretell(self.model, [self.tokenizer.encode(text)], self.stride)[0]
+
+    def score(
+        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
+    ) -> LanguageCard:
+        """Foretell every piece of every document, and go on from a few of their beginnings."""
+        texts: list[str] = []
+        blocks: list[list[_Block]] = []
+        for chunk in chunks(row for row in rows if row[0]):
+            part = [text for (text,) in chunk]
+            nats = foretell(self.model, self.tokenizer.encode_many(part), self.stride)
+            for text, of_pieces in zip(part, nats, strict=True):
+                blocks.append(self._blocks(text, of_pieces))
+                progress(1)
+            texts += [text[:1000] for text in part[: _SAMPLES - len(texts)]]
+        if not blocks:
+            raise DataError("There is nothing to score: the test set is empty.")
+        is_few = len(blocks) < _FEW_DOCUMENTS
+        counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
+        prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[:_PROMPT]) for text in texts]
+        return language_card(
+            *zip(*counted, strict=True),
+            what="blocks" if is_few else "documents",
+            how=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
+            samples=[Continuation(one.prompt, one.answer) for one in self.predict(prompts, settings)],
+        )
+
+    def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:
+        """A document in blocks of about as many pieces each, with what each comes to."""
+        ends = np.array([piece.end for piece in self.tokenizer.pieces(text)])
+        borders = np.flatnonzero(np.diff(ends)) + 1  # between two characters: the bytes of one share its end
+        places = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
+        words = np.array([word.start() for word in _WORD.finditer(text)])
+        found = []
+        for start, end in pairwise(places):
+            characters = (int(ends[start - 1]) if start else 0, int(ends[end - 1]))
+            n_words = int(np.diff(np.searchsorted(words, characters))[0])
+            part = text[slice(*characters)]
+            found.append((float(nats[start:end].sum()), end - start, len(part), n_words, len(part.encode())))
+        return found
+
+
+_Block = tuple[float, int, int, int, int]  # nats, pieces, characters, words, bytes
+
+
+def _sum(blocks: Sequence[_Block]) -> _Block:
+    nats, *counts = zip(*blocks, strict=True)
+    n_pieces, n_characters, n_words, n_bytes = map(sum, counts)
+    return sum(nats), n_pieces, n_characters, n_words, n_bytes
+
+
+def _spread(things: Sequence[Any], most: int) -> list[Any]:
+    """As many as are wanted, from all over."""
+    if len(things) <= most:
+        return list(things)
+    return [things[int(place)] for place in np.linspace(0, len(things) - 1, most)]

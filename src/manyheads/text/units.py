@@ -1,0 +1,143 @@
+"""Raw text as units, words or characters, each with its place in the text: what a tagger is asked about.
+
+A unit never splits what is seen as one character (a letter and its accents, an emoji made of several), no two units
+overlap, and together they hold every character that is not white space.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+UnitKind = Literal["word", "character"]
+
+_NEARLY_ALL = 0.95
+_JOINER = "\u200d"
+_MARKS = ("Mn", "Me", "Mc", "Cf")  # accents, vowel signs, variation selectors; signs that are not seen
+_OTHER_MARKS = "\u0e33\u0eb3\uff9e\uff9f"  # letters by category, but written onto the one before
+_SKIN = ("\U0001f3fb", "\U0001f3ff")
+_FLAG = ("\U0001f1e6", "\U0001f1ff")
+_SYLLABLES = ("\uac00", "\ud7a3")
+_JAMO = (("\u1100", "\u11ff"), ("\ua960", "\ua97c"), ("\ud7b0", "\ud7fb"))
+_FIRST_JAMO = (("\u1100", "\u115f"), ("\ua960", "\ua97c"))
+# Scripts that put no space between words; each character is a unit. (Thai and its neighbours stay whole.)
+_CHINESE_AND_KANA = (
+    ("\u3005", "\u3007"),
+    ("\u3040", "\u30ff"),
+    ("\u31f0", "\u31ff"),
+    ("\u3400", "\u4dbf"),
+    ("\u4e00", "\u9fff"),
+    ("\uf900", "\ufaff"),
+    ("\uff66", "\uff9f"),
+    ("\U0001b000", "\U0001b16f"),
+    ("\U00020000", "\U0003ffff"),
+)
+
+# Words are found in the shape of a text: one sign for each seen character, so that accents and emoji are no concern.
+# Latin letters stand for themselves, other letters are x or X, digits 0, Chinese 字, punctuation is as it is.
+_WORD = r"[A-Za-z0_]"
+_END = rf"(?!{_WORD})"
+_CLITIC = rf"['’](?i:s|m|d|re|ve|ll){_END}"
+_SHORT = (
+    "Mr|Mrs|Ms|Dr|Prof|St|Sen|Rep|Gov|Gen|Col|Lt|Sgt|Capt|Jr|Sr|Inc|Corp|Co|Ltd|Bros|No|vs|etc|Mt|Ft|"
+    "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec"
+)
+_WORDS = re.compile(
+    rf"""
+      [A-Za-z]+://[^\s<>"]*[^\s<>".,;:!?)'\]]                      # an address in the web
+    | (?:[A-Za-z]\.){{2,}} (?:[A-Za-z]{_END})? {_END} (?:-{_WORD}+)*  # U.S. and U.S.-led with their points
+    | (?<!{_WORD})(?:(?i:{_SHORT})|[A-Z])\.(?=\s+\S)               # Mr. and J., unless they end the text
+    | {_CLITIC}                                                    # 's of Germany's
+    | [Nn]['’][Tt]{_END}                                           # n't of don't
+    | [@\#]?{_WORD}+?(?=[Nn]['’][Tt]{_END})                        # do of don't
+    | (?:[@\#]|(?<!\S)[-+.](?=0))? {_WORD}+ (?:(?!{_CLITIC})[-.'’&/@+]{_WORD}+ | (?<=0)[,:]0+)*
+    | \.{{2,}} | -{{2,}} | …+
+    | \S
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The characters of a text from `start` up to, not including, `end`."""
+
+    text: str
+    start: int
+    end: int
+
+
+def choose_kind(lengths: Mapping[int, int]) -> UnitKind:
+    """What the units of tagged text are, told by how many of them have each length; a few long ones are borne."""
+    return "character" if lengths.get(1, 0) > _NEARLY_ALL * sum(lengths.values()) else "word"
+
+
+def units_of(text: str, unit: UnitKind) -> list[Unit]:
+    """The words of a text, its punctuation apart as CoNLL has it, or all its characters but white space."""
+    places = _clusters(text) if unit == "character" else _words(text)
+    return [Unit(text[start:end], start, end) for start, end in places]
+
+
+def _words(text: str) -> Iterator[tuple[int, int]]:
+    shape = []
+    places: list[tuple[int, int]] = []  # of each sign of the shape
+    last = 0
+    for start, end in _clusters(text):
+        if start > last:
+            shape.append(" ")
+            places.append((last, start))
+        shape.append(_sign(text[start]))
+        places.append((start, end))
+        last = end
+    for match in _WORDS.finditer("".join(shape)):
+        yield places[match.start()][0], places[match.end() - 1][1]
+
+
+def _sign(character: str) -> str:
+    if character.isascii():
+        return "0" if character.isdecimal() else character
+    if _within(character, _CHINESE_AND_KANA):
+        return "字"
+    category = unicodedata.category(character)
+    if category[0] == "L":
+        return "X" if character.isupper() else "x"
+    if category[0] in "NM":
+        return "0" if category == "Nd" else "x"
+    return character
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """Where each character as it is seen begins and ends; white space is none."""
+    start = None
+    flags = 0  # that end the cluster
+    for place, character in enumerate(text):
+        if start is not None and not _joins(text[place - 1], character, flags):
+            yield start, place
+            start = None
+        if character.isspace():
+            continue
+        flags = (flags if start is not None else 0) + 1 if _within(character, (_FLAG,)) else 0
+        start = place if start is None else start
+    if start is not None:
+        yield start, len(text)
+
+
+def _joins(last: str, character: str, flags: int) -> bool:
+    """Whether a character is seen as one with the last: a plain form of the rules of Unicode (UAX 29)."""
+    if character.isascii():
+        return False
+    category = unicodedata.category(character)
+    if category in _MARKS or character in _OTHER_MARKS or _within(character, (_SKIN,)):
+        return True
+    if last == _JOINER:
+        return category[0] == "S"
+    if _within(character, (_FLAG,)):
+        return flags == 1
+    if not _within(character, _JAMO):
+        return False
+    return _within(last, _FIRST_JAMO) or (_within(last, (*_JAMO, _SYLLABLES)) and not _within(character, _FIRST_JAMO))
+
+
+def _within(character: str, ranges: tuple[tuple[str, str], ...]) -> bool:
+    return any(first <= character <= last for first, last in ranges)

@@ -1,0 +1,171 @@
+"""Classification: what it learns, what it answers, and what it says of odd rows."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, RecipeError
+from manyheads.settings import build
+from manyheads.tasks import Classify, ClassifySettings, Material
+from manyheads.train import Trainer, TrainSettings
+from tasks.small import make_material, make_task
+
+ROWS = [
+    (f"{start} {noun} was {judgement} {end}".strip(), label)
+    for label, judgements in (("good", ("lovely", "great")), ("bad", ("awful", "dull")))
+    for judgement in judgements
+    for noun in ("film", "hotel", "book", "meal")
+    for start in ("the", "our")
+    for end in ("", "indeed", "on the whole of it")
+]
+SEVERAL = [
+    ("red and round", "colour|shape"), ("red", "colour"), ("round", "shape"), ("nothing", ""), ("blue", "colour"),
+    ("square", "shape"), ("blue and square", "shape|colour"), ("heavy", ""),
+]  # fmt: skip
+ANY = DecodeSettings()
+
+
+@pytest.fixture
+def task() -> Classify:
+    return make_task(Classify, ClassifySettings(), ROWS)
+
+
+def test_labels_are_those_of_the_rows_and_come_back_from_the_facts(task: Classify) -> None:
+    assert task.labels == ("bad", "good")
+    assert task.counts == (48, 48)
+    facts = json.loads(json.dumps(replace(task, temperature=1.5).facts()))
+    again = Classify.restore(task.model, task.tokenizer, task.settings, facts)
+    again.module.load_state_dict(task.module.state_dict())
+    again.module.eval()
+    assert (again.labels, again.counts, again.temperature) == (task.labels, task.counts, 1.5)
+    assert again.logits(["a film"]).equal(task.logits(["a film"]))
+
+
+def test_batch_padding_and_order_change_no_prediction(task: Classify) -> None:
+    texts = [row[0] for row in ROWS[:20]] + ["film " * 200, "", "x"]
+    together = task.probabilities(texts)
+    backwards = task.probabilities(texts[::-1])[::-1]
+    alone = np.concatenate([task.probabilities([text]) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(together, backwards, atol=1e-5)
+
+
+def test_a_long_text_is_the_mean_of_its_windows(task: Classify) -> None:
+    text = " ".join(f"{noun} number {number}" for number in range(60) for noun in ("film", "hotel"))
+    ids = task.tokenizer.encode(text)
+    assert len(ids) > 2 * task.limit
+    parts = [ids[start : start + task.limit] for start in range(0, len(ids) - task.limit // 2, (task.limit + 1) // 2)]
+    with torch.no_grad():
+        mean = torch.stack([task.module(task.to_ids([part]))[0] for part in parts]).mean(0)
+    torch.testing.assert_close(task.logits([text])[0], mean, atol=1e-5, rtol=0)
+
+
+def learn(task: Classify, material: Material, steps: int = 40) -> list[float]:
+    settings = TrainSettings(steps=steps, learning_rate=3e-3, warmup=10, batch_tokens=300)
+    trainer = Trainer(task.module, task.lesson(material), settings, width=32, seed=1)
+    losses = [step.loss for step in trainer.run()]
+    task.module.eval()
+    return losses
+
+
+def test_it_learns_to_tell_labels_apart(task: Classify, tmp_path: Path) -> None:
+    losses = learn(task, make_material(task, ROWS, tmp_path))
+    assert losses[-1] < 0.4 < 0.6 < losses[0]
+    card = task.score(ROWS, ANY)
+    assert {score.name: score.value for score in card.scores}["accuracy"] == 100.0
+    assert task.look(ROWS[:5], "accuracy").score == 100.0
+    finished = task.finish(ROWS)
+    assert finished.temperature != 1.0
+    best = finished.predict(["the film was awful"], ANY)[0]
+    assert best.labels == ("bad",) and best.answer == "bad"
+    assert list(best.probabilities) == ["bad", "good"]
+    assert sum(best.probabilities.values()) == pytest.approx(1.0)
+    assert best.line() == f"bad\t{best.probability:.4f}"
+    assert json.loads(json.dumps(asdict(best)))["labels"] == ["bad"]
+
+
+def test_several_labels_or_none(tmp_path: Path) -> None:
+    task = make_task(Classify, ClassifySettings(multi_label=True, class_weights="balanced"), SEVERAL * 6)
+    learn(task, make_material(task, SEVERAL * 6, tmp_path), steps=60)
+    answers = {text: task.predict([text], ANY)[0].labels for text, _ in SEVERAL}
+    assert answers["red and round"] == ("colour", "shape")
+    assert answers["nothing"] == ()
+    assert task.predict(["nothing"], ANY)[0].line().startswith("?\t")
+    assert task.look(SEVERAL, "accuracy").metric == "exact match"
+    assert task.look(SEVERAL, "micro-F1").score == 100.0
+    assert task.finish(SEVERAL).temperature > 0.0
+
+
+def test_below_the_threshold_no_label_is_given(task: Classify) -> None:
+    shy = replace(task, settings=ClassifySettings(threshold=0.99))
+    found = shy.predict(["the film"], ANY)[0]
+    assert found.labels == () and found.probability < 0.99
+    assert found.line().startswith("?\t0.")
+    assert shy.score(ROWS, ANY).n_abstained == len(ROWS)
+
+
+def test_a_blank_text_has_no_label(task: Classify) -> None:
+    blank, _ = task.predict(["  ", "film"], ANY)
+    assert blank.labels == () and blank.probabilities == {}
+
+
+def test_a_label_seen_only_at_test_time_is_counted(task: Classify) -> None:
+    rows = [*ROWS[:9], ("the film was so so", "medium")]
+    card = task.score(rows, ANY)
+    assert card.n_unknown == 1
+    assert task.finish(rows).temperature > 0.0
+    assert task.look(rows, "accuracy").score <= 90.0
+
+
+def test_a_batch_is_a_function_of_its_plan_and_seed(task: Classify, tmp_path: Path) -> None:
+    rows = [*ROWS, ("film " * 100, "good")]
+    material = make_material(task, rows, tmp_path, sampling=0.1)
+    lesson = task.lesson(material)
+    assert sorted(np.concatenate(lesson.plan(0)).tolist()) == list(range(len(rows)))
+    one, same, other = (lesson.make(np.arange(len(rows)), seed).ids for seed in (1, 1, 2))
+    assert one.equal(same) and not one.equal(other)
+    assert one.size(1) == task.limit + 1  # the long one, in part
+    assert "49 texts, “the film was lovely” (good)" in lesson.describe(np.arange(49))
+
+
+def test_the_loss_is_a_mean_over_texts_and_weights_make_rare_labels_count(tmp_path: Path) -> None:
+    rows = [row for row in ROWS if row[1] == "good"] + [row for row in ROWS if row[1] == "bad"][:6]
+    task = make_task(Classify, ClassifySettings(class_weights="balanced"), rows)
+    assert task.label_weights is not None
+    torch.testing.assert_close(task.label_weights, torch.tensor([54 / 12, 54 / 96]))
+    lesson = replace(task, settings=ClassifySettings()).lesson(make_material(task, rows, tmp_path))
+    plan = np.arange(10)
+    together = lesson.loss(lesson.make(plan, 0), 1)
+    alone = torch.stack([lesson.loss(lesson.make(plan[i : i + 1], 0), 1) for i in range(10)]).mean()
+    torch.testing.assert_close(together, alone)
+
+
+def test_r_drop_makes_two_passes_agree(task: Classify, tmp_path: Path) -> None:
+    lesson = task.lesson(make_material(task, ROWS, tmp_path))
+    strict = replace(task, settings=ClassifySettings(consistency=4.0)).lesson(lesson.material)
+    batch = lesson.make(np.arange(12), 0)
+    torch.testing.assert_close(strict.loss(batch, 1), lesson.loss(batch, 1))  # without dropout nothing differs
+    task.module.train()
+    torch.manual_seed(1)
+    wild = strict.loss(batch, 1)
+    torch.manual_seed(1)
+    assert wild > replace(task, settings=ClassifySettings(consistency=1e-9)).lesson(lesson.material).loss(batch, 1)
+
+
+def test_one_label_is_nothing_to_tell_apart() -> None:
+    with pytest.raises(DataError, match=r"every row has the label “good”\. Give rows of at least two labels"):
+        make_task(Classify, ClassifySettings(), [("a", "good"), ("b", "good")])
+
+
+def test_settings_that_do_not_fit() -> None:
+    with pytest.raises(RecipeError, match=r"task\.threshold = 1\.0 must be at least 0 and less than 1"):
+        ClassifySettings(threshold=1.0)
+    with pytest.raises(RecipeError, match=r"task\.separator is empty"):
+        ClassifySettings(multi_label=True, separator="")
+    with pytest.raises(RecipeError, match=r'task\.pooling = "last" is not one of'):
+        build(ClassifySettings, {"pooling": "last"}, "task.")

@@ -1,0 +1,191 @@
+"""Tagging: units and pieces, spans in the user's own text, intents beside them."""
+
+import json
+import random
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, RecipeError
+from manyheads.settings import build
+from manyheads.tasks import Tag, TagSettings
+from manyheads.tasks.tag import swapped
+from manyheads.text.spans import spans_of
+from manyheads.train import Trainer, TrainSettings
+from tasks.small import make_material, make_task
+
+NAMES = ("Ada", "Ben Ng", "Cleo van Dyck", "Dee")
+TOWNS = ("Rome", "New York", "Oslo")
+ANY = DecodeSettings()
+
+
+def tags(words: str, label: str) -> str:
+    return " ".join(f"{'B' if place == 0 else 'I'}-{label}" for place in range(len(words.split(" "))))
+
+
+ROWS = [
+    row
+    for name in NAMES
+    for town in TOWNS
+    for row in (
+        (f"{name} lives in {town} .", f"{tags(name, 'PER')} O O {tags(town, 'LOC')} O", "tell"),
+        (f"who knows {name} ?", f"O O {tags(name, 'PER')} O", "ask"),
+        (f"{town} rains .", f"{tags(town, 'LOC')} O O", "tell"),
+    )
+]
+PLAIN = [row[:2] for row in ROWS]
+JOINT = TagSettings(intents=True)
+
+
+@pytest.fixture
+def task() -> Tag:
+    return make_task(Tag, JOINT, ROWS)
+
+
+def test_the_pieces_of_units_are_those_of_the_joined_text(task: Tag) -> None:
+    texts = [*(row[0] for row in ROWS), "▁ odd ▁▁unit 😀 ， 吴重阳 a▁", "Hello ▁x"]
+    ids, sizes = Tag.encode_rows([(text, "") for text in texts], task.tokenizer, JOINT)
+    for text, pieces, counts in zip(texts, ids, sizes, strict=True):
+        assert len(counts) == len(text.split(" "))
+        assert sum(counts) == len(pieces)
+        if "▁" not in text:  # after a space SentencePiece never sees, that sign has none of its own
+            assert pieces == task.tokenizer.encode(text)
+
+
+def test_labels_and_intents_come_back_from_the_facts(task: Tag) -> None:
+    assert task.states.kinds == ("LOC", "PER")
+    assert task.intents == ("ask", "tell")
+    facts = json.loads(json.dumps(replace(task, temperature=1.5).facts()))
+    again = Tag.restore(task.model, task.tokenizer, task.settings, facts)
+    again.module.load_state_dict(task.module.state_dict())
+    again.module.eval()
+    assert again.facts() == facts
+    assert again.predict(["Ada lives ."], ANY)[0].spans == task.predict(["Ada lives ."], ANY)[0].spans
+
+
+@pytest.mark.parametrize("decoder", ["crf", "constrained"])
+def test_it_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
+    settings = TagSettings(intents=True, decoder=decoder, swapping=0.3)  # type: ignore[arg-type]
+    task = make_task(Tag, settings, ROWS)
+    material = make_material(task, ROWS, tmp_path)
+    train = TrainSettings(steps=60, learning_rate=4e-3, warmup=10, batch_tokens=300)
+    losses = [step.loss for step in Trainer(task.module, task.lesson(material), train, width=32, seed=1).run()]
+    task.module.eval()
+    assert losses[-1] < losses[0] / 4
+    card = task.score(ROWS, ANY)
+    assert {score.name: score.value for score in card.scores} == {
+        "F1": 100.0, "precision": 100.0, "recall": 100.0, "intent accuracy": 100.0, "exact sentences": 100.0,
+    }  # fmt: skip
+    assert task.finish(ROWS).temperature != 1.0
+    look = task.look(ROWS[:2], "F1")
+    assert look.samples[0] == (ROWS[0][0], "Ada (PER); Rome (LOC)", "Ada (PER); Rome (LOC)")
+    (found,) = task.predict(["  Cleo van Dyck  lives in New York."], ANY)
+    assert [(span.text, span.label) for span in found.spans] == [("Cleo van Dyck", "PER"), ("New York", "LOC")]
+    assert all(found.text[span.start : span.end] == span.text for span in found.spans)
+    assert all(0.5 < span.probability <= 1.0 for span in found.spans)
+    assert found.line() == "tell\t  [Cleo van Dyck](PER)  lives in [New York](LOC)."
+    assert json.loads(json.dumps(asdict(found)))["spans"][0]["start"] == 2
+
+
+def test_batch_padding_and_order_change_no_prediction(task: Tag) -> None:
+    texts = [row[0].split(" ") for row in ROWS[:12]] + [["Ada"] * 90, ["x"]]
+    together = task.judge(texts)
+    backwards = task.judge(texts[::-1])[::-1]
+    for text, one, other in zip(texts, together, backwards, strict=True):
+        (alone,) = task.judge([text])
+        for found in (other, alone):
+            assert one.path == found.path
+            torch.testing.assert_close(one.scores, found.scores, atol=1e-5, rtol=0)
+            torch.testing.assert_close(one.intents, found.intents, atol=1e-5, rtol=0)
+
+
+def test_whatever_the_weights_the_spans_are_valid(task: Tag) -> None:
+    torch.nn.init.normal_(task.module.output.weight, std=3.0)
+    for found in task.judge([row[0].split(" ") for row in ROWS]):
+        names = [task.states.names[state] for state in found.path]
+        assert spans_of(names, "BIOES") == task.states.spans(found.path)  # raises where they are not
+
+
+def test_the_probability_of_a_span_is_that_of_all_paths_through_it(task: Tag) -> None:
+    torch.nn.init.normal_(task.module.chain.steps)
+    torch.nn.init.normal_(task.module.output.weight, std=1.0)
+    units = ["Ada", "lives", "New", "York"]
+    (found,) = task.judge([units])
+    spans = task.states.spans(found.path)
+    assert spans
+    total = chance = 0.0
+    for path in np.ndindex(*[len(task.states)] * len(units)):
+        try:
+            is_here = spans[0] in spans_of([task.states.names[state] for state in path], "BIOES")
+        except DataError:
+            continue
+        scored = sum(found.scores[place, state].item() for place, state in enumerate(path))
+        scored += sum(task.module.chain.steps[path[place], path[place + 1]].item() for place in range(3))
+        total += np.exp(scored)
+        chance += np.exp(scored) * is_here
+    assert task._chances(found, spans)[0] == pytest.approx(chance / total, rel=1e-4)
+
+
+def test_swapping_keeps_labels_and_everything_outside() -> None:
+    mentions = {"PER": [("Eve", "X", "Y")], "LOC": [("Bern",)]}
+    units = ["Ada", "met", "Ben", "Ng", "in", "New", "York", "today"]
+    tags = ["B-PER", "O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
+    assert swapped(units, tags, mentions, 0.0, random.Random(1)) == (units, tags)
+    new_units, new_tags = swapped(units, tags, mentions, 1.0, random.Random(1))
+    assert " ".join(new_units) == "Eve X Y met Eve X Y in Bern today"
+    assert " ".join(new_tags) == "B-PER I-PER I-PER O B-PER I-PER I-PER O B-LOC O"
+
+
+def test_a_batch_is_a_function_of_its_plan_and_seed(tmp_path: Path) -> None:
+    task = make_task(Tag, TagSettings(swapping=0.5), PLAIN)
+    lesson = task.lesson(make_material(task, PLAIN, tmp_path, sampling=0.2))
+    plan = np.arange(len(PLAIN))
+    one, same, other = (lesson.make(plan, seed) for seed in (1, 1, 2))
+    assert one.read.ids.equal(same.read.ids) and one.paths.equal(same.paths)
+    assert not (one.read.ids.shape == other.read.ids.shape and one.read.ids.equal(other.read.ids))
+    plain = replace(task, settings=TagSettings()).lesson(replace(lesson.material, sampling=0.0)).make(plan, 1)
+    assert plain.n_tokens == sum(len(row[0].split(" ")) for row in PLAIN)
+    assert plain.paths[plain.read.is_real].tolist() == [
+        state for row in PLAIN for state in task.states.path_of(row[1].split(" "))
+    ]
+    assert lesson.describe(plan).startswith("36 texts, “Ada lives in Rome .”")
+
+
+def test_swapped_rows_that_would_be_too_long_stay_as_they_were(tmp_path: Path) -> None:
+    rows = [*PLAIN, ("who ?", "B-PER O"), (" ".join(["Ada"] * 12), " ".join(["B-PER"] + ["I-PER"] * 11))]
+    task = make_task(Tag, TagSettings(swapping=1.0), rows, max_length=40)
+    lesson = task.lesson(make_material(task, rows, tmp_path))
+    for seed in range(5):
+        batch = lesson.make(np.arange(len(lesson.material.encoded)), seed)
+        assert batch.read.ids.size(1) <= 40
+
+
+def test_a_blank_text_has_no_spans(task: Tag) -> None:
+    blank, _ = task.predict(["  ", "Ada"], ANY)
+    assert blank.spans == () and blank.label == ""
+    assert blank.line() == "  "
+
+
+def test_labels_and_intents_seen_only_at_test_time_are_counted(task: Tag) -> None:
+    rows = [*ROWS[:5], ("Acme rains .", "B-ORG O O", "grumble")]
+    card = task.score(rows, ANY)
+    assert card.n_unknown == 1
+    assert task.finish(rows).temperature > 0.0
+
+
+def test_rows_without_any_span_or_with_one_intent() -> None:
+    with pytest.raises(DataError, match="every tag is O"):
+        make_task(Tag, TagSettings(), [("a b", "O O")])
+    with pytest.raises(DataError, match=r"Every row has the intent “x”. Set task\.intents = false"):
+        make_task(Tag, JOINT, [("a b", "O B-X", "x"), ("b", "O", "x")])
+
+
+def test_settings_that_do_not_fit() -> None:
+    with pytest.raises(RecipeError, match=r"task\.swapping = 2\.0 must be at least 0 and at most 1"):
+        TagSettings(swapping=2.0)
+    with pytest.raises(RecipeError, match=r'task\.decoder = "beam" is not one of "constrained", "crf"'):
+        build(TagSettings, {"decoder": "beam"}, "task.")
