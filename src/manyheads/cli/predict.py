@@ -1,4 +1,4 @@
-"""`manyheads predict`: text in, text out, a line for a line."""
+"""`manyheads predict`: text in, answers out, a line for a line: translations, labels, tags, continuations."""
 
 import sys
 import time
@@ -16,37 +16,53 @@ if TYPE_CHECKING:
 _LINES_AT_ONCE = 1000
 
 
-@click.command(short_help="Translate lines of text. 逐行翻译。")
+@click.command(short_help="Translate, label, tag or continue lines of text. 逐行翻译、分类、标注或续写。")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("file", default="-")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
+@click.option("--prompt", help="Continue this text, as it comes, instead of reading a FILE. 续写这段文字。")
 @click.option("--beam", type=int, help="Beam width. [default: the bundle's]")
 @click.option("--greedy", is_flag=True, help="The likeliest piece at every step: fastest.")
 @click.option("--sample", is_flag=True, help="Draw at random instead of searching.")
 @click.option("--temperature", type=float, help="Of sampling; lower is safer.")
+@click.option("--top-k", type=int, help="Of sampling: among the k likeliest pieces.")
+@click.option("--top-p", type=float, help="Of sampling: among the likeliest that hold this much probability.")
 @click.option("--seed", type=int, help="Of sampling.")
-@click.option("--n-best", type=int, default=1, show_default=True, help="Candidates per line: line, score, text.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with log-probabilities.")
+@click.option("--length", "max_extra", type=int, help="How many pieces a continuation may have.")
+@click.option("--stop", multiple=True, help="A continuation ends before this text; may be given again.")
+@click.option("--n-best", type=int, help="Candidates per line: line, score, text. [default: 1]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: probabilities, spans, candidates.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
-def predict(bundle: Path, file: str, output: Path | None, device: str, as_json: bool, n_best: int, **how: Any) -> None:
+def predict(
+    bundle: Path, file: str, output: Path | None, prompt: str | None, device: str, as_json: bool, **how: Any
+) -> None:
     """Read lines from FILE or standard input, write one line each. 从文件或标准输入逐行读入，逐行写出。
 
-    An empty line gives an empty line. A line too long for the model is reported, and its place stays empty.
+    A translator writes the translation; a classifier the label and its probability; a tagger the text with its
+    entities marked; a language model the line and how it goes on. An empty line gives an empty line. A line too long
+    for the model is reported, and its place stays empty.
 
     \b
     Example · 例:
       echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
       manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+      manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
     """
     from manyheads.bundle import load
     from manyheads.cli.output import open_output
     from manyheads.text.readers import read_lines
 
+    changes = _changes(**how)
+    if prompt is not None:
+        if file != "-" or output or as_json:
+            raise click.UsageError("--prompt is continued on the screen: leave out FILE, --output and --json.")
+        _continue(load(bundle, device=device), bundle, prompt, changes)
+        return
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
     lines = read_lines(sys.stdin.buffer if file == "-" else file)
     loaded = load(bundle, device=device)
-    changes = _changes(n_best=n_best, **how)
+    _refuse_search(loaded, bundle, changes)
     # Somebody who types wants an answer to each line at once.
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
     writer = _Writer(loaded, changes, as_json=as_json)
@@ -78,18 +94,43 @@ def _make_progress(*, to_screen: bool) -> Callable[[int], None]:
     return tell
 
 
-def _changes(*, beam: int | None, greedy: bool, sample: bool, n_best: int, **rest: Any) -> dict[str, Any]:
+def _changes(*, beam: int | None, greedy: bool, sample: bool, stop: tuple[str, ...], **rest: Any) -> dict[str, Any]:
     """The decoding settings that the options override."""
     if greedy + sample + (beam is not None) > 1:
         raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
-    if not sample and any(value is not None for value in rest.values()):
-        raise click.UsageError("--temperature and --seed are for --sample.")
-    changes = {name: value for name, value in rest.items() if value is not None} | {"n_best": n_best}
+    given = {name: value for name, value in rest.items() if value is not None}
+    if not sample and {"temperature", "top_k", "top_p", "seed"} & set(given):
+        raise click.UsageError("--temperature, --top-k, --top-p and --seed are for --sample.")
     if beam is not None:
-        changes |= {"method": "beam", "beam": beam}
+        given |= {"method": "beam", "beam": beam}
     elif greedy or sample:
-        changes["method"] = "greedy" if greedy else "sample"
-    return changes
+        given["method"] = "greedy" if greedy else "sample"
+    return given | ({"stop": stop} if stop else {})
+
+
+def _refuse_search(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> None:
+    """Refuse options of searching for a model that writes nothing."""
+    if changes and not loaded.task.model.settings.has_decoder:
+        raise click.UsageError(
+            f"{bundle} is of task {loaded.kind} and writes no text: leave out --beam, --greedy, --sample, --n-best and "
+            "what belongs to them."
+        )
+
+
+def _continue(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]) -> None:
+    """Show a prompt and how it goes on, piece by piece."""
+    from manyheads.decode import DecodeSettings
+    from manyheads.settings import build, to_table
+    from manyheads.tasks import Language
+
+    if not isinstance(loaded.task, Language):
+        raise click.UsageError(f"--prompt is for language models; {bundle} is of task {loaded.kind}.")
+    settings = build(DecodeSettings, to_table(loaded.decode) | changes, "decode.")
+    click.echo(prompt, nl=False)
+    for text in loaded.task.stream(prompt, settings):
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    click.echo()
 
 
 class _Writer:
@@ -127,7 +168,7 @@ class _Writer:
 
         if self.as_json:
             yield self._as_json(number, line, found)
-        elif isinstance(found, Translations) and self.changes["n_best"] > 1:
+        elif isinstance(found, Translations) and self.changes.get("n_best", 1) > 1:
             yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in found.candidates)
         else:
             yield "" if number in self.too_long else found.line()
@@ -136,9 +177,8 @@ class _Writer:
         import json
         from dataclasses import asdict
 
-        facts: dict[str, Any] = {"line": number, "source": line}
+        facts: dict[str, Any] = asdict(found)  # type: ignore[call-overload]
         if number in self.too_long:
-            facts["error"] = self.too_long[number]
-        else:
-            facts |= asdict(found)  # type: ignore[call-overload]
-        return json.dumps(facts, ensure_ascii=False)
+            lists = {name: [] for name, value in facts.items() if isinstance(value, list | tuple)}
+            facts = {**lists, "error": self.too_long[number]}
+        return json.dumps({"line": number, "source": line, **facts}, ensure_ascii=False)
