@@ -146,7 +146,7 @@ def test_empty_hypotheses_empty_references_and_a_single_sentence() -> None:
 def test_figures_are_shown_with_the_digits_they_are_worth() -> None:
     assert shown("BLEU", 41.23) == "41.2"
     assert shown("accuracy", 98.57) == "98.6"
-    assert shown("nats per character", 1.4999) == "1.500"
+    assert shown("nats per character", 1.4999) == shown("nats per character", -1.4999) == "1.500"
     assert shown("perplexity per word", 1095.314) == "1,095.31"
 
 

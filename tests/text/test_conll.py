@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
@@ -111,6 +111,7 @@ class TestColumns:
         with pytest.raises(DataError, match="line 1: byte 1 of the line"):
             list(read_tagged(write("a", b"\xff O\nb O\n")))
 
+    @settings(deadline=None)
     @given(
         st.lists(
             st.lists(

@@ -1,5 +1,6 @@
 """Documents from files of every kind."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,12 @@ def test_what_cannot_be_read_is_refused_at_once(tmp_path: Path, file: Path) -> N
         read_documents([file], column="text")
     with pytest.raises(DataError, match="no file"):
         read_documents([])
+
+
+def test_a_folder_is_its_texts(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "a.txt.gz").write_bytes(gzip.compress(b"packed\n"))
+    (tmp_path / "none.txt").write_bytes(b"")
+    assert list(read_documents([tmp_path])) == [("",), ("packed\n",), (TEXT.replace("\r\n", "\n"),)]
+    with pytest.raises(DataError, match=r"none\.txt is empty"):
+        list(read_documents([tmp_path / "none.txt"]))

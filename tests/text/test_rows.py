@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
@@ -144,6 +144,7 @@ class TestConversions:
         with refuses('*/a.jsonl, line 1: "text" is 1, not a text. Write it in quotes.'):
             list(read_rows([path], LABELLED, converts={"label": label_text}))
 
+    @settings(deadline=None)
     @given(st.lists(st.text(min_size=1).filter(lambda label: "|" not in label)))
     def test_lists_come_apart_again(self, labels: list[str]) -> None:
         joined = labels_joined("|")(labels)

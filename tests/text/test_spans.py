@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
@@ -23,6 +23,7 @@ def spans_with_length(draw: st.DrawFn) -> tuple[list[Span], int]:
 
 
 class TestRoundTrip:
+    @settings(deadline=None)
     @given(spans_with_length(), st.sampled_from(SCHEMES))
     def test_through_every_scheme(self, drawn: tuple[list[Span], int], scheme: Scheme) -> None:
         spans, length = drawn
@@ -30,12 +31,14 @@ class TestRoundTrip:
         assert len(tags) == length
         assert spans_of(tags, scheme) == spans
 
+    @settings(deadline=None)
     @given(st.lists(spans_with_length()), st.sampled_from(SCHEMES))
     def test_the_scheme_is_found_or_does_not_matter(self, drawn: list[tuple[list[Span], int]], scheme: Scheme) -> None:
         sequences = [tags_of(spans, length, scheme) for spans, length in drawn]
         found = detect_scheme(sequences)
         assert [spans_of(tags, found) for tags in sequences] == [spans for spans, _ in drawn]
 
+    @settings(deadline=None)
     @given(st.lists(st.sampled_from(["O", "B-x", "I-x", "M-x", "E-x", "S-x", "B-y", "I-y", "E-y", "B", "I"])))
     def test_what_is_valid_is_read_the_same_leniently_and_is_written_the_same(self, tags: list[str]) -> None:
         for scheme in SCHEMES:

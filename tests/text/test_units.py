@@ -1,7 +1,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.text.units import Unit, UnitKind, choose_kind, units_of
@@ -22,6 +22,7 @@ def characters(text: str) -> list[str]:
     return [unit.text for unit in units_of(text, "character")]
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), ODD), st.sampled_from(["word", "character"]))
 def test_units_cover_the_text_and_never_overlap(text: str, kind: UnitKind) -> None:
     last = 0
@@ -34,6 +35,7 @@ def test_units_cover_the_text_and_never_overlap(text: str, kind: UnitKind) -> No
     assert not text[last:].strip()
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), ODD))
 def test_a_word_never_splits_a_character(text: str) -> None:
     assert {unit.start for unit in units_of(text, "word")} <= {unit.start for unit in units_of(text, "character")}
@@ -83,9 +85,9 @@ def test_characters_as_they_are_seen(units: list[str]) -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a.", "a-", "'", "n't", "0,", "http://", "\u0301", "🇩", ".", "(", "Mr.  "])
 def test_time_grows_with_length_only(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     units_of(piece * 20_000, "word")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

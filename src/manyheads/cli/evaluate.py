@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.metrics import Answers, Difference, Scorecard
+    from manyheads.tasks import Card
 
 Rows = list[tuple[str, ...]]
 
@@ -43,6 +44,11 @@ Rows = list[tuple[str, ...]]
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the translations here, for other tools to score."
 )
+@click.option(
+    "--confusion",
+    type=click.Path(path_type=Path),
+    help="Write the confusion matrix of labels here, as a picture (.svg). 将混淆矩阵保存为图片。",
+)
 @click.option("--json", "as_json", is_flag=True, help="Scores, counts, comparison and examples as JSON.")
 def evaluate(
     bundle: Path,
@@ -53,6 +59,7 @@ def evaluate(
     tokenised: bool,
     examples: int,
     output: Path | None,
+    confusion: Path | None,
     as_json: bool,
     **named: str | None,
 ) -> None:
@@ -82,8 +89,10 @@ def evaluate(
     if not isinstance(loaded.task, Seq2Seq):
         if against or against_bundle or tokenised:
             raise click.UsageError("--against, --against-bundle and --tokenised are for translations.")
-        _evaluate_other(loaded, bundle, data, columns, only, output=output, as_json=as_json)
+        _evaluate_other(loaded, bundle, data, columns, only, output=output, confusion=confusion, as_json=as_json)
         return
+    if confusion:
+        raise click.UsageError("--confusion is for models that give labels; this one translates.")
     rival = load(against_bundle, device="auto") if against_bundle else None
     if rival and not isinstance(rival.task, Seq2Seq):
         raise click.UsageError(f"{against_bundle} does not translate: it is of task.kind = {rival.kind}.")
@@ -136,6 +145,7 @@ def _evaluate_other(
     only: str | None,
     *,
     output: Path | None,
+    confusion: Path | None,
     as_json: bool,
 ) -> None:
     """The scorecard of a model that does not translate."""
@@ -154,12 +164,16 @@ def _evaluate_other(
         tests = {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
     else:
         tests = _own_tests(loaded, bundle, only)
+    if confusion and len(tests) > 1:
+        raise click.UsageError(f"--confusion is for one test set. Choose one with --set: {', '.join(tests)}.")
     cards = {}
     screen = Console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
         for name, rows in tests.items():
             bar = bars.add_task(f"{bundle}: {name}", total=len(rows))
             cards[name] = loaded.task.score(rows, loaded.decode, partial(bars.advance, bar))
+    if confusion:
+        _draw(next(iter(cards.values())), confusion)
     if as_json:
         facts = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
         with open_output(output) as stream:
@@ -168,6 +182,20 @@ def _evaluate_other(
     console = make_console(plain=False)
     for name, card in cards.items():
         show_card(name, card, console)
+
+
+def _draw(card: "Card", path: Path) -> None:
+    from manyheads.cli.output import open_output
+    from manyheads.metrics import LabelCard, SpanCard
+    from manyheads.recipe.report.confusion import confusion_svg
+
+    found = card.confusion if isinstance(card, LabelCard | SpanCard) else None
+    if found is None:
+        raise click.UsageError(
+            "There is no confusion matrix to draw: it needs one label for each text or span, and not too many labels."
+        )
+    with open_output(path) as stream:
+        stream.write(confusion_svg(found) + "\n")
 
 
 def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Rows]:

@@ -179,6 +179,6 @@ class _Writer:
 
         facts: dict[str, Any] = asdict(found)  # type: ignore[call-overload]
         if number in self.too_long:
-            lists = {name: [] for name, value in facts.items() if isinstance(value, list | tuple)}
+            lists: dict[str, Any] = {name: [] for name, value in facts.items() if isinstance(value, list | tuple)}
             facts = {**lists, "error": self.too_long[number]}
         return json.dumps({"line": number, "source": line, **facts}, ensure_ascii=False)

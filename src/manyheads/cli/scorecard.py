@@ -6,11 +6,38 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.metrics import Difference, Example, Score, Scorecard
+from manyheads.cli.card_parts import show_confusion, show_facts, show_mistakes, show_rows, show_sentences
+from manyheads.metrics import (
+    Continuation,
+    Difference,
+    Example,
+    LabelCard,
+    LanguageCard,
+    Score,
+    Scorecard,
+    SpanCard,
+    lower_is_better,
+    shown,
+)
 from manyheads.tasks import Card
 
 _SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
-_LOWER_IS_BETTER = {"TER": "TER (lower is better · 越低越好)"}
+_SCORE_NAMES = {  # in Chinese; those that are the same in both languages are left out
+    "accuracy": "准确率",
+    "accuracy where answered": "作答部分的准确率",
+    "macro-F1": "宏平均 F1",
+    "micro-F1": "微平均 F1",
+    "exact match": "完全正确率",
+    "exact sentences": "整句正确率",
+    "precision": "精确率",
+    "recall": "召回率",
+    "intent accuracy": "意图准确率",
+    "calibration error": "校准误差",
+    "nats per character": "每字符奈特",
+    "bits per byte": "每字节比特",
+    "perplexity per word": "词困惑度",
+    "perplexity per piece": "子词困惑度",
+}
 _CLEAR = 0.05
 
 
@@ -36,8 +63,71 @@ def show_cards(cards: Mapping[str, Scorecard], console: Console) -> None:
 
 
 def show_card(name: str, card: Card, console: Console) -> None:
-    """One scorecard, whatever the task."""
+    """One scorecard, whatever the task: what went wrong first, the figures last, where the eye is."""
+    if isinstance(card, Scorecard):
+        show_cards({name: card}, console)
+        return
+    if isinstance(card, LabelCard):
+        _show_labels(name, card, console)
+    elif isinstance(card, SpanCard):
+        _show_spans(name, card, console)
+    elif isinstance(card, LanguageCard):
+        _show_language(name, card, console)
+    console.print("Score · 得分", style="bold")
     show_scores({name: card.scores}, console)
+
+
+def _show_labels(name: str, card: LabelCard, console: Console) -> None:
+    if card.worst:
+        title = f"{set_title(name)}: the most confident mistakes · 最自信的错误 ({len(card.worst)})"
+        show_mistakes(title, card.worst, console)
+    if card.confusion:
+        show_confusion(card.confusion, console)
+    show_rows(card.rows, console)
+    abstained = {"left open · 未作答": card.n_abstained} if card.n_abstained else {}
+    show_facts({"texts · 文本数": card.n_texts, **abstained}, console)
+    if card.n_unknown:
+        told = "has a label" if card.n_unknown == 1 else "have labels"
+        line = f"  {card.n_unknown:,} of the texts {told} never seen in training: no answer could be right."
+        console.print(line, style="yellow")
+
+
+def _show_spans(name: str, card: SpanCard, console: Console) -> None:
+    if card.worst:
+        title = f"{set_title(name)}: sentences with the most wrong spans · 错误最多的句子 ({len(card.worst)})"
+        show_sentences(title, card.worst, console)
+    show_confusion(card.confusion, console)
+    show_rows(card.rows, console)
+    facts = {
+        "sentences · 句数": card.n_texts,
+        "spans · 片段数": card.n_spans,
+        "predicted · 预测片段数": card.n_predicted,
+    }
+    show_facts(facts, console)
+    if card.n_unknown:
+        told = "has a label" if card.n_unknown == 1 else "have labels"
+        line = f"  {card.n_unknown:,} of the spans {told} never seen in training: no answer could be right."
+        console.print(line, style="yellow")
+
+
+def _show_language(name: str, card: LanguageCard, console: Console) -> None:
+    if card.samples:
+        console.print(f"{set_title(name)}: samples · 生成样例", style="bold", markup=False)
+        show_continuations(card.samples, console)
+    facts = {
+        "pieces · 子词数": card.n_pieces,
+        "characters · 字符数": card.n_characters,
+        "words · 词数": card.n_words,
+        "bytes · 字节数": card.n_bytes,
+    }
+    show_facts(facts, console)
+
+
+def show_continuations(samples: Sequence[Continuation], console: Console) -> None:
+    """Beginnings, and how the model went on."""
+    for sample in samples:
+        console.print(Text("  ").append(sample.prompt, style="dim").append(sample.text, style="bold"))
+    console.print()
 
 
 def show_losses(cards: Sequence[Scorecard], console: Console) -> None:
@@ -115,8 +205,19 @@ def _start_table(sets: Mapping[str, object]) -> Table:
 def _add_scores(table: Table, scores: Mapping[str, Sequence[Score]]) -> None:
     for name in dict.fromkeys(score.name for row in scores.values() for score in row):
         found = [next((score for score in row if score.name == name), None) for row in scores.values()]
-        cells = [f"{one.value:.1f} [{one.low:.1f}, {one.high:.1f}]" if one else "–" for one in found]
-        table.add_row(_LOWER_IS_BETTER.get(name, name), *(Text(cell, style="bold") for cell in cells))
+        cells = [_figure(one) if one else "–" for one in found]
+        table.add_row(score_title(name), *(Text(cell, style="bold") for cell in cells))
+
+
+def _figure(score: Score) -> str:
+    value, low, high = (shown(score.name, x) for x in (score.value, score.low, score.high))
+    return f"{value} [{low}, {high}]"
+
+
+def score_title(name: str) -> str:
+    """What a score is called on screen, and which way is better where that is not upwards."""
+    title = f"{name} · {_SCORE_NAMES[name]}" if name in _SCORE_NAMES else name
+    return f"{title} (lower is better · 越低越好)" if lower_is_better(name) else title
 
 
 def _show_signatures(scores: Mapping[str, Sequence[Score]], console: Console) -> None:

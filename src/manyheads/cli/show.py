@@ -10,7 +10,7 @@ from rich.text import Text
 
 from manyheads.cli.scorecard import show_losses, show_samples, show_scores
 from manyheads.cli.stopping import StopRequest
-from manyheads.metrics import Scorecard
+from manyheads.metrics import Scorecard, shown
 from manyheads.recipe import Changed, Event, Finished, Prepared, Resumed, Stage, StoppedEarly, Validated
 from manyheads.train import Step
 
@@ -141,7 +141,7 @@ class _LiveView:
         )
 
     def validated(self, event: Validated) -> None:
-        self.progress.update(self.bar, bleu=f"{event.metric} {event.score:.1f} (best {event.best:.1f})")
+        self.progress.update(self.bar, bleu=_score(event))
         source, translation, _ = event.sample
         self.sample = Text(f"{'':<{_LABEL + 2}}{source}\n{'':<{_LABEL}}→ {translation}", style="dim")
         self.live.update(Group(self.progress, self.sample))
@@ -174,13 +174,16 @@ class _PlainView:
     def validated(self, event: Validated) -> None:
         source, translation, _ = event.sample
         self.console.print(
-            f"  step {event.step:,} · {event.metric} {event.score:.1f} (best {event.best:.1f}) · "
-            f"{source} → {translation}",
+            f"  step {event.step:,} · {_score(event)} · {source} → {translation}",
             markup=False,
         )
 
     def close(self) -> None:
         pass
+
+
+def _score(event: Validated) -> str:
+    return f"{event.metric} {shown(event.metric, event.score)} (best {shown(event.metric, event.best)})"
 
 
 def _clock(seconds: float) -> str:

@@ -83,7 +83,11 @@ def lower_is_better(name: str) -> bool:
 
 
 def shown(name: str, value: float) -> str:
-    """A figure of this name with as many digits as mean something."""
+    """A figure of this name with as many digits as mean something.
+
+    A look at a model in training has those of which lower is better with their sign turned round; it is turned back.
+    """
+    value = abs(value) if lower_is_better(name) else value
     return f"{value:,.{_DIGITS.get(name.lower().partition(' ')[0], 1)}f}"
 
 

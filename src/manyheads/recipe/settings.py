@@ -12,6 +12,8 @@ from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import build, did_you_mean, misfits, override, read_toml, refuse, show
 from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
+from manyheads.text.conll import TAGGED_FILES
+from manyheads.text.folders import document_files
 from manyheads.text.grammar import LANGUAGES
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings
@@ -221,12 +223,14 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     data = table.get("data")
     if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
         folder = path.parent / data.pop("folder", "")  # the files are named in full from here on
+        task = table.get("task")
+        parallel = TAGGED_FILES if isinstance(task, Mapping) and task.get("intents") else TAGGED_FILES[:2]
         for name in ("train", "valid", "test"):
-            _find_in(folder, data, name)
+            _find_in(folder, data, name, parallel)
         mix = data.get("mix")
         for entry in mix if isinstance(mix, list) else []:
             if isinstance(entry, dict):
-                _find_in(folder, entry, "files")
+                _find_in(folder, entry, "files", parallel)
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
@@ -244,6 +248,16 @@ def _begin_from(bundle: Path, table: dict[str, Any]) -> None:
             table["tokenizer"]["vocabulary"] = settings["vocabulary"]
 
 
-def _find_in(folder: Path, table: dict[str, Any], name: str) -> None:
-    if isinstance(table.get(name), list):
-        table[name] = [str((folder / str(file)).resolve()) for file in table[name]]
+def _find_in(folder: Path, table: dict[str, Any], name: str, parallel: Sequence[str]) -> None:
+    """Name files in full; a folder stands for the tagged sentences in it, in `parallel` files, or for all its texts."""
+    if not isinstance(table.get(name), list):
+        return
+    files: list[Path] = []
+    for path in ((folder / str(file)).resolve() for file in table[name]):
+        if not path.is_dir():
+            files.append(path)
+        elif all((path / part).is_file() for part in parallel):
+            files += [path / part for part in parallel]
+        else:
+            files += document_files([path])
+    table[name] = [str(file) for file in files]

@@ -5,7 +5,9 @@ model and train rooms never hear of it. May import data, model, decode, metrics,
 """
 
 from manyheads.tasks.classify import Classification, Classify, ClassifySettings
+from manyheads.tasks.continuing import Candidate, Continued
 from manyheads.tasks.language import Language, LanguageLesson, LanguageSettings
+from manyheads.tasks.masked import Filling, Masked, MaskedLesson, MaskedSettings
 from manyheads.tasks.seq2seq import (
     Seq2Seq,
     Seq2SeqLesson,
@@ -18,25 +20,32 @@ from manyheads.tasks.seq2seq import (
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
 
-TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings
+TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings
 TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
     "seq2seq": Seq2Seq,
     "classify": Classify,
     "tag": Tag,
     "language": Language,
+    "masked": Masked,
 }
 
 __all__ = [
     "TASKS",
+    "Candidate",
     "Card",
     "Classification",
     "Classify",
     "ClassifySettings",
+    "Continued",
     "Entity",
+    "Filling",
     "Language",
     "LanguageLesson",
     "LanguageSettings",
     "Look",
+    "Masked",
+    "MaskedLesson",
+    "MaskedSettings",
     "Material",
     "Prediction",
     "Progress",

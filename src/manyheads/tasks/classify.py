@@ -24,6 +24,7 @@ from manyheads.settings import misfits, refuse
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, log_chances, windows
 from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text import grammar
 from manyheads.text.fields import label_text, labels_joined
 from manyheads.text.missing import shortened
 from manyheads.text.readers import Row, read_rows
@@ -212,6 +213,14 @@ class Classify:
         convert = labels_joined(settings.separator) if settings.multi_label else label_text
         chosen = [columns.get(field) for field in fields] if columns else []
         return read_rows(files, fields, chosen, converts={"label": convert}, on_bad=on_bad)
+
+    @staticmethod
+    def builtin(
+        settings: ClassifySettings, languages: Sequence[str], split: str, count: int, seed: int
+    ) -> Iterable[Row]:
+        """Opinions: positive, negative, mixed or neutral."""
+        (language,) = languages
+        return grammar.rows("classify", language, split, count, seed)
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:

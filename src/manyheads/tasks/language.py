@@ -23,6 +23,7 @@ from manyheads.tasks.continuing import Continued, Continuer
 from manyheads.tasks.foretelling import foretell, foretell_windows, slide
 from manyheads.tasks.packing import PackedBatch, Plan, hidden_of, make_rows, plan_rows
 from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text import grammar
 from manyheads.text.documents import read_documents
 from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
@@ -135,6 +136,14 @@ class Language:
     ) -> Iterator[Row]:
         """Documents from any number of files."""
         return read_documents(files, settings.documents, columns.get("text"), on_bad=on_bad)
+
+    @staticmethod
+    def builtin(
+        settings: LanguageSettings, languages: Sequence[str], split: str, count: int, seed: int
+    ) -> Iterable[Row]:
+        """Stories."""
+        (language,) = languages
+        return grammar.rows("generate", language, split, count, seed)
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from manyheads.tasks.chain import Chain, States
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, windows
 from manyheads.tasks.task import Look, Material, Progress
+from manyheads.text import grammar
 from manyheads.text.conll import read_tagged
 from manyheads.text.missing import shortened
 from manyheads.text.readers import Row
@@ -306,6 +307,12 @@ class Tag:
             joint=settings.intents,
             on_bad=on_bad,
         )
+
+    @staticmethod
+    def builtin(settings: TagSettings, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
+        """Sentences with who, what, where and when in them; their intents where these are wanted."""
+        (language,) = languages
+        return grammar.rows("intents" if settings.intents else "tag", language, split, count, seed)
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:

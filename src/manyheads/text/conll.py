@@ -22,7 +22,7 @@ from manyheads.text.streams import OnBad, file_lines, refuse_unreadable
 from manyheads.text.unpacking import format_ending
 
 FIELDS = ("text", "tags", "label")
-_FOLDER = ("seq.in", "seq.out", "label")
+TAGGED_FILES = ("seq.in", "seq.out", "label")
 
 _DOCUMENT = "-DOCSTART-"
 _NAMES = "# global.columns ="  # of CoNLL-U Plus
@@ -93,7 +93,7 @@ def _reader(files: Sequence[Path], columns: Sequence[str | None]) -> Callable[[O
 def _files(paths: Sequence[Path | str], joint: bool) -> list[Path]:
     """The files that are meant; a folder of parallel files stands for them."""
     files = [Path(path) for path in paths]
-    wanted = _FOLDER[: 3 if joint else 2]
+    wanted = TAGGED_FILES[: 3 if joint else 2]
     if len(files) == 1 and all((files[0] / name).is_file() for name in wanted):
         return [files[0] / name for name in wanted]
     if len(files) not in (1, len(wanted)):

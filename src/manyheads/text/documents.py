@@ -1,13 +1,15 @@
 """Readers of documents: what language models learn from, kept to the last space and line end."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from manyheads.errors import DataError
 from manyheads.text.fields import Row
+from manyheads.text.folders import document_files
 from manyheads.text.readers import is_table, read_rows
-from manyheads.text.streams import OnBad, file_lines, refuse_unreadable
+from manyheads.text.streams import OnBad, file_lines
 
 Unit = Literal["file", "paragraph", "line"]
 _LONGEST = 1 << 22  # characters: a longer file is read as several documents, lest memory grow with it
@@ -16,20 +18,22 @@ _LONGEST = 1 << 22  # characters: a longer file is read as several documents, le
 def read_documents(
     paths: Sequence[Path | str], unit: Unit = "file", column: str | None = None, *, on_bad: OnBad | None = None
 ) -> Iterator[Row]:
-    """The documents of any number of files, one field each.
+    """The documents of any number of files, one field each; a folder stands for its .txt files.
 
     A row of a .tsv, .csv, .jsonl or .parquet file is a document: its column "text", or the one chosen. Of plain
     text it is the `unit`: a file, or paragraphs set apart by blank lines, or lines. Line ends inside a document are
-    kept, as \\n. A line that is not UTF-8 raises, or `on_bad` is told of it and it is left out.
+    kept, as \\n. One of several files may be empty: that is an empty document. A line that is not UTF-8 raises, or
+    `on_bad` is told of it and it is left out.
     """
-    files = [Path(path) for path in paths]
+    files = document_files(paths)
     if not files:
         raise DataError("no file: documents come from files of text. Name at least one.")
     for path in files:
-        refuse_unreadable(path)
         if column is not None and not is_table(path):
             raise DataError(f"{path}: plain text has no columns. Leave out text_column.")
-    return (document for path in files for document in _read(path, unit, column, on_bad))
+    if len(files) == 1:
+        return _read(files[0], unit, column, on_bad)
+    return chain.from_iterable(_read(path, unit, column, on_bad) if path.stat().st_size else [("",)] for path in files)
 
 
 def _read(path: Path, unit: Unit, column: str | None, on_bad: OnBad | None) -> Iterator[Row]:

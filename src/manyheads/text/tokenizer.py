@@ -57,7 +57,7 @@ class Tokenizer:
         self._inner.override_normalizer_spec(add_dummy_prefix=False)
         self._sign = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE_SIGN.encode()]
         # Whether SentencePiece puts a space before a text: not where every piece is a character.
-        self._has_prefix = self._processor.encode(" ") != self._inner.encode(" ")
+        self.has_prefix = self._processor.encode(" ") != self._inner.encode(" ")
 
     @classmethod
     def learn(cls, lines: Iterable[str], settings: TokenizerSettings, seed: int = 1) -> "Tokenizer":
@@ -127,7 +127,7 @@ class Tokenizer:
         for number, text in enumerate(texts, start=1):
             to_utf8(text, f"Text {number}")
             first, *rest = text.split(SPACE_SIGN)
-            row = self._sampler.sample(first, strength, chance, begins=self._has_prefix)
+            row = self._sampler.sample(first, strength, chance, begins=self.has_prefix)
             for part in rest:
                 row += self._sign + self._sampler.sample(part, strength, chance, begins=False)
             rows.append(row)
@@ -162,7 +162,7 @@ class Tokenizer:
         """The pieces of one text, each with its place in it."""
         found = []
         # SentencePiece puts a space before the text, unless it is never shown the text's beginning.
-        place = -1 if self._has_prefix and not text.startswith(SPACE_SIGN) else 0
+        place = -1 if self.has_prefix and not text.startswith(SPACE_SIGN) else 0
         for piece_id in self.encode(text):
             name, byte = self.piece(piece_id), self.byte_of(piece_id)
             if byte is None:

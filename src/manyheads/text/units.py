@@ -94,10 +94,15 @@ def _words(text: str) -> Iterator[tuple[int, int]]:
         yield places[match.start()][0], places[match.end() - 1][1]
 
 
+def is_chinese_or_kana(character: str) -> bool:
+    """Whether it is of a script that puts no space between words, and a unit by itself."""
+    return _within(character, _CHINESE_AND_KANA)
+
+
 def _sign(character: str) -> str:
     if character.isascii():
         return "0" if character.isdecimal() else character
-    if _within(character, _CHINESE_AND_KANA):
+    if is_chinese_or_kana(character):
         return "字"
     category = unicodedata.category(character)
     if category[0] == "L":

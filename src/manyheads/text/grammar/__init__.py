@@ -3,9 +3,24 @@
 An abstract sentence is drawn from a seed (`sample*`), said in three languages (`english`, `chinese`, `german`), and
 comes with its gold word alignment and gold relations (`corpus`). The lexicon is a set of tables (`nouns`, `verbs`,
 `adjectives`, `adverbials`).
+
+From the same grammar come the corpora of the other tasks (`rows`): opinions with their stance, sentences with their
+entities and intents, short stories and their summaries; and `consistent`, which checks any story.
 """
 
 from manyheads.text.grammar.corpus import LANGUAGES, SPLITS, Relation, Rendering, Sentence, pairs, sentences
-from manyheads.text.grammar.rows import rows
+from manyheads.text.grammar.rows import CORPORA, rows
+from manyheads.text.grammar.story_reading import consistent
 
-__all__ = ["LANGUAGES", "SPLITS", "Relation", "Rendering", "Sentence", "pairs", "rows", "sentences"]
+__all__ = [
+    "CORPORA",
+    "LANGUAGES",
+    "SPLITS",
+    "Relation",
+    "Rendering",
+    "Sentence",
+    "consistent",
+    "pairs",
+    "rows",
+    "sentences",
+]

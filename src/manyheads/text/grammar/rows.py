@@ -8,16 +8,20 @@ from manyheads.errors import DataError
 from manyheads.text.grammar.corpus import Sentence, check_language, check_split, sentences, split_by, split_of
 from manyheads.text.grammar.entities import INTENTS, IntentSampler, tagged
 from manyheads.text.grammar.opinions import STANCES, OpinionSampler, turns
+from manyheads.text.grammar.stories import Story, StoryTeller
+from manyheads.text.grammar.story_lines import say
 
 Row = tuple[str, ...]
 
 _WITHHELD_PERCENT = 20  # of the turns: qualities that training never sees denied, or never sees doubted
+_UNTOLD_PERCENT = 8  # of what may happen to things: never told in training
 
 
 def rows(task: str, language: str, split: str, count: int, seed: int = 1) -> Iterator[Row]:
     """`count` distinct rows of a task's split, the same for the same seed.
 
-    classify: (text, stance) · tag: (units, tags) · intents: (units, tags, intent).
+    classify: (text, stance) · tag: (units, tags) · intents: (units, tags, intent) · generate: (story,) ·
+    summary: (story, its summary).
     """
     if task not in _ROWS:
         raise DataError(f"built-in corpus {task!r} is unknown. Use one of: {', '.join(_ROWS)}.")
@@ -65,6 +69,35 @@ def _intents(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
             yield text, tags, wanted
 
 
+def _stories(language: str, split: str, count: int, seed: int) -> Iterator[tuple[str, Story]]:
+    teller = StoryTeller(seed)
+    seen: set[str] = set()
+    while len(seen) < count:
+        story = teller.story()
+        is_new = any(map(_is_untold, story.turns()))
+        if split != ("compositional" if is_new else split_by(story.keys())):
+            continue
+        text = story.text(language)
+        if text not in seen:
+            seen.add(text)
+            yield text, story
+
+
+@cache
+def _is_untold(turn: tuple[str, str]) -> bool:
+    return zlib.crc32(f"untold {turn[0]} {turn[1]}".encode()) % 100 < _UNTOLD_PERCENT
+
+
+def _generate(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
+    for text, _ in _stories(language, split, count, seed):
+        yield (text,)
+
+
+def _summary(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
+    for text, story in _stories(language, split, count, seed):
+        yield text, say(story.summary, language)
+
+
 def _joined(sentence: Sentence, language: str) -> tuple[str, str]:
     units, tags = zip(*tagged(sentence, language), strict=True)
     return " ".join(units), " ".join(tags)
@@ -74,4 +107,7 @@ _ROWS: dict[str, Callable[[str, str, int, int], Iterator[Row]]] = {
     "classify": _classify,
     "tag": _tag,
     "intents": _intents,
+    "generate": _generate,
+    "summary": _summary,
 }
+CORPORA = tuple(_ROWS)
