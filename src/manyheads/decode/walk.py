@@ -75,7 +75,14 @@ def walk(
         if is_done.any():
             for sentence, hypotheses in zip(
                 sentences[is_done].tolist(),
-                _collect(*(x[is_done] for x in (written, n_ids, n_counted, totals, is_finished)), settings),
+                _collect(
+                    written[is_done],
+                    n_ids[is_done],
+                    n_counted[is_done],
+                    totals[is_done],
+                    is_finished[is_done],
+                    settings,
+                ),
                 strict=True,
             ):
                 found[sentence] = hypotheses
