@@ -179,6 +179,8 @@ def _table_columns(path: Path) -> list[Column]:
     header = columns_of(path)
     numbers = [str(number) for number in range(1, len(header) + 1)]
     rows = list(_some(read_rows([path], numbers, numbers, on_bad=_pass_over)))
+    if len(rows) == 1 and _knows_words(header):
+        raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
     named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
     if len(named) == len(header) == len({*header}) and _is_header(named):
         return [Column(name, column.values) for name, column in zip(header, named, strict=True)]
@@ -189,15 +191,17 @@ def _is_header(columns: Sequence[Column]) -> bool:
     """Whether the first line names the columns: it knows our words, or is unlike all that stands below it."""
     if any(column.name in column.counts for column in columns):
         return False
-    words = {column.word for column in columns}
-    pairs = {word for pair in _PAIRS for side in pair for word in side}
-    if words & {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}:
-        return True
-    return any(
+    return _knows_words([column.name for column in columns]) or any(
         (column.repeats and column.name not in column.counts)
         or (column.is_numbers and not _NUMBER.fullmatch(column.name))
         for column in columns
     )
+
+
+def _knows_words(names: Iterable[str]) -> bool:
+    pairs = {word for pair in _PAIRS for side in pair for word in side}
+    known = {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}
+    return any(name.strip().lower() in known for name in names)
 
 
 def _all_numbers(values: Iterable[str]) -> bool:

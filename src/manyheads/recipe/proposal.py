@@ -11,9 +11,12 @@ from manyheads.data import CleanSettings
 from manyheads.recipe.settings import Recipe
 from manyheads.recipe.surveying import Survey
 from manyheads.settings import show
+from manyheads.text.conll import TAGGED_FILES
+from manyheads.text.unpacking import format_ending
 
 _LINE = 118
 _HOUR = 3600.0
+_MANY_FILES = 3
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Proposal:
         return replace(
             self,
             choices=tuple(
-                replace(choice, value=[_named_from(folder, file) for file in choice.value])
+                replace(choice, value=[_named_from(folder, file) for file in _by_folder(choice.value)])
                 if choice.name in names and isinstance(choice.value, list)
                 else choice
                 for choice in self.choices
@@ -98,6 +101,17 @@ def steady_choices(*, rate: float, why_rate: str, look: str) -> Iterable[Choice]
     yield Choice("train.save_every", 1, "what a power cut can cost you, in steps")
     yield Choice("train.ema", 0.999, "a running mean of the weights: less noise")
     yield Choice("train.average", 1, "the running mean needs no further averaging")
+
+
+def _by_folder(files: list[str]) -> list[str]:
+    """Many files that a recipe may name together, by their folder: all texts of one, or tagged sentences in parts."""
+    parent = Path(files[0]).parent
+    if any(Path(file).parent != parent for file in files) or len(files) < _MANY_FILES:
+        return files
+    if tuple(Path(file).name for file in files) == TAGGED_FILES:
+        return [str(parent)]
+    texts = [str(path) for path in parent.glob("**/*") if format_ending(path) == ".txt"]
+    return [str(parent)] if sorted(texts) == sorted(files) else files
 
 
 def _named_from(folder: Path, file: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from manyheads.errors import RecipeError
-from manyheads.recipe.choosing_documents import propose_language
+from manyheads.recipe.choosing_documents import propose_language, propose_masked
 from manyheads.recipe.choosing_labels import propose_classify, propose_tag
 from manyheads.recipe.choosing_pairs import propose_translation
 from manyheads.recipe.estimating import Pace
@@ -25,6 +25,7 @@ _PROPOSERS: dict[str, Callable[[Survey, str], Proposal]] = {
     "classify": propose_classify,
     "tag": propose_tag,
     "language": propose_language,
+    "masked": propose_masked,
 }
 
 

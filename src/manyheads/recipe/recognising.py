@@ -21,6 +21,8 @@ from manyheads.recipe.finding import (
 )
 from manyheads.recipe.settings import DataSettings
 from manyheads.tasks import TASKS, TaskSettings
+from manyheads.text.conll import TAGGED_FILES
+from manyheads.text.folders import document_files
 from manyheads.text.missing import shortened
 from manyheads.text.readers import columns_of, is_table, read_lines
 from manyheads.text.spans import OUTSIDE, is_tag
@@ -30,7 +32,6 @@ from manyheads.text.unpacking import format_ending
 _KINDS = {"translate": "seq2seq"}  # the tasks that the command line calls otherwise than a recipe
 _FIELDS = {"seq2seq": ("source", "target"), "classify": ("text", "label"), "tag": ("text", "tags", "label")}
 _PLAIN = (".txt", ".text", ".md")
-_UNITS, _TAGS, _INTENTS = "seq.in", "seq.out", "label"  # parallel files that stand for a set together
 _ABOUT_THE_DATA = ("readme", "license", "licence", "citation", "changelog")
 _LINES = 5000  # that tell what a file is
 _NEARLY_ALL = 0.95
@@ -123,13 +124,15 @@ def _called(kind: str) -> str:
 
 def _files_in(folder: Path, wishes: Wishes) -> Sequence[Path]:
     """The training files of a folder, or all of them where each has a purpose of its own."""
-    if (folder / _UNITS).is_file() and (folder / _TAGS).is_file():
-        return [folder / name for name in (_UNITS, _TAGS, _INTENTS) if (folder / name).is_file()]
+    if all((folder / name).is_file() for name in TAGGED_FILES[:2]):
+        return [folder / name for name in TAGGED_FILES if (folder / name).is_file()]
     parts = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     files = sorted(path for path in folder.iterdir() if path.is_file() and _is_data(path))
     training_folders = [path for path in parts if purpose_of(path) == "train"]
     if len(training_folders) == 1 and not files:
         return _files_in(training_folders[0], wishes)
+    if not files and wishes.kind in ("language", "masked"):
+        return document_files([folder])
     if not files:
         raise DataError(_nothing_in(folder, parts))
     training = [path for path in files if purpose_of(path) == "train"]
