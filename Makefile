@@ -10,6 +10,7 @@ help:
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
+	@echo "make snips, atis, conll2003, resume-ner, chnsenticorp, sst2   benchmarks of understanding (minutes each)"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make format       format the code"
@@ -44,6 +45,13 @@ multi30k: .venv/installed
 multi30k-raw: .venv/installed
 	$(BIN)/manyheads train recipes/multi30k.toml $(RAW) -o runs/multi30k-raw $(ARGS)
 	$(BIN)/manyheads evaluate runs/multi30k-raw/bundle
+
+UNDERSTANDING = snips atis conll2003 resume-ner chnsenticorp sst2
+.PHONY: $(UNDERSTANDING)
+$(UNDERSTANDING): .venv/installed
+	@test -d "$(DATA)/$@" || { echo "make $@ needs the text of $@ in DATA/$@. Say where with DATA=folder."; exit 1; }
+	$(BIN)/manyheads train recipes/$@.toml data.folder=$(abspath $(DATA))/$@ -o runs/$@ $(ARGS)
+	$(BIN)/manyheads evaluate runs/$@/bundle
 
 quickstart: .venv/installed
 	@$(BIN)/manyheads quickstart $(ARGS)
