@@ -10,6 +10,7 @@ help:
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
+	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make format       format the code"
@@ -45,8 +46,16 @@ multi30k-raw: .venv/installed
 	$(BIN)/manyheads train recipes/multi30k.toml $(RAW) -o runs/multi30k-raw $(ARGS)
 	$(BIN)/manyheads evaluate runs/multi30k-raw/bundle
 
+# Understanding and language models: a recipe each, on DATA/name.
+RECIPES = snips atis conll2003 resume-ner chnsenticorp sst2 tinyshakespeare tang-poems wikitext2
+.PHONY: $(RECIPES)
+$(RECIPES): .venv/installed
+	@test -e "$(abspath $(DATA))/$@" || { echo "make $@ needs the text in DATA/$@. Say where with DATA=folder."; exit 1; }
+	$(BIN)/manyheads train recipes/$@.toml data.folder=$(abspath $(DATA))/$@ -o runs/$@ $(ARGS)
+	$(BIN)/manyheads evaluate runs/$@/bundle
+
 quickstart: .venv/installed
-	@$(BIN)/manyheads quickstart $(ARGS)
+	@$(BIN)/manyheads quickstart $(if $(TASK),--task $(TASK)) $(ARGS)
 
 test: .venv/installed-dev lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal

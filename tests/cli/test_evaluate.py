@@ -13,8 +13,7 @@ from rich.console import Console
 from manyheads.cli import commands
 from manyheads.cli.scorecard import show_cards, show_differences
 from manyheads.errors import BundleError, DataError
-from manyheads.metrics import Difference
-from manyheads.recipe import Scorecard
+from manyheads.metrics import Difference, Scorecard
 
 from cli.conftest import Run
 

@@ -8,14 +8,15 @@ from rich.console import Console
 
 from manyheads.cli.show import show_finished, show_run
 from manyheads.cli.stopping import StopRequest
-from manyheads.metrics import Score
-from manyheads.recipe import Event, Example, Finished, Prepared, Resumed, Scorecard, Stage, Validated
+from manyheads.metrics import Example, Score, Scorecard
+from manyheads.recipe import Event, Finished, Prepared, Resumed, Stage, Validated
 from manyheads.train import Step
 
 EVENTS: list[Event] = [
     Stage("learning 3,000 pieces from the text"),
     Prepared(
-        n_pairs=1234,
+        what="sentence pairs",
+        n_rows=1234,
         left_out={"empty": 5, "duplicate": 1200, "too long": 0},
         vocabulary=3000,
         n_parameters=1_500_000,
@@ -23,7 +24,8 @@ EVENTS: list[Event] = [
         seconds=2.0,
     ),
     Prepared(
-        n_pairs=9,
+        what="sentence pairs",
+        n_rows=9,
         left_out={},
         vocabulary=300,
         n_parameters=1,

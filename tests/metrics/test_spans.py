@@ -111,6 +111,8 @@ def test_chinese_spans_read_as_they_are_written() -> None:
     card = span_card(["李 明 在 北 京"], [[Span(0, 2, "人名"), Span(3, 5, "地名")]], [[]])
     assert card.worst[0].gold == ("李明 (人名)", "北京 (地名)")
     assert card.worst[0].n_wrong == 2
+    mixed = span_card(["在 iPhone 15 上"], [[Span(0, 4, "物"), Span(1, 3, "")]], [[]])
+    assert mixed.worst[0].gold == ("在iPhone 15上 (物)", "iPhone 15")
 
 
 def test_no_spans_at_all_and_json() -> None:

@@ -10,6 +10,7 @@ from manyheads.data import CleanSettings, Texts
 from manyheads.errors import DataError, RecipeError
 from manyheads.recipe import Corpus, DataSettings, MixSettings, Prepared, Recipe, Stage, read_recipe, run
 from manyheads.settings import to_table, to_toml
+from manyheads.tasks import LanguageSettings
 from manyheads.text import grammar
 
 Table = Callable[..., dict[str, object]]
@@ -215,3 +216,15 @@ def test_a_mix_trains_by_its_weights_and_resumes_to_the_same_bytes(tmp_path: Pat
     stages = [event for event in run(other, tmp_path / "light") if isinstance(event, Stage)]
     assert [stage.what for stage in stages[:1]] == ["learning 1,500 pieces from the text"]  # weights are not in the key
     assert (tmp_path / "light" / "bundle" / "weights.safetensors").read_bytes() != weights[0]
+
+
+def test_documents_without_a_valid_set_hold_out_the_end_of_the_text(tmp_path: Path) -> None:
+    texts = ["abcdefghij" * 10, "klmnopqrst" * 10]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    files = tuple(str(tmp_path / f"{number}.txt") for number in range(2))
+    corpus = Corpus(DataSettings(train=files, held_out=0.25), 1, task=LanguageSettings())
+    assert "".join(text for (text,) in corpus.valid()) == texts[1][50:]
+    assert [text for (text,) in corpus.train()] == [texts[0], texts[1][:50]]
+    rows, _ = stored(corpus, tmp_path / "stored")
+    assert rows == [(texts[0],), (texts[1][:50],)]

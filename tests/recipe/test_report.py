@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 
 from manyheads.errors import RecipeError
+from manyheads.metrics import Continuation, label_card, language_card, span_card
 from manyheads.recipe import Finished, Recipe, Validated, discard, run, write_report
 from manyheads.recipe.report import Reporter
 from manyheads.recipe.report.history import Steps
 from manyheads.recipe.report.markup import compared
 from manyheads.recipe.report.thinning import bucket_starts, thin
+from manyheads.text.spans import Span
 
 Table = Callable[..., dict[str, object]]
 
@@ -45,9 +48,9 @@ def validated(number: int, bleu: float, *samples: tuple[str, str, str]) -> dict[
     return {"event": "Validated", "step": number, "bleu": bleu, "best": bleu, "samples": samples}
 
 
-def page_of(folder: Path, *entries: Mapping[str, object], tail: str = "") -> str:
+def page_of(folder: Path, *entries: Mapping[str, object], tail: str = "", recipe: str = RECIPE) -> str:
     folder.mkdir(exist_ok=True)
-    (folder / "recipe.toml").write_text(RECIPE, "utf-8")
+    (folder / "recipe.toml").write_text(recipe, "utf-8")
     lines = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     (folder / "log.jsonl").write_text(lines + tail, "utf-8")
     return write_report(folder).read_text("utf-8")
@@ -131,6 +134,73 @@ def test_a_finished_run_with_the_scorecards_of_any_version(tmp_path: Path, finis
     assert "source_language" in shown
     assert "data-reload=" not in page
     assert 'http-equiv="refresh"' not in page
+
+
+def finished_with(card: object) -> dict[str, object]:
+    assert is_dataclass(card)
+    assert not isinstance(card, type)
+    return {"event": "Finished", "cards": {"test": json.loads(json.dumps(asdict(card)))}}
+
+
+def test_a_classifier_is_told_in_its_own_words(tmp_path: Path) -> None:
+    gold, predicted = [("good",), ("good",), ("bad",)], [("good",), ("bad",), ("bad",)]
+    probabilities = np.array([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]])
+    card = label_card(["fine", "so so", ATTACK], gold, predicted, probabilities, ["bad", "good"], n_resamples=20)
+    look = validated(1, 0, ("so so", "bad", "good")) | {"metric": "accuracy", "score": 66.667}
+    prepared = PREPARED | {"n_rows": 900, "what": "texts"}
+    page = page_of(tmp_path, prepared, step(1), look, finished_with(card), recipe='[task]\nkind = "classify"\n')
+    shown = words(page)
+    assert "66.7 accuracy 准确率 [" in shown
+    assert "900 texts 900 条文本" in shown
+    assert "expected 正确答案 good" in shown
+    assert "Answers: worst (1)" in shown
+    assert "label 标签 precision 精确率 recall 召回率 F1 F1 support 样本数" in shown
+    assert "bad 50.0 100.0 66.7 1 good 100.0 50.0 66.7 2" in shown
+    assert "good → bad: 1 (50.0 %)" in shown
+    assert Balance(page).tags.count("svg") >= 2
+    for strange in ("reference", "译文", "BLEU", "pairs", "句对"):
+        assert strange not in shown
+
+
+def test_a_tagger_is_told_by_its_spans(tmp_path: Path) -> None:
+    card = span_card(["a b c"], [[Span(0, 2, "PER")]], [[Span(1, 2, "LOC")]], ["x"], ["y"], n_resamples=5)
+    shown = words(page_of(tmp_path, PREPARED, finished_with(card), recipe='[task]\nkind = "tag"\n'))
+    assert "intent accuracy 意图准确率" in shown
+    assert "expected 正确答案 x · a b (PER)" in shown
+
+
+def test_figures_of_which_lower_is_better_are_shown_as_they_are(tmp_path: Path) -> None:
+    looks = [
+        validated(number, 0) | {"metric": "nats per character", "score": score}
+        for number, score in ((1, -2.5), (2, -1.2345), (3, -1.5))
+    ]
+    steps = [step(number) for number in (1, 2, 3)]
+    page = page_of(tmp_path, PREPARED, *(entry for pair in zip(steps, looks, strict=True) for entry in pair))
+    assert "best so far: step 2" in words(page)
+    assert "1.234 nats per character" in words(page) or "1.235 nats per character" in words(page)
+    assert [row[2] for row in drawn(page)["validations"]] == pytest.approx([2.5, 1.2345, 1.5], abs=1e-3)
+    assert drawn(page)["best"] == 1
+    card = language_card([300.0], [100], [400], [80], [420], samples=[Continuation("once", "upon a time")])
+    page = page_of(tmp_path, PREPARED, step(1), finished_with(card))
+    assert "0.750 nats per character 每字符奈特 [0.750, 0.750]" in words(page)
+    assert "42.52 perplexity per word" in words(page)
+    assert "once upon a time" in words(page)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"rows": 7, "confusion": 7},
+        {"rows": [1, {}, {"label": "a"}], "confusion": {"labels": ["a"], "counts": [[1, 2]]}},
+        {"rows": [{"label": "a", "f1": "x"}], "confusion": {"labels": ["a"], "counts": [["x"]]}},
+        {"rows": [], "confusion": {"labels": [], "counts": []}},
+        {"worst": [{"predicted": 5, "gold": None}, {"predicted": ["a"], "gold": ["b"], "text": 3}]},
+    ],
+)
+def test_odd_labels_of_a_card_are_left_out(tmp_path: Path, odd: dict[str, object]) -> None:
+    page = page_of(tmp_path, PREPARED, {"event": "Finished", "cards": {"test": {"scores": [SCORE], **odd}}})
+    assert "41.2 BLEU" in words(page)
+    assert "<details><summary>" not in page.split('id="scorecard"')[1].split("</section>")[0]
 
 
 def test_an_interrupted_run_says_so_until_it_goes_on(tmp_path: Path) -> None:
@@ -264,6 +334,7 @@ def test_of_a_long_log_only_what_it_gained_is_read_again(tmp_path: Path, monkeyp
 def test_what_a_translation_has_beyond_the_reference_is_marked() -> None:
     assert compared("the red cat sat", "the cat sat down").endswith(">the <i>red</i> cat sat</p>")
     assert compared("两只猫睡觉。", "两只狗睡觉。").endswith(">两只<i>猫</i>睡觉。</p>")
+    assert compared("GetWeather", "PlayMusic").endswith("><i>GetWeather</i></p>")
     assert compared("", "a").endswith("></p>")
 
 

@@ -1,5 +1,6 @@
 """The translation task: its loss, its predictions, its limits."""
 
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -148,3 +149,20 @@ def test_a_batch_is_described_by_its_first_pairs(lesson: Seq2SeqLesson) -> None:
     assert told.startswith(f"{len(plan)} pairs, “")
     assert lesson.material.encoded.text(0, int(plan[0]))[:50] in told
     assert lesson.material.encoded.text(1, int(plan[0]))[:50] in told
+
+
+def test_a_dialogue_is_read_from_a_list_of_turns(tmp_path: Path) -> None:
+    rows = [{"turns": ["Hi.", "Hello!"], "reply": "How are you?"}, {"turns": "Bye.", "reply": "See you."}]
+    (tmp_path / "chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"source": "turns", "target": "reply"}
+    settings = Seq2SeqSettings(purpose="dialogue", turns=" / ")
+    found = list(Seq2Seq.read([str(tmp_path / "chat.jsonl")], columns, settings))
+    assert found == [("Hi. / Hello!", "How are you?"), ("Bye.", "See you.")]
+    with pytest.raises(DataError, match=r'"turns" is \["Hi\."'):
+        list(Seq2Seq.read([str(tmp_path / "chat.jsonl")], columns, Seq2SeqSettings()))
+
+
+def test_a_summary_is_scored_by_rouge(untrained: Bundle) -> None:
+    task = replace(untrained.task, settings=Seq2SeqSettings(purpose="summary", target_language="en"))
+    card = task.score([("A cat sleeps.", "A cat."), ("The dog barks.", "A dog.")], GREEDY)
+    assert [score.name for score in card.scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L", "BLEU", "chrF"]

@@ -36,7 +36,7 @@ def show_rows(rows: Sequence[LabelRow], console: Console) -> None:
 def show_confusion(confusion: Confusion, console: Console) -> None:
     """The matrix, if it is small enough for the terminal; otherwise what is confused most often."""
     names = [_named(label) for label in confusion.labels]
-    if not names:
+    if not any(map(any, confusion.counts)):
         return
     if len(names) > _MOST_LABELS:
         how, table = "the commonest, correct → predicted · 最常见的，正确标签 → 预测标签", _commonest(confusion)

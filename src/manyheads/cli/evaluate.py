@@ -123,6 +123,7 @@ def evaluate(
         name: make_card(
             answers[name],
             loaded.task.settings.target_language,
+            is_summary=loaded.task.settings.purpose == "summary",
             tokenised=tokenised,
             n_examples=examples,
             differences=_compare(loaded, answers[name], others.get(name), tokenised=tokenised),

@@ -19,25 +19,10 @@ from manyheads.metrics import (
     lower_is_better,
     shown,
 )
+from manyheads.recipe.report.wording import named
 from manyheads.tasks import Card
 
 _SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
-_SCORE_NAMES = {  # in Chinese; those that are the same in both languages are left out
-    "accuracy": "准确率",
-    "accuracy where answered": "作答部分的准确率",
-    "macro-F1": "宏平均 F1",
-    "micro-F1": "微平均 F1",
-    "exact match": "完全正确率",
-    "exact sentences": "整句正确率",
-    "precision": "精确率",
-    "recall": "召回率",
-    "intent accuracy": "意图准确率",
-    "calibration error": "校准误差",
-    "nats per character": "每字符奈特",
-    "bits per byte": "每字节比特",
-    "perplexity per word": "词困惑度",
-    "perplexity per piece": "子词困惑度",
-}
 _CLEAR = 0.05
 
 
@@ -216,7 +201,8 @@ def _figure(score: Score) -> str:
 
 def score_title(name: str) -> str:
     """What a score is called on screen, and which way is better where that is not upwards."""
-    title = f"{name} · {_SCORE_NAMES[name]}" if name in _SCORE_NAMES else name
+    english, chinese = named(name)
+    title = english if english == chinese else f"{english} · {chinese}"
     return f"{title} (lower is better · 越低越好)" if lower_is_better(name) else title
 
 

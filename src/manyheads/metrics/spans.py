@@ -1,5 +1,6 @@
 """The scorecard of a tagger: which spans are found, exactly and with the right label, as conlleval counts them."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +15,8 @@ Spans = Sequence[Sequence[Span]]  # of each sentence
 IntentRule = Literal["strict", "any"]
 
 _EXACT, _INTENT, _SENTENCES, _FIRST = 0, 1, 2, 3  # columns of counts; from _FIRST on three for each label
-_LONGEST_UNIT_OF_CHINESE = 1  # characters; units of a text that is written with spaces are longer
+_WIDE = "[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"  # Chinese and Japanese, which set no spaces
+_UNWRITTEN_SPACE = re.compile(f"(?<={_WIDE}) | (?={_WIDE})")
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,7 @@ def _worst(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intent
 
 def _readable(text: str, spans: Sequence[Span]) -> tuple[str, ...]:
     units = text.split(" ")
-    are_characters = max(map(len, units)) <= _LONGEST_UNIT_OF_CHINESE
-    space = "" if are_characters else " "
     return tuple(
-        space.join(units[span.start : span.end]) + (f" ({span.label})" if span.label else "") for span in sorted(spans)
+        _UNWRITTEN_SPACE.sub("", " ".join(units[span.start : span.end])) + (f" ({span.label})" if span.label else "")
+        for span in sorted(spans)
     )

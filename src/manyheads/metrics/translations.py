@@ -7,6 +7,7 @@ import numpy as np
 
 from manyheads.metrics.comparing import Difference
 from manyheads.metrics.counting import copies, length_ratio, repetitions
+from manyheads.metrics.rouge import rouge
 from manyheads.metrics.scores import Score, bleu, chrf, sentence_chrf, ter, ter_applies, tokenised_bleu
 
 _EXAMPLES = 10
@@ -58,11 +59,15 @@ def make_card(
     answers: Answers,
     language: str,
     *,
+    is_summary: bool = False,
     tokenised: bool = False,
     n_examples: int = _EXAMPLES,
     differences: Sequence[Difference] = (),
 ) -> Scorecard:
-    """The scorecard of translations; `tokenised` adds the BLEU of papers on text tokenised beforehand."""
+    """The scorecard of translations; `tokenised` adds the BLEU of papers on text tokenised beforehand.
+
+    A summary's comes with ROUGE first, and without the edits that would make a translation of it.
+    """
     texts, references = answers.texts, answers.references
     are_copies = copies(answers.sources, texts)
     are_wrong = [reference.strip() != text.strip() for reference, text in zip(references, texts, strict=True)]
@@ -70,7 +75,11 @@ def make_card(
     worst = sorted(examples, key=lambda one: (one.chrf, -len(one.reference)))
     chosen = np.random.default_rng(12345).permutation(len(examples))[:n_examples]
     return Scorecard(
-        scores=[*scores_of(texts, references, language), *([tokenised_bleu(texts, references)] if tokenised else [])],
+        scores=[
+            *(rouge(texts, references) if is_summary else []),
+            *scores_of(texts, references, language)[: 2 if is_summary else 3],
+            *([tokenised_bleu(texts, references)] if tokenised else []),
+        ],
         n_sentences=len(texts),
         length_ratio=length_ratio(texts, references, language),
         n_copies=sum(are_copies),

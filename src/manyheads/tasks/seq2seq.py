@@ -22,7 +22,9 @@ from manyheads.model import ModelSettings, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.task import Look, Material, Progress
 from manyheads.text import grammar
-from manyheads.text.readers import Row, read_pairs
+from manyheads.text.fields import PAIR as PAIR_FIELDS
+from manyheads.text.fields import turns_joined
+from manyheads.text.readers import Row, read_pairs, read_rows
 from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
@@ -32,9 +34,11 @@ _TOKENS_AT_ONCE = 4096  # padded source tokens a decoding batch may hold
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqSettings:
-    """Which languages, and how sure of itself the model may become."""
+    """What is written for what, and how sure of itself the model may become."""
 
     kind: Literal["seq2seq"] = "seq2seq"
+    purpose: Literal["translation", "summary", "dialogue"] = "translation"  # a summary is scored by ROUGE as well
+    turns: str = " | "  # what joins the turns of a dialogue, where a source is a list of them (JSONL, Parquet)
     source_language: str = ""
     target_language: str = ""
     smoothing: float = 0.1  # ε of label smoothing; beyond 0.9 the right word would be the least wanted one
@@ -199,7 +203,7 @@ class Seq2Seq:
     @staticmethod
     def fields(settings: Seq2SeqSettings) -> tuple[str, ...]:
         """What is read and what is written."""
-        return ("source", "target")
+        return PAIR_FIELDS
 
     @staticmethod
     def cleaning(settings: Seq2SeqSettings) -> Fields:
@@ -214,9 +218,12 @@ class Seq2Seq:
         on_bad: OnBad | None = None,
     ) -> Iterator[Row]:
         """Pairs from two parallel files, or from one that holds pairs."""
-        return read_pairs(
-            files, source_column=columns.get("source"), target_column=columns.get("target"), on_bad=on_bad
-        )
+        if settings.purpose == "translation":
+            return read_pairs(
+                files, source_column=columns.get("source"), target_column=columns.get("target"), on_bad=on_bad
+            )
+        chosen = [columns.get(field) for field in PAIR_FIELDS]
+        return read_rows(files, PAIR_FIELDS, chosen, converts={"source": turns_joined(settings.turns)}, on_bad=on_bad)
 
     @staticmethod
     def builtin(
@@ -331,7 +338,8 @@ class Seq2Seq:
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Scorecard:
         """Translate every source and compare with its reference."""
-        return make_card(self.answer(rows, settings, progress), self.settings.target_language)
+        answers = self.answer(rows, settings, progress)
+        return make_card(answers, self.settings.target_language, is_summary=self.settings.purpose == "summary")
 
     def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
         """Translate every source of a test set; one too long for the model gets an empty translation."""

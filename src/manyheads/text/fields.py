@@ -77,6 +77,17 @@ def labels_joined(separator: str) -> Convert:
     return text
 
 
+def turns_joined(separator: str) -> Convert:
+    """A conversion of a dialogue that is a list of turns: the turns with the separator between them."""
+
+    def text(value: object) -> str | None:
+        if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
+            return None
+        return separator.join(value)
+
+    return text
+
+
 def _join(labels: Sequence[str | None], separator: str) -> str | None:
     texts = [label for label in labels if label and separator not in label]
     return separator.join(texts) if len(texts) == len(labels) else None

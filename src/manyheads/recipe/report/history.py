@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Triple = tuple[str, str, str]  # source, translation, reference
+from manyheads.metrics import NOTHING, lower_is_better
+
+Triple = tuple[str, str, str]  # what went in, what came out, what was wanted
 
 _BEGINNING = b'{"event"'
 _RECENT = 500  # steps, of whose pace the time left is reckoned
-_LOWER_IS_BETTER = ("loss", "perplexity", "ter")
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
 
@@ -92,7 +93,7 @@ class History:
         alike = [one for one in self.validations if one.metric == self.validations[-1].metric]
         if not alike:
             return None
-        sign = -1 if alike[0].metric.lower() in _LOWER_IS_BETTER else 1
+        sign = -1 if lower_is_better(alike[0].metric) else 1
         return max(alike, key=lambda validation: sign * validation.score)
 
     def seconds_left(self, n_steps: int) -> float:
@@ -140,7 +141,8 @@ class History:
             step=entry["step"],
             minute=self.minutes,
             metric=_NAMES.get(metric.lower(), metric),
-            score=score,
+            # A look at the model turns the sign of what is better when lower; the page shows it as it is.
+            score=abs(score) if lower_is_better(metric) else score,
             samples=triples(entry.get("samples")),
             sample=triple(entry.get("sample")),
         )
@@ -165,16 +167,27 @@ def number(value: object) -> float:
 
 
 def triple(value: object) -> Triple | None:
-    """Source, translation and reference, as a list or as a table; None if it is neither."""
-    if isinstance(value, Mapping):
+    """What went in, what came out and what was wanted, as a list or as a table; None if it is neither."""
+    if isinstance(value, Mapping) and "predicted" in value:
+        answers = [(value.get(f"{kind}_label"), value.get(kind)) for kind in ("predicted", "gold")]
+        value = [value.get("text"), *(_answer(label, parts) for label, parts in answers)]
+    elif isinstance(value, Mapping) and "prompt" in value:  # how a text goes on: whatever comes is wanted
+        value = [value.get(key) for key in ("prompt", "text", "text")]
+    elif isinstance(value, Mapping):
         value = [value.get(key) for key in ("source", "translation", "reference")]
     if isinstance(value, list | tuple) and len(value) >= 3 and all(isinstance(text, str) for text in value[:3]):
         return value[0], value[1], value[2]
     return None
 
 
+def _answer(label: object, parts: object) -> str:
+    """Labels or spans in a line, the label of the whole sentence before them."""
+    found = parts if isinstance(parts, list | tuple) else []
+    return " · ".join(str(part) for part in ([label, *found] if label else found)) or NOTHING
+
+
 def triples(value: object) -> list[Triple]:
-    """Those of a list that are source, translation and reference."""
+    """Those of a list that are such triples."""
     found = [triple(one) for one in value] if isinstance(value, list | tuple) else []
     return [one for one in found if one]
 

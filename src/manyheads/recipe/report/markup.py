@@ -4,6 +4,8 @@ import math
 from difflib import SequenceMatcher
 from html import escape
 
+from manyheads.recipe.report.wording import named
+
 _FEW_SPACES = 1 / 15  # words are longer than that in no language that writes spaces
 _LONG = 600  # characters of a sentence that are compared
 
@@ -16,6 +18,12 @@ def text(value: object) -> str:
 def both(english: str, chinese: str) -> str:
     """HTML in two languages, of which the page shows one."""
     return f'<span class="en" lang="en">{english}</span><span class="zh" lang="zh">{chinese}</span>'
+
+
+def titled(name: object) -> str:
+    """A name of the log in two languages; once, if it is the same in both."""
+    english, chinese = map(text, named(str(name)))
+    return english if english == chinese else both(english, chinese)
 
 
 def sentence(value: str, kind: str) -> str:
@@ -59,6 +67,6 @@ def duration(seconds: float) -> tuple[str, str]:
 
 def _words(sentence: str) -> list[str]:
     """Words, each with the space after it; single characters of a language that writes no spaces."""
-    if sentence.strip().count(" ") < len(sentence) * _FEW_SPACES:
+    if not sentence.isascii() and sentence.strip().count(" ") < len(sentence) * _FEW_SPACES:
         return list(sentence)
     return [word + " " for word in sentence.split(" ")[:-1]] + sentence.split(" ")[-1:]

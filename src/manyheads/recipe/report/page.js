@@ -86,7 +86,7 @@
       const ratio = Math.log(high / low);
       return { y: (value) => height - (Math.log(Math.max(value, low) / low) / ratio) * height, ticks: logTicks(low, high) };
     }
-    if (curve.name !== "loss" || low < 0.5 * high) low = Math.min(0, low);
+    if (!["loss", "score"].includes(curve.name) || low < 0.5 * high) low = Math.min(0, low);
     if (high === low) high = low + (Math.abs(low) || 1);
     const { step } = roundTicks(low, high, height / 48);
     low = Math.floor(low / step + 1e-9) * step;

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.metrics import shown
 from manyheads.recipe.report import sections
 from manyheads.recipe.report.history import History, number
-from manyheads.recipe.report.markup import both, duration, text
+from manyheads.recipe.report.markup import both, duration, text, titled
 from manyheads.recipe.report.thinning import bucket_starts, last_of_each, thin
-from manyheads.recipe.report.wording import named
+from manyheads.recipe.report.wording import Wording, named, wording
 
 _RELOAD = 20  # seconds, while the run is under way
 _CURVES = (  # name, title in English and Chinese, whether it is one of the large ones
@@ -44,7 +45,7 @@ def compose(name: str, recipe: str, history: History, now: float) -> str:
         summary=sections.summary(history),
         headline=_headline(history),
         curves=_curves(history),
-        rest=_rest(history, recipe),
+        rest=_rest(history, recipe, wording(_setting(table, "task", "kind"))),
         data=_data(history),
         script=_asset("page.js").template,
     )
@@ -137,13 +138,14 @@ def _headline(history: History) -> str:
 
 
 def _score(score: Mapping[str, Any]) -> str:
-    value = f'<div class="value">{number(score["value"]):.1f}<small>{text(score["name"])}</small></div>'
+    figure = shown(str(score["name"]), number(score["value"]))
+    value = f'<div class="value">{figure}<small>{titled(score["name"])}</small></div>'
     return f'<div class="headline">{value}<div class="interval">{sections.interval(score)}</div></div>'
 
 
 def _curves(history: History) -> str:
     shown = [curve for curve in _CURVES if curve[0] != "score" or history.validations]
-    metric = text(history.validations[-1].metric) if history.validations else ""
+    metric = titled(history.validations[-1].metric) if history.validations else ""
     return "".join(
         f'<figure class="{"large" if is_large else "small"}"><figcaption><h3>{both(english, chinese)}'
         f"{f' {metric}' if name == 'score' else ''}</h3>"
@@ -152,19 +154,17 @@ def _curves(history: History) -> str:
     )
 
 
-def _rest(history: History, recipe: str) -> str:
+def _rest(history: History, recipe: str, words: Wording) -> str:
     finished = history.finished
-    marked = both("What the reference does not have is <i>marked</i>.", "参考译文中没有的部分<i>另作标记</i>。")
     parts = [
         sections.section("data", "Data", "数据", sections.funnel(history.prepared)),
         sections.section(
             "samples",
-            "Samples over time",
-            "译文的变化",
-            sections.samples_over_time(history.validations),
-            f'<p class="note">{both("Valid sentences, by step.", "验证集中的句子，按步数。")} {marked}</p>',
+            *words.samples,
+            sections.samples_over_time(history.validations, words),
+            f'<p class="note">{both(*words.valid)} {both(*words.marked)}</p>',
         ),
-        sections.section("scorecard", "Scorecard", "成绩单", sections.scorecards(finished)),
+        sections.section("scorecard", "Scorecard", "成绩单", sections.scorecards(finished, words)),
         sections.section("recipe", "Recipe", "配方", _recipe(recipe)),
         sections.section("signatures", "Signatures", "评测签名", sections.signatures(finished)),
     ]

@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from manyheads.metrics import shown
 from manyheads.recipe.report.history import History, Triple, Validation, number, triples
-from manyheads.recipe.report.markup import both, compared, duration, figure, sentence, text
-from manyheads.recipe.report.wording import named
+from manyheads.recipe.report.labels import confusion_picture, label_table
+from manyheads.recipe.report.markup import both, compared, duration, figure, sentence, text, titled
+from manyheads.recipe.report.wording import Wording, named
 
 _ROWS = 12  # validations of one sentence that are shown
 _SENTENCES = 5
 _EXAMPLES = 20
+_UNBOUNDED = ("nats", "bits", "perplexity")  # figures that are no shares of a hundred
 
 
 def section(name: str, english: str, chinese: str, body: str, note: str = "") -> str:
@@ -21,7 +24,7 @@ def section(name: str, english: str, chinese: str, body: str, note: str = "") ->
 
 def funnel(prepared: Mapping[str, Any]) -> str:
     """From the pairs that were read, over those left out, to those that are trained on."""
-    kept = number(prepared.get("n_rows"))
+    kept = n_rows(prepared)
     given = prepared.get("left_out")
     reasons = {name: number(count) for name, count in given.items()} if isinstance(given, Mapping) else {}
     reasons = {name: count for name, count in reasons.items() if count > 0}
@@ -37,6 +40,11 @@ def funnel(prepared: Mapping[str, Any]) -> str:
     return f'<table class="funnel"><tbody>{"".join(rows)}</tbody></table>'
 
 
+def n_rows(prepared: Mapping[str, Any]) -> float:
+    """How many rows are trained on; older logs know pairs only."""
+    return number(prepared.get("n_rows", prepared.get("n_pairs")))
+
+
 def _bar(name: str, count: float, whole: float, before: float, kind: str) -> str:
     share = f"{100 * count / whole:.1f} %" if count / whole >= 0.001 else "&lt;0.1 %"
     sign = "−" if kind == "out" else ""
@@ -47,30 +55,30 @@ def _bar(name: str, count: float, whole: float, before: float, kind: str) -> str
     )
 
 
-def samples_over_time(validations: Sequence[Validation]) -> str:
-    """How the translation of a few valid sentences changed from one validation to the next."""
+def samples_over_time(validations: Sequence[Validation], words: Wording) -> str:
+    """How the answers to a few valid texts changed from one validation to the next."""
     followed: dict[tuple[str, str], list[tuple[Validation, str]]] = {}
     for validation in validations:
         for source, translation, reference in validation.samples:
             followed.setdefault((source, reference), []).append((validation, translation))
     if followed:
-        return "".join(_followed(*key, told) for key, told in list(followed.items())[:_SENTENCES])
+        return "".join(_followed(*key, told, words) for key, told in list(followed.items())[:_SENTENCES])
     seen = [(one, one.sample) for one in validations if one.sample]
     return "".join(
         f'<article class="sample">{sentence(source, "source")}<table><tbody>{_told(one, translation, reference)}'
-        f"</tbody></table>{_expected(reference)}</article>"
+        f"</tbody></table>{_expected(reference, words)}</article>"
         for one, (source, translation, reference) in reversed(seen[-_ROWS:])
     )
 
 
-def _followed(source: str, reference: str, told: Sequence[tuple[Validation, str]]) -> str:
+def _followed(source: str, reference: str, told: Sequence[tuple[Validation, str]], words: Wording) -> str:
     changed = [one for i, one in enumerate(told) if i == 0 or one[1] != told[i - 1][1]]
     if len(changed) > _ROWS:  # the first, the last, and some between
         changed = [changed[round(i * (len(changed) - 1) / (_ROWS - 1))] for i in range(_ROWS)]
     rows = "".join(_told(validation, translation, reference) for validation, translation in changed)
     return (
         f'<article class="sample">{sentence(source, "source")}<table><tbody>{rows}</tbody></table>'
-        f"{_expected(reference)}</article>"
+        f"{_expected(reference, words)}</article>"
     )
 
 
@@ -79,8 +87,8 @@ def _told(validation: Validation, translation: str, reference: str) -> str:
     return f'<tr><th scope="row">{step}</th><td>{compared(translation, reference)}</td></tr>'
 
 
-def _expected(reference: str) -> str:
-    label = f'<span class="label">{both("reference", "参考译文")}</span>'
+def _expected(reference: str, words: Wording) -> str:
+    label = f'<span class="label">{both(*words.wanted)}</span>'
     return f'<div class="expected">{label}{sentence(reference, "reference")}</div>'
 
 
@@ -104,30 +112,32 @@ def scores_of(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def interval(score: Mapping[str, Any]) -> str:
     """The interval of a figure, if it has one."""
-    low, high = number(score.get("low")), number(score.get("high"))
-    return f"[{low:.1f}, {high:.1f}]" if math.isfinite(low + high) else ""
+    name, low, high = str(score["name"]), number(score.get("low")), number(score.get("high"))
+    return f"[{shown(name, low)}, {shown(name, high)}]" if math.isfinite(low + high) else ""
 
 
-def scorecards(finished: Mapping[str, Any]) -> str:
+def scorecards(finished: Mapping[str, Any], words: Wording) -> str:
     """Every test set with its figures, what was counted, and examples."""
-    parts = [_card(name, card) for name, card in cards_of(finished).items()]
+    parts = [_card(name, card, words) for name, card in cards_of(finished).items()]
     if "cards" not in finished:  # what older logs tell of all sets together
         rest = {name: value for name, value in finished.items() if name.startswith("n_")}
-        parts.append(_facts(rest) + _examples("samples", triples(finished.get("samples"))))
+        parts.append(_facts(rest) + _examples("samples", triples(finished.get("samples")), words))
     return "".join(parts)
 
 
-def _card(name: str, card: Mapping[str, Any]) -> str:
+def _card(name: str, card: Mapping[str, Any], words: Wording) -> str:
     rows = "".join(_score_row(score) for score in scores_of(card))
     table = f'<table class="scores"><tbody>{rows}</tbody></table>' if rows else ""
-    examples = "".join(_examples(key, triples(value)) for key, value in card.items())
-    return f'<article class="card"><h3>{both(*map(text, named(name)))}</h3>{table}{_facts(card)}{examples}</article>'
+    labels = label_table(card) + confusion_picture(card)
+    examples = "".join(_examples(key, triples(value), words) for key, value in card.items())
+    heading = f"<h3>{both(*map(text, named(name)))}</h3>"
+    return f'<article class="card">{heading}{table}{_facts(card)}{labels}{examples}</article>'
 
 
 def _score_row(score: Mapping[str, Any]) -> str:
     value, low, high = (number(score.get(key)) for key in ("value", "low", "high"))
     picture = ""
-    if math.isfinite(low + high):
+    if math.isfinite(low + high) and not str(score["name"]).startswith(_UNBOUNDED):
         left, width, at = (max(0.0, min(100.0, x)) for x in (low, high - low, value))
         picture = (
             f'<svg class="interval" height="12" aria-hidden="true"><line x1="0" x2="100%" y1="6" y2="6"/>'
@@ -135,7 +145,8 @@ def _score_row(score: Mapping[str, Any]) -> str:
             f'<circle cx="{at:.2f}%" cy="6" r="3.5"/></svg>'
         )
     return (
-        f'<tr><th scope="row">{text(score["name"])}</th><td class="number"><b>{value:.1f}</b></td>'
+        f'<tr><th scope="row">{titled(score["name"])}</th>'
+        f'<td class="number"><b>{shown(str(score["name"]), value)}</b></td>'
         f'<td class="number faint">{interval(score)}</td><td class="picture">{picture}</td></tr>'
     )
 
@@ -161,17 +172,17 @@ def _fact(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text(value)
 
 
-def _examples(name: str, examples: Sequence[Triple]) -> str:
+def _examples(name: str, examples: Sequence[Triple], words: Wording) -> str:
     if not examples:
         return ""
     shown = "".join(
         f"<li>{sentence(source, 'source')}{compared(translation, reference)}"
-        f"{_expected(reference) if translation != reference else ''}</li>"
+        f"{_expected(reference, words) if translation != reference else ''}</li>"
         for source, translation, reference in examples[:_EXAMPLES]
     )
     english, chinese = map(text, named(name))
     count = min(len(examples), _EXAMPLES)
-    summary = both(f"Translations: {english} ({count})", f"译文：{chinese}（{count}）")
+    summary = both(f"{words.answers[0]}: {english} ({count})", f"{words.answers[1]}：{chinese}（{count}）")
     return f'<details class="examples"><summary>{summary}</summary><ol>{shown}</ol></details>'
 
 
@@ -191,9 +202,10 @@ def summary(history: History) -> str:
     """The run in a line of figures: model, text, time."""
     prepared = history.prepared
     facts = []
-    pairs, pieces = number(prepared.get("n_rows")), number(prepared.get("vocabulary"))
-    if math.isfinite(pairs):
-        facts.append(both(f"{pairs:,.0f} pairs", f"{pairs:,.0f} 句对"))
+    rows, pieces = n_rows(prepared), number(prepared.get("vocabulary"))
+    if math.isfinite(rows):
+        english, chinese = map(text, named(str(prepared.get("what", "sentence pairs"))))
+        facts.append(both(f"{rows:,.0f} {english}", f"{rows:,.0f} {chinese}"))
     if math.isfinite(pieces):
         facts.append(both(f"{pieces:,.0f} pieces", f"词表 {pieces:,.0f}"))
     if prepared.get("device"):

@@ -1,0 +1,58 @@
+"""`manyheads evaluate --confusion`: the picture of what is taken for what."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from manyheads.cli.evaluate import evaluate
+from manyheads.metrics import label_card, language_card
+from manyheads.tasks import Card
+
+
+@dataclass
+class Answering:
+    """A task that has a scorecard ready."""
+
+    card: Card
+    settings: object = None
+
+    def read(self, files: Sequence[str], columns: object, settings: object) -> Iterator[tuple[str, ...]]:
+        yield ("a text", "good")
+
+    def score(self, rows: Sequence[object], decode: object, progress: Callable[[int], None]) -> Card:
+        return self.card
+
+
+@dataclass
+class Loaded:
+    task: Answering
+    decode: object = None
+
+
+def run(card: Card, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
+    monkeypatch.setattr("manyheads.bundle.load", lambda path, device: Loaded(Answering(card)))
+    result = CliRunner().invoke(evaluate, ["bundle", "test.tsv", *arguments])
+    return result.exit_code, result.output
+
+
+def test_the_picture_is_written_beside_the_scorecard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probabilities = np.array([[0.9, 0.1], [0.8, 0.2]])
+    card = label_card(["a", "b"], [("bad",), ("good",)], [("bad",)] * 2, probabilities, ["bad", "good"], n_resamples=5)
+    path = tmp_path / "matrix.svg"
+    code, output = run(card, monkeypatch, "--confusion", str(path))
+    assert code == 0
+    assert "accuracy · 准确率" in output
+    assert "good → bad: 1 (100.0 %)" in "".join(ElementTree.parse(path).getroot().itertext())
+
+
+def test_where_there_is_no_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = language_card([3.0], [1], [4], [1], [4], n_resamples=5)
+    code, output = run(card, monkeypatch, "--confusion", str(tmp_path / "matrix.svg"))
+    assert code == 2
+    assert "There is no confusion matrix to draw" in output
+    assert not list(tmp_path.iterdir())
