@@ -32,7 +32,7 @@ def survey_of(n_pairs: int, text: str = "a sentence of some words") -> Survey:
     return Survey(
         data=DataSettings(train=("a.en", "a.de")),
         languages=("en", "de"),
-        n_pairs=n_pairs,
+        n_rows=n_pairs,
         n_read=n_pairs,
         n_looked_at=n_pairs,
         left_out={},
@@ -148,8 +148,8 @@ def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
     assert found.is_exact
     assert found.n_read == len(distinct) + 2
     assert found.left_out["empty"] == 1
-    assert found.n_pairs + found.n_held_out + sum(found.left_out.values()) >= found.n_read
-    assert found.n_pairs == len(found.sample)
+    assert found.n_rows + found.n_held_out + sum(found.left_out.values()) >= found.n_read
+    assert found.n_rows == len(found.sample)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_survey_looks_at_the_whole_file(tmp_path: Path, monkeypatch: pytest.Mo
     data = write_pairs(tmp_path / "a.tsv", pairs)
     found = survey(data)
     assert (found.n_read, found.n_looked_at, found.is_exact) == (1000, 200, False)
-    assert 900 < found.n_pairs < 1000
+    assert 900 < found.n_rows < 1000
     assert sum(int(source.split()[-1]) >= 500 for source, _ in found.sample) > 60
     assert survey(data) == found
 

@@ -10,6 +10,8 @@ import click
 from manyheads.cli.program import program
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from manyheads.recipe.estimating import Machine
     from manyheads.recipe.finding import Sets
     from manyheads.recipe.proposing import Plan
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
+_TASKS = ("translate", "classify", "tag", "language", "masked")
+_SHOWN_LABELS = 5
+_IMBALANCE = 10  # times as many rows as another label has
 
 
 class _Budget(click.ParamType[float]):
@@ -37,6 +42,10 @@ class _Budget(click.ParamType[float]):
 @click.option("-o", "--output", type=_FILES, default=Path("recipe.toml"), show_default=True, help="Recipe to write.")
 @click.option("--valid", multiple=True, type=_FILES, help="Valid set; for two parallel files give it twice.")
 @click.option("--test", multiple=True, type=_FILES, help="Test set; for two parallel files give it twice.")
+@click.option("--task", type=click.Choice(_TASKS), help="What to learn. [default: told by the data]")
+@click.option("--text-column", default="", help="Column or key of the text that is read, by name or number.")
+@click.option("--label-column", default="", help="Column or key of its label.")
+@click.option("--tags-column", default="", help="Column or key of the tags of its words.")
 @click.option("--source-column", default="", help="Column or key to translate from, by name or number.")
 @click.option("--target-column", default="", help="Column or key to translate into.")
 @click.option("--source-language", default="", help="Its code, like en. [default: told by names and script]")
@@ -48,6 +57,10 @@ def init(
     output: Path,
     valid: tuple[Path, ...],
     test: tuple[Path, ...],
+    task: str | None,
+    text_column: str,
+    label_column: str,
+    tags_column: str,
     source_column: str,
     target_column: str,
     source_language: str,
@@ -57,18 +70,20 @@ def init(
 ) -> None:
     """Look at your data, write a commented recipe for it and this machine. 查看数据，写出带注释的配方并估计时间。
 
-    DATA is two parallel files (source first), one .tsv, .csv, .jsonl or .parquet file, or a folder of them. Valid and
-    test sets that stand beside train.* are found. A few training steps are tried to tell how long it will take.
+    DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
+    two parallel files (source first); CoNLL columns; plain text (.txt); or a folder of them. Valid and test sets that
+    stand beside train.* are found. A few training steps are tried to tell how long it will take.
 
     \b
     Example · 例:
+      manyheads init reviews.csv --label-column stars
       manyheads init train.en train.de
       manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
     """
     from manyheads.errors import RecipeError
     from manyheads.recipe.estimating import measure, this_machine
-    from manyheads.recipe.finding import find_sets
     from manyheads.recipe.proposing import propose
+    from manyheads.recipe.recognising import Wishes, recognise
     from manyheads.recipe.surveying import survey
 
     if output.is_dir():
@@ -82,14 +97,33 @@ def init(
     if output.resolve() in (file.resolve() for file in (*data, *valid, *test)):
         raise RecipeError(f"{output} is part of the data. Name another file with -o.")
     direction = (source_language, target_language)
-    sets = find_sets(data, valid, test, direction, columns=(source_column, target_column))
-    found = survey(sets.settings, named=sets.languages, told=direction)
+    columns = {
+        "source": source_column,
+        "target": target_column,
+        "text": text_column,
+        "tags": tags_column,
+        "label": label_column,
+    }
+    told = {field: column for field, column in columns.items() if column}
+    sets = recognise(data, valid, test, Wishes(task=task or "", columns=told, direction=direction))
+    _show_task(sets)
+    found = survey(sets.settings, sets.languages, direction, sets.task, sets.clean)
     _show_data(sets, found)
     machine = this_machine()
     plan = propose(found, budget, measure)
     output.write_text(_recipe_text(plan, machine, output.parent), encoding="utf-8")
     _show_plan(plan, machine)
     click.echo(f"Wrote {output} (commented). Next · 下一步:  {program()} train {output}")
+
+
+def _show_task(sets: "Sets") -> None:
+    kind = sets.task.kind
+    told = {"seq2seq": "translate", "tag": "tag with intents" if getattr(sets.task, "intents", False) else "tag"}
+    name = told.get(kind, kind)
+    others = "|".join(task for task in _TASKS if task != name.partition(" ")[0])
+    options = {"seq2seq": ("source", "target"), "classify": ("text", "label"), "tag": ("text", "tags")}
+    columns = ", ".join(f"--{field}-column" for field in options.get(kind, ("text",)))
+    click.echo(f"Task · 任务: {name}, since {sets.why}. If it is not: --task {others}; {columns}.")
 
 
 def _show_data(sets: "Sets", found: "Survey") -> None:
@@ -102,27 +136,67 @@ def _show_data(sets: "Sets", found: "Survey") -> None:
     told = f" · {n_left_out:,} dropped ({left_out})" if n_left_out else ""
     if told and not found.is_exact:
         told += f" of {found.n_looked_at:,} looked at"
-    click.echo(f"{_names(data.train)}: {about}{counted(found.n_read, 'pair')}{told}")
+    click.echo(f"{_names(data.train)}: {about}{counted(found.n_read, found.noun)}{told}")
     for purpose, files in (("valid", data.valid), ("test", data.test)):
         beside = ", found beside" if purpose in sets.found else ""
         if files:
             click.echo(f"  {purpose:<10}{_names(files)}{beside}")
     if not data.valid:
-        kept_out = counted(found.n_held_out, "pair")
+        kept_out = counted(found.n_held_out, found.noun)
+        if found.are_documents:
+            kept_out = f"the last {counted(sum(len(text) for (text,) in found.watched), 'character')}"
         click.echo(f"  {'valid':<10}{kept_out} kept out of training (name a set with --valid)")
-    source, target = (language or "?" for language in found.languages)
-    hint = "" if "?" not in (source, target) else "   (say it with --source-language and --target-language)"
-    click.echo(f"  {'languages':<10}{source} → {target}{hint}")
-    if data.source_column:
-        click.echo(f'  {"columns":<10}"{data.source_column}" → "{data.target_column}"')
+    for heading, line in _facts(found):
+        click.echo(f"  {heading:<10}{line}")
+    for warning in _warnings(found):
+        click.echo(f"Note:     {warning}")
+
+
+def _facts(found: "Survey") -> "Iterator[tuple[str, str]]":
+    columns = [f'"{column}"' for column in found.data.columns().values()]
+    if found.task.kind == "seq2seq":
+        source, target = (language or "?" for language in found.languages)
+        hint = "" if "?" not in (source, target) else "   (say it with --source-language and --target-language)"
+        yield "languages", f"{source} → {target}{hint}"
+    if columns:
+        yield "columns", " → ".join(columns)
+    if found.labels:
+        yield "labels", _label_list(found.labels)
+    if found.intents:
+        yield "intents", _label_list(found.intents)
+    if found.task.kind != "seq2seq":
+        signs = ", written with very many characters" if found.has_many_signs else ""
+        half, most = found.length(0.5), found.length(0.99)
+        yield "length", f"{half:,} characters in the middle, {most:,} of nearly the longest (99 %){signs}"
+
+
+def _label_list(labels: "Mapping[str, int]") -> str:
+    shown = ", ".join(f"{label} {count:,}" for label, count in list(labels.items())[:_SHOWN_LABELS])
+    more = f", … {list(labels)[-1]} {list(labels.values())[-1]:,}" if len(labels) > _SHOWN_LABELS else ""
+    return f"{len(labels)}: {shown}{more}"
+
+
+def _warnings(found: "Survey") -> "Iterator[str]":
+    if found.rare:
+        few = ", ".join(found.rare[:_SHOWN_LABELS]) + (", …" if len(found.rare) > _SHOWN_LABELS else "")
+        yield f"{len(found.rare)} of the labels have fewer than 5 examples and will hardly be learnt: {few}."
+    counts = list((found.intents or found.labels).values())
+    if found.task.kind == "classify" or found.intents:
+        share = counts[0] / sum(counts)
+        if counts[0] > _IMBALANCE * counts[-1] and share > 0.5:
+            yield f"{share:.0%} of the labels are the same one; look at macro-F1, not only at the accuracy."
+    if found.unseen:
+        few = ", ".join(found.unseen[:_SHOWN_LABELS]) + (", …" if len(found.unseen) > _SHOWN_LABELS else "")
+        yield f"the valid or test set has labels that are never learnt from, and will be missed: {few}."
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
     from manyheads.recipe.proposing import round_off
 
     proposal, pace = plan.proposal, plan.pace
+    size = f"preset {proposal.preset}" if proposal.preset else proposal.size
     click.echo(
-        f"Proposed: preset {proposal.preset} ({_millions(pace.n_parameters)}), {pace.vocabulary:,} pieces, "
+        f"Proposed: {size} ({_millions(pace.n_parameters)}), {pace.vocabulary:,} pieces, "
         f"dropout {proposal.get('model.dropout', 0.1)}, {proposal.get('train.steps', 0):,} steps "
         f"(≈ {round_off(plan.n_epochs)} epochs)"
     )

@@ -8,30 +8,34 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
-from manyheads.data import Encoded, Texts, plan_batches
+from manyheads.data import Encoded, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.recipe.settings import Recipe
 from manyheads.recipe.surveying import Survey
-from manyheads.tasks import Material, Seq2Seq, TensorBatch
+from manyheads.tasks import Material, Seq2Seq, Seq2SeqSettings, Task
+from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Trainer
 
-_WATCHED = 200  # valid sentences translated at each validation, as in a run
-_TRIAL_STEPS = 20
+_WATCHED = 200  # valid rows answered at each validation, as in a run
+_TRIAL_STEPS = 30
 _TRIAL_SECONDS = 4.0  # for each kind of step; one that takes longer is done twice all the same
 _TRIAL_SENTENCES = 200  # translated to see how fast that is
 _FEWER_SENTENCES = 24  # by a model wider than tiny
+_TRIAL_CHARACTERS = 20_000  # of documents, foretold to see how fast that is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +72,9 @@ class Pace:
     def free_seconds(self, recipe: Recipe) -> float:
         """How long the whole run takes when the machine does nothing else."""
         train = recipe.train
-        consistent = max(0, train.steps - recipe.task.consistency_after) if recipe.task.consistency else 0
+        consistent = 0  # a task whose passes have to agree from the first step on has no other steps
+        if isinstance(recipe.task, Seq2SeqSettings) and recipe.task.consistency:
+            consistent = max(0, train.steps - recipe.task.consistency_after)
         steps = (train.steps - consistent) * self.step + consistent * self.consistent_step
         looks = -(-train.steps // train.validate_every) * self.validate
         saves = -(-train.steps // train.save_every) * self.save
@@ -91,7 +97,7 @@ def this_machine(device: str = "auto") -> Machine:
 
 
 def measure(recipe: Recipe, survey: Survey) -> Pace:
-    """Train and translate a little with the recipe's own model, text and batches."""
+    """Train and answer a little with the recipe's own model, text and batches."""
     with TemporaryDirectory(prefix="manyheads-") as folder:
         return _Trial(recipe, survey, Path(folder)).pace()
 
@@ -105,42 +111,44 @@ class _Trial:
         device = pick_device(recipe.device)
         self.clock = time.thread_time if device.type == "cpu" else time.perf_counter
         self.began = (time.perf_counter(), self.clock())
-        lines = (line for pair in survey.sample for line in pair)
-        self.tokenizer = Tokenizer.learn(lines, recipe.tokenizer, recipe.seed)
+        kind = recipe.kind
+        self.tokenizer = Tokenizer.learn(kind.lines(survey.sample), recipe.tokenizer, recipe.seed)
         self.recipe = replace(recipe, model=replace(recipe.model, vocabulary=self.tokenizer.vocabulary))
-        Texts.write(folder / "text", survey.sample, n_fields=2)
+        Texts.write(folder / "text", survey.sample, n_fields=kind.cleaning(recipe.task).n_fields)
         texts = Texts.open(folder / "text")
-        encode = partial(Seq2Seq.encode_rows, tokenizer=self.tokenizer, settings=recipe.task)
-        if not Encoded.write(folder / "data", texts, encode, recipe.model.max_length - 1)["kept"]:
+        encode = partial(kind.encode_rows, tokenizer=self.tokenizer, settings=recipe.task)
+        if not Encoded.write(folder / "data", texts, encode, kind.longest(recipe.model, recipe.task))["kept"]:
             raise DataError(
-                f"{' + '.join(survey.data.train)}: every pair is longer than model.max_length = "
+                f"{' + '.join(survey.data.train)}: every {survey.noun} is longer than model.max_length = "
                 f"{recipe.model.max_length} pieces. Split the text into sentences, one a line."
             )
         self.prepare = (self.clock() - self.began[1]) * self.share
         self.encoded = Encoded.open(folder / "data", texts)
+        self.device = device
         torch.manual_seed(recipe.seed)
-        self.model = Transformer(self.recipe.model).to(device)
-        self.task = Seq2Seq(self.model, self.tokenizer, recipe.task)
+        self.task = kind.begin(Transformer(self.recipe.model), self.tokenizer, recipe.task, texts)
+        self.task.module.to(device)
 
     @property
     def share(self) -> float:
         """How many times the sample all the text is."""
-        return self.survey.n_pairs / len(self.survey.sample)
+        if self.survey.are_documents:
+            return self.survey.n_characters / sum(map(len, self.survey.texts))
+        return self.survey.n_rows / len(self.survey.sample)
 
     def pace(self) -> Pace:
-        plain = self._trainer(consistency=0.0)
+        plain = self._trainer(self._agreeing(0.0))
         step = self._step(plain)
-        consistency = self.recipe.task.consistency
-        consistent = self._step(self._trainer(consistency)) if consistency else step
-        validate = self._translate(DecodeSettings(method="greedy", max_extra=0), _WATCHED)
-        finish = self._translate(replace(self.recipe.decode, max_extra=0), self.survey.n_scored)
+        wanted = self.recipe.task.consistency if isinstance(self.recipe.task, Seq2SeqSettings) else 0.0
+        consistent = self._step(self._trainer(self._agreeing(wanted))) if wanted else step
+        self.task.module.eval()
+        validate, finish = self._answer()
         save = self._clocked(lambda: Checkpoints(self.folder, 1).save(plain, snapshot=True))
-        n_batches = len(plan_batches(self.encoded.lengths, self.recipe.train.batch_tokens, seed=1, epoch=0))
         return Pace(
-            n_parameters=self.model.n_parameters,
+            n_parameters=sum(parameter.numel() for parameter in self.task.module.parameters()),
             vocabulary=self.tokenizer.vocabulary,
-            memory=_peak_memory(self.model.output.weight.device),
-            batches_per_epoch=max(1.0, n_batches * self.share),
+            memory=_peak_memory(self.device),
+            batches_per_epoch=max(1.0, len(plain.lesson.plan(0)) * self.share),
             prepare=self.prepare,
             step=step,
             consistent_step=consistent,
@@ -150,16 +158,21 @@ class _Trial:
             slowdown=max(1.0, (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])),
         )
 
-    def _trainer(self, consistency: float) -> Trainer[TensorBatch]:
-        task = replace(self.task, settings=replace(self.recipe.task, consistency=consistency, consistency_after=0))
+    def _agreeing(self, consistency: float) -> Task:
+        """The task whose passes have to agree so much from the first step on, where it is one that begins otherwise."""
+        if not isinstance(self.task, Seq2Seq):
+            return self.task
+        return replace(self.task, settings=replace(self.task.settings, consistency=consistency, consistency_after=0))
+
+    def _trainer(self, task: Task) -> Trainer[Any]:
         material = Material(
             self.encoded, self.recipe.train.batch_tokens, self.recipe.tokenizer.sampling, self.recipe.seed
         )
-        lesson = task.lesson(material)
         settings = replace(self.recipe.train, steps=_TRIAL_STEPS, accumulate=1)
-        return Trainer(self.model, lesson, settings, width=self.model.settings.width, seed=self.recipe.seed)
+        width, seed = self.recipe.model.width, self.recipe.seed
+        return Trainer(task.module, task.lesson(material), settings, width=width, seed=seed)
 
-    def _step(self, trainer: Trainer[TensorBatch]) -> float:
+    def _step(self, trainer: Trainer[Any]) -> float:
         """Seconds of one update; the first, when memory is found and the optimiser is made, does not count."""
         times = [self.clock()]
         latest = time.perf_counter() + 2 * _TRIAL_SECONDS
@@ -169,13 +182,35 @@ class _Trial:
                 break
         return (times[-1] - times[1]) / (len(times) - 2) * self.recipe.train.accumulate
 
+    def _answer(self) -> tuple[float, float]:
+        """Seconds of a look at the valid rows, and of scoring what is scored at the end."""
+        if isinstance(self.task, Seq2Seq):
+            # Without extra length, an untrained model writes as much as a trained one.
+            validate = self._translate(DecodeSettings(method="greedy", max_extra=0), _WATCHED)
+            return validate, self._translate(replace(self.recipe.decode, max_extra=0), self.survey.n_scored)
+        watched = list(self.task.usable(self.survey.watched or self.survey.sample[:_WATCHED]))
+        if not watched:
+            return 0.0, 0.0
+        validate = self._clocked(lambda: self.task.look(watched, self.task.metrics[0]))
+        rows = self._rows_to_score(watched)
+        score = self._clocked(lambda: (self.task.finish(rows), self.task.score(rows, self.recipe.decode)))
+        if self.survey.are_documents:
+            return validate, score * self.survey.n_scored_characters / max(1, sum(len(text) for (text,) in rows))
+        return validate, score * self.survey.n_scored / len(rows)
+
+    def _rows_to_score(self, rows: Sequence[Row]) -> Sequence[Row]:
+        if not self.survey.are_documents:
+            return rows
+        beginning = next(text for (text,) in rows)[:_TRIAL_CHARACTERS]
+        return [(beginning,)] if len(beginning) == _TRIAL_CHARACTERS else rows[:20]
+
     def _translate(self, settings: DecodeSettings, n_sentences: int) -> float:
-        """Seconds to translate so many; without extra length, an untrained model writes as much as a trained one."""
+        """Seconds to translate so many."""
         wanted = min(n_sentences, _TRIAL_SENTENCES if self.recipe.model.width <= 128 else _FEWER_SENTENCES)
-        sources = [source for source, _ in self.survey.sample if self.task.fits(source)][:wanted]
+        sources = list(islice((row[0] for row in self.task.usable(self.survey.sample)), wanted))
         if not sources:
             return 0.0
-        return self._clocked(lambda: self.task.answers(sources, settings)) * n_sentences / len(sources)
+        return self._clocked(lambda: self.task.predict(sources, settings)) * n_sentences / len(sources)
 
     def _clocked(self, work: Callable[[], object]) -> float:
         started = self.clock()

@@ -3,15 +3,21 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from manyheads.data import CleanSettings
 from manyheads.errors import DataError
 from manyheads.recipe.settings import DataSettings
+from manyheads.tasks import Seq2SeqSettings, TaskSettings
 from manyheads.text.missing import shortened
 from manyheads.text.readers import columns_of
 
-PURPOSES = {"train": ("train", "training"), "valid": ("valid", "validation", "val", "dev"), "test": ("test",)}
+PURPOSES = {  # testa and testb are what CoNLL calls them
+    "train": ("train", "training"),
+    "valid": ("valid", "validation", "val", "dev", "testa"),
+    "test": ("test", "testb"),
+}
 
 _ALL_CODES = (
     "aa ab af ak am an ar as az ba be bg bn bo br bs ca ceb co cs cy da de dz ee el en eo es et eu fa fi fj fo fr fy "
@@ -37,6 +43,9 @@ class Sets:
     settings: DataSettings
     languages: tuple[str, str] = ("", "")  # what names tell
     found: tuple[str, ...] = ()  # the purposes whose files were not given, but stood beside the others
+    task: TaskSettings = field(default_factory=Seq2SeqSettings)
+    clean: CleanSettings = field(default_factory=CleanSettings)
+    why: str = ""  # it is this task
 
 
 def find_sets(
@@ -48,7 +57,7 @@ def find_sets(
 ) -> Sets:
     """The sets that are meant by a folder or by some files; `direction` is the languages, where they are told."""
     if len(given) == 1 and given[0].is_dir():
-        given = _training_files(given[0], direction)
+        given = training_files(given[0], direction)
     if len(given) > 2:
         raise DataError(
             f"{len(given)} files are given. Give two parallel ones, or one of pairs ({', '.join(_HOLDS_PAIRS)})."
@@ -57,7 +66,7 @@ def find_sets(
     found = []
     for purpose in ("valid", "test"):
         if not sets[purpose]:
-            sets[purpose] = _beside(given, purpose)
+            sets[purpose] = beside(given, purpose)
             found += [purpose] if sets[purpose] else []
     for files in sets.values():
         _refuse_twice(files)
@@ -118,7 +127,7 @@ def _without_header(path: Path) -> str:
 def languages_of_names(files: Sequence[Path]) -> tuple[str, str]:
     """Source and target as the files are called: a.en + a.de, or news.en-de.tsv; "" where they do not tell."""
     if len(files) == 2:
-        source, target = (_language_of_suffix(path) for path in files)
+        source, target = (language_of_suffix(path) for path in files)
         return (source, target) if source and target and source != target else ("", "")
     return _direction(_stem(files[0]))
 
@@ -157,14 +166,14 @@ def base_of(language: str) -> str:
     return language.replace("_", "-").partition("-")[0].lower()
 
 
-def _training_files(folder: Path, direction: tuple[str, str]) -> tuple[Path, ...]:
+def training_files(folder: Path, direction: tuple[str, str]) -> tuple[Path, ...]:
     """The training set of a folder: its one file of pairs, or the two parallel files, source first."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    training = [path for path in files if _purpose(path) == "train"] or files
+    training = [path for path in files if purpose_of(path) == "train"] or files
     pairs = [path for path in training if _ending(path) in _HOLDS_PAIRS]
     if len(pairs) == 1:
         return (pairs[0],)
-    by_language = {_language_of_suffix(path): path for path in training if _language_of_suffix(path)}
+    by_language = {language_of_suffix(path): path for path in training if language_of_suffix(path)}
     if not all(direction):
         # A folder is often called by its direction: multi30k-en-de/raw.
         named = (_direction(part) for part in reversed(folder.resolve().parts))
@@ -180,35 +189,60 @@ def _training_files(folder: Path, direction: tuple[str, str]) -> tuple[Path, ...
     )
 
 
-def _beside(training: Sequence[Path], purpose: str) -> tuple[Path, ...]:
-    """The valid or test set that stands beside the training files and is called like them, in all its parts."""
-    if not training or not all(_purpose(path) == "train" for path in training):
-        return ()
+def beside(training: Sequence[Path], purpose: str) -> tuple[Path, ...]:
+    """The valid or test set that stands beside the training files and is called like them, in all its parts.
+
+    Beside train.de: val.de, test_2016.de; beside eng.train: eng.testa; beside train/seq.in: valid/seq.in.
+    """
+    if not training or not all(purpose_of(path) == "train" for path in training):
+        return _in_folder_beside(training, purpose)
     columns = []
     for path in training:
-        tail = path.name[len(_first_word(path)) :]  # .lc.norm.tok.de
+        head, _, tail = _around_purpose(path)  # of train.lc.tok.de: nothing and .lc.tok.de
         siblings = sorted(path.parent.glob("*")) if path.parent.is_dir() else []
         columns.append(
             {
-                other.name[: -len(tail)]: other
+                other.name[len(head) : len(other.name) - len(tail)]: other
                 for other in siblings
-                if other.name.endswith(tail) and _purpose(other) == purpose
+                if other.name.startswith(head)
+                and other.name[len(head) :].endswith(tail)
+                and _around_purpose(other)[0] == head
+                and purpose_of(other) == purpose
             }
         )
-    common = [head for head in columns[0] if all(head in column for column in columns)]
+    common = [middle for middle in columns[0] if all(middle in column for column in columns)]
     if not common:
         return ()
-    best = min(common, key=lambda head: (len(head), head))
+    best = min(common, key=lambda middle: (len(middle), middle))
     return tuple(column[best] for column in columns)
 
 
-def _first_word(path: Path) -> str:
-    return re.split(r"[._\-0-9]", path.name, maxsplit=1)[0]
+def _in_folder_beside(training: Sequence[Path], purpose: str) -> tuple[Path, ...]:
+    """The files of the same names in a folder beside that of the training files, where that is called train."""
+    folders = {path.parent.resolve() for path in training}
+    if len(folders) != 1 or purpose_of(min(folders)) != "train":
+        return ()
+    others = sorted(path for path in min(folders).parent.iterdir() if path.is_dir() and purpose_of(path) == purpose)
+    for folder in others:
+        files = tuple(training[0].parent.parent / folder.name / path.name for path in training)
+        if all(path.is_file() for path in files):
+            return files
+    return ()
 
 
-def _purpose(path: Path) -> str:
-    word = _first_word(path).lower()
+def purpose_of(path: Path) -> str:
+    """What a file is for, by the first word of its name that tells; "" where none does."""
+    word = _around_purpose(path)[1].lower()
     return next((purpose for purpose, words in PURPOSES.items() if word in words), "")
+
+
+def _around_purpose(path: Path) -> tuple[str, str, str]:
+    """A name in three: what comes before the word that tells its purpose, that word, and what follows."""
+    known = {word for words in PURPOSES.values() for word in words}
+    for word in re.finditer(r"[^._\-0-9]+", path.name):
+        if word.group().lower() in known:
+            return path.name[: word.start()], word.group(), path.name[word.end() :]
+    return path.name, "", ""
 
 
 def _unpacked(path: Path) -> Path:
@@ -223,7 +257,7 @@ def _stem(path: Path) -> str:
     return _unpacked(path).stem
 
 
-def _language_of_suffix(path: Path) -> str:
+def language_of_suffix(path: Path) -> str:
     """train.lc.norm.tok.de → de; train.de.txt → de; de.txt → de."""
     parts = [part for part in _unpacked(path).name.split(".") if part.lower() not in ("txt", "text")]
     return parts[-1].replace("_", "-") if is_language(parts[-1]) else ""

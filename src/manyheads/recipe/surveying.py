@@ -1,8 +1,8 @@
-"""What the data looks like: how many pairs, how clean, how long, in which languages."""
+"""What the data looks like: how many rows, how clean, how long, with which labels, in which languages."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from random import Random
@@ -12,15 +12,22 @@ from manyheads.errors import DataError
 from manyheads.recipe.corpus import Corpus
 from manyheads.recipe.finding import base_of, language_of_text
 from manyheads.recipe.settings import DataSettings
+from manyheads.tasks import TASKS, ClassifySettings, Seq2SeqSettings, TagSettings, TaskSettings
 from manyheads.text.missing import shortened
-from manyheads.text.readers import Pair, read_pairs
+from manyheads.text.readers import Row
+from manyheads.text.spans import spans_of
 
-_LOOKED_AT = 100_000  # pairs, from all over the files, that are cleaned and measured; the others are only counted
+_LOOKED_AT = 100_000  # rows, from all over the files, that are cleaned and measured; the others are only counted
 _COUNTED = 5_000_000  # the most that are counted
-_SAMPLE = 20_000  # clean pairs to learn a trial vocabulary from and to train trial steps on
+_SAMPLE = 20_000  # clean rows to learn a trial vocabulary from and to train trial steps on
+_SAMPLE_CHARACTERS = 3_000_000  # of documents
+_CHARACTERS_LOOKED_AT = 50_000_000
+_WATCHED = 200  # valid rows, as in a run
 _FEW_VALUES = 50  # so few different targets are labels, not translations
 _ENOUGH_TO_TELL = 1000  # pairs
 _MANY_SIGNS = 300
+_LEAST_CHARACTERS = 2000  # of documents, all together
+_RARE = 5  # rows of a label: fewer teach little
 
 Languages = tuple[str, str]
 
@@ -31,87 +38,162 @@ class Survey:
 
     data: DataSettings
     languages: Languages  # "" where it is not known
-    n_pairs: int  # clean ones to train on
+    n_rows: int  # clean ones to train on
     n_read: int
     n_looked_at: int  # fewer than were read: the other numbers are extrapolated
-    left_out: Mapping[str, int]  # why pairs are not trained on, and how many of those looked at
+    left_out: Mapping[str, int]  # why rows are not trained on, and how many of those looked at
     n_held_out: int  # to validate, where there is no valid set
-    n_scored: int  # pairs that are translated at the end
-    sample: tuple[Pair, ...]  # clean pairs
+    n_scored: int  # rows that are answered at the end
+    sample: tuple[Row, ...]  # clean rows
+    task: TaskSettings = field(default_factory=Seq2SeqSettings)
+    clean: CleanSettings = field(default_factory=CleanSettings)
+    n_characters: int = 0  # of the texts to train on
+    n_scored_characters: int = 0
+    watched: tuple[Row, ...] = ()  # valid rows that are answered while training
+    labels: Mapping[str, int] = field(default_factory=dict)  # or those of spans, the most frequent first
+    intents: Mapping[str, int] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()  # labels of the valid or test set that are never learnt from
 
     @property
     def is_exact(self) -> bool:
-        """Whether every pair was looked at."""
+        """Whether every row was looked at."""
         return self.n_read == self.n_looked_at
+
+    @property
+    def are_documents(self) -> bool:
+        """Whether rows are whole documents, which are counted in characters."""
+        return TASKS[self.task.kind].cleaning(self.task).n_fields == 1
+
+    @property
+    def noun(self) -> str:
+        """What one row is called."""
+        return {"seq2seq": "pair", "tag": "sentence"}.get(self.task.kind, "document" if self.are_documents else "row")
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """The texts of the sample: both sides of pairs, never labels."""
+        n_texts = TASKS[self.task.kind].cleaning(self.task).n_texts
+        return (text for row in self.sample for text in row[:n_texts])
 
     @property
     def has_many_signs(self) -> bool:
         """Whether it is written with very many characters, as Chinese is, each of which wants a piece of its own."""
-        signs = {sign for pair in self.sample for side in pair for sign in side if "\u3040" <= sign <= "\ud7a3"}
+        signs = {sign for text in self.texts for sign in text if "\u3040" <= sign <= "\ud7a3"}
         return len(signs) > _MANY_SIGNS
 
+    def length(self, share: float) -> int:
+        """The characters of a text, of which this share of all have no more."""
+        lengths = sorted(map(len, self.texts))
+        return lengths[int(share * (len(lengths) - 1))]
 
-def survey(data: DataSettings, named: Languages = ("", ""), told: Languages = ("", "")) -> Survey:
-    """Look at a sample of the pairs closely, at the others only to count them.
+    @property
+    def rare(self) -> list[str]:
+        """The labels that are seen too seldom to be learnt."""
+        return [label for label, count in (*self.labels.items(), *self.intents.items()) if count < _RARE]
+
+
+def survey(
+    data: DataSettings,
+    named: Languages = ("", ""),
+    told: Languages = ("", ""),
+    task: TaskSettings | None = None,
+    cleaning: CleanSettings | None = None,
+) -> Survey:
+    """Look at a sample of the rows closely, at the others only to count them.
 
     `named` is the languages as files are called, of which the text may know better; `told` as the user says.
     """
-    pairs = bear_bad_lines(partial(_read, data))
-    looked_at, n_read = _sample(islice(pairs, _COUNTED), _LOOKED_AT)
-    _refuse_labels(data, looked_at)
-    corpus = Corpus(data, 1)
+    task, cleaning = task or Seq2SeqSettings(), cleaning or CleanSettings()
+    corpus = Corpus(data, 1, cleaning, task)
+    looked_at, n_read, n_characters_read = _look(corpus)
+    if isinstance(task, Seq2SeqSettings):
+        _refuse_labels(data, looked_at)
     held_out = list(corpus.valid())
     tests = list(corpus.tests()["test"]) if data.test else []
     watched = set() if data.valid else set(held_out)
     counts: Counter[str] = Counter()
-    rest = (pair for pair in looked_at if pair not in watched)
-    kept = list(clean(rest, CleanSettings(), counts, [*held_out, *tests]))
+    rest = (row for row in looked_at if row not in watched)
+    kept = list(clean(rest, cleaning, counts, [*held_out, *tests], corpus.fields))
     left_out = {reason: count for reason, count in counts.items() if reason != KEPT and count}
+    noun = "pair" if isinstance(task, Seq2SeqSettings) else "row"
     if not kept and left_out:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        raise DataError(f"{_files(data)}: there is no usable pair ({reasons}). Give text and its translation.")
+        wanted = "Give text and its translation." if noun == "pair" else "Give text."
+        raise DataError(f"{_files(data)}: there is no usable {noun} ({reasons}). {wanted}")
     if not kept or not held_out:
         raise DataError(
-            f"{_files(data)}: {counted(n_read, 'pair')}, too few to keep any out of training to validate on. "
+            f"{_files(data)}: {counted(n_read, noun)}, too few to keep any out of training to validate on. "
             "Give more, or a valid set with --valid."
         )
-    _refuse_copies(data, kept)
+    if isinstance(task, Seq2SeqSettings):
+        _refuse_copies(data, kept)
+    if corpus.fields.n_fields == 1 and n_characters_read < _LEAST_CHARACTERS:
+        raise DataError(f"{_files(data)}: {counted(n_characters_read, 'character')}, too few to learn from. Give more.")
+    labels, intents = _labels(task, kept)
+    _refuse_one_label(data, task, labels)
+    scale = n_read / len(looked_at)
+    n_texts = corpus.fields.n_texts
     return Survey(
         data=data,
-        languages=_languages(data, kept[:2000], named, told),
-        n_pairs=round(len(kept) * n_read / len(looked_at)),
+        languages=_languages(data, kept[:2000], named, told) if isinstance(task, Seq2SeqSettings) else ("", ""),
+        n_rows=round(len(kept) * scale),
         n_read=n_read,
         n_looked_at=len(looked_at),
         left_out=left_out,
         n_held_out=len(watched),
         n_scored=len(tests or held_out),
-        sample=tuple(kept[:: -(-len(kept) // _SAMPLE)]),
+        sample=_sample_of(kept, are_documents=corpus.fields.n_fields == 1),
+        task=task,
+        clean=cleaning,
+        n_characters=round(
+            _n_characters(kept, n_texts) * n_characters_read / max(1, _n_characters(looked_at, n_texts))
+        ),
+        n_scored_characters=_n_characters(tests or held_out, n_texts),
+        watched=tuple(held_out[:_WATCHED]),
+        labels=labels,
+        intents=intents,
+        unseen=_unseen(task, [*held_out, *tests], {*labels, *intents}),
     )
 
 
-def _read(data: DataSettings, on_bad: Callable[[DataError], None]) -> Iterator[Pair]:
-    return read_pairs(
-        data.train,
-        source_column=data.source_column or None,
-        target_column=data.target_column or None,
-        on_bad=on_bad,
-    )
+def _look(corpus: Corpus) -> tuple[list[Row], int, int]:
+    """Rows from all over the training files, how many there are, and of how many characters."""
+    data = corpus.data
+    if corpus.fields.n_fields == 1:
+        return _first_documents(islice(corpus.train(), _COUNTED))
+    read = partial(corpus.kind.read, data.train, data.columns(), corpus.task)
+    looked_at, n_read = _sample(islice(bear_bad_lines(read), _COUNTED), _LOOKED_AT)
+    if not looked_at:
+        raise DataError(f"{_files(data)} has no rows. Give more text.")
+    return looked_at, n_read, round(_n_characters(looked_at, corpus.fields.n_texts) * n_read / len(looked_at))
 
 
-def _sample(pairs: Iterator[Pair], size: int) -> tuple[list[Pair], int]:
-    """So many pairs, each as likely as any other, and how many there are: files are often sorted by length."""
-    chosen = list(islice(pairs, size))
+def _first_documents(documents: Iterator[Row]) -> tuple[list[Row], int, int]:
+    """The first documents, as many as memory bears; the others are only counted."""
+    chosen: list[Row] = []
+    n_read = n_characters = 0
+    for document in documents:
+        if n_characters < _CHARACTERS_LOOKED_AT and n_read < _LOOKED_AT:
+            chosen.append(document)
+        n_read += 1
+        n_characters += len(document[0])
+    return chosen, n_read, n_characters
+
+
+def _sample(rows: Iterator[Row], size: int) -> tuple[list[Row], int]:
+    """So many rows, each as likely as any other, and how many there are: files are often sorted by length."""
+    chosen = list(islice(rows, size))
     n_read = len(chosen)
     random = Random(1).random
-    for pair in pairs:
+    for row in rows:
         n_read += 1
         place = int(random() * n_read)
         if place < size:
-            chosen[place] = pair
+            chosen[place] = row
     return chosen, n_read
 
 
-def _languages(data: DataSettings, pairs: list[Pair], named: Languages, told: Languages) -> Languages:
+def _languages(data: DataSettings, pairs: list[Row], named: Languages, told: Languages) -> Languages:
     first, second = (language_of_text(" ".join(pair[side] for pair in pairs)) for side in (0, 1))
     if _is_exchanged((first, second), told):
         remedy = "Exchange the two files." if len(data.train) == 2 else "Exchange --source-column and --target-column."
@@ -133,7 +215,7 @@ def _is_exchanged(seen: Languages, claimed: Languages) -> bool:
     return any(seen[side] and seen[side] == base_of(claimed[1 - side]) for side in (0, 1))
 
 
-def _refuse_copies(data: DataSettings, pairs: list[Pair]) -> None:
+def _refuse_copies(data: DataSettings, pairs: list[Row]) -> None:
     n_same = sum(source == target for source, target in pairs)
     if n_same > len(pairs) / 2:
         raise DataError(
@@ -147,7 +229,15 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def _refuse_labels(data: DataSettings, pairs: list[Pair]) -> None:
+def _refuse_one_label(data: DataSettings, task: TaskSettings, labels: Mapping[str, int]) -> None:
+    if isinstance(task, ClassifySettings) and len(labels) < 2 and not (task.multi_label and labels):
+        told = f"every row has the label “{next(iter(labels))}”" if labels else "no row has a label"
+        raise DataError(f"{_files(data)}: {told}: there is nothing to tell apart. Give rows of at least two labels.")
+    if isinstance(task, TagSettings) and not labels:
+        raise DataError(f"{_files(data)}: every tag is O: there is nothing to find. Choose another with --tags-column.")
+
+
+def _refuse_labels(data: DataSettings, pairs: list[Row]) -> None:
     targets = {target for _, target in pairs}
     if len(targets) <= _FEW_VALUES and len(pairs) >= _ENOUGH_TO_TELL:
         examples = shortened(", ".join(sorted(targets)[:3]), 60)
@@ -159,3 +249,37 @@ def _refuse_labels(data: DataSettings, pairs: list[Pair]) -> None:
 
 def _files(data: DataSettings) -> str:
     return " + ".join(data.train)
+
+
+def _sample_of(rows: list[Row], *, are_documents: bool) -> tuple[Row, ...]:
+    if not are_documents:
+        return tuple(rows[:: -(-len(rows) // _SAMPLE)])
+    chosen: list[Row] = []
+    left = _SAMPLE_CHARACTERS
+    for (text,) in rows[:_SAMPLE]:
+        if left <= 0:
+            break
+        chosen.append((text[:left],))
+        left -= len(text)
+    return tuple(chosen)
+
+
+def _n_characters(rows: Sequence[Row], n_texts: int) -> int:
+    return sum(len(text) for row in rows for text in row[:n_texts])
+
+
+def _labels(task: TaskSettings, rows: Sequence[Row]) -> tuple[dict[str, int], dict[str, int]]:
+    """How often each label, or label of a span, occurs, and each intent beside them; the most frequent first."""
+    labels: Counter[str] = Counter()
+    intents: Counter[str] = Counter()
+    for row in rows:
+        if isinstance(task, ClassifySettings):
+            labels.update(task.labels_of(row[1]))
+        elif isinstance(task, TagSettings):
+            labels.update(span.label for span in spans_of(row[1].split(" "), "IOB2"))
+            intents.update(row[2:])
+    return dict(labels.most_common()), dict(intents.most_common())
+
+
+def _unseen(task: TaskSettings, rows: Sequence[Row], known: set[str]) -> tuple[str, ...]:
+    return tuple(sorted({label for found in _labels(task, rows) for label in found} - known))

@@ -64,8 +64,8 @@ def make_rows(plan: Plan, ids_of: Callable[[int], NDArray[np.generic]], device: 
         count[row] += 1
         numbers[row, places] = count[row]
         filled[row] = places.stop
-    ids, wanted, owners = (torch.from_numpy(array).to(device) for array in (read, written, numbers))
-    return PackedBatch(ids, wanted, owners, int(sizes.sum()))
+    inputs, wanted, owners = (torch.from_numpy(array).to(device) for array in (read, written, numbers))
+    return PackedBatch(inputs, wanted, owners, int(sizes.sum()))
 
 
 def hidden_of(model: Transformer, batch: PackedBatch) -> tuple[Float[Tensor, "N W"], Int[Tensor, " N"]]:

@@ -1,0 +1,114 @@
+"""What is chosen for text without labels: language models, and encoders that learn to fill gaps."""
+
+from collections.abc import Iterable
+
+from manyheads.recipe.proposal import Choice, Proposal, data_choices, steady_choices
+from manyheads.recipe.surveying import Survey, counted
+
+_LITTLE = 3_000_000  # characters: too few to learn what words there are, so that characters are read
+_MUCH = 50_000_000
+_HOUR = 3600.0
+_SPARE = 300  # pieces that are no characters: bytes and special ones
+_STRIDE = 64
+# Width, layers and heads of a decoder: 160 wide, deep and narrow, is what served a million characters best.
+_DECODERS = ((_LITTLE, 160, 6, 5), (_MUCH, 256, 6, 4))
+
+
+def propose_language(survey: Survey, preset: str = "") -> Proposal:
+    """A recipe for a language model that suits this much text; there is but one size of it."""
+    size = survey.n_characters
+    width, layers, heads = next((sizes for limit, *sizes in _DECODERS if size < limit), [384, 6, 6])
+    choices = [
+        *data_choices(survey),
+        *_piece_choices(survey, by_character=size < _LITTLE),
+        Choice("task.kind", "language", "what comes next"),
+        *_document_choices(survey),
+        Choice("task.stride", _STRIDE, "in scoring, all but so many pieces of the context come before each"),
+        Choice("model.width", width, f"enough for {_about(survey)}"),
+        Choice("model.n_decoder_layers", layers, ""),
+        Choice("model.n_heads", heads, ""),
+        Choice("model.feed_forward_width", _inner(width), ""),
+        Choice("model.activation", "swiglu", "a feed-forward with a gate: learns more with as many weights"),
+        *_model_choices(survey, 0.1, "the context: how many pieces back it sees"),
+        *_training_choices(3e-3 if width < 256 else 2e-3, "foretell some of the valid text to see how it goes"),
+        Choice("decode.method", "sample", "of what may come next, one is drawn by its probability"),
+        Choice("decode.temperature", 0.8, "below 1, the likelier is drawn more often still"),
+        Choice("decode.top_p", 0.95, "what is very unlikely is never drawn"),
+        Choice("decode.max_extra", 300, "pieces to write at most"),
+    ]
+    n_epochs = _n_epochs(size if size < _LITTLE else size / _characters_of_a_piece(survey))
+    return Proposal(tuple(choices), "", n_epochs, f"{layers} layers of width {width}", _budget(size))
+
+
+def propose_masked(survey: Survey, preset: str = "") -> Proposal:
+    """A recipe for an encoder that learns the words of this text, to begin a classifier or a tagger from."""
+    size = survey.n_characters
+    choices = [
+        *data_choices(survey),
+        *_piece_choices(survey, by_character=False),
+        Choice("task.kind", "masked", "which pieces were hidden; begin other tasks from it with init_from"),
+        *_document_choices(survey),
+        Choice("model.width", 128, "as wide as the classifiers and taggers that begin from it"),
+        Choice("model.n_encoder_layers", 3, ""),
+        Choice("model.n_heads", 4, ""),
+        Choice("model.feed_forward_width", 256, ""),
+        Choice("model.activation", "gelu", ""),
+        *_model_choices(survey, 0.1, "pieces that are read at once"),
+        *_training_choices(2e-3, "fill gaps of some of the valid text to see how it goes"),
+    ]
+    n_epochs = 2 * _n_epochs(size / _characters_of_a_piece(survey))
+    return Proposal(tuple(choices), "", n_epochs, "3 layers of width 128", _budget(size) / 2)
+
+
+def _piece_choices(survey: Survey, *, by_character: bool) -> Iterable[Choice]:
+    size = survey.n_characters
+    if by_character:
+        n_characters = len({sign for text in survey.texts for sign in text})
+        yield Choice("tokenizer.kind", "character", f"too little text to learn words from: {_about(survey)}")
+        yield Choice("tokenizer.vocabulary", n_characters + _SPARE, "all characters there are, and the bytes of others")
+        return
+    pieces = 2000 if size < _LITTLE / 2 else 4000 if size < 2 * _LITTLE else 8000 if size < _MUCH else 16_000
+    yield Choice("tokenizer.kind", "bpe", "pieces of words, learnt from your text")
+    yield Choice("tokenizer.vocabulary", pieces, f"each has to be met often enough to be learnt: {_about(survey)}")
+
+
+def _document_choices(survey: Survey) -> Iterable[Choice]:
+    documents = getattr(survey.task, "documents", "file")
+    if documents != "file":
+        yield Choice("task.documents", documents, "each is a document of its own")
+
+
+def _model_choices(survey: Survey, dropout: float, why_length: str) -> Iterable[Choice]:
+    yield Choice("model.positions", "rotary", "how far words stand apart, rather than where")
+    yield Choice("model.norm_place", "pre", "trains steadily at a high learning rate")
+    yield Choice("model.dropout", dropout, f"the less text, the more: {_about(survey)}")
+    yield Choice("model.max_length", 256, why_length)
+
+
+def _training_choices(rate: float, look: str) -> Iterable[Choice]:
+    yield Choice("train.steps", 1, "")
+    yield Choice("train.batch_tokens", 2048, "pieces of a batch: small ones learn more")
+    yield from steady_choices(rate=rate, why_rate="at its peak; narrow models bear more", look=look)
+    yield Choice("train.weight_decay", 0.03, "keeps weights that are of no use small")
+
+
+def _about(survey: Survey) -> str:
+    return f"{'' if survey.is_exact else 'about '}{counted(survey.n_characters, 'character')}"
+
+
+def _inner(width: int) -> int:
+    """8/3 of the width, since a gated feed-forward has three matrices for two."""
+    return 16 * round(8 * width / 3 / 16)
+
+
+def _characters_of_a_piece(survey: Survey) -> float:
+    return 1.5 if survey.has_many_signs else 4.0
+
+
+def _n_epochs(n_pieces: float) -> float:
+    """22 epochs of a million pieces, fewer of more."""
+    return min(40.0, max(2.0, 22.0 * (1e6 / n_pieces) ** 0.5))
+
+
+def _budget(n_characters: int) -> float:
+    return _HOUR if n_characters < _MUCH else 6 * _HOUR
