@@ -222,6 +222,14 @@ def test_a_continuation_longer_than_the_context_goes_on() -> None:
     assert len(found.text) > 60 or found.finished
 
 
+def test_a_space_at_the_end_of_a_prompt_is_left_to_the_next_word() -> None:
+    """Or the model would have to go on inside a word that it never saw without its space."""
+    language = make_language("bpe")
+    with_space, without = language.predict(["the cat ", "the cat"], GREEDY)
+    assert with_space.answer == without.answer.removeprefix(" ")
+    assert "".join(language.stream("the cat ", GREEDY)) == with_space.answer
+
+
 def test_a_line_holds_line_ends_as_signs() -> None:
     language = make_language()
     assert replace(language.predict(["a\\b\n"], GREEDY)[0], candidates=()).prompt == "a\\b\n"

@@ -61,21 +61,24 @@ class Continuer:
         if settings.method == "beam":
             yield self.go_on([prompt], settings, first=number)[0].answer
             return
-        ids = self.tokenizer.encode(prompt)
+        ids = self._encode(prompt)
         growing = GrowingText(self.tokenizer, ids, settings.stop)
+        is_first = True
         for written in stream(self.model, ids, begin=BEGIN, end=END, never=_NEVER, settings=settings, number=number):
             text = growing.add(written.id) if written.id != END else ""
+            if text and is_first:
+                text, is_first = self._following(prompt, text), False
             if text:
                 yield text
             if growing.is_over:
                 return
         rest = growing.finish()
         if rest:
-            yield rest
+            yield self._following(prompt, rest) if is_first else rest
 
     def go_on(self, prompts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Continued]:
         """The candidates for each prompt. An empty one is continued from nothing."""
-        encoded = self.tokenizer.encode_many(prompts)
+        encoded = [self._encode(prompt) for prompt in prompts]
         together: dict[int, list[int]] = defaultdict(list)
         found: dict[int, list[Hypothesis]] = {}
         for index, ids in enumerate(encoded):
@@ -90,7 +93,7 @@ class Continuer:
                 rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
                 found |= dict(zip(part, rows, strict=True))
         return [
-            Continued(prompt, [self._candidate(ids, hypothesis, settings) for hypothesis in found[index]])
+            Continued(prompt, [self._candidate(prompt, ids, hypothesis, settings) for hypothesis in found[index]])
             for index, (prompt, ids) in enumerate(zip(prompts, encoded, strict=True))
         ]
 
@@ -150,12 +153,27 @@ class Continuer:
 
         return is_over
 
-    def _candidate(self, prompt: Sequence[int], hypothesis: Hypothesis, settings: DecodeSettings) -> Candidate:
-        growing = GrowingText(self.tokenizer, prompt, settings.stop)
+    def _encode(self, prompt: str) -> list[int]:
+        """The ids of a prompt. Where words are pieces with their space, one at the end is left to the next word."""
+        return self.tokenizer.encode(prompt[:-1] if self._ends_with_a_space(prompt) else prompt)
+
+    def _following(self, prompt: str, text: str) -> str:
+        """What is written after a prompt, without a space that the prompt has already."""
+        return text.removeprefix(" ") if self._ends_with_a_space(prompt) else text
+
+    def _ends_with_a_space(self, prompt: str) -> bool:
+        return (
+            self.tokenizer.has_prefix and prompt.endswith(" ") and not prompt.endswith(("  ", "\n ")) and prompt != " "
+        )
+
+    def _candidate(
+        self, prompt: str, ids: Sequence[int], hypothesis: Hypothesis, settings: DecodeSettings
+    ) -> Candidate:
+        growing = GrowingText(self.tokenizer, ids, settings.stop)
         parts = []
         for piece_id in hypothesis.ids:
             parts.append(growing.add(piece_id))
             if growing.is_over:
                 break
-        text = "".join([*parts, growing.finish()])
+        text = self._following(prompt, "".join([*parts, growing.finish()]))
         return Candidate(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished)

@@ -29,7 +29,7 @@ from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import Tokenizer
 
-LOG_LIKELIHOOD = "log-likelihood per character"
+NATS = "nats per character"
 
 _WINDOWS_LOOKED_AT = 64
 _SAMPLES = 4
@@ -108,7 +108,7 @@ class Language:
 
     shape: ClassVar[str] = "decoder"
     noun: ClassVar[str] = "documents"
-    metrics: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
+    metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
 
     model: Transformer
@@ -204,7 +204,10 @@ class Language:
         return (row for row in rows if row[0])
 
     def look(self, rows: Sequence[Row], metric: str) -> Look:
-        """Foretell some windows of the documents, spread evenly, and go on greedily from a few places."""
+        """Foretell some windows of the documents, spread evenly, and go on greedily from a few places.
+
+        The score is the log-likelihood, since more of it is better: the nats with their sign turned round.
+        """
         documents = self.tokenizer.encode_many([text for (text,) in rows])
         context = self.model.settings.max_length
         windows = [
