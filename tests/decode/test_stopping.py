@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from tests.decode.small import SPECIAL, TableStepper
 
 from manyheads.decode import DecodeSettings, search
 from manyheads.decode.hypotheses import penalty
+
+from decode.small import SPECIAL, TableStepper
 
 LENGTHS = [12] * 6
 METHODS = [

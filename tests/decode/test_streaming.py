@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from tests.decode.small import BEGIN, END, KINDS, NEVER, SPECIAL, random_model
 
 from manyheads.decode import DecodeSettings, generate, stream
+
+from decode.small import BEGIN, END, KINDS, NEVER, SPECIAL, random_model
 
 GREEDY = DecodeSettings(method="greedy", max_extra=12)
 SAMPLE = DecodeSettings(method="sample", max_extra=12, top_k=6, temperature=1.3)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from manyheads.model import ModelSettings, Tap, attention, attention_weights
 from manyheads.model.attention import softmax_visible
 from manyheads.model.masks import View
+from manyheads.model.transformer import DecoderState
 
 from model.makers import (
     VIEWS,
@@ -16,7 +18,9 @@ from model.makers import (
     largest_difference,
     passes,
     product_of,
+    random_ids,
     small,
+    small_model,
     vectors,
 )
 
@@ -192,3 +196,20 @@ def test_a_row_that_sees_nothing_is_zeros_with_zero_gradient() -> None:
     assert scores.grad is not None
     assert scores.grad[0].tolist() == [0, 0, 0]
     assert scores.grad[1, :2].abs().min() > 0
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "none"])
+def test_a_triangle_is_seen_the_same_whoever_computes_it(positions: str) -> None:
+    """By the kernel that need not read it, by the one that does, and in the open."""
+    model = small_model(small(shape="decoder", positions=positions))
+    target = random_ids(3, 70)
+    view = View.packed(torch.ones_like(target))
+    assert view.is_triangle
+
+    def hidden(view: View, tap: Tap | None = None) -> torch.Tensor:
+        state = DecoderState(None, None, torch.ones(3, 0, dtype=torch.bool), [])
+        return model.decode(target, state, view=view, tap=tap)
+
+    unread = hidden(view)
+    torch.testing.assert_close(unread, hidden(replace(view, is_triangle=False)))
+    torch.testing.assert_close(unread, hidden(view, Tap()))

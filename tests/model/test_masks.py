@@ -61,4 +61,6 @@ def test_packed_sequences_do_not_see_one_another() -> None:
 def test_rows_of_one_sequence_each_share_one_view() -> None:
     view = View.packed(torch.ones(3, 4, dtype=torch.long))
     assert view.visible.shape == (1, 1, 4, 4)
+    assert view.is_triangle
+    assert torch.equal(view.visible[0, 0], torch.ones(4, 4, dtype=torch.bool).tril())
     assert view.query_places.tolist() == [[0, 1, 2, 3]]

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.tasks.makers import DOCUMENTS, TOKENIZERS, make_material, make_model
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
@@ -15,6 +14,7 @@ from manyheads.tasks import Language, LanguageLesson, LanguageSettings
 from manyheads.tasks.foretelling import foretell, slide
 from manyheads.tasks.packing import hidden_of
 from manyheads.text.tokenizer import BEGIN, END
+from tasks.makers import DOCUMENTS, TOKENIZERS, make_material, make_model
 
 POSITIONS = ("rotary", "learned", "alibi", "sinusoidal")
 GREEDY = DecodeSettings(method="greedy", max_extra=12)

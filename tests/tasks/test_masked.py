@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.tasks.makers import DOCUMENTS, TOKENIZERS, make_material, make_model
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
@@ -13,6 +12,7 @@ from manyheads.tasks import Masked, MaskedLesson, MaskedSettings
 from manyheads.tasks.masked import HIDDEN, MASK, Hider
 from manyheads.text.tokenizer import BEGIN, PAD
 from manyheads.text.words import WordTable
+from tasks.makers import DOCUMENTS, TOKENIZERS, make_material, make_model
 
 CPU = torch.device("cpu")
 ANY = DecodeSettings()

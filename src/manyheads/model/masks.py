@@ -14,6 +14,7 @@ class View:
     visible: Bool[Tensor, "#B 1 #Q K"]
     query_places: Int[Tensor, "#B Q"]
     key_places: Int[Tensor, "#B K"]
+    is_triangle: bool = False  # `visible` is every place up to the query's own: torch's kernel need not read it
 
     @classmethod
     def everywhere(cls, is_real: Bool[Tensor, "B K"]) -> "View":
@@ -41,7 +42,7 @@ class View:
         starts = places.masked_fill(~is_first, 0).cummax(dim=1).values
         earlier = torch.ones(n_places, n_places, dtype=torch.bool, device=numbers.device).tril()
         if (numbers == 1).all():  # one sequence a row: all rows look alike
-            return cls(earlier[None, None], places[:1], places[:1])
+            return cls(earlier[None, None], places[:1], places[:1], is_triangle=True)
         together = (numbers[:, :, None] == numbers[:, None, :]) & (numbers != 0)[:, None, :]
         return cls((earlier & together)[:, None], places - starts, places - starts)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +46,7 @@ def plan_rows(windows: Windows, context: int, batch_tokens: int, *, seed: int, e
     ]
 
 
-def make_rows(plan: Plan, ids_of: Callable[[int], NDArray[Any]], device: torch.device) -> PackedBatch:
+def make_rows(plan: Plan, ids_of: Callable[[int], NDArray[np.generic]], device: torch.device) -> PackedBatch:
     """The batch of a plan. A window that reaches past its document's last id writes END there."""
     sizes = np.bincount(plan[:, 0], weights=plan[:, 3] - plan[:, 2]).astype(np.int64)
     read, written = (np.full((len(sizes), sizes.max()), PAD, dtype=np.int64) for _ in range(2))
@@ -65,8 +64,8 @@ def make_rows(plan: Plan, ids_of: Callable[[int], NDArray[Any]], device: torch.d
         count[row] += 1
         numbers[row, places] = count[row]
         filled[row] = places.stop
-    read_, written_, numbers_ = (torch.from_numpy(array).to(device) for array in (read, written, numbers))
-    return PackedBatch(read_, written_, numbers_, n_tokens=int(sizes.sum()))
+    inputs, wanted, owners = (torch.from_numpy(array).to(device) for array in (read, written, numbers))
+    return PackedBatch(inputs, wanted, owners, int(sizes.sum()))
 
 
 def hidden_of(model: Transformer, batch: PackedBatch) -> tuple[Float[Tensor, "N W"], Int[Tensor, " N"]]:
