@@ -164,8 +164,10 @@ def _facts(found: "Survey") -> "Iterator[tuple[str, str]]":
         yield "labels", _label_list(found.labels)
     if found.intents:
         yield "intents", _label_list(found.intents)
-    if found.task.kind != "seq2seq":
-        signs = ", written with very many characters" if found.has_many_signs else ""
+    signs = ", written with very many characters" if found.has_many_signs else ""
+    if found.are_documents:
+        yield "length", f"{found.n_characters:,} characters to learn from{signs}"
+    elif found.task.kind != "seq2seq":
         half, most = found.length(0.5), found.length(0.99)
         yield "length", f"{half:,} characters in the middle, {most:,} of nearly the longest (99 %){signs}"
 
@@ -179,7 +181,8 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 def _warnings(found: "Survey") -> "Iterator[str]":
     if found.rare:
         few = ", ".join(found.rare[:_SHOWN_LABELS]) + (", …" if len(found.rare) > _SHOWN_LABELS else "")
-        yield f"{len(found.rare)} of the labels have fewer than 5 examples and will hardly be learnt: {few}."
+        have = "has" if len(found.rare) == 1 else "have"
+        yield f"{len(found.rare)} of the labels {have} fewer than 5 examples and will hardly be learnt: {few}."
     counts = list((found.intents or found.labels).values())
     if found.task.kind == "classify" or found.intents:
         share = counts[0] / sum(counts)

@@ -9,7 +9,7 @@ from manyheads.tasks import ClassifySettings, TagSettings
 
 _FEW = 2_000  # rows
 _MANY = 100_000
-_MINUTE = 60.0
+_BUDGET = 20 * 60.0  # at most; small sets take a few minutes
 _SHORT, _LONG = 128, 256  # pieces that are read at once
 _SPARE = 300  # pieces that are no characters: bytes and special ones
 _LEAST_STEPS = 400
@@ -35,7 +35,7 @@ def propose_classify(survey: Survey, preset: str = "") -> Proposal:
         *_model_choices(survey, length, "pieces that are read at once; longer texts are read in windows"),
         *_training_choices(survey, "label 200 valid texts to see how it goes"),
     ]
-    return _proposal(choices, survey)
+    return _proposal(choices, _n_epochs(survey.n_characters, 10.0, of=1_000_000))
 
 
 def propose_tag(survey: Survey, preset: str = "") -> Proposal:
@@ -45,32 +45,34 @@ def propose_tag(survey: Survey, preset: str = "") -> Proposal:
     choices.append(Choice("task.kind", "tag", "which words are what"))
     if isinstance(task, TagSettings) and task.intents:
         choices.append(Choice("task.intents", True, "each text has an intent besides"))
-    wanted = _n_pieces_of_a_text(survey, 0.999)
+    wanted = survey.length(0.999) / 2 if _are_characters(survey) else _n_pieces_of_a_text(survey, 0.999)
     length = next((places for places in (_SHORT, _LONG, 2 * _LONG) if wanted < 0.9 * places), 4 * _LONG)
     choices += [
         *_model_choices(survey, length, "pieces; longer sentences are left out of training"),
         *_training_choices(survey, "tag 200 valid sentences to see how it goes"),
     ]
-    return _proposal(choices, survey)
+    return _proposal(choices, _n_epochs(survey.n_rows, 30.0, of=13_000))
 
 
-def _proposal(choices: Iterable[Choice], survey: Survey) -> Proposal:
-    budget = (10 if survey.n_rows < _MANY / 2 else 20) * _MINUTE
-    return Proposal(
-        tuple(choices), "", _n_epochs(survey.n_rows), "3 layers of width 128", budget, least_steps=_LEAST_STEPS
-    )
+def _proposal(choices: Iterable[Choice], n_epochs: float) -> Proposal:
+    return Proposal(tuple(choices), "", n_epochs, "3 layers of width 128", _BUDGET, least_steps=_LEAST_STEPS)
 
 
 def _unit_choices(survey: Survey) -> Iterable[Choice]:
     """A tagger of characters reads characters; one of words reads their pieces."""
-    units = [unit for text in survey.texts for unit in text.split(" ")]
-    if survey.has_many_signs and sum(map(len, units)) < 1.5 * len(units):
-        n_characters = len({sign for unit in units for sign in unit})
+    if _are_characters(survey):
+        n_characters = len({sign for text in survey.texts for sign in text} - {" "})
         yield Choice("tokenizer.kind", "character", "the tags are of characters, so these are read")
         yield Choice("tokenizer.vocabulary", n_characters + _SPARE, "all there are, and the bytes of others")
     else:
         yield Choice("tokenizer.kind", "bpe", "pieces of words, learnt from your text")
         yield Choice("tokenizer.vocabulary", _n_pieces(survey), _why_pieces(survey))
+
+
+def _are_characters(survey: Survey) -> bool:
+    """Whether the units that are tagged are characters, as in Chinese."""
+    n_units = sum(1 + text.count(" ") for text in survey.texts)
+    return survey.has_many_signs and sum(map(len, survey.texts)) < 2.5 * n_units
 
 
 def _model_choices(survey: Survey, max_length: int, why_length: str) -> Iterable[Choice]:
@@ -98,9 +100,9 @@ def _about(survey: Survey) -> str:
     return f"{'' if survey.is_exact else 'about '}{counted(survey.n_rows, survey.noun)}"
 
 
-def _n_epochs(n_rows: int) -> float:
-    """30 epochs of 13,000 rows, fewer of more."""
-    return min(60.0, max(3.0, 30.0 * (13_000 / n_rows) ** 0.4))
+def _n_epochs(size: int, n_epochs: float, of: int) -> float:
+    """So many epochs of so much text, fewer of more."""
+    return min(60.0, max(3.0, n_epochs * (of / max(1, size)) ** 0.4))
 
 
 def _dropout(n_rows: int) -> float:
