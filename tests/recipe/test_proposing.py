@@ -94,7 +94,7 @@ def survey_for(task: TaskSettings, n_rows: int, *row: str) -> Survey:
         (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 2000, "kind": "unigram", "length": 128}),
         (survey_for(TagSettings(), 9_000, SIGNS, "O"), {"pieces": 700, "kind": "character", "length": 512}),
         (survey_for(LanguageSettings(), 10_000, WORDS), {"kind": "character", "width": 160}),
-        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 256}),
+        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 192}),
         (survey_for(MaskedSettings(), 10_000, WORDS), {"kind": "bpe", "pieces": 2000, "width": 128}),
     ],
 )
