@@ -87,14 +87,14 @@ def survey_for(task: TaskSettings, n_rows: int, *row: str) -> Survey:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (survey_for(ClassifySettings(), 500, WORDS, "x"), {"pieces": 1000, "dropout": 0.3, "length": 128}),
-        (survey_for(ClassifySettings(), 200_000, WORDS, "x"), {"pieces": 4000, "dropout": 0.1, "length": 128}),
-        (survey_for(ClassifySettings(), 9_000, f"{WORDS} " * 9, "x"), {"pieces": 4000, "length": 256}),
-        (survey_for(ClassifySettings(), 2_000, SIGNS, "x"), {"pieces": 4000, "length": 256}),
-        (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 2000, "kind": "bpe", "length": 128}),
+        (survey_for(ClassifySettings(), 500, WORDS, "x"), {"pieces": 2000, "dropout": 0.3, "length": 128, "layers": 1}),
+        (survey_for(ClassifySettings(), 200_000, WORDS, "x"), {"pieces": 8000, "dropout": 0.1, "layers": 3}),
+        (survey_for(ClassifySettings(), 9_000, f"{WORDS} " * 9, "x"), {"pieces": 8000, "length": 256, "layers": 1}),
+        (survey_for(ClassifySettings(), 2_000, SIGNS, "x"), {"pieces": 8000, "length": 256}),
+        (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 2000, "kind": "unigram", "length": 128}),
         (survey_for(TagSettings(), 9_000, SIGNS, "O"), {"pieces": 700, "kind": "character", "length": 512}),
         (survey_for(LanguageSettings(), 10_000, WORDS), {"kind": "character", "width": 160}),
-        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 256}),
+        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 192}),
         (survey_for(MaskedSettings(), 10_000, WORDS), {"kind": "bpe", "pieces": 2000, "width": 128}),
     ],
 )
@@ -107,18 +107,21 @@ def test_choices_for_other_tasks(found: Survey, expected: dict[str, object]) -> 
         "dropout": recipe.model.dropout,
         "length": recipe.model.max_length,
         "width": recipe.model.width,
+        "layers": recipe.model.n_encoder_layers,
     }
     assert chosen == chosen | expected
     assert recipe.task.kind == found.task.kind
     assert recipe.data.text_column == "text"
-    assert plan.free_seconds <= (1200 if found.labels else 3600)
+    assert plan.free_seconds <= (1200 if found.task.kind in ("classify", "tag") else 3600)
 
 
 def test_what_the_task_was_recognised_by_is_kept() -> None:
     several = survey_for(ClassifySettings(multi_label=True, separator=";"), 500, WORDS, "x;y")
-    assert propose(several, None, lambda recipe, survey: PACE).proposal.recipe().task == several.task
+    assert propose(several, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(
+        several.task, head_dropout=0.3
+    )
     joint = survey_for(TagSettings(intents=True), 500, WORDS, "O", "x")
-    assert propose(joint, None, lambda recipe, survey: PACE).proposal.recipe().task == joint.task
+    assert propose(joint, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(joint.task, swapping=0.3)
 
 
 def test_many_files_of_a_folder_are_named_by_it(tmp_path: Path) -> None:

@@ -142,9 +142,8 @@ def _show_data(sets: "Sets", found: "Survey") -> None:
         if files:
             click.echo(f"  {purpose:<10}{_names(files)}{beside}")
     if not data.valid:
-        kept_out = counted(found.n_held_out, found.noun)
-        if found.are_documents:
-            kept_out = f"the last {counted(sum(len(text) for (text,) in found.watched), 'character')}"
+        kept_out = counted(found.n_held_out, "character" if found.are_documents else found.noun)
+        kept_out = f"the last {kept_out}" if found.are_documents else kept_out
         click.echo(f"  {'valid':<10}{kept_out} kept out of training (name a set with --valid)")
     for heading, line in _facts(found):
         click.echo(f"  {heading:<10}{line}")

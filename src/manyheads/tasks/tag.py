@@ -24,6 +24,7 @@ from manyheads.settings import misfits, refuse
 from manyheads.tasks.chain import Chain, States
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, windows
+from manyheads.tasks.seq2seq import one_line
 from manyheads.tasks.task import Look, Material, Progress
 from manyheads.text import grammar
 from manyheads.text.conll import read_tagged
@@ -106,7 +107,7 @@ class Tagging:
         for span in self.spans:
             parts += [self.text[place : span.start], f"[{span.text}]({span.label})"]
             place = span.end
-        told = " ".join("".join([*parts, self.text[place:]]).split("\n"))
+        told = one_line("".join([*parts, self.text[place:]]))
         return f"{self.label}\t{told}" if self.label else told
 
 
@@ -365,8 +366,10 @@ class Tag:
         for row in rows:
             units = row[0].split(" ")
             lengths.update(map(len, units))
-            for label, mention in _mentions(units, row[1].split(" ")):
-                mentions.setdefault(label, []).append(mention)
+            for start, end, label in _stretches(row[1].split(" ")):
+                known = mentions.setdefault(label, [])
+                if settings.swapping:
+                    known.append(tuple(units[start:end]))
             intents.update(row[2:])
         if not mentions:
             raise DataError("There is nothing to find: every tag is O. Give rows with spans, or choose another column.")
@@ -579,10 +582,6 @@ def _stretches(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
             start = place
     if start >= 0:
         yield start, len(tags), tags[start][2:]
-
-
-def _mentions(units: Sequence[str], tags: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return ((label, tuple(units[start:end])) for start, end, label in _stretches(tags))
 
 
 def _padded(rows: Sequence[Float[Tensor, "_ K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:
