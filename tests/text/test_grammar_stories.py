@@ -51,6 +51,13 @@ def test_stories_have_three_to_eight_sentences_and_a_summary_of_their_own_people
         assert {name for name in NAMES if name in say(story.summary, "en")} <= names
 
 
+def test_untold_turns_are_of_things_that_training_knows():
+    known = {word for (text,) in rows("generate", "en", "train", 2000, seed=2) for word in text.split()}
+    for split in ("valid", "test", "compositional"):
+        for (text,) in rows("generate", "en", split, 200, seed=2):
+            assert set(text.split()) <= known
+
+
 def exchanged(story: Story, rng: Random) -> str:
     """The story with one later mention of a name changed into another's."""
     places = [place for place, line in enumerate(story.lines) if place and line.who in NAMES]

@@ -14,7 +14,22 @@ from manyheads.text.grammar.story_lines import say
 Row = tuple[str, ...]
 
 _WITHHELD_PERCENT = 20  # of the turns: qualities that training never sees denied, or never sees doubted
-_UNTOLD_PERCENT = 8  # of what may happen to things: never told in training
+# What never happens to which thing in training; each of these things is known from what else happens to it.
+_UNTOLD = frozenset(
+    {
+        ("lost", "scarf"),
+        ("lost", "ring"),
+        ("bought", "umbrella"),
+        ("bought", "hat"),
+        ("bought", "banana"),
+        ("bought", "chocolate"),
+        ("offered", "orange"),
+        ("offered", "bread"),
+        ("ordered", "pizza"),
+        ("baked", "cake"),
+        ("broke", "vase"),
+    }
+)
 
 
 def rows(task: str, language: str, split: str, count: int, seed: int = 1) -> Iterator[Row]:
@@ -74,18 +89,13 @@ def _stories(language: str, split: str, count: int, seed: int) -> Iterator[tuple
     seen: set[str] = set()
     while len(seen) < count:
         story = teller.story()
-        is_new = any(map(_is_untold, story.turns()))
+        is_new = not _UNTOLD.isdisjoint(story.turns())
         if split != ("compositional" if is_new else split_by(story.keys())):
             continue
         text = story.text(language)
         if text not in seen:
             seen.add(text)
             yield text, story
-
-
-@cache
-def _is_untold(turn: tuple[str, str]) -> bool:
-    return zlib.crc32(f"untold {turn[0]} {turn[1]}".encode()) % 100 < _UNTOLD_PERCENT
 
 
 def _generate(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
