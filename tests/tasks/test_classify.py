@@ -89,6 +89,26 @@ def test_it_learns_to_tell_labels_apart(task: Classify, tmp_path: Path) -> None:
     assert json.loads(json.dumps(asdict(best)))["labels"] == ["bad"]
 
 
+def test_phrases_judge_beside_the_transformer(tmp_path: Path) -> None:
+    task = make_task(Classify, ClassifySettings(phrases=2), ROWS)
+    assert task.module.phrases is not None
+    read, told = task.module.judge(task.to_ids(task.tokenizer.encode_many(["the film was awful"])))
+    torch.testing.assert_close(task.logits(["the film was awful"]), (read + told).detach())
+    assert told[0, 0] > told[0, 1]  # counted, not yet learnt
+    before = task.module.phrases.gain.clone()
+    learn(task, make_material(task, ROWS, tmp_path), steps=5)
+    assert not task.module.phrases.gain.equal(before)
+    again = Classify.restore(task.model, task.tokenizer, task.settings, task.facts())
+    again.module.load_state_dict(task.module.state_dict())
+    again.module.eval()
+    assert again.logits(["a dull film"]).equal(task.logits(["a dull film"]))
+    texts = [row[0] for row in ROWS[::9]] + ["film " * 100]
+    alone = np.concatenate([task.probabilities([text]) for text in texts])
+    np.testing.assert_allclose(task.probabilities(texts), alone, atol=1e-5)
+    with pytest.raises(TypeError, match="read twice"):
+        Classify.begin(task.model, task.tokenizer, task.settings, iter(ROWS))
+
+
 def test_several_labels_or_none(tmp_path: Path) -> None:
     task = make_task(Classify, ClassifySettings(multi_label=True, class_weights="balanced"), SEVERAL * 6)
     learn(task, make_material(task, SEVERAL * 6, tmp_path), steps=60)

@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from manyheads.data import choose_examples, pad, plan_batches
+from manyheads.data.chunks import chunks
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, label_card
 from manyheads.model import ModelSettings, Transformer, disagreement
 from manyheads.settings import misfits, refuse
+from manyheads.tasks.phrases import Phrases
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, log_chances, windows
 from manyheads.tasks.task import Look, Material, Progress
@@ -43,6 +45,7 @@ class ClassifySettings:
     separator: str = "|"  # between several labels of a row
     pooling: Pooling = "mean-max"
     head_dropout: float = 0.2  # of the pooled vector
+    phrases: int = 0  # up to so many pieces in a row also count by themselves, beside the Transformer; 0: none do
     class_weights: Literal["none", "balanced"] = "none"  # balanced: rare labels count as much in all as frequent ones
     smoothing: float = 0.1  # ε of label smoothing
     consistency: float = 0.0  # R-Drop's α: how much two passes with different dropout have to agree; 0: one pass
@@ -59,6 +62,8 @@ class ClassifySettings:
         ]
         if not 0.0 <= self.consistency < math.inf:
             faults.append(f"task.consistency = {self.consistency} must be at least 0 and finite, like 1.0.")
+        if not 0 <= self.phrases <= 5:
+            faults.append(f"task.phrases = {self.phrases} must be at least 0 and at most 5.")
         if self.multi_label and not self.separator:
             faults.append('task.separator is empty: labels of one row are told apart by it. Use "|", for instance.')
         return faults
@@ -90,19 +95,25 @@ class Classification:
 
 
 class Classifier(nn.Module):
-    """A Transformer that reads, and one linear layer that judges."""
+    """A Transformer that reads, one linear layer that judges and, where wanted, phrases that judge beside them."""
 
-    def __init__(self, model: Transformer, n_labels: int, pooling: Pooling, dropout: float) -> None:
+    def __init__(self, model: Transformer, n_labels: int, settings: ClassifySettings) -> None:
         super().__init__()
         self.model = model
-        self.pool = Pool(pooling, model.settings.width)
-        self.dropout = nn.Dropout(dropout)
+        self.pool = Pool(settings.pooling, model.settings.width)
+        self.dropout = nn.Dropout(settings.head_dropout)
         self.output = nn.Linear(self.pool.width, n_labels)
+        self.phrases = Phrases(n_labels, settings.phrases) if settings.phrases else None
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """The logits of each label."""
+        """The logits of each label: of several judges, the sum."""
+        return torch.stack(self.judge(ids)).sum(0)
+
+    def judge(self, ids: Int[Tensor, "B S"]) -> list[Float[Tensor, "B C"]]:
+        """The logits by what the Transformer reads and, where they count, by phrases."""
         is_real: Bool[Tensor, "B S"] = ids != PAD
-        return self.output(self.dropout(self.pool(self.model.encode(ids, is_real), is_real)))
+        read = self.output(self.dropout(self.pool(self.model.encode(ids, is_real), is_real)))
+        return [read] if self.phrases is None else [read, self.phrases(ids)]
 
 
 @dataclass(frozen=True)
@@ -146,17 +157,25 @@ class ClassifyLesson:
         return batch
 
     def loss(self, batch: LabelledBatch, step: int) -> Tensor:
-        """Cross-entropy per text, and R-Drop's term where the settings want it."""
+        """Cross-entropy per text, and R-Drop's term where the settings want it; the mean of all judges.
+
+        Each judge learns by itself: of a sum of both, the faster one would leave the other nothing to learn.
+        """
+        n_passes = 2 if self.task.settings.consistency else 1
+        judged = self.task.module.judge(batch.ids.repeat(n_passes, 1))
+        return torch.stack([self._loss(logits.chunk(n_passes), batch.wanted) for logits in judged]).mean()
+
+    def _loss(self, passes: Sequence[Float[Tensor, "B C"]], wanted: Float[Tensor, "B C"]) -> Tensor:
         settings = self.task.settings
-        if not settings.consistency:
-            return self._entropy(self.task.module(batch.ids), batch.wanted)
-        one, other = self.task.module(batch.ids.repeat(2, 1)).chunk(2)
-        both = (self._entropy(one, batch.wanted) + self._entropy(other, batch.wanted)) / 2
+        loss = torch.stack([self._entropy(logits, wanted) for logits in passes]).mean()
+        if len(passes) == 1:
+            return loss
+        one, other = passes
         if settings.multi_label:  # of each label on its own, as of two outcomes
             differ = 0.5 * ((one.sigmoid() - other.sigmoid()) * (one - other)).sum(-1).mean()
         else:
             differ = disagreement(one, other)
-        return both + 0.5 * settings.consistency * differ
+        return loss + 0.5 * settings.consistency * differ
 
     def _entropy(self, logits: Float[Tensor, "B C"], wanted: Float[Tensor, "B C"]) -> Tensor:
         settings, weights = self.task.settings, self.task.label_weights
@@ -243,6 +262,8 @@ class Classify:
         cls, model: Transformer, tokenizer: Tokenizer, settings: ClassifySettings, rows: Iterable[Row]
     ) -> "Classify":
         """A classifier that has learnt nothing yet; its labels are those of the rows."""
+        if settings.phrases and isinstance(rows, Iterator):
+            raise TypeError("rows are read twice where phrases count: pass a list, not an iterator.")
         counts: Counter[str] = Counter()
         n_rows = 0
         for row in rows:
@@ -253,14 +274,17 @@ class Classify:
             told = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
             raise DataError(f"There is nothing to tell apart: {told}. Give rows of at least two labels.")
         facts = {"labels": labels, "counts": [counts[label] for label in labels], "n_rows": n_rows, "temperature": 1.0}
-        return cls.restore(model, tokenizer, settings, facts)
+        task = cls.restore(model, tokenizer, settings, facts)
+        if task.module.phrases is not None:
+            task.module.phrases.count(task.counted(rows))
+        return task
 
     @classmethod
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: ClassifySettings, facts: Mapping[str, Any]
     ) -> "Classify":
         """The classifier with these labels."""
-        module = Classifier(model, len(facts["labels"]), settings.pooling, settings.head_dropout)
+        module = Classifier(model, len(facts["labels"]), settings)
         labels, counts = tuple(map(str, facts["labels"])), tuple(map(int, facts["counts"]))
         return cls(module, tokenizer, settings, labels, counts, int(facts["n_rows"]), float(facts["temperature"]))
 
@@ -303,6 +327,14 @@ class Classify:
         for row, names in zip(wanted, labels, strict=True):
             row[[places[name] for name in names if name in places]] = 1.0
         return wanted.to(self.module.output.weight.device)
+
+    def counted(self, rows: Iterable[Row]) -> Iterator[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]:
+        """All rows, each whole, however long, a batch at a time: for what is counted before anything is learnt."""
+        for chunk in chunks(rows):
+            ids = self.tokenizer.encode_many([row[0] for row in chunk])
+            for batch in like_lengths([len(pieces) + 1 for pieces in ids]):
+                labels = [self.settings.labels_of(chunk[row][1]) for row in batch]
+                yield self.to_ids([ids[row] for row in batch]), self.targets(labels)
 
     def check(self, text: str, where: str) -> None:
         """Every text can be read."""
