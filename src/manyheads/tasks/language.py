@@ -277,7 +277,7 @@ class Language:
 
     def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:
         """A document in blocks of about as many pieces each, with what each comes to."""
-        ends = np.array([piece.end for piece in self.tokenizer.pieces(text)])
+        ends = np.fromiter((piece.end for piece in self.tokenizer.each_piece(text)), np.int64)
         borders = np.flatnonzero(np.diff(ends)) + 1  # between two characters: the bytes of one share its end
         places = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
         words = np.array([word.start() for word in _WORD.finditer(text)])
