@@ -44,12 +44,34 @@ def test_two_files_become_a_recipe_that_trains(manyheads: Run, tmp_path: Path) -
     assert (tmp_path / "recipe.toml").read_bytes() == before
 
 
+def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path) -> None:
+    words = ("a fine film", "a dull film", "not a bad film")
+    rows = "".join(f"{words[n % 3]} of {n} minutes,{'good' if n % 3 != 1 else 'bad'}\n" for n in range(200))
+    (tmp_path / "reviews.csv").write_text(f"text,label\n{rows}rest,other\n", "utf-8")
+    done = manyheads("init", "reviews.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    for told in (
+        "Task · 任务: classify, since column label has 3 values (good, bad, other) for the texts of text.",
+        "--task translate|tag|language|masked; --text-column, --label-column",
+        "reviews.csv: 201 rows",
+        "kept out of training (name a set with --valid)",
+        '"text" → "label"',
+        "1 of the labels has fewer than 5 examples and will hardly be learnt: other.",
+        "3 layers of width 128",
+    ):
+        assert told in done.stdout
+    trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run")
+    assert (trained.returncode, trained.stderr) == (0, "")
+    assert "accuracy" in trained.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
         ("a.tsv", b"\x93\xff\x00\x12\n" * 50, "is not UTF-8"),
         ("a.tsv", b"plain text\nwithout tabs\n", "a.tsv has one column only"),
-        ("a.txt", b"plain text\nwithout tabs\n", "one file of pairs must end in"),
+        ("a.txt", b"plain text\nwithout tabs\n", "a.txt: 21 characters, too few to learn from"),
+        ("a.csv", b"text,label\none,x\ntwo,y\n", "column label has 2 different values in 2 rows"),
         ("a.tsv", b"", "a.tsv is empty"),
         ("a.tsv", b"x" * 9000 + b"\ty\tz\n", "not clear which columns"),
     ],
@@ -74,6 +96,7 @@ def test_garbage_is_one_line(manyheads: Run, tmp_path: Path, name: str, content:
         (["a.tsv", "--source-column", "1"], "only one column is given"),
         (["a", "b", "c"], "3 files are given"),
         (["missing.tsv"], "missing.tsv: there is no such file"),
+        (["a.tsv", "--task", "sing"], "'sing' is not one of 'translate'"),
     ],
 )
 def test_options_that_do_not_fit(manyheads: Run, tmp_path: Path, words: list[str], told: str) -> None:

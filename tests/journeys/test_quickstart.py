@@ -1,6 +1,7 @@
 """The first five minutes, as a newcomer lives them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,65 @@ def test_quickstart_can_be_run_run_again_and_continued(manyheads: Run, tmp_path:
 
     assert (bundle / "MANIFEST.sha256").read_bytes() != before
     assert manyheads("predict", bundle, stdin="Zwei Katzen schlafen.\n").stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("classify", ("accuracy", "这家酒店不贵。", "init YOUR.csv")),
+        ("tag", ("intent accuracy", "Who, what, where, when · 谁、什么、哪里、何时", "init YOUR.conll")),
+        ("generate", ("nats per character", "of 100 such stories are consistent", "--prompt")),
+    ],
+)
+def test_quickstart_of_the_other_tasks_ends_with_answers_and_advice(
+    manyheads: Run,  # noqa: F811
+    tmp_path: Path,
+    task: str,
+    told: tuple[str, ...],
+) -> None:
+    done = manyheads("quickstart", "--task", task, "--language", "zh", "--steps", 2, "--plain")
+    assert (done.returncode, done.stderr) == (0, "")
+    bundle = tmp_path / "runs" / f"quickstart-{task}-zh" / "bundle"
+    assert bundle.is_dir()
+    for text in (*told, "中文", "held-out test", "unseen combinations", "Try next", str(bundle.relative_to(tmp_path))):
+        assert text in done.stdout
+    again = manyheads("quickstart", "--task", task, "--language", "zh")
+    assert "The model is there already" in again.stdout
+    assert f"manyheads quickstart --task {task} --language zh --fresh" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (("--task", "tag", "--direction", "en-zh"), "--direction is for a translator. With --task tag, say"),
+        (("--language", "zh"), "--language is for the other tasks. Of a translator, say: --direction en-zh."),
+    ],
+)
+def test_quickstart_refuses_what_does_not_fit(manyheads: Run, words: tuple[str, ...], fault: str) -> None:  # noqa: F811
+    done = manyheads("quickstart", *words)
+    assert done.returncode == 2
+    assert fault in " ".join(done.stderr.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_quickstart_trains_a_classifier_a_tagger_and_a_teller(
+    manyheads: Run,  # noqa: F811
+    tmp_path: Path,
+    language: str,
+) -> None:
+    """What the built-in corpora are for: in two minutes each, a model that can be seen to have learnt it."""
+    least = {"classify": (98, 85), "tag": (98, 90)}
+    for task in ("classify", "tag", "generate"):
+        done = manyheads("quickstart", "--task", task, "--language", language, "-o", task, n_threads=2)
+        assert done.returncode == 0
+        scores = json.loads((tmp_path / task / "bundle" / "bundle.json").read_text("utf-8"))["scores"]
+        if task in least:
+            assert scores["test"][0]["value"] >= least[task][0]
+            assert scores["compositional"][0]["value"] >= least[task][1]
+        else:
+            consistent = re.search(r"(\d+) of 100 such stories are consistent", done.stdout)
+            assert consistent and int(consistent[1]) >= 80
 
 
 @pytest.mark.slow

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError, RecipeError
-from manyheads.recipe import Recipe, read_recipe, surveying
+from manyheads.recipe import Recipe, read_recipe
 from manyheads.recipe.estimating import Pace, measure
 from manyheads.recipe.proposing import Plan, propose, propose_translation, to_commented_toml
 from manyheads.recipe.settings import DataSettings
 from manyheads.recipe.surveying import Survey, survey
+from manyheads.tasks import ClassifySettings, LanguageSettings, MaskedSettings, TagSettings, TaskSettings
 from manyheads.text import grammar
 
 PACE = Pace(
@@ -63,13 +64,76 @@ def test_choices_follow_the_size_of_the_text(n_pairs: int, preset: str, pieces: 
     assert (recipe.tokenizer.sampling > 0) == (n_pairs < 5000)
 
 
-def test_chinese_gets_more_pieces() -> None:
+def test_chinese_gets_fewer_pieces_unless_there_is_much() -> None:
     signs = "".join(chr(0x4E00 + number) for number in range(400))
-    assert propose_translation(survey_of(25_000, signs)).recipe().tokenizer.vocabulary == 8000
+    assert propose_translation(survey_of(25_000, signs)).recipe().tokenizer.vocabulary == 4000
+    assert propose_translation(survey_of(100_000, signs)).recipe().tokenizer.vocabulary == 10_000
 
 
 def test_long_sentences_get_room() -> None:
     assert propose_translation(survey_of(25_000, "word " * 200)).recipe().model.max_length == 512
+
+
+WORDS = " ".join(f"word{number}" for number in range(12))
+SIGNS = " ".join(chr(0x4E00 + number) for number in range(400))
+
+
+def survey_for(task: TaskSettings, n_rows: int, *row: str) -> Survey:
+    data = DataSettings(train=("a.tsv",), text_column="text")
+    n_characters = n_rows * len(row[0])
+    return replace(survey_of(n_rows), data=data, task=task, sample=(row,) * 50, n_characters=n_characters)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (survey_for(ClassifySettings(), 500, WORDS, "x"), {"pieces": 2000, "dropout": 0.3, "length": 128, "layers": 1}),
+        (survey_for(ClassifySettings(), 200_000, WORDS, "x"), {"pieces": 8000, "dropout": 0.1, "layers": 3}),
+        (survey_for(ClassifySettings(), 9_000, f"{WORDS} " * 9, "x"), {"pieces": 8000, "length": 256, "layers": 1}),
+        (survey_for(ClassifySettings(), 2_000, SIGNS, "x"), {"pieces": 8000, "length": 256}),
+        (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 2000, "kind": "unigram", "length": 128}),
+        (survey_for(TagSettings(), 9_000, SIGNS, "O"), {"pieces": 700, "kind": "character", "length": 512}),
+        (survey_for(LanguageSettings(), 10_000, WORDS), {"kind": "character", "width": 160}),
+        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 192}),
+        (survey_for(MaskedSettings(), 10_000, WORDS), {"kind": "bpe", "pieces": 2000, "width": 128}),
+    ],
+)
+def test_choices_for_other_tasks(found: Survey, expected: dict[str, object]) -> None:
+    plan = propose(found, None, lambda recipe, survey: PACE)
+    recipe = plan.proposal.recipe()
+    chosen = {
+        "pieces": recipe.tokenizer.vocabulary,
+        "kind": recipe.tokenizer.kind,
+        "dropout": recipe.model.dropout,
+        "length": recipe.model.max_length,
+        "width": recipe.model.width,
+        "layers": recipe.model.n_encoder_layers,
+    }
+    assert chosen == chosen | expected
+    assert recipe.task.kind == found.task.kind
+    assert recipe.data.text_column == "text"
+    assert plan.free_seconds <= (1200 if found.task.kind in ("classify", "tag") else 3600)
+
+
+def test_what_the_task_was_recognised_by_is_kept() -> None:
+    several = survey_for(ClassifySettings(multi_label=True, separator=";"), 500, WORDS, "x;y")
+    assert propose(several, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(
+        several.task, head_dropout=0.3
+    )
+    joint = survey_for(TagSettings(intents=True), 500, WORDS, "O", "x")
+    assert propose(joint, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(joint.task, swapping=0.3)
+
+
+def test_many_files_of_a_folder_are_named_by_it(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / name).write_text("text", "utf-8")
+    files = tuple(str(tmp_path / name) for name in ("a.txt", "b.txt", "c.txt"))
+    found = replace(survey_for(LanguageSettings(), 100, WORDS), data=DataSettings(train=files))
+    plan = propose(found, None, lambda recipe, survey: PACE)
+    path = tmp_path / "recipe.toml"
+    path.write_text(to_commented_toml(plan.proposal.with_files_from(tmp_path), []), "utf-8")
+    assert 'train = ["."]' in path.read_text("utf-8")
+    assert read_recipe(path).data.train == files
 
 
 def test_a_plan_without_haste_has_all_its_epochs() -> None:
@@ -139,71 +203,6 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> DataSettings:
     return DataSettings(train=(str(path),))
 
 
-def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
-    pairs = list(grammar.pairs("en", "zh", "train", 400))
-    distinct = list(dict.fromkeys(pairs))
-    data = write_pairs(tmp_path / "en-zh.tsv", [*distinct, distinct[0], ("only one side", "")])
-    found = survey(data, named=("zh", "en"))
-    assert found.languages == ("en", "zh")  # the text knows better than the name
-    assert found.is_exact
-    assert found.n_read == len(distinct) + 2
-    assert found.left_out["empty"] == 1
-    assert found.n_rows + found.n_held_out + sum(found.left_out.values()) >= found.n_read
-    assert found.n_rows == len(found.sample)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "told"),
-    [
-        ([("", "x")] * 3, "there is no usable pair"),
-        ([(f"text {n}", "good") for n in range(2000)], "only 1 different"),
-        ([("one", "eins")], "a.tsv: 1 pair, too few to keep any out of training to validate on"),
-        ([("x22", "y22")], "a.tsv: 1 pair, too few"),  # the only pair is one that is held out
-        ([(f"text {n}", f"text {n}") for n in range(200)], "the target is the same as the source in 1"),
-    ],
-)
-def test_useless_text_is_refused(tmp_path: Path, pairs: list[tuple[str, str]], told: str) -> None:
-    with pytest.raises(DataError, match=told):
-        survey(write_pairs(tmp_path / "a.tsv", pairs))
-
-
-def test_a_survey_looks_at_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveying, "_LOOKED_AT", 200)
-    pairs = [(f"{'word ' * (n // 100)}{n}", f"{'Wort ' * (n // 100)}{n}") for n in range(1000)]
-    data = write_pairs(tmp_path / "a.tsv", pairs)
-    found = survey(data)
-    assert (found.n_read, found.n_looked_at, found.is_exact) == (1000, 200, False)
-    assert 900 < found.n_rows < 1000
-    assert sum(int(source.split()[-1]) >= 500 for source, _ in found.sample) > 60
-    assert survey(data) == found
-
-
-@pytest.mark.parametrize(
-    ("named", "told", "expected"),
-    [
-        (("zh-CN", "en"), ("", ""), ("en", "zh-CN")),  # the text knows better
-        (("", ""), ("en", "zh-TW"), ("en", "zh-TW")),
-        (("", ""), ("zh", "en"), None),
-        (("", ""), ("zh-CN", ""), None),
-    ],
-)
-def test_languages_against_the_script(
-    tmp_path: Path, named: tuple[str, str], told: tuple[str, str], expected: tuple[str, str] | None
-) -> None:
-    data = write_pairs(tmp_path / "a.tsv", list(grammar.pairs("en", "zh", "train", 300)))
-    if expected is None:
-        with pytest.raises(DataError, match=r"the target is written in zh, but zh.* is wanted. Exchange"):
-            survey(data, named, told)
-    else:
-        assert survey(data, named, told).languages == expected
-
-
-def test_two_languages_of_one_script_are_not_exchanged(tmp_path: Path) -> None:
-    signs = [chr(0x4E00 + number) for number in range(300)]
-    data = write_pairs(tmp_path / "a.tsv", [(f"{sign}不是", f"{sign}唔係") for sign in signs])
-    assert survey(data, named=("zh", "yue")).languages == ("zh", "yue")
-
-
 def test_documents_that_fit_nowhere_are_named(tmp_path: Path) -> None:
     words = " ".join(str(number) for number in range(900, 2400))
     data = write_pairs(tmp_path / "a.tsv", [(f"{n} {words}", f"{words} {n}") for n in range(80)])
@@ -222,4 +221,20 @@ def test_the_pace_is_measured(tmp_path: Path) -> None:
     assert pace.n_parameters > 1_000_000
     assert pace.memory > 100e6
     assert pace.slowdown >= 1
+    assert 1 <= pace.batches_per_epoch < 50
+
+
+@pytest.mark.parametrize("task", [ClassifySettings(), TagSettings(), LanguageSettings(), MaskedSettings()])
+def test_the_pace_of_every_task_is_measured(tmp_path: Path, task: TaskSettings) -> None:
+    rows = [f"a cat number {n} sleeps" for n in range(120)]
+    beside = {"classify": lambda n: "\tx" if n % 2 else "\ty", "tag": lambda n: "\tO B-animal I-animal O O"}
+    told = beside.get(task.kind, lambda n: "")
+    path = tmp_path / ("a.txt" if not told(0) else "a.tsv")
+    path.write_text("".join(f"{row}{told(n)}\n" for n, row in enumerate(rows)), "utf-8")
+    found = survey(DataSettings(train=(str(path),)), task=task)
+    proposal = propose(found, None, lambda recipe, survey: PACE).proposal
+    recipe = proposal.recipe()
+    pace = measure(replace(recipe, model=replace(recipe.model, width=32, feed_forward_width=32, n_heads=2)), found)
+    assert min(pace.prepare, pace.step, pace.validate, pace.save, pace.finish) > 0
+    assert pace.consistent_step == pace.step
     assert 1 <= pace.batches_per_epoch < 50

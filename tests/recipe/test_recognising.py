@@ -78,6 +78,13 @@ def test_sets_by_name_are_found_and_may_all_be_given(tmp_path: Path) -> None:
         ]
 
 
+def test_a_test_set_beside_a_table_of_any_name(tmp_path: Path) -> None:
+    paths = [table(tmp_path / name, REVIEWS) for name in ("films.tsv", "test.tsv")]
+    for sets in (recognise([tmp_path]), recognise(paths)):
+        assert [Path(*files).name for files in (sets.settings.train, sets.settings.test)] == ["films.tsv", "test.tsv"]
+        assert not sets.settings.valid
+
+
 @pytest.mark.parametrize(
     ("labels", "separator"),
     [(lambda n: ["short", "long"][: 1 + n % 2], "|"), (lambda n: "short;long" if n % 2 else "short", ";")],

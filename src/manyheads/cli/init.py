@@ -142,9 +142,8 @@ def _show_data(sets: "Sets", found: "Survey") -> None:
         if files:
             click.echo(f"  {purpose:<10}{_names(files)}{beside}")
     if not data.valid:
-        kept_out = counted(found.n_held_out, found.noun)
-        if found.are_documents:
-            kept_out = f"the last {counted(sum(len(text) for (text,) in found.watched), 'character')}"
+        kept_out = counted(found.n_held_out, "character" if found.are_documents else found.noun)
+        kept_out = f"the last {kept_out}" if found.are_documents else kept_out
         click.echo(f"  {'valid':<10}{kept_out} kept out of training (name a set with --valid)")
     for heading, line in _facts(found):
         click.echo(f"  {heading:<10}{line}")
@@ -164,8 +163,10 @@ def _facts(found: "Survey") -> "Iterator[tuple[str, str]]":
         yield "labels", _label_list(found.labels)
     if found.intents:
         yield "intents", _label_list(found.intents)
-    if found.task.kind != "seq2seq":
-        signs = ", written with very many characters" if found.has_many_signs else ""
+    signs = ", written with very many characters" if found.has_many_signs else ""
+    if found.are_documents:
+        yield "length", f"{found.n_characters:,} characters to learn from{signs}"
+    elif found.task.kind != "seq2seq":
         half, most = found.length(0.5), found.length(0.99)
         yield "length", f"{half:,} characters in the middle, {most:,} of nearly the longest (99 %){signs}"
 
@@ -179,7 +180,8 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 def _warnings(found: "Survey") -> "Iterator[str]":
     if found.rare:
         few = ", ".join(found.rare[:_SHOWN_LABELS]) + (", …" if len(found.rare) > _SHOWN_LABELS else "")
-        yield f"{len(found.rare)} of the labels have fewer than 5 examples and will hardly be learnt: {few}."
+        have = "has" if len(found.rare) == 1 else "have"
+        yield f"{len(found.rare)} of the labels {have} fewer than 5 examples and will hardly be learnt: {few}."
     counts = list((found.intents or found.labels).values())
     if found.task.kind == "classify" or found.intents:
         share = counts[0] / sum(counts)

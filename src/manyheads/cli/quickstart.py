@@ -1,57 +1,60 @@
-"""`manyheads quickstart`: the main job on the built-in corpus."""
+"""`manyheads quickstart`: a whole job on the built-in corpus."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from manyheads.cli.program import program
+from manyheads.cli.quickstart_recipes import STEPS, quickstart_table
+
+if TYPE_CHECKING:
+    from manyheads.bundle import Bundle
 
 _NAMES = {"en": "English", "zh": "中文", "de": "Deutsch"}
-_STEPS = 1000
-_TRY = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."}
+_TASKS = {
+    "translate": "translate · 翻译",
+    "classify": "classify opinions · 观点分类",
+    "tag": "tag entities, tell intents · 实体标注与意图识别",
+    "generate": "write stories · 续写故事",
+}
+_OWN_TEXT = {
+    "translate": "init YOUR.en YOUR.zh",
+    "classify": "init YOUR.csv          (a column text, a column label)",
+    "tag": "init YOUR.conll        (a word and its tag a line, an empty line after a sentence)",
+    "generate": "init YOUR-FOLDER       (of .txt files)",
+}
+_SENTENCE = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."}
 
 
-def quickstart_table(direction: str, steps: int) -> dict[str, Any]:
-    """The recipe that trains a small translator in a couple of minutes on two cores."""
-    return {
-        "data": {"builtin": direction, "builtin_pairs": 100_000},
-        "tokenizer": {"kind": "bpe", "vocabulary": 3000},  # enough for most words to be one piece
-        "model": {
-            "preset": "tiny",
-            "n_encoder_layers": 2,
-            "n_decoder_layers": 2,
-            "norm_place": "pre",
-            "dropout": 0.0,  # sentences hardly ever come twice: there is nothing to overfit
-            "max_length": 256,
-        },
-        "train": {
-            "steps": steps,
-            "batch_tokens": 1500,
-            "schedule": "cosine",
-            "learning_rate": 4e-3,
-            "warmup": 150,
-            "validate_every": 100,
-            "save_every": 50,
-            "average": 3,
-        },
-    }
-
-
-@click.command(short_help="Train a translator on the built-in corpus in minutes. 几分钟训练一个翻译模型。")
+@click.command(short_help="Train a small model on the built-in corpus in minutes. 几分钟训练一个小模型。")
+@click.option(
+    "--task",
+    type=click.Choice(list(_TASKS)),
+    default="translate",
+    show_default=True,
+    help="What the model shall learn.",
+)
 @click.option(
     "--direction",
     type=click.Choice([f"{a}-{b}" for a in _NAMES for b in _NAMES if a != b]),
-    default="en-zh",
-    show_default=True,
-    help="From which language to which.",
+    help="Of a translator: from which language to which. [default: en-zh]",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/quickstart]")
-@click.option("--steps", type=int, help=f"How long to train. [default: {_STEPS}]")
+@click.option("--language", type=click.Choice(list(_NAMES)), help="Of the other tasks. [default: en]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/quickstart…]")
+@click.option("--steps", type=int, help="How long to train. [default: about two minutes on two cores]")
 @click.option("--fresh", is_flag=True, help="Throw away what is in the run folder and start over.")
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live bar, for logs.")
-def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bool, plain: bool) -> None:
-    """Train a translator on the built-in corpus: text, tokenizer, training, score, bundle. 在内置语料上完整走一遍。
+def quickstart(
+    task: str,
+    direction: str | None,
+    language: str | None,
+    output: Path | None,
+    steps: int | None,
+    fresh: bool,
+    plain: bool,
+) -> None:
+    """Train a model on the built-in corpus: text, tokenizer, training, score, bundle. 在内置语料上完整走一遍。
 
     Nothing is downloaded. Run again, and it goes on where it stopped, or tells you what to do with the model.
 
@@ -59,39 +62,97 @@ def quickstart(direction: str, output: Path | None, steps: int | None, fresh: bo
     Example · 例:
       manyheads quickstart
       manyheads quickstart --direction de-en
+      manyheads quickstart --task generate --language zh
     """
     import os
-    import shlex
 
+    from manyheads.bundle import load
     from manyheads.cli.train import carry_out
     from manyheads.recipe import Recipe, discard, refuse_other
 
-    folder = output or Path("runs") / ("quickstart" if direction == "en-zh" else f"quickstart-{direction}")
-    words = [program(), "quickstart", *(["--direction", direction] if direction != "en-zh" else [])]
-    again = shlex.join([*words, *(["-o", str(output)] if output else [])])
-    recipe = Recipe.from_table(quickstart_table(direction, _STEPS if steps is None else steps))
+    builtin = _builtin(task, direction, language)
+    folder = output or Path("runs") / _folder(task, builtin)
+    again = _command(task, builtin, output)
+    recipe = Recipe.from_table(quickstart_table(task, builtin, STEPS[task] if steps is None else steps))
     if fresh:
         discard(folder)
     refuse_other(recipe, folder)
-    if (folder / "bundle").exists() and not _offer(folder / "bundle", direction, again, steps):
+    bundle = folder / "bundle"
+    if bundle.exists() and not _offer(bundle, task, builtin, again, steps):
         return
-    source, target = direction.split("-")
-    title = f"quickstart · {_NAMES[source]} → {_NAMES[target]} · built-in corpus · {os.cpu_count()} cores"
+    languages = " → ".join(_NAMES[name] for name in builtin.split("-"))
+    title = f"quickstart · {_TASKS[task]} · {languages} · built-in corpus · {os.cpu_count()} cores"
     go_on = again if steps is None else f"{again} --steps {steps}"
     finished = carry_out(recipe, folder, go_on, title=title, plain=plain)
-    _show_next(finished.bundle, direction)
+    if task != "translate":
+        _show(load(finished.bundle), task, builtin, plain=plain)
+    _show_next(finished.bundle, task, builtin)
 
 
-def _show_next(bundle: Path, direction: str) -> None:
+def _builtin(task: str, direction: str | None, language: str | None) -> str:
+    """The language, or the two, of the built-in corpus."""
+    if task == "translate":
+        if language:
+            raise click.UsageError("--language is for the other tasks. Of a translator, say: --direction en-zh.")
+        return direction or "en-zh"
+    if direction:
+        raise click.UsageError(f"--direction is for a translator. With --task {task}, say: --language zh.")
+    return language or "en"
+
+
+def _folder(task: str, builtin: str) -> str:
+    parts = ["quickstart", *([task] if task != "translate" else []), *([builtin] if not _is_usual(builtin) else [])]
+    return "-".join(parts)
+
+
+def _is_usual(builtin: str) -> bool:
+    return builtin in ("en-zh", "en")
+
+
+def _command(task: str, builtin: str, output: Path | None) -> str:
+    """The command that would do the same again."""
+    import shlex
+
+    words = [program(), "quickstart"]
+    if task != "translate":
+        words += ["--task", task]
+    if not _is_usual(builtin):
+        words += ["--language" if "-" not in builtin else "--direction", builtin]
+    return shlex.join([*words, *(["-o", str(output)] if output else [])])
+
+
+def _show(bundle: "Bundle", task: str, language: str, *, plain: bool) -> None:
+    """What the model answers."""
+    from manyheads.cli.quickstart_shows import show_entities, show_opinions, show_stories
+    from manyheads.cli.show import make_console
+
+    show = {"classify": show_opinions, "tag": show_entities, "generate": show_stories}[task]
+    show(bundle, language, make_console(plain=plain))
+
+
+def _try(bundle: Path, task: str, builtin: str) -> str:
+    """A command that asks the model something."""
+    from manyheads.cli.quickstart_shows import BEGINNINGS, OPINIONS, SENTENCES
+
+    if task == "generate":
+        return f'{program()} predict {bundle} --prompt "{BEGINNINGS[builtin]}"'
+    texts = {"classify": OPINIONS, "tag": SENTENCES}
+    text = texts[task][builtin][1] if task in texts else _SENTENCE[builtin[:2]]
+    return f'echo "{text}" | {program()} predict {bundle}'
+
+
+def _show_next(bundle: Path, task: str, builtin: str) -> None:
+    language = "en" if builtin == "zh" else "zh"
+    other = "--direction de-en" if task == "translate" else f"--task {task} --language {language}"
     click.echo(f"""
 Your model · 你的模型:  {bundle}     (weights, tokenizer, recipe, scores: copy the folder anywhere)
-Try next · 接下来:      echo "{_TRY[direction[:2]]}" | {program()} predict {bundle}
+Try next · 接下来:      {_try(bundle, task, builtin)}
                         {program()} evaluate {bundle}
-                        {program()} quickstart --direction de-en
-Your own text · 用自己的文本:  {program()} init YOUR.en YOUR.zh""")
+                        {program()} quickstart {other}
+Your own text · 用自己的文本:  {program()} {_OWN_TEXT[task]}""")
 
 
-def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:
+def _offer(bundle: Path, task: str, builtin: str, again: str, steps: int | None) -> bool:
     """Whether to train a model further that is there already; if not, say how good it is and what can be done."""
     from manyheads.bundle import load
     from manyheads.cli.scorecard import show_scores
@@ -104,7 +165,7 @@ def _offer(bundle: Path, direction: str, again: str, steps: int | None) -> bool:
     click.echo(f"The model is there already · 模型已经训练好了:  {bundle}\n")
     show_scores(loaded.scores, make_console(plain=False))
     click.echo(f"""
-Look at it · 看看它:     echo "{_TRY[direction[:2]]}" | {program()} predict {bundle}
+Look at it · 看看它:     {_try(bundle, task, builtin)}
 Continue · 继续训练:     {again} --steps {2 * trained}
 Start over · 重新开始:   {again} --fresh""")
     return False

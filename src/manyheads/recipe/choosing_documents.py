@@ -11,26 +11,26 @@ _HOUR = 3600.0
 _SPARE = 300  # pieces that are no characters: bytes and special ones
 _STRIDE = 64
 # Width, layers and heads of a decoder: 160 wide, deep and narrow, is what served a million characters best.
-_DECODERS = ((_LITTLE, 160, 6, 5), (_MUCH, 256, 6, 4))
+_DECODERS = ((_LITTLE, 160, 6, 5), (_MUCH, 192, 4, 4))
 
 
 def propose_language(survey: Survey, preset: str = "") -> Proposal:
     """A recipe for a language model that suits this much text; there is but one size of it."""
     size = survey.n_characters
-    width, layers, heads = next((sizes for limit, *sizes in _DECODERS if size < limit), [384, 6, 6])
+    width, layers, heads = next((sizes for limit, *sizes in _DECODERS if size < limit), [256, 6, 4])
     choices = [
         *data_choices(survey),
         *_piece_choices(survey, by_character=size < _LITTLE),
         Choice("task.kind", "language", "what comes next"),
         *_document_choices(survey),
-        Choice("task.stride", _STRIDE, "in scoring, all but so many pieces of the context come before each"),
+        *_stride_choices(survey),
         Choice("model.width", width, f"enough for {_about(survey)}"),
         Choice("model.n_decoder_layers", layers, ""),
         Choice("model.n_heads", heads, ""),
         Choice("model.feed_forward_width", _inner(width), ""),
         Choice("model.activation", "swiglu", "a feed-forward with a gate: learns more with as many weights"),
         *_model_choices(survey, 0.1, "the context: how many pieces back it sees"),
-        *_training_choices(3e-3 if width < 256 else 2e-3, "foretell some of the valid text to see how it goes"),
+        *_training_choices(3e-3 if width < 192 else 2e-3, "foretell some of the valid text to see how it goes"),
         Choice("decode.method", "sample", "of what may come next, one is drawn by its probability"),
         Choice("decode.temperature", 0.8, "below 1, the likelier is drawn more often still"),
         Choice("decode.top_p", 0.95, "what is very unlikely is never drawn"),
@@ -76,6 +76,12 @@ def _document_choices(survey: Survey) -> Iterable[Choice]:
     documents = getattr(survey.task, "documents", "file")
     if documents != "file":
         yield Choice("task.documents", documents, "each is a document of its own")
+
+
+def _stride_choices(survey: Survey) -> Iterable[Choice]:
+    """A shorter stride takes longer to score, which only a short text is worth."""
+    if survey.n_scored_characters < _LITTLE / 20:
+        yield Choice("task.stride", _STRIDE, "in scoring, all but so many pieces of the context come before each")
 
 
 def _model_choices(survey: Survey, dropout: float, why_length: str) -> Iterable[Choice]:

@@ -192,17 +192,20 @@ class _Trial:
         if not watched:
             return 0.0, 0.0
         validate = self._clocked(lambda: self.task.look(watched, self.task.metrics[0]))
-        rows = self._rows_to_score(watched)
-        score = self._clocked(lambda: (self.task.finish(rows), self.task.score(rows, self.recipe.decode)))
         if self.survey.are_documents:
-            return validate, score * self.survey.n_scored_characters / max(1, sum(len(text) for (text,) in rows))
-        return validate, score * self.survey.n_scored / len(rows)
+            return validate, self._foretell(watched)
+        score = self._clocked(lambda: (self.task.finish(watched), self.task.score(watched, self.recipe.decode)))
+        return validate, score * self.survey.n_scored / len(watched)
 
-    def _rows_to_score(self, rows: Sequence[Row]) -> Sequence[Row]:
-        if not self.survey.are_documents:
-            return rows
-        beginning = next(text for (text,) in rows)[:_TRIAL_CHARACTERS]
-        return [(beginning,)] if len(beginning) == _TRIAL_CHARACTERS else rows[:20]
+    def _foretell(self, rows: Sequence[Row]) -> float:
+        """Seconds to score as many documents as there are; the few samples that are written cost next to nothing."""
+        documents: list[Row] = []
+        left = _TRIAL_CHARACTERS
+        for (text,) in rows:
+            documents += [(text[:left],)] if left > 0 else []
+            left -= len(text)
+        seconds = self._clocked(lambda: self.task.score(documents, replace(self.recipe.decode, max_extra=1)))
+        return seconds * self.survey.n_scored_characters / sum(len(text) for (text,) in documents)
 
     def _translate(self, settings: DecodeSettings, n_sentences: int) -> float:
         """Seconds to translate so many."""

@@ -92,14 +92,14 @@ def data_choices(survey: Survey) -> Iterable[Choice]:
         yield Choice("clean.max_ratio", survey.clean.max_ratio, "one text may be as much longer as it likes")
 
 
-def steady_choices(*, rate: float, why_rate: str, look: str) -> Iterable[Choice]:
+def steady_choices(*, rate: float, why_rate: str, look: str, ema: float = 0.999) -> Iterable[Choice]:
     """How to train, but for the batches; steps and what follows from them are put in by `with_steps`."""
     yield Choice("train.schedule", "cosine", "the learning rate climbs, then falls to 0 at the last step")
     yield Choice("train.learning_rate", rate, why_rate)
     yield Choice("train.warmup", 1, "steps to climb")
     yield Choice("train.validate_every", 1, look)
     yield Choice("train.save_every", 1, "what a power cut can cost you, in steps")
-    yield Choice("train.ema", 0.999, "a running mean of the weights: less noise")
+    yield Choice("train.ema", ema, "a running mean of the weights: less noise")
     yield Choice("train.average", 1, "the running mean needs no further averaging")
 
 

@@ -138,7 +138,8 @@ def _files_in(folder: Path, wishes: Wishes) -> Sequence[Path]:
     training = [path for path in files if purpose_of(path) == "train"]
     training = training or [path for path in files if not purpose_of(path)] or files
     if len(training) == 1:
-        return training
+        others = [path for path in files if purpose_of(path) and format_ending(path) == format_ending(training[0])]
+        return training if purpose_of(training[0]) else [*training, *others]
     if _are_plain(training):
         return training
     if wishes.kind in ("", "seq2seq"):
@@ -170,7 +171,9 @@ def _nothing_in(folder: Path, parts: Sequence[Path]) -> str:
 def _by_purpose(files: Sequence[Path]) -> tuple[Sequence[Path], dict[str, Sequence[Path]]]:
     """The training files, and those given beside them whose names say that they are for something else."""
     purposes = [purpose_of(path) for path in files]
-    is_sorted = len(files) > 1 and purposes.count("train") == 1 and len({*purposes}) == len(files) and all(purposes)
+    if purposes.count("") == 1 and all(map(is_table, files)):  # reviews.csv and test.csv
+        purposes = [purpose or "train" for purpose in purposes]
+    is_sorted = len(files) > 1 and "train" in purposes and len({*purposes}) == len(files) and all(purposes)
     sets: dict[str, Sequence[Path]] = {"valid": (), "test": ()}
     if not is_sorted:
         return files, sets

@@ -42,7 +42,7 @@ class Survey:
     n_read: int
     n_looked_at: int  # fewer than were read: the other numbers are extrapolated
     left_out: Mapping[str, int]  # why rows are not trained on, and how many of those looked at
-    n_held_out: int  # to validate, where there is no valid set
+    n_held_out: int  # to validate, where there is no valid set; of documents, in characters
     n_scored: int  # rows that are answered at the end
     sample: tuple[Row, ...]  # clean rows
     task: TaskSettings = field(default_factory=Seq2SeqSettings)
@@ -140,7 +140,7 @@ def survey(
         n_read=n_read,
         n_looked_at=len(looked_at),
         left_out=left_out,
-        n_held_out=len(watched),
+        n_held_out=_n_characters(list(watched), 1) if corpus.fields.n_fields == 1 else len(watched),
         n_scored=len(tests or held_out),
         sample=_sample_of(kept, are_documents=corpus.fields.n_fields == 1),
         task=task,

@@ -24,6 +24,7 @@ from manyheads.settings import misfits, refuse
 from manyheads.tasks.chain import Chain, States
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, windows
+from manyheads.tasks.seq2seq import one_line
 from manyheads.tasks.task import Look, Material, Progress
 from manyheads.text import grammar
 from manyheads.text.conll import read_tagged
@@ -33,6 +34,8 @@ from manyheads.text.spans import Span, spans_of
 from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, PAD, Tokenizer
 from manyheads.text.units import UnitKind, choose_kind, units_of
+
+_MOST_KNOWN = 500_000  # units whose pieces are remembered
 
 Mentions = Mapping[str, Sequence[tuple[str, ...]]]  # of each label, what was so called, as often as it was
 
@@ -104,7 +107,7 @@ class Tagging:
         for span in self.spans:
             parts += [self.text[place : span.start], f"[{span.text}]({span.label})"]
             place = span.end
-        told = " ".join("".join([*parts, self.text[place:]]).split("\n"))
+        told = one_line("".join([*parts, self.text[place:]]))
         return f"{self.label}\t{told}" if self.label else told
 
 
@@ -186,6 +189,7 @@ class TagLesson:
 
     task: "Tag"
     material: Material
+    known: dict[str, list[int]] = field(default_factory=dict)  # of units, their pieces
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of like lengths, as indices."""
@@ -197,30 +201,47 @@ class TagLesson:
     def make(self, plan: NDArray[np.int64], seed: int) -> TaggedBatch:
         """One batch, its spans swapped and its pieces sampled where the recipe asks for it."""
         chance = random.Random(seed)
-        encoded, settings, swapping = self.material.encoded, self.task.settings, self.task.settings.swapping
-        pieces, paths, intents = [], [], []
-        for row, ids, sizes in zip(plan.tolist(), encoded.ids(0, plan), encoded.ids(1, plan), strict=True):
-            tags = encoded.text(1, row).split(" ")
-            units = encoded.text(0, row).split(" ") if swapping or self.material.sampling else []
-            if swapping:
-                units, tags = swapped(units, tags, self.task.mentions, swapping, chance)
-            cut = self._cut(units, chance) if units else None
-            if cut is None:  # as it is stored; of more pieces than the model reads only if it was so before
-                tags = encoded.text(1, row).split(" ")
-                cut = [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])]
-            pieces.append(cut)
-            paths.append(self.task.states.path_of(tags))
-            intents.append(self.task.intent_number(encoded.text(2, row)) if settings.intents else 0)
+        encoded, task = self.material.encoded, self.task
+        rows = [self._row(row, chance) for row in plan.tolist()]
+        intents = [task.intent_number(encoded.text(2, row)) if task.settings.intents else 0 for row in plan.tolist()]
         encoded.let_go()
-        device = self.task.module.output.weight.device
-        read = UnitBatch.of(pieces, device)
-        tensors = (torch.from_numpy(pad(paths)), torch.tensor(intents))
-        return TaggedBatch(read, *(tensor.to(device) for tensor in tensors))
+        device = task.module.output.weight.device
+        paths = pad([task.states.path_of(tags) for _, tags in rows])
+        return TaggedBatch(
+            UnitBatch.of([pieces for pieces, _ in rows], device),
+            torch.from_numpy(paths).to(device),
+            torch.tensor(intents, device=device),
+        )
+
+    def _row(self, row: int, chance: random.Random) -> tuple[list[list[int]], list[str]]:
+        """The pieces of a row's units, and the tags."""
+        encoded, swapping = self.material.encoded, self.task.settings.swapping
+        tags = encoded.text(1, row).split(" ")
+        if swapping or self.material.sampling:
+            units = encoded.text(0, row).split(" ")
+            new_units, new_tags = swapped(units, tags, self.task.mentions, swapping, chance)
+            pieces = self._cut(new_units, chance)
+            if pieces is not None:
+                return pieces, new_tags
+        ids, sizes = (encoded.columns[column][row] for column in (0, 1))
+        return [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])], tags
 
     def _cut(self, units: Sequence[str], chance: random.Random) -> list[list[int]] | None:
         """The units' pieces, unless they are more than the model reads."""
-        cut = self.task.tokenizer.sample_many(units, self.material.sampling, chance.getrandbits(32))
+        if self.material.sampling:
+            cut = self.task.tokenizer.sample_many(units, self.material.sampling, chance.getrandbits(32))
+        else:
+            cut = self._pieces(units)
         return cut if sum(map(len, cut)) <= self.task.limit else None
+
+    def _pieces(self, units: Sequence[str]) -> list[list[int]]:
+        """The units' likeliest pieces, remembered: rows come one by one, and meet the same units all the time."""
+        new = list({unit for unit in units if unit not in self.known})
+        if len(self.known) > _MOST_KNOWN:
+            self.known.clear()
+            new = list(set(units))
+        self.known.update(zip(new, self.task.tokenizer.encode_many(new), strict=True))
+        return [self.known[unit] for unit in units]
 
     def loss(self, batch: TaggedBatch, step: int) -> Tensor:
         """That of the tags per unit, of the intents per text, and R-Drop's term where the settings want it."""
@@ -267,6 +288,7 @@ class Tag:
 
     shape: ClassVar[str] = "encoder"
     noun: ClassVar[str] = "tagged texts"
+    counted: ClassVar[str] = "units"
     metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy")
     settings_type: ClassVar[type] = TagSettings
 
@@ -345,8 +367,10 @@ class Tag:
         for row in rows:
             units = row[0].split(" ")
             lengths.update(map(len, units))
-            for label, mention in _mentions(units, row[1].split(" ")):
-                mentions.setdefault(label, []).append(mention)
+            for start, end, label in _stretches(row[1].split(" ")):
+                known = mentions.setdefault(label, [])
+                if settings.swapping:
+                    known.append(tuple(units[start:end]))
             intents.update(row[2:])
         if not mentions:
             raise DataError("There is nothing to find: every tag is O. Give rows with spans, or choose another column.")
@@ -559,10 +583,6 @@ def _stretches(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
             start = place
     if start >= 0:
         yield start, len(tags), tags[start][2:]
-
-
-def _mentions(units: Sequence[str], tags: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return ((label, tuple(units[start:end])) for start, end, label in _stretches(tags))
 
 
 def _padded(rows: Sequence[Float[Tensor, "_ K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:

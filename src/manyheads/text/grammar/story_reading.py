@@ -49,6 +49,12 @@ def consistent(story: str) -> list[str]:
     return faults
 
 
+def first_sentence(story: str) -> str:
+    """How a story begins."""
+    found = _SENTENCE.match(story)
+    return found[0] if found else ""
+
+
 def read(sentence: str, language: str) -> Line | None:
     """The line that a sentence says, if it is one."""
     pattern, words = _delexicalise(sentence, language)
