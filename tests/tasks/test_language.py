@@ -150,6 +150,12 @@ def test_many_documents_are_drawn_again_one_by_one() -> None:
     assert "documents:40" in card.scores[0].signature
 
 
+def test_a_short_context_is_scored_with_any_search() -> None:
+    """What would be refused of a prompt must not end a training run."""
+    card = make_language().score([(DOCUMENTS[0],)], DecodeSettings(method="beam", max_extra=500))
+    assert len(card.samples) == 1
+
+
 def test_nothing_to_score() -> None:
     with pytest.raises(DataError, match="There is nothing to score"):
         make_language().score([("",)], GREEDY)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
@@ -32,6 +32,7 @@ from manyheads.text.tokenizer import Tokenizer
 NATS = "nats per character"
 
 _WINDOWS_LOOKED_AT = 64
+_CHARACTERS_LOOKED_AT = 200_000  # that these are spread over
 _SAMPLES = 4
 _PROMPT, _SHOWN = 32, 48  # pieces of a sample
 _FEW_DOCUMENTS = 30  # of so few, an interval says little: blocks of them are drawn instead
@@ -209,7 +210,8 @@ class Language:
 
         The score is the log-likelihood, since more of it is better: the nats with their sign turned round.
         """
-        documents = self.tokenizer.encode_many([text for (text,) in rows])
+        most = max(1000, _CHARACTERS_LOOKED_AT // len(rows))
+        documents = self.tokenizer.encode_many([text[:most] for (text,) in rows])
         context = self.model.settings.max_length
         windows = [
             (number, *window)
@@ -268,17 +270,20 @@ class Language:
             raise DataError("There is nothing to score: the test set is empty.")
         is_few = len(blocks) < _FEW_DOCUMENTS
         counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
-        prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[:_PROMPT]) for text in texts]
+        # Half the context at most for each of the two, so that they fit into it whatever the search.
+        half = max(1, self.model.settings.max_length // 2)
+        prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]
+        brief = replace(settings, max_extra=min(settings.max_extra, half))
         return language_card(
             *zip(*counted, strict=True),
             what="blocks" if is_few else "documents",
             how=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
-            samples=[Continuation(one.prompt, one.answer) for one in self.predict(prompts, settings)],
+            samples=[Continuation(one.prompt, one.answer) for one in self.predict(prompts, brief)],
         )
 
     def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:
         """A document in blocks of about as many pieces each, with what each comes to."""
-        ends = np.array([piece.end for piece in self.tokenizer.pieces(text)])
+        ends = np.fromiter((piece.end for piece in self.tokenizer.each_piece(text)), np.int64)
         borders = np.flatnonzero(np.diff(ends)) + 1  # between two characters: the bytes of one share its end
         places = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
         words = np.array([word.start() for word in _WORD.finditer(text)])

@@ -5,7 +5,7 @@ vocabulary is spelt by its UTF-8 bytes, so `decode(encode(text)) == text` for ev
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -160,7 +160,10 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of one text, each with its place in it."""
-        found = []
+        return list(self.each_piece(text))
+
+    def each_piece(self, text: str) -> Iterator[Piece]:
+        """The pieces of one text one after another, for texts of which not all should be in memory."""
         # SentencePiece puts a space before the text, unless it is never shown the text's beginning.
         place = -1 if self.has_prefix and not text.startswith(SPACE_SIGN) else 0
         for piece_id in self.encode(text):
@@ -171,8 +174,7 @@ class Tokenizer:
                 if not 0x80 <= byte < 0xC0:  # not a continuation byte of UTF-8: a new character
                     place += 1
                 start = place - 1
-            found.append(Piece(name, piece_id, max(start, 0), place))
-        return found
+            yield Piece(name, piece_id, max(start, 0), place)
 
     def _encode(self, texts: Sequence[str], encode: EncodeBatch) -> list[list[int]]:
         for number, text in enumerate(texts, start=1):
