@@ -209,13 +209,27 @@ def test_pairs_of_texts_are_translated_as_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("article", "highlights"), ("Question", "Answer"), ("prompt", "response"), ("正文", "摘要")]
+    ("source", "target", "purpose"),
+    [
+        ("article", "highlights", "summary"),
+        ("Question", "Answer", "dialogue"),
+        ("prompt", "response", "dialogue"),
+        ("正文", "摘要", "summary"),
+        ("input", "output", "translation"),
+    ],
 )
-def test_summaries_and_dialogue(tmp_path: Path, source: str, target: str) -> None:
+def test_summaries_and_dialogue(tmp_path: Path, source: str, target: str, purpose: str) -> None:
     records = [{"id": n, source: f"{POEM} {n} " * 9, target: f"moon {n}", "kind": "ab"[n % 2]} for n in range(30)]
     sets = recognise([jsonl(tmp_path / "a.jsonl", records)])
-    assert (sets.task, columns(sets)) == (Seq2SeqSettings(), {"source": source, "target": target})
-    assert sets.clean.max_ratio == 0  # a summary is shorter than what it tells
+    assert isinstance(sets.task, Seq2SeqSettings)
+    assert (sets.task.purpose, columns(sets)) == (purpose, {"source": source, "target": target})
+    assert (sets.clean.max_ratio == 0) == (purpose != "translation")  # a summary is shorter than what it tells
+
+
+def test_a_dialogue_may_be_a_list_of_turns(tmp_path: Path) -> None:
+    records = [{"dialogue": ["hello", f"this is {n}"], "response": f"hello {n}"} for n in range(30)]
+    sets = recognise([jsonl(tmp_path / "a.jsonl", records)])
+    assert sets.task == Seq2SeqSettings(purpose="dialogue")
 
 
 # What the user says goes before what the data looks like.

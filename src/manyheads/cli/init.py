@@ -117,13 +117,18 @@ def init(
 
 
 def _show_task(sets: "Sets") -> None:
+    from manyheads.tasks import Seq2SeqSettings
+
     kind = sets.task.kind
     told = {"seq2seq": "translate", "tag": "tag with intents" if getattr(sets.task, "intents", False) else "tag"}
     name = told.get(kind, kind)
+    if isinstance(sets.task, Seq2SeqSettings) and sets.task.purpose != "translation":
+        name = sets.task.purpose
     others = "|".join(task for task in _TASKS if task != name.partition(" ")[0])
     options = {"seq2seq": ("source", "target"), "classify": ("text", "label"), "tag": ("text", "tags")}
     columns = ", ".join(f"--{field}-column" for field in options.get(kind, ("text",)))
-    click.echo(f"Task · 任务: {name}, since {sets.why}. If it is not: --task {others}; {columns}.")
+    why = sets.why if sets.why.startswith("as ") else f"since {sets.why}"
+    click.echo(f"Task · 任务: {name}, {why}. If it is not: --task {others}; {columns}.")
 
 
 def _show_data(sets: "Sets", found: "Survey") -> None:

@@ -198,7 +198,7 @@ def _recognise_files(files: Sequence[Path], wishes: Wishes, *, is_folder: bool) 
     if len(files) == 1:
         return _recognise_file(files[0])
     if _are_plain(files) and (is_folder or len(files) > 2):
-        return _Finding("language", f"{len(files)} files of plain text")
+        return _Finding("language", f"they are {len(files)} files of plain text")
     return _recognise_parallel(files)
 
 
@@ -236,7 +236,7 @@ def _recognise_parallel(files: Sequence[Path]) -> _Finding:
         if len(files) == 2 and columns[1].repeats and columns[0].are_texts:
             why = f"the lines of {files[1].name} have {_values(columns[1])}"
             return _Finding("classify", why)
-    return _Finding("seq2seq", f"{len(files)} parallel files of text")
+    return _Finding("seq2seq", f"they are {len(files)} parallel files of text")
 
 
 def _are_columns_of_units(path: Path) -> bool:
@@ -386,7 +386,8 @@ def _refuse_no_labels(path: Path, column: Column) -> None:
 def _text_column(path: Path, columns: Sequence[Column], wishes: Wishes) -> Column | None:
     if "text" in wishes.columns:
         return _named(columns, wishes.columns["text"])
-    texts = [column for column in columns if column.are_texts] or [c for c in columns if c.is_called_text]
+    texts = [column for column in columns if column.are_texts]
+    texts = texts or [column for column in columns if not column.is_numbers and not column.is_apart]
     stems = Counter(column.word.rstrip("_0123456789") for column in texts if not column.name.isdecimal())
     if any(count > 1 for count in stems.values()) or {"premise", "hypothesis"} <= {*stems}:
         told = _listed(*(column.name for column in texts))
@@ -424,9 +425,14 @@ def _pair(path: Path, columns: Sequence[Column]) -> _Finding:
     """Texts and what is to be made of them; where names do not tell which, `find_sets` asks."""
     pair = pair_of(columns)
     if pair:
-        named = dict(zip(("source", "target"), pair, strict=True))
-        # An answer, or a summary, has a length of its own.
-        return _Finding("seq2seq", f"it has the columns {_listed(*pair)}", named, clean=CleanSettings(max_ratio=0.0))
+        return _Finding(
+            "seq2seq",
+            f"it has the columns {_listed(pair.source, pair.target)}",
+            {"source": pair.source, "target": pair.target},
+            {"purpose": pair.purpose},
+            # An answer, or a summary, has a length of its own.
+            CleanSettings() if pair.purpose == "translation" else CleanSettings(max_ratio=0.0),
+        )
     if len(columns) == 1:
         raise DataError(
             f"{path} has one column only. Give source and target, or text and label, in two, or give two parallel "
