@@ -215,11 +215,34 @@ def _recognise_file(path: Path) -> _Finding:
     if _are_columns_of_units(path):
         return _Finding("tag", "its lines are words with tags, a blank line between sentences")
     if format_ending(path) in _PLAIN:
+        _refuse_disguised(path)
         return _Finding("language", "it is plain text")
     raise DataError(
         f"{path}: it is not clear what this is: no table (which ends in .tsv, .csv, .jsonl or .parquet), no words with "
         "tags such as B-PER, not called plain text (.txt). Rename it, give two parallel files, or say --task language."
     )
+
+
+def _refuse_disguised(path: Path) -> None:
+    """Plain text whose lines all come apart in the same way is a table, or fastText's labels."""
+    lines = [line for line in islice(read_lines(path, on_bad=_pass_over), _LINES) if line.strip()]
+    if len(lines) < _ENOUGH_ROWS:
+        return
+    if sum(line.startswith("__label__") for line in lines) >= _NEARLY_ALL * len(lines):
+        raise DataError(
+            f"{path}: its lines begin with labels as fastText writes them. Turn them into a .tsv, label TAB text: "
+            r"sed -E 's/^__label__([^ ]+) /\1\t/' FILE > NEW_FILE.tsv."
+        )
+    for sign, name, ending in (("\t", "a tab", ".tsv"), (";", "a semicolon", ".csv")):
+        rows = [line.split(sign) for line in lines]
+        width = len(rows[0])
+        if width < 2 or any(len(row) != width for row in rows):
+            continue
+        if sign == "\t" or any(Column("", column).repeats for column in zip(*rows, strict=True)):
+            raise DataError(
+                f"{path}: every line has {width} columns, with {name} between them: a table. End its name in {ending}; "
+                "or, if it is text all the same, say --task language."
+            )
 
 
 def _recognise_parallel(files: Sequence[Path]) -> _Finding:
