@@ -10,7 +10,7 @@ import click
 from manyheads.cli.program import program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from manyheads.recipe.estimating import Machine
     from manyheads.recipe.finding import Sets
@@ -184,17 +184,19 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 
 def _warnings(found: "Survey") -> "Iterator[str]":
     if found.rare:
-        few = ", ".join(found.rare[:_SHOWN_LABELS]) + (", …" if len(found.rare) > _SHOWN_LABELS else "")
         have = "has" if len(found.rare) == 1 else "have"
-        yield f"{len(found.rare)} of the labels {have} fewer than 5 examples and will hardly be learnt: {few}."
+        yield f"{len(found.rare)} of the labels {have} fewer than 5 examples and will hardly be learnt: {_few(found.rare)}"
     counts = list((found.intents or found.labels).values())
-    if found.task.kind == "classify" or found.intents:
-        share = counts[0] / sum(counts)
-        if counts[0] > _IMBALANCE * counts[-1] and share > 0.5:
-            yield f"{share:.0%} of the labels are the same one; look at macro-F1, not only at the accuracy."
+    thing = "intent" if found.intents else "label"
+    is_lopsided = counts and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)
+    if is_lopsided and (found.intents or found.task.kind == "classify"):
+        yield f"{counts[0] / sum(counts):.0%} have the same {thing}; whoever always says that one is right as often."
     if found.unseen:
-        few = ", ".join(found.unseen[:_SHOWN_LABELS]) + (", …" if len(found.unseen) > _SHOWN_LABELS else "")
-        yield f"the valid or test set has labels that are never learnt from, and will be missed: {few}."
+        yield f"the valid or test set has labels that are never learnt from, and will be missed: {_few(found.unseen)}"
+
+
+def _few(labels: "Sequence[str]") -> str:
+    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else ".")
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
