@@ -8,7 +8,8 @@ import pytest
 
 from manyheads.errors import DataError
 from manyheads.recipe.finding import Sets
-from manyheads.recipe.recognising import Wishes, recognise
+from manyheads.recipe.recognising import recognise
+from manyheads.recipe.wishes import Wishes
 from manyheads.tasks import ClassifySettings, LanguageSettings, MaskedSettings, Seq2SeqSettings, TagSettings
 
 REVIEWS = [(f"this is review number {n} of a film", ("good", "bad")[n % 2]) for n in range(40)]

@@ -83,8 +83,9 @@ def init(
     from manyheads.errors import RecipeError
     from manyheads.recipe.estimating import measure, this_machine
     from manyheads.recipe.proposing import propose
-    from manyheads.recipe.recognising import Wishes, recognise
+    from manyheads.recipe.recognising import recognise
     from manyheads.recipe.surveying import survey
+    from manyheads.recipe.wishes import Wishes
 
     if output.is_dir():
         raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
@@ -185,7 +186,8 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 def _warnings(found: "Survey") -> "Iterator[str]":
     if found.rare:
         have = "has" if len(found.rare) == 1 else "have"
-        yield f"{len(found.rare)} of the labels {have} fewer than 5 examples and will hardly be learnt: {_few(found.rare)}"
+        few = f"{len(found.rare)} of the labels {have} fewer than 5 examples"
+        yield f"{few} and will hardly be learnt: {_few(found.rare)}"
     counts = list((found.intents or found.labels).values())
     thing = "intent" if found.intents else "label"
     is_lopsided = counts and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)

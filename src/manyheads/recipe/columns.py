@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
+from manyheads.text.missing import shortened
 from manyheads.text.readers import columns_of, read_rows
 from manyheads.text.spans import OUTSIDE, is_tag
 from manyheads.text.streams import file_lines
@@ -27,7 +28,7 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
 
 _LABEL_NAMES = (
     "label labels category categories class classes sentiment intent intents topic topics emotion emotions genre "
-    "genres polarity stance target y 标签 类别 分类 情感 意图 主题"
+    "genres polarity stance target 标签 类别 分类 情感 意图 主题"
 )
 _TEXT_NAMES = (
     "text sentence review content comment utterance query body message document tweet post headline description "
@@ -147,6 +148,13 @@ class Column:
         return ""
 
     @property
+    def told(self) -> str:
+        """How many different values and what they are like: 2 values (good, bad)."""
+        examples = [value for value, _ in self.counts.most_common(3)]
+        more = ", …" if len(self.counts) > len(examples) else ""
+        return f"{len(self.counts):,} values ({shortened(', '.join(examples), 60)}{more})"
+
+    @property
     def described(self) -> str:
         """How many different values, for an error."""
         n_values = len(self.counts)
@@ -191,7 +199,7 @@ def _table_columns(path: Path) -> list[Column]:
     header = columns_of(path)
     numbers = [str(number) for number in range(1, len(header) + 1)]
     rows = list(_some(read_rows([path], numbers, numbers, on_bad=_pass_over)))
-    if len(rows) == 1 and _knows_words(header):
+    if len(rows) == 1 and all(_knows_words([name]) for name in header):
         raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
     named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
     if len(named) == len(header) == len({*header}) and _is_header(named):
