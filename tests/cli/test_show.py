@@ -16,6 +16,7 @@ EVENTS: list[Event] = [
     Stage("learning 3,000 pieces from the text"),
     Prepared(
         what="sentence pairs",
+        counted="tok",
         n_rows=1234,
         left_out={"empty": 5, "duplicate": 1200, "too long": 0},
         vocabulary=3000,
@@ -25,6 +26,7 @@ EVENTS: list[Event] = [
     ),
     Prepared(
         what="sentence pairs",
+        counted="tok",
         n_rows=9,
         left_out={},
         vocabulary=300,

@@ -43,6 +43,7 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                     console.print(f"  {'recipe':<{_LABEL}}edited: {told}", markup=False)
             elif isinstance(event, Prepared):
                 _show_prepared(event, console)
+                view.pace.counted = event.counted
             elif isinstance(event, Resumed):
                 for complaint in event.complaints:
                     console.print(f"  damaged     {complaint} An older checkpoint is used.", style="yellow")
@@ -87,17 +88,19 @@ def _left_out(reasons: Mapping[str, int]) -> str:
 
 
 class _Pace:
-    """Tokens a second and mean loss, over the last hundred steps."""
+    """Speed and mean loss, over the last hundred steps."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
+        self.counted = "tok"  # what the loss is averaged over
 
     def add(self, step: Step) -> None:
         self.steps = [*self.steps[-99:], step]
 
     @property
-    def speed(self) -> float:
-        return sum(step.n_tokens for step in self.steps) / sum(step.seconds for step in self.steps)
+    def speed(self) -> str:
+        per_second = sum(step.n_tokens for step in self.steps) / sum(step.seconds for step in self.steps)
+        return f"{per_second:,.0f} {self.counted}/s"
 
     @property
     def loss(self) -> float:
@@ -136,7 +139,7 @@ class _LiveView:
         self.progress.update(
             self.bar,
             completed=event.step,
-            speed=f"{self.pace.speed:,.0f} tok/s",
+            speed=self.pace.speed,
             loss=f"loss {self.pace.loss:.2f}",
         )
 
@@ -168,7 +171,7 @@ class _PlainView:
             left = mean * (self.n_steps - event.step)
             self.console.print(
                 f"  step {event.step:,} of {self.n_steps:,} · loss {self.pace.loss:.3f} · "
-                f"{self.pace.speed:,.0f} tok/s · learning rate {event.learning_rate:.2e} · {_clock(left)} left"
+                f"{self.pace.speed} · learning rate {event.learning_rate:.2e} · {_clock(left)} left"
             )
 
     def validated(self, event: Validated) -> None:

@@ -21,6 +21,7 @@ class Prepared:
 
     what: str  # the rows are, in the plural
     n_rows: int
+    counted: str  # what the loss is averaged over, in short
     left_out: Mapping[str, int]  # why other rows are not trained on, and how many
     vocabulary: int
     n_parameters: int

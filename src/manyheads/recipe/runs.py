@@ -245,6 +245,7 @@ class _Run:
         yield Prepared(
             what=self.task.noun,
             n_rows=len(self.ingredients.encoded),
+            counted=self.task.counted,
             left_out={reason: count for reason, count in self.ingredients.counts.items() if reason != KEPT},
             vocabulary=self.tokenizer.vocabulary,
             n_parameters=sum(parameter.numel() for parameter in self.task.module.parameters()),

@@ -178,6 +178,7 @@ class Classify:
 
     shape: ClassVar[str] = "encoder"
     noun: ClassVar[str] = "labelled texts"
+    counted: ClassVar[str] = "texts"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro-F1", "micro-F1")
     settings_type: ClassVar[type] = ClassifySettings
 

@@ -108,6 +108,7 @@ class Language:
 
     shape: ClassVar[str] = "decoder"
     noun: ClassVar[str] = "documents"
+    counted: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
 

@@ -188,6 +188,7 @@ class Masked:
 
     shape: ClassVar[str] = "encoder"
     noun: ClassVar[str] = "documents"
+    counted: ClassVar[str] = "masked"
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings
 

@@ -188,6 +188,7 @@ class Seq2Seq:
 
     shape: ClassVar[str] = "encoder-decoder"
     noun: ClassVar[str] = "sentence pairs"
+    counted: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
     settings_type: ClassVar[type] = Seq2SeqSettings
 

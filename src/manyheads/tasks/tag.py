@@ -288,6 +288,7 @@ class Tag:
 
     shape: ClassVar[str] = "encoder"
     noun: ClassVar[str] = "tagged texts"
+    counted: ClassVar[str] = "units"
     metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy")
     settings_type: ClassVar[type] = TagSettings
 

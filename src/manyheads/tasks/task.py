@@ -71,6 +71,7 @@ class Task(Protocol):
 
     shape: ClassVar[str]  # of the model it needs
     noun: ClassVar[str]  # what its rows are, in the plural
+    counted: ClassVar[str]  # what its loss is averaged over, in the plural, in short
     metrics: ClassVar[tuple[str, ...]]  # what `look` can score by; the first unless told otherwise
     settings_type: ClassVar[type]
 
