@@ -2,6 +2,8 @@
 
 import os
 import re
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,7 +113,7 @@ def init(
     found = survey(sets.settings, sets.languages, direction, sets.task, sets.clean)
     _show_data(sets, found)
     machine = this_machine()
-    plan = propose(found, budget, measure)
+    plan = propose(found, budget, partial(measure, start=time.process_time()))
     output.write_text(_recipe_text(plan, machine, output.parent), encoding="utf-8")
     _show_plan(plan, machine)
     click.echo(f"Wrote {output} (commented). Next · 下一步:  {program()} train {output}")
