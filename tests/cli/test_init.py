@@ -57,7 +57,7 @@ def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path)
         "kept out of training (name a set with --valid)",
         '"text" → "label"',
         "1 of the labels has fewer than 5 examples and will hardly be learnt: other.",
-        "3 layers of width 128",
+        "1 layer of width 128",
     ):
         assert told in done.stdout
     trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run")
@@ -70,7 +70,7 @@ def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path)
     [
         ("a.tsv", b"\x93\xff\x00\x12\n" * 50, "is not UTF-8"),
         ("a.tsv", b"plain text\nwithout tabs\n", "a.tsv has one column only"),
-        ("a.txt", b"plain text\nwithout tabs\n", "a.txt: 21 characters, too few to learn from"),
+        ("a.txt", b"plain text\nwithout tabs\n", "a.txt: 23 characters, too few to learn from"),
         ("a.csv", b"text,label\none,x\ntwo,y\n", "column label has 2 different values in 2 rows"),
         ("a.tsv", b"", "a.tsv is empty"),
         ("a.tsv", b"x" * 9000 + b"\ty\tz\n", "not clear which columns"),

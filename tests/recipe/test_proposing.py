@@ -93,8 +93,10 @@ def survey_for(task: TaskSettings, n_rows: int, *row: str) -> Survey:
         (survey_for(ClassifySettings(), 2_000, SIGNS, "x"), {"pieces": 8000, "length": 256}),
         (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 2000, "kind": "unigram", "length": 128}),
         (survey_for(TagSettings(), 9_000, SIGNS, "O"), {"pieces": 700, "kind": "character", "length": 512}),
-        (survey_for(LanguageSettings(), 10_000, WORDS), {"kind": "character", "width": 160}),
-        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 192}),
+        (survey_for(LanguageSettings(), 10_000, WORDS), {"kind": "character", "width": 160, "length": 128}),
+        (survey_for(LanguageSettings(), 9, f"{WORDS} " * 999), {"kind": "character", "width": 160, "length": 256}),
+        (survey_for(LanguageSettings(), 2_000, SIGNS), {"kind": "character", "pieces": 701, "width": 192}),
+        (survey_for(LanguageSettings(), 100_000, WORDS), {"kind": "bpe", "pieces": 8000, "width": 256}),
         (survey_for(MaskedSettings(), 10_000, WORDS), {"kind": "bpe", "pieces": 2000, "width": 128}),
     ],
 )
@@ -112,7 +114,7 @@ def test_choices_for_other_tasks(found: Survey, expected: dict[str, object]) -> 
     assert chosen == chosen | expected
     assert recipe.task.kind == found.task.kind
     assert recipe.data.text_column == "text"
-    assert plan.free_seconds <= (1200 if found.task.kind in ("classify", "tag") else 3600)
+    assert plan.free_seconds <= (1200 if found.task.kind in ("classify", "tag") else 5400)
 
 
 def test_what_the_task_was_recognised_by_is_kept() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from manyheads.errors import DataError
 from manyheads.recipe.finding import Sets
-from manyheads.recipe.recognising import Wishes, recognise
+from manyheads.recipe.recognising import recognise
+from manyheads.recipe.wishes import Wishes
 from manyheads.tasks import ClassifySettings, LanguageSettings, MaskedSettings, Seq2SeqSettings, TagSettings
 
 REVIEWS = [(f"this is review number {n} of a film", ("good", "bad")[n % 2]) for n in range(40)]
@@ -209,13 +210,27 @@ def test_pairs_of_texts_are_translated_as_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("article", "highlights"), ("Question", "Answer"), ("prompt", "response"), ("正文", "摘要")]
+    ("source", "target", "purpose"),
+    [
+        ("article", "highlights", "summary"),
+        ("Question", "Answer", "dialogue"),
+        ("prompt", "response", "dialogue"),
+        ("正文", "摘要", "summary"),
+        ("input", "output", "translation"),
+    ],
 )
-def test_summaries_and_dialogue(tmp_path: Path, source: str, target: str) -> None:
+def test_summaries_and_dialogue(tmp_path: Path, source: str, target: str, purpose: str) -> None:
     records = [{"id": n, source: f"{POEM} {n} " * 9, target: f"moon {n}", "kind": "ab"[n % 2]} for n in range(30)]
     sets = recognise([jsonl(tmp_path / "a.jsonl", records)])
-    assert (sets.task, columns(sets)) == (Seq2SeqSettings(), {"source": source, "target": target})
-    assert sets.clean.max_ratio == 0  # a summary is shorter than what it tells
+    assert isinstance(sets.task, Seq2SeqSettings)
+    assert (sets.task.purpose, columns(sets)) == (purpose, {"source": source, "target": target})
+    assert (sets.clean.max_ratio == 0) == (purpose != "translation")  # a summary is shorter than what it tells
+
+
+def test_a_dialogue_may_be_a_list_of_turns(tmp_path: Path) -> None:
+    records = [{"dialogue": ["hello", f"this is {n}"], "response": f"hello {n}"} for n in range(30)]
+    sets = recognise([jsonl(tmp_path / "a.jsonl", records)])
+    assert sets.task == Seq2SeqSettings(purpose="dialogue")
 
 
 # What the user says goes before what the data looks like.
@@ -254,6 +269,14 @@ def test_options_say_what_it_is(tmp_path: Path) -> None:
         ("a.txt", "", {}, "a.txt is empty"),
         ("a.jsonl", "{}\n[1]\n", {}, "a.jsonl, line 2 is not a JSON object"),
         ("a.dat", "some words\n", {}, "a.dat: it is not clear what this is"),
+        (
+            "a.txt",
+            "体育\t一条新闻\n" * 20,
+            {},
+            "every line has 2 columns, with a tab between them: a table. End its name in .tsv",
+        ),
+        ("a.txt", "".join(f"i feel {n};{'joy' if n % 2 else 'fear'}\n" for n in range(40)), {}, "End its name in .csv"),
+        ("a.txt", "__label__spam buy this now\n" * 20, {}, "labels as fastText writes them"),
         ("a.csv", "text,label\na,b\n", {"columns": {"label": "lable"}}, "no column lable for --label-column"),
         ("a.csv", "text,label\na,b\n", {"task": "classify", "columns": {"tags": "label"}}, "--tags-column is not for"),
         ("a.txt", "words\n", {"columns": {"label": "x"}}, "no columns to choose from"),

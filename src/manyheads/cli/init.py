@@ -2,6 +2,8 @@
 
 import os
 import re
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ import click
 from manyheads.cli.program import program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from manyheads.recipe.estimating import Machine
     from manyheads.recipe.finding import Sets
@@ -83,8 +85,9 @@ def init(
     from manyheads.errors import RecipeError
     from manyheads.recipe.estimating import measure, this_machine
     from manyheads.recipe.proposing import propose
-    from manyheads.recipe.recognising import Wishes, recognise
+    from manyheads.recipe.recognising import recognise
     from manyheads.recipe.surveying import survey
+    from manyheads.recipe.wishes import Wishes
 
     if output.is_dir():
         raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
@@ -110,20 +113,25 @@ def init(
     found = survey(sets.settings, sets.languages, direction, sets.task, sets.clean)
     _show_data(sets, found)
     machine = this_machine()
-    plan = propose(found, budget, measure)
+    plan = propose(found, budget, partial(measure, start=time.process_time()))
     output.write_text(_recipe_text(plan, machine, output.parent), encoding="utf-8")
     _show_plan(plan, machine)
     click.echo(f"Wrote {output} (commented). Next · 下一步:  {program()} train {output}")
 
 
 def _show_task(sets: "Sets") -> None:
+    from manyheads.tasks import Seq2SeqSettings
+
     kind = sets.task.kind
     told = {"seq2seq": "translate", "tag": "tag with intents" if getattr(sets.task, "intents", False) else "tag"}
     name = told.get(kind, kind)
+    if isinstance(sets.task, Seq2SeqSettings) and sets.task.purpose != "translation":
+        name = sets.task.purpose
     others = "|".join(task for task in _TASKS if task != name.partition(" ")[0])
     options = {"seq2seq": ("source", "target"), "classify": ("text", "label"), "tag": ("text", "tags")}
     columns = ", ".join(f"--{field}-column" for field in options.get(kind, ("text",)))
-    click.echo(f"Task · 任务: {name}, since {sets.why}. If it is not: --task {others}; {columns}.")
+    why = sets.why if sets.why.startswith("as ") else f"since {sets.why}"
+    click.echo(f"Task · 任务: {name}, {why}. If it is not: --task {others}; {columns}.")
 
 
 def _show_data(sets: "Sets", found: "Survey") -> None:
@@ -179,17 +187,20 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 
 def _warnings(found: "Survey") -> "Iterator[str]":
     if found.rare:
-        few = ", ".join(found.rare[:_SHOWN_LABELS]) + (", …" if len(found.rare) > _SHOWN_LABELS else "")
         have = "has" if len(found.rare) == 1 else "have"
-        yield f"{len(found.rare)} of the labels {have} fewer than 5 examples and will hardly be learnt: {few}."
+        few = f"{len(found.rare)} of the labels {have} fewer than 5 examples"
+        yield f"{few} and will hardly be learnt: {_few(found.rare)}"
     counts = list((found.intents or found.labels).values())
-    if found.task.kind == "classify" or found.intents:
-        share = counts[0] / sum(counts)
-        if counts[0] > _IMBALANCE * counts[-1] and share > 0.5:
-            yield f"{share:.0%} of the labels are the same one; look at macro-F1, not only at the accuracy."
+    thing = "intent" if found.intents else "label"
+    is_lopsided = counts and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)
+    if is_lopsided and (found.intents or found.task.kind == "classify"):
+        yield f"{counts[0] / sum(counts):.0%} have the same {thing}; whoever always says that one is right as often."
     if found.unseen:
-        few = ", ".join(found.unseen[:_SHOWN_LABELS]) + (", …" if len(found.unseen) > _SHOWN_LABELS else "")
-        yield f"the valid or test set has labels that are never learnt from, and will be missed: {few}."
+        yield f"the valid or test set has labels that are never learnt from, and will be missed: {_few(found.unseen)}"
+
+
+def _few(labels: "Sequence[str]") -> str:
+    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else ".")
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:

@@ -1,6 +1,7 @@
 """What is chosen for text without labels: language models, and encoders that learn to fill gaps."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from manyheads.recipe.proposal import Choice, Proposal, data_choices, steady_choices
 from manyheads.recipe.surveying import Survey, counted
@@ -9,35 +10,64 @@ _LITTLE = 3_000_000  # characters: too few to learn what words there are, so tha
 _MUCH = 50_000_000
 _HOUR = 3600.0
 _SPARE = 300  # pieces that are no characters: bytes and special ones
+_MOST_CHARACTERS = 6000  # of which each is a piece
 _STRIDE = 64
-# Width, layers and heads of a decoder: 160 wide, deep and narrow, is what served a million characters best.
-_DECODERS = ((_LITTLE, 160, 6, 5), (_MUCH, 192, 4, 4))
+_SHORT, _LONG = 128, 256  # places of the context
+
+
+@dataclass(frozen=True)
+class _Decoder:
+    """The size of a language model, and how long it learns: `n_epochs` of a million pieces, fewer of more."""
+
+    width: int
+    layers: int
+    heads: int
+    feed_forward_width: int
+    activation: str
+    dropout: float
+    rate: float
+    n_epochs: float
+
+
+# Letters are few and their order is all there is to learn: deep and narrow. Words and signs are many.
+_LETTERS = _Decoder(160, 6, 5, 432, "swiglu", 0.1, 3e-3, 22.0)
+_SIGNS = _Decoder(192, 4, 6, 768, "gelu", 0.15, 2e-3, 11.0)
+_WORDS = _Decoder(256, 4, 8, 1024, "gelu", 0.2, 2e-3, 11.0)
+_MANY_WORDS = _Decoder(384, 6, 8, 1536, "gelu", 0.1, 1e-3, 11.0)
 
 
 def propose_language(survey: Survey, preset: str = "") -> Proposal:
-    """A recipe for a language model that suits this much text; there is but one size of it."""
+    """A recipe for a language model that suits this much text."""
     size = survey.n_characters
-    width, layers, heads = next((sizes for limit, *sizes in _DECODERS if size < limit), [256, 6, 4])
+    decoder = _decoder(survey)
+    places = _SHORT if size < _LITTLE and survey.length(0.99) < 0.9 * _SHORT else _LONG
     choices = [
         *data_choices(survey),
         *_piece_choices(survey, by_character=size < _LITTLE),
         Choice("task.kind", "language", "what comes next"),
         *_document_choices(survey),
         *_stride_choices(survey),
-        Choice("model.width", width, f"enough for {_about(survey)}"),
-        Choice("model.n_decoder_layers", layers, ""),
-        Choice("model.n_heads", heads, ""),
-        Choice("model.feed_forward_width", _inner(width), ""),
-        Choice("model.activation", "swiglu", "a feed-forward with a gate: learns more with as many weights"),
-        *_model_choices(survey, 0.1, "the context: how many pieces back it sees"),
-        *_training_choices(3e-3 if width < 192 else 2e-3, "foretell some of the valid text to see how it goes"),
+        Choice("model.width", decoder.width, f"enough for {_about(survey)}"),
+        Choice("model.n_decoder_layers", decoder.layers, ""),
+        Choice("model.n_heads", decoder.heads, ""),
+        Choice("model.feed_forward_width", decoder.feed_forward_width, ""),
+        Choice("model.activation", decoder.activation, ""),
+        *_model_choices(survey, decoder.dropout),
+        Choice("model.max_length", places, "the context: how many pieces back it sees"),
+        *_training_choices(decoder.rate, "foretell some of the valid text to see how it goes"),
         Choice("decode.method", "sample", "of what may come next, one is drawn by its probability"),
         Choice("decode.temperature", 0.8, "below 1, the likelier is drawn more often still"),
-        Choice("decode.top_p", 0.95, "what is very unlikely is never drawn"),
-        Choice("decode.max_extra", 300, "pieces to write at most"),
+        Choice("decode.top_p", 0.9, "what is very unlikely is never drawn"),
+        Choice("decode.max_extra", 200, "pieces to write at most"),
     ]
-    n_epochs = _n_epochs(size if size < _LITTLE else size / _characters_of_a_piece(survey))
-    return Proposal(tuple(choices), "", n_epochs, f"{layers} layers of width {width}", _budget(size))
+    n_epochs = _n_epochs(size if size < _LITTLE else size / _characters_of_a_piece(survey), decoder.n_epochs)
+    return Proposal(tuple(choices), "", n_epochs, f"{decoder.layers} layers of width {decoder.width}", _budget(size))
+
+
+def _decoder(survey: Survey) -> _Decoder:
+    if survey.n_characters < _LITTLE:
+        return _SIGNS if survey.has_many_signs else _LETTERS
+    return _WORDS if survey.n_characters < _MUCH else _MANY_WORDS
 
 
 def propose_masked(survey: Survey, preset: str = "") -> Proposal:
@@ -53,19 +83,20 @@ def propose_masked(survey: Survey, preset: str = "") -> Proposal:
         Choice("model.n_heads", 4, ""),
         Choice("model.feed_forward_width", 256, ""),
         Choice("model.activation", "gelu", ""),
-        *_model_choices(survey, 0.1, "pieces that are read at once"),
+        *_model_choices(survey, 0.1),
+        Choice("model.max_length", _LONG, "pieces that are read at once"),
         *_training_choices(2e-3, "fill gaps of some of the valid text to see how it goes"),
     ]
-    n_epochs = 2 * _n_epochs(size / _characters_of_a_piece(survey))
+    n_epochs = 2 * _n_epochs(size / _characters_of_a_piece(survey), 11.0)  # of each epoch, little is asked
     return Proposal(tuple(choices), "", n_epochs, "3 layers of width 128", _budget(size) / 2)
 
 
 def _piece_choices(survey: Survey, *, by_character: bool) -> Iterable[Choice]:
     size = survey.n_characters
     if by_character:
-        n_characters = len({sign for text in survey.texts for sign in text})
+        n_pieces = min(_MOST_CHARACTERS, len({sign for text in survey.texts for sign in text}) + _SPARE)
         yield Choice("tokenizer.kind", "character", f"too little text to learn words from: {_about(survey)}")
-        yield Choice("tokenizer.vocabulary", n_characters + _SPARE, "all characters there are, and the bytes of others")
+        yield Choice("tokenizer.vocabulary", n_pieces, "the characters there are, and bytes that spell rare ones")
         return
     pieces = 2000 if size < _LITTLE / 2 else 4000 if size < 2 * _LITTLE else 8000 if size < _MUCH else 16_000
     yield Choice("tokenizer.kind", "bpe", "pieces of words, learnt from your text")
@@ -84,37 +115,30 @@ def _stride_choices(survey: Survey) -> Iterable[Choice]:
         yield Choice("task.stride", _STRIDE, "in scoring, all but so many pieces of the context come before each")
 
 
-def _model_choices(survey: Survey, dropout: float, why_length: str) -> Iterable[Choice]:
+def _model_choices(survey: Survey, dropout: float) -> Iterable[Choice]:
     yield Choice("model.positions", "rotary", "how far words stand apart, rather than where")
     yield Choice("model.norm_place", "pre", "trains steadily at a high learning rate")
     yield Choice("model.dropout", dropout, f"the less text, the more: {_about(survey)}")
-    yield Choice("model.max_length", 256, why_length)
 
 
 def _training_choices(rate: float, look: str) -> Iterable[Choice]:
     yield Choice("train.steps", 1, "")
     yield Choice("train.batch_tokens", 2048, "pieces of a batch: small ones learn more")
-    yield from steady_choices(rate=rate, why_rate="at its peak; narrow models bear more", look=look)
-    yield Choice("train.weight_decay", 0.03, "keeps weights that are of no use small")
+    yield from steady_choices(rate=rate, why_rate="at its peak; narrow models bear more", look=look, ema=0.998)
+    yield Choice("train.weight_decay", 0.05, "keeps weights that are of no use small")
 
 
 def _about(survey: Survey) -> str:
     return f"{'' if survey.is_exact else 'about '}{counted(survey.n_characters, 'character')}"
 
 
-def _inner(width: int) -> int:
-    """8/3 of the width, since a gated feed-forward has three matrices for two."""
-    return 16 * round(8 * width / 3 / 16)
-
-
 def _characters_of_a_piece(survey: Survey) -> float:
     return 1.5 if survey.has_many_signs else 4.0
 
 
-def _n_epochs(n_pieces: float) -> float:
-    """22 epochs of a million pieces, fewer of more."""
-    return min(40.0, max(2.0, 22.0 * (1e6 / n_pieces) ** 0.5))
+def _n_epochs(n_pieces: float, of_a_million: float) -> float:
+    return min(40.0, max(2.0, of_a_million * (1e6 / n_pieces) ** 0.5))
 
 
 def _budget(n_characters: int) -> float:
-    return _HOUR if n_characters < _MUCH else 6 * _HOUR
+    return _HOUR if n_characters < _LITTLE else 1.5 * _HOUR if n_characters < _MUCH else 6 * _HOUR

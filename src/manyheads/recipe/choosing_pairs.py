@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from manyheads.recipe.proposal import Choice, Proposal, data_choices, steady_choices
 from manyheads.recipe.surveying import Survey, counted
+from manyheads.tasks import Seq2SeqSettings
 
 _FEW = 5_000  # pairs: every trick against overfitting
 _SOME = 200_000  # from here on a wider model pays
@@ -57,6 +58,8 @@ _BATCHES = {"tiny": 1200, "small": 3000, "base": 8000}  # small ones learn more 
 
 
 def _language_choices(survey: Survey) -> Iterable[Choice]:
+    if isinstance(survey.task, Seq2SeqSettings) and survey.task.purpose != "translation":
+        yield Choice("task.purpose", survey.task.purpose, "what is written for what is read")
     for side, language in zip(("source", "target"), survey.languages, strict=True):
         why = "how BLEU cuts words depends on it" if side == "target" else "the language translated from"
         if language:

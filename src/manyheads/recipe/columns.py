@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
+from manyheads.text.missing import shortened
 from manyheads.text.readers import columns_of, read_rows
 from manyheads.text.spans import OUTSIDE, is_tag
 from manyheads.text.streams import file_lines
@@ -27,7 +28,7 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
 
 _LABEL_NAMES = (
     "label labels category categories class classes sentiment intent intents topic topics emotion emotions genre "
-    "genres polarity stance target y 标签 类别 分类 情感 意图 主题"
+    "genres polarity stance target 标签 类别 分类 情感 意图 主题"
 )
 _TEXT_NAMES = (
     "text sentence review content comment utterance query body message document tweet post headline description "
@@ -35,15 +36,16 @@ _TEXT_NAMES = (
 )
 _LABELS, _TEXTS = frozenset(_LABEL_NAMES.split(" ")), frozenset(_TEXT_NAMES.split(" "))
 _NEITHER = ("id", "index", "idx", "split", "fold", "lang", "language", "date", "time", "url", "编号")
-# What is given and what is wanted of it, where both are texts.
+# What is given and what is wanted of it, where both are texts, and for what purpose.
 _PAIRS = (
     (
+        "summary",
         ("article", "document", "text", "dialogue", "content", "body", "正文", "原文"),
-        ("summary", "highlights", "摘要", "abstract"),
+        ("summary", "highlights", "abstract", "摘要"),
     ),
-    (("prompt", "instruction", "input", "context", "dialogue"), ("response", "completion", "output", "reply")),
-    (("question", "query", "问题", "问"), ("answer", "response", "reply", "回答", "答案", "答")),
-    (("input", "text", "原文"), ("output", "target", "译文")),
+    ("dialogue", ("prompt", "instruction", "context", "dialogue"), ("response", "completion", "output", "reply")),
+    ("dialogue", ("question", "query", "问题", "问"), ("answer", "response", "reply", "回答", "答案", "答")),
+    ("translation", ("input", "text", "原文"), ("output", "target", "译文")),
 )
 
 _R = TypeVar("_R", dict[str, object], tuple[str, ...])
@@ -146,6 +148,13 @@ class Column:
         return ""
 
     @property
+    def told(self) -> str:
+        """How many different values and what they are like: 2 values (good, bad)."""
+        examples = [value for value, _ in self.counts.most_common(3)]
+        more = ", …" if len(self.counts) > len(examples) else ""
+        return f"{len(self.counts):,} values ({shortened(', '.join(examples), 60)}{more})"
+
+    @property
     def described(self) -> str:
         """How many different values, for an error."""
         n_values = len(self.counts)
@@ -164,14 +173,25 @@ def columns_in(path: Path) -> list[Column]:
     return [_column(name, [row.get(name) for row in rows]) for name in columns_of(path)]
 
 
-def pair_of(columns: Sequence[Column]) -> tuple[str, str] | None:
-    """The columns of a text and of what is made of it, where their names tell: article and summary, …"""
-    named = {column.word: column.name for column in columns if column.are_texts}
-    for sources, targets in _PAIRS:
-        source = next((named[word] for word in sources if word in named), None)
-        target = next((named[word] for word in targets if word in named), None)
+@dataclass(frozen=True)
+class NamedPair:
+    """The columns of a text and of what is made of it, told by their names."""
+
+    source: str
+    target: str
+    purpose: str
+
+
+def pair_of(columns: Sequence[Column]) -> NamedPair | None:
+    """Article and summary, question and answer, …; a dialogue so far may be a list of turns."""
+    texts = {column.word: column.name for column in columns if column.are_texts}
+    turns = {column.word: column.name for column in columns if column.are_lists and not column.is_numbers}
+    for purpose, sources, targets in _PAIRS:
+        readable = texts | turns if purpose == "dialogue" else texts
+        source = next((readable[word] for word in sources if word in readable), None)
+        target = next((texts[word] for word in targets if word in texts), None)
         if source is not None and target is not None and source != target:
-            return source, target
+            return NamedPair(source, target, purpose)
     return None
 
 
@@ -179,7 +199,7 @@ def _table_columns(path: Path) -> list[Column]:
     header = columns_of(path)
     numbers = [str(number) for number in range(1, len(header) + 1)]
     rows = list(_some(read_rows([path], numbers, numbers, on_bad=_pass_over)))
-    if len(rows) == 1 and _knows_words(header):
+    if len(rows) == 1 and all(_knows_words([name]) for name in header):
         raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
     named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
     if len(named) == len(header) == len({*header}) and _is_header(named):
@@ -199,7 +219,7 @@ def _is_header(columns: Sequence[Column]) -> bool:
 
 
 def _knows_words(names: Iterable[str]) -> bool:
-    pairs = {word for pair in _PAIRS for side in pair for word in side}
+    pairs = {word for _, *sides in _PAIRS for side in sides for word in side}
     known = {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}
     return any(name.strip().lower() in known for name in names)
 

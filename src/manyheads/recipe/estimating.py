@@ -96,10 +96,14 @@ def this_machine(device: str = "auto") -> Machine:
     )
 
 
-def measure(recipe: Recipe, survey: Survey) -> Pace:
-    """Train and answer a little with the recipe's own model, text and batches."""
+def measure(recipe: Recipe, survey: Survey, start: float = 0.0) -> Pace:
+    """Train and answer a little with the recipe's own model, text and batches.
+
+    `start` is how many seconds it took to begin, to read and to clean, which a run has to do as well.
+    """
     with TemporaryDirectory(prefix="manyheads-") as folder:
-        return _Trial(recipe, survey, Path(folder)).pace()
+        pace = _Trial(recipe, survey, Path(folder)).pace()
+    return replace(pace, prepare=start + pace.prepare)
 
 
 class _Trial:

@@ -70,8 +70,8 @@ class Proposal:
 
 
 _COLUMNS = {
-    "source": "the column to translate from",
-    "target": "the column to translate into",
+    "source": "the column to translate from, or to answer",
+    "target": "the column to translate into, or of the answers",
     "text": "the column that is read",
     "tags": "the column of the tags of its words",
     "label": "the column of labels",
