@@ -276,7 +276,7 @@ class Classify:
         facts = {"labels": labels, "counts": [counts[label] for label in labels], "n_rows": n_rows, "temperature": 1.0}
         task = cls.restore(model, tokenizer, settings, facts)
         if task.module.phrases is not None:
-            task.module.phrases.count(task.counted(rows))
+            task.module.phrases.count(task.whole_rows(rows))
         return task
 
     @classmethod
@@ -328,7 +328,7 @@ class Classify:
             row[[places[name] for name in names if name in places]] = 1.0
         return wanted.to(self.module.output.weight.device)
 
-    def counted(self, rows: Iterable[Row]) -> Iterator[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]:
+    def whole_rows(self, rows: Iterable[Row]) -> Iterator[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]:
         """All rows, each whole, however long, a batch at a time: for what is counted before anything is learnt."""
         for chunk in chunks(rows):
             ids = self.tokenizer.encode_many([row[0] for row in chunk])
