@@ -33,6 +33,7 @@ def propose_classify(survey: Survey, preset: str = "") -> Proposal:
         choices.append(Choice("task.kind", "classify", "one label for each text"))
     dropout = 0.3 if rows < _SOME else 0.2 if rows < _MANY else 0.1
     choices += [
+        Choice("task.phrases", 3, "up to three pieces in a row also count by themselves: hard to beat on few texts"),
         Choice("task.head_dropout", dropout, "of what the label is told by"),
         *_model_choices(survey, layers, dropout),
         Choice("model.token_dropout", round(dropout - 0.1, 1), "of whole words: no word is to be relied on alone"),
