@@ -2,7 +2,7 @@
 
 from typing import Any
 
-STEPS = {"translate": 1000, "classify": 500, "tag": 500, "generate": 700}
+STEPS = {"translate": 1000, "classify": 500, "tag": 500, "generate": 800}
 
 
 def quickstart_table(task: str, builtin: str, steps: int) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def _generate() -> dict[str, Any]:
     return {
         "data": {"builtin_pairs": 30_000},
         "task": {"kind": "language"},
-        "tokenizer": {"kind": "bpe", "vocabulary": 600},
+        "tokenizer": {"kind": "bpe", "vocabulary": 1200},
         "model": {"n_decoder_layers": 2},
-        "train": {"batch_tokens": 2500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 200},
+        "train": {"batch_tokens": 3000, "learning_rate": 3e-3, "warmup": 100, "validate_every": 200},
         "decode": {"method": "sample", "top_p": 0.9, "max_extra": 150},
     }
