@@ -86,7 +86,7 @@ def test_quickstart_trains_a_classifier_a_tagger_and_a_teller(manyheads: Run, tm
     """What the built-in corpora are for: in two minutes each, a model that can be seen to have learnt it."""
     least = {"classify": (98, 85), "tag": (98, 90)}
     for task in ("classify", "tag", "generate"):
-        done = manyheads("quickstart", "--task", task, "-o", task, n_threads=2)
+        done = manyheads("quickstart", "--task", task, "-o", task)
         assert done.returncode == 0
         scores = json.loads((tmp_path / task / "bundle" / "bundle.json").read_text("utf-8"))["scores"]
         if task in least:
