@@ -120,7 +120,7 @@ def test_choices_for_other_tasks(found: Survey, expected: dict[str, object]) -> 
 def test_what_the_task_was_recognised_by_is_kept() -> None:
     several = survey_for(ClassifySettings(multi_label=True, separator=";"), 500, WORDS, "x;y")
     assert propose(several, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(
-        several.task, head_dropout=0.3
+        several.task, head_dropout=0.3, phrases=3
     )
     joint = survey_for(TagSettings(intents=True), 500, WORDS, "O", "x")
     assert propose(joint, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(joint.task, swapping=0.3)
