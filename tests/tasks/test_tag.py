@@ -13,7 +13,8 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Tag, TagSettings
-from manyheads.tasks.tag import swapped
+from manyheads.tasks.phrases import Neighbours
+from manyheads.tasks.tag_lesson import swapped
 from manyheads.text.spans import spans_of
 from manyheads.train import Trainer, TrainSettings
 from tasks.small import make_material, make_task
@@ -189,3 +190,61 @@ def test_settings_that_do_not_fit() -> None:
         TagSettings(swapping=2.0)
     with pytest.raises(RecipeError, match=r'task\.decoder = "beam" is not one of "constrained", "crf"'):
         build(TagSettings, {"decoder": "beam"}, "task.")
+
+
+def test_neighbours_count_whatever_stands_after_the_text() -> None:
+    neighbours = Neighbours(3, longest=3, dropout=0.5).eval()
+    names = torch.tensor([[5, 7, 9, 5]])
+    neighbours.count([names, names])
+    with torch.no_grad():
+        neighbours.evidence.normal_()
+    padded = torch.tensor([[5, 7, 9, 5, 0, 0], [8, 8, 8, 8, 8, 8]])
+    torch.testing.assert_close(neighbours(padded)[:1, :4], neighbours(names))
+    assert neighbours.buckets(names).shape == (1, 4, 6)  # itself, two pairs, three triples
+    assert not torch.equal(neighbours(names)[0, 0], neighbours(names)[0, 3])  # the same unit, other neighbours
+
+
+def test_neighbours_seen_only_once_say_nothing() -> None:
+    neighbours = Neighbours(3, longest=2, dropout=0.0)
+    neighbours.count([torch.tensor([[5, 7]]), torch.tensor([[5, 9]])])
+    with torch.no_grad():
+        neighbours.evidence.fill_(1.0)
+    said = neighbours(torch.tensor([[5, 7], [9, 5]]))[:, :, 0]
+    # 5 at the beginning of a text was seen twice, alone and after nothing; 7 once; 9 before 5 never.
+    assert said.tolist() == [[2.0, 0.0], [0.0, 1.0]]
+
+
+def test_neighbours_alone_learn_what_is_told_by_the_next_unit() -> None:
+    torch.manual_seed(0)
+    neighbours = Neighbours(2, longest=2, dropout=0.2)
+    names = torch.randint(1, 6, (200, 6))
+    wanted = (torch.nn.functional.pad(names[:, 1:], (0, 1)) == 3).long()  # whether the next one is 3
+    neighbours.count([names])
+    optimiser = torch.optim.Adam(neighbours.parameters(), lr=0.1)
+    for _ in range(60):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(neighbours(names).flatten(0, 1), wanted.flatten()).backward()
+        optimiser.step()
+    assert torch.equal(neighbours.eval()(names).argmax(-1), wanted)
+
+
+def test_a_tagger_with_phrases_comes_back_from_its_weights() -> None:
+    settings = TagSettings(phrases=2)
+    task = make_task(Tag, settings, PLAIN)
+    with torch.no_grad():
+        task.module.neighbours.evidence.normal_()
+    again = Tag.restore(task.model, task.tokenizer, settings, task.facts())
+    again.module.load_state_dict(task.module.state_dict())
+    again.module.eval()
+    texts = ["Ada lives in Rome .", "who knows Ben Ng ?"]
+    for one, other in zip(task.judge([t.split() for t in texts]), again.judge([t.split() for t in texts]), strict=True):
+        torch.testing.assert_close(one.scores, other.scores)
+    with pytest.raises(TypeError, match="read twice"):
+        make_task(Tag, settings, iter(PLAIN))
+
+
+def test_phrases_and_their_dropout_have_bounds() -> None:
+    with pytest.raises(RecipeError, match=r"task\.phrases = 6 must be at least 0 and at most 5"):
+        TagSettings(phrases=6)
+    with pytest.raises(RecipeError, match=r"task\.phrase_dropout = 1\.0 must be"):
+        TagSettings(phrase_dropout=1.0)

@@ -17,7 +17,8 @@ from manyheads.tasks.seq2seq import (
     Translations,
     one_line,
 )
-from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
+from manyheads.tasks.tag import Entity, Tag, Tagging
+from manyheads.tasks.tagger import TagSettings
 from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
 
 TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings

@@ -1,8 +1,9 @@
-"""Phrases: what a text's pieces, pairs and triples of pieces say about its label, each by itself.
+"""Phrases: what runs of pieces say about a text's label, and runs of units about a unit's tag, each by itself.
 
-A linear model beside the Transformer (Wang & Manning 2012): a phrase's evidence for a label is how much more often it
-stands in texts with that label than in others, times a gain that is learnt. On few texts it is hard to beat, and what
-it does not see, as order and distance, is what the Transformer does.
+Of labels (`Phrases`): a linear model beside the Transformer (Wang & Manning 2012). A phrase's evidence for a label is
+how much more often it stands in texts with that label than in others, times a gain that is learnt. On few texts it is
+hard to beat, and what it does not see, as order and distance, is what the Transformer does. Of tags (`Neighbours`):
+what a CRF without a network goes by, learnt weights of the unit, its neighbours and their runs.
 """
 
 from collections.abc import Iterable
@@ -20,6 +21,16 @@ _RARE = 2  # a phrase seen less often says nothing
 _NOTHING = 0  # the bucket of no phrase
 
 
+def _count_buckets(n_answers: int) -> int:
+    return min(_MOST_BUCKETS, 1 << (max(_MOST_NUMBERS // n_answers, 1024).bit_length() - 1))
+
+
+def _mix(numbers: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """Each number scattered: multiplied by an odd one, its high digits let reach the low ones."""
+    mixed = numbers * 0x5851F42D4C957F2D
+    return mixed ^ ((mixed >> 29) & 0x7FFFFFFF)
+
+
 class Phrases(nn.Module):
     """Evidence of hashed phrases of up to `longest` pieces; each phrase counts once a text."""
 
@@ -28,7 +39,7 @@ class Phrases(nn.Module):
     def __init__(self, n_labels: int, longest: int) -> None:
         super().__init__()
         self.longest = longest
-        self.n_buckets = min(_MOST_BUCKETS, 1 << (max(_MOST_NUMBERS // n_labels, 1024).bit_length() - 1))
+        self.n_buckets = _count_buckets(n_labels)
         self.gain = nn.Parameter(torch.full((self.n_buckets,), 0.5))
         self.bias = nn.Parameter(torch.zeros(n_labels))
         self.register_buffer("evidence", torch.zeros(self.n_buckets, n_labels))
@@ -45,9 +56,7 @@ class Phrases(nn.Module):
         found, mixed = [], torch.zeros_like(ids)
         for length in range(1, min(self.longest, ids.size(1)) + 1):
             n_starts = ids.size(1) - length + 1
-            # One more piece: multiply by an odd number, add, and let the high digits reach the low ones.
-            mixed = (mixed[:, :n_starts] + ids[:, length - 1 :] + length) * 0x5851F42D4C957F2D
-            mixed = mixed ^ ((mixed >> 29) & 0x7FFFFFFF)
+            mixed = _mix(mixed[:, :n_starts] + ids[:, length - 1 :] + length)
             whole = is_real[:, :n_starts] & is_real[:, length - 1 :]
             found.append(torch.where(whole, 1 + mixed % (self.n_buckets - 1), _NOTHING))
         rows = torch.cat(found, dim=1).sort(1).values
@@ -67,3 +76,50 @@ class Phrases(nn.Module):
         is_common = (having + lacking)[:, :1] - 2.0 >= _RARE
         self.evidence.copy_(evidence * is_common)
         self.evidence[_NOTHING] = 0.0
+
+
+class Neighbours(nn.Module):
+    """Learnt evidence for a unit's tag: of every run of up to `longest` units that it stands in, and where in it."""
+
+    is_common: Tensor  # 1 of runs that were seen often enough to say something, 0 of others
+
+    def __init__(self, n_states: int, longest: int, dropout: float) -> None:
+        super().__init__()
+        self.longest = longest
+        self.dropout = dropout
+        self.n_buckets = _count_buckets(n_states)
+        self.evidence = nn.Parameter(torch.zeros(self.n_buckets, n_states))
+        self.register_buffer("is_common", torch.zeros(self.n_buckets))
+
+    def forward(self, names: Int[Tensor, "B T"]) -> Float[Tensor, "B T K"]:
+        """The scores of each unit's tags; `names` are numbers that tell units apart, 0 where there is none."""
+        places = self.buckets(names)
+        weights = self.is_common[places]
+        if self.training and self.dropout:
+            weights = weights * (torch.rand_like(weights) >= self.dropout) / (1.0 - self.dropout)
+        said = nn.functional.embedding_bag(
+            places.flatten(0, 1), self.evidence, per_sample_weights=weights.flatten(0, 1), mode="sum"
+        )
+        return said.unflatten(0, places.shape[:2])
+
+    def buckets(self, names: Int[Tensor, "B T"]) -> Int[Tensor, "B T N"]:
+        """Where the runs that each unit stands in are kept."""
+        n_units, found = names.size(1), []
+        padded = nn.functional.pad(names, (self.longest - 1, self.longest - 1))
+        mixed = torch.zeros_like(padded)
+        for length in range(1, self.longest + 1):
+            n_starts = padded.size(1) - length + 1
+            mixed = _mix(mixed[:, :n_starts] + padded[:, length - 1 :] + length)
+            for place in range(length):  # of the unit in the run
+                start = self.longest - 1 - place
+                found.append(_mix(mixed[:, start : start + n_units] + place) % self.n_buckets)
+        return torch.stack(found, dim=-1)
+
+    @torch.no_grad()
+    def count(self, batches: Iterable[Int[Tensor, "B T"]]) -> None:
+        """Learn which runs there are more than once: the others would only be learnt by heart."""
+        counts = torch.zeros_like(self.is_common)
+        for names in batches:
+            places = self.buckets(names)[names != 0].flatten()
+            counts.index_add_(0, places, torch.ones_like(places, dtype=counts.dtype))
+        self.is_common.copy_(counts >= _RARE)

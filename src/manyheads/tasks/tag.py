@@ -1,79 +1,33 @@
 """Tagging: the spans of a text that mean something, each with its label; and, joint with them, the text's intent."""
 
-import math
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from manyheads.data import choose_examples, pad, plan_batches
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import IntentRule, SpanCard, span_card
-from manyheads.model import ModelSettings, Transformer, disagreement
-from manyheads.settings import misfits, refuse
-from manyheads.tasks.chain import Chain, States
-from manyheads.tasks.pooling import Pool, Pooling
+from manyheads.metrics import SpanCard, span_card
+from manyheads.model import ModelSettings, Transformer
+from manyheads.tasks.chain import States
 from manyheads.tasks.reading import fit_temperature, like_lengths, windows
 from manyheads.tasks.seq2seq import one_line
+from manyheads.tasks.tag_lesson import Mentions, TagLesson, stretches
+from manyheads.tasks.tagger import Tagger, TagSettings, UnitBatch
 from manyheads.tasks.task import Look, Material, Progress
 from manyheads.text import grammar
 from manyheads.text.conll import read_tagged
-from manyheads.text.missing import shortened
 from manyheads.text.readers import Row
 from manyheads.text.spans import Span, spans_of
 from manyheads.text.streams import OnBad
-from manyheads.text.tokenizer import BEGIN, PAD, Tokenizer
+from manyheads.text.tokenizer import Tokenizer
 from manyheads.text.units import UnitKind, choose_kind, units_of
-
-_MOST_KNOWN = 500_000  # units whose pieces are remembered
-
-Mentions = Mapping[str, Sequence[tuple[str, ...]]]  # of each label, what was so called, as often as it was
-
-
-@dataclass(frozen=True, kw_only=True)
-class TagSettings:
-    """How tags are chosen and learnt, and whether each text has an intent besides."""
-
-    kind: Literal["tag"] = "tag"
-    decoder: Literal["constrained", "crf"] = "crf"  # whether the steps from tag to tag are learnt, or only valid
-    head_dropout: float = 0.2  # of what the tags are chosen by
-    swapping: float = 0.0  # of training spans, the share put in place of by another span of the same label
-    smoothing: float = 0.0  # ε of label smoothing; with "crf" only of intents
-    consistency: float = 0.0  # R-Drop's α: how much two passes with different dropout have to agree; 0: one pass
-
-    intents: bool = False  # whether rows have a label besides their tags
-    pooling: Pooling = "mean-max"  # how the pieces' vectors become the one that the intent is told by
-    intent_weight: float = 0.3  # of the intent's loss beside that of the tags
-    intent_rule: IntentRule = "strict"  # whether "a#b" is right only as a whole, or "a" is right too
-    separator: str = "#"
-
-    def __post_init__(self) -> None:
-        refuse(misfits(self, "task.") or self._faults())
-
-    def _faults(self) -> list[str]:
-        faults = [
-            f"task.{name} = {getattr(self, name)} must be at least 0 and less than 1."
-            for name in ("head_dropout", "smoothing")
-            if not 0.0 <= getattr(self, name) < 1.0
-        ]
-        if not 0.0 <= self.swapping <= 1.0:
-            faults.append(f"task.swapping = {self.swapping} must be at least 0 and at most 1.")
-        faults += [
-            f"task.{name} = {getattr(self, name)} must be at least 0 and finite."
-            for name in ("consistency", "intent_weight")
-            if not 0.0 <= getattr(self, name) < math.inf
-        ]
-        return faults
 
 
 @dataclass(frozen=True)
@@ -109,168 +63,6 @@ class Tagging:
             place = span.end
         told = one_line("".join([*parts, self.text[place:]]))
         return f"{self.label}\t{told}" if self.label else told
-
-
-class Tagger(nn.Module):
-    """A Transformer that reads pieces; a unit is the mean of its pieces, and one linear layer scores its tags."""
-
-    def __init__(self, model: Transformer, states: States, n_intents: int, settings: TagSettings) -> None:
-        super().__init__()
-        self.model = model
-        self.dropout = nn.Dropout(settings.head_dropout)
-        self.output = nn.Linear(model.settings.width, len(states))
-        self.chain = Chain(states, learned=settings.decoder == "crf")
-        if settings.intents:
-            self.pool = Pool(settings.pooling, model.settings.width)
-            self.intent = nn.Linear(self.pool.width, n_intents)
-
-    def forward(
-        self, ids: Int[Tensor, "B S"], units: Int[Tensor, "B S"], n_units: int
-    ) -> tuple[Float[Tensor, "B T K"], Float[Tensor, "B C"] | None]:
-        """The scores of each unit's tags, and of each text's intents; `units` says whose pieces these are.
-
-        What belongs to no unit (BEGIN, padding) has the number `n_units`.
-        """
-        is_real: Bool[Tensor, "B S"] = ids != PAD
-        hidden = self.model.encode(ids, is_real)
-        pooled = self.dropout(_mean_by(hidden, units, n_units + 1)[:, :n_units])
-        intents = self.intent(self.dropout(self.pool(hidden, is_real))) if hasattr(self, "intent") else None
-        return self.output(pooled), intents
-
-
-def _mean_by(x: Float[Tensor, "B S W"], owners: Int[Tensor, "B S"], n_owners: int) -> Float[Tensor, "B O W"]:
-    """The mean of each owner's vectors; of who has none, zeros."""
-    flat = (owners + n_owners * torch.arange(len(owners), device=owners.device)[:, None]).flatten()
-    size = n_owners * len(owners)
-    sums = x.new_zeros(size, x.size(-1)).index_add(0, flat, x.flatten(0, 1))
-    counts = x.new_zeros(size).index_add(0, flat, x.new_ones(len(flat)))
-    return (sums / counts.clamp(min=1.0)[:, None]).unflatten(0, (len(owners), n_owners))
-
-
-@dataclass(frozen=True)
-class UnitBatch:
-    """Texts as ids, which unit each id is of, and which units are real."""
-
-    ids: Int[Tensor, "B S"]
-    units: Int[Tensor, "B S"]
-    is_real: Bool[Tensor, "B T"]
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device) -> "UnitBatch":
-        """Texts given as the pieces of each of their units; BEGIN is put before them."""
-        n_units = [len(text) for text in texts]
-        longest = max(n_units)
-        ids = pad([[number for unit in text for number in unit] for text in texts], before=BEGIN)
-        units = np.full_like(ids, longest)
-        for row, text in zip(units, texts, strict=True):
-            owners = np.repeat(np.arange(len(text)), [len(unit) for unit in text])
-            row[1 : 1 + len(owners)] = owners
-        is_real = np.arange(longest) < np.array(n_units)[:, None]
-        return cls(*(torch.from_numpy(array).to(device) for array in (ids, units, is_real)))
-
-
-@dataclass(frozen=True)
-class TaggedBatch:
-    """A batch of units with their tags, as states of the chain, and with each text's intent."""
-
-    read: UnitBatch
-    paths: Int[Tensor, "B T"]
-    intents: Int[Tensor, " B"]
-
-    @property
-    def n_tokens(self) -> int:
-        """Units: what the loss is averaged over."""
-        return int(self.read.is_real.sum())
-
-
-@dataclass(frozen=True)
-class TagLesson:
-    """What the training loop sees of this task."""
-
-    task: "Tag"
-    material: Material
-    known: dict[str, list[int]] = field(default_factory=dict)  # of units, their pieces
-
-    def plan(self, epoch: int) -> list[NDArray[np.int64]]:
-        """Batches of like lengths, as indices."""
-        material = self.material
-        chosen = choose_examples(material.boundaries, material.weights, seed=material.seed, epoch=epoch)
-        lengths = material.encoded.lengths[:, :1]
-        return plan_batches(lengths, material.batch_tokens, seed=material.seed, epoch=epoch, chosen=chosen)
-
-    def make(self, plan: NDArray[np.int64], seed: int) -> TaggedBatch:
-        """One batch, its spans swapped and its pieces sampled where the recipe asks for it."""
-        chance = random.Random(seed)
-        encoded, task = self.material.encoded, self.task
-        rows = [self._row(row, chance) for row in plan.tolist()]
-        intents = [task.intent_number(encoded.text(2, row)) if task.settings.intents else 0 for row in plan.tolist()]
-        encoded.let_go()
-        device = task.module.output.weight.device
-        paths = pad([task.states.path_of(tags) for _, tags in rows])
-        return TaggedBatch(
-            UnitBatch.of([pieces for pieces, _ in rows], device),
-            torch.from_numpy(paths).to(device),
-            torch.tensor(intents, device=device),
-        )
-
-    def _row(self, row: int, chance: random.Random) -> tuple[list[list[int]], list[str]]:
-        """The pieces of a row's units, and the tags."""
-        encoded, swapping = self.material.encoded, self.task.settings.swapping
-        tags = encoded.text(1, row).split(" ")
-        if swapping or self.material.sampling:
-            units = encoded.text(0, row).split(" ")
-            new_units, new_tags = swapped(units, tags, self.task.mentions, swapping, chance)
-            pieces = self._cut(new_units, chance)
-            if pieces is not None:
-                return pieces, new_tags
-        ids, sizes = (encoded.columns[column][row] for column in (0, 1))
-        return [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])], tags
-
-    def _cut(self, units: Sequence[str], chance: random.Random) -> list[list[int]] | None:
-        """The units' pieces, unless they are more than the model reads."""
-        if self.material.sampling:
-            cut = self.task.tokenizer.sample_many(units, self.material.sampling, chance.getrandbits(32))
-        else:
-            cut = self._pieces(units)
-        return cut if sum(map(len, cut)) <= self.task.limit else None
-
-    def _pieces(self, units: Sequence[str]) -> list[list[int]]:
-        """The units' likeliest pieces, remembered: rows come one by one, and meet the same units all the time."""
-        new = list({unit for unit in units if unit not in self.known})
-        if len(self.known) > _MOST_KNOWN:
-            self.known.clear()
-            new = list(set(units))
-        self.known.update(zip(new, self.task.tokenizer.encode_many(new), strict=True))
-        return [self.known[unit] for unit in units]
-
-    def loss(self, batch: TaggedBatch, step: int) -> Tensor:
-        """That of the tags per unit, of the intents per text, and R-Drop's term where the settings want it."""
-        settings, read = self.task.settings, batch.read
-        n_passes = 2 if settings.consistency else 1
-        scores, intents = self.task.module(
-            read.ids.repeat(n_passes, 1), read.units.repeat(n_passes, 1), read.is_real.size(1)
-        )
-        loss = torch.stack([self._tag_loss(part, batch) for part in scores.chunk(n_passes)]).mean()
-        if settings.consistency:
-            one, other = scores.chunk(2)
-            loss = loss + 0.5 * settings.consistency * disagreement(one[read.is_real], other[read.is_real])
-        if intents is not None:
-            told = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
-            if settings.consistency:
-                told = told + 0.5 * settings.consistency * disagreement(*intents.chunk(2))
-            loss = loss + settings.intent_weight * told
-        return loss
-
-    def _tag_loss(self, scores: Float[Tensor, "B T K"], batch: TaggedBatch) -> Tensor:
-        is_real, settings = batch.read.is_real, self.task.settings
-        if settings.decoder == "crf":
-            return -self.task.module.chain.log_probability(scores, batch.paths, is_real).sum() / is_real.sum()
-        return F.cross_entropy(scores[is_real], batch.paths[is_real], label_smoothing=settings.smoothing)
-
-    def describe(self, plan: NDArray[np.int64]) -> str:
-        """How many texts a batch has, and its first three."""
-        told = ", ".join(f"“{shortened(self.material.encoded.text(0, row))}”" for row in plan[:3].tolist())
-        return f"{len(plan)} texts, {told}{' …' if len(plan) > 3 else ''}"
 
 
 @dataclass(frozen=True)
@@ -361,13 +153,15 @@ class Tag:
     @classmethod
     def begin(cls, model: Transformer, tokenizer: Tokenizer, settings: TagSettings, rows: Iterable[Row]) -> "Tag":
         """A tagger that has learnt nothing yet; its labels and intents are those of the rows."""
+        if settings.phrases and isinstance(rows, Iterator):
+            raise TypeError("rows are read twice where phrases count: pass a list, not an iterator.")
         mentions: dict[str, list[tuple[str, ...]]] = {}
         intents: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
         for row in rows:
             units = row[0].split(" ")
             lengths.update(map(len, units))
-            for start, end, label in _stretches(row[1].split(" ")):
+            for start, end, label in stretches(row[1].split(" ")):
                 known = mentions.setdefault(label, [])
                 if settings.swapping:
                     known.append(tuple(units[start:end]))
@@ -382,7 +176,10 @@ class Tag:
             "unit": choose_kind(lengths),
             "temperature": 1.0,
         }
-        return replace(cls.restore(model, tokenizer, settings, facts), mentions=mentions)
+        task = replace(cls.restore(model, tokenizer, settings, facts), mentions=mentions)
+        if task.module.neighbours is not None:
+            task.module.neighbours.count(task.named(rows))
+        return task
 
     @classmethod
     def restore(
@@ -402,6 +199,11 @@ class Tag:
             "temperature": self.temperature,
         }
 
+    def named(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
+        """The names of each row's units."""
+        for row in rows:
+            yield UnitBatch.of([self.tokenizer.encode_many(row[0].split(" "))], torch.device("cpu")).names
+
     @property
     def limit(self) -> int:
         """How many pieces are read at once: one place is for BEGIN."""
@@ -413,7 +215,7 @@ class Tag:
 
     def lesson(self, material: Material) -> TagLesson:
         """What the training loop sees of it."""
-        return TagLesson(self, material)
+        return TagLesson(self.module, self.tokenizer, self.settings, self.states, self.intents, self.mentions, material)
 
     def check(self, text: str, where: str) -> None:
         """Every text can be read."""
@@ -442,7 +244,7 @@ class Tag:
         for batch in like_lengths([1 + sum(map(len, cut[text][start:end])) for text, start, end in parts]):
             chosen = [parts[part] for part in batch]
             read = UnitBatch.of([cut[text][start:end] for text, start, end in chosen], device)
-            found, told = self.module(read.ids, read.units, read.is_real.size(1))
+            found, told = self.module(read.ids, read.units, read.names)
             for row, (text, start, end) in enumerate(chosen):
                 scores[text][start:end] += found[row, : end - start].float().cpu()
                 seen[text][start:end] += 1.0
@@ -552,37 +354,6 @@ class Tag:
             n_resamples=n_resamples,
         )
         return card, found
-
-
-def swapped(
-    units: Sequence[str], tags: Sequence[str], mentions: Mentions, share: float, chance: random.Random
-) -> tuple[list[str], list[str]]:
-    """A row with some of its spans put in place of by others of the same label, drawn from all there are."""
-    new_units: list[str] = []
-    new_tags: list[str] = []
-    place = 0
-    for start, end, label in _stretches(tags):
-        mention: Sequence[str] = units[start:end]
-        if chance.random() < share:
-            mention = chance.choice(mentions[label])
-        new_units += [*units[place:start], *mention]
-        inside = tags[start].replace("B", "I", 1)
-        new_tags += [*tags[place:start], tags[start], *[inside] * (len(mention) - 1)]
-        place = end
-    return [*new_units, *units[place:]], [*new_tags, *tags[place:]]
-
-
-def _stretches(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """(start, end, label) of each span of valid IOB2 tags: what `spans_of` finds, without its checks, for speed."""
-    start = -1
-    for place, tag in enumerate(tags):
-        if start >= 0 and not tag.startswith("I"):
-            yield start, place, tags[start][2:]
-            start = -1
-        if tag.startswith("B"):
-            start = place
-    if start >= 0:
-        yield start, len(tags), tags[start][2:]
 
 
 def _padded(rows: Sequence[Float[Tensor, "_ K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:
