@@ -71,10 +71,7 @@ def _show_labels(name: str, card: LabelCard, console: Console) -> None:
     show_rows(card.rows, console)
     abstained = {"left open · 未作答": card.n_abstained} if card.n_abstained else {}
     show_facts({"texts · 文本数": card.n_texts, **abstained}, console)
-    if card.n_unknown:
-        told = "has a label" if card.n_unknown == 1 else "have labels"
-        line = f"  {card.n_unknown:,} of the texts {told} never seen in training: no answer could be right."
-        console.print(line, style="yellow")
+    _warn_of_unknown(card.n_unknown, "texts", console)
 
 
 def _show_spans(name: str, card: SpanCard, console: Console) -> None:
@@ -89,9 +86,13 @@ def _show_spans(name: str, card: SpanCard, console: Console) -> None:
         "predicted · 预测片段数": card.n_predicted,
     }
     show_facts(facts, console)
-    if card.n_unknown:
-        told = "has a label" if card.n_unknown == 1 else "have labels"
-        line = f"  {card.n_unknown:,} of the spans {told} never seen in training: no answer could be right."
+    _warn_of_unknown(card.n_unknown, "spans", console)
+
+
+def _warn_of_unknown(count: int, what: str, console: Console) -> None:
+    if count:
+        told = "has a label" if count == 1 else "have labels"
+        line = f"  {count:,} of the {what} {told} never seen in training: no answer could be right."
         console.print(line, style="yellow")
 
 
