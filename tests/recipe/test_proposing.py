@@ -91,7 +91,7 @@ def survey_for(task: TaskSettings, n_rows: int, *row: str) -> Survey:
         (survey_for(ClassifySettings(), 200_000, WORDS, "x"), {"pieces": 8000, "dropout": 0.1, "layers": 3}),
         (survey_for(ClassifySettings(), 9_000, f"{WORDS} " * 9, "x"), {"pieces": 8000, "length": 256, "layers": 1}),
         (survey_for(ClassifySettings(), 2_000, SIGNS, "x"), {"pieces": 8000, "length": 256}),
-        (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 2000, "kind": "unigram", "length": 128}),
+        (survey_for(TagSettings(), 9_000, WORDS, "O"), {"pieces": 4000, "kind": "unigram", "length": 128}),
         (survey_for(TagSettings(), 9_000, SIGNS, "O"), {"pieces": 700, "kind": "character", "length": 512}),
         (survey_for(LanguageSettings(), 10_000, WORDS), {"kind": "character", "width": 160, "length": 128}),
         (survey_for(LanguageSettings(), 9, f"{WORDS} " * 999), {"kind": "character", "width": 160, "length": 256}),
@@ -123,7 +123,9 @@ def test_what_the_task_was_recognised_by_is_kept() -> None:
         several.task, head_dropout=0.3, phrases=3
     )
     joint = survey_for(TagSettings(intents=True), 500, WORDS, "O", "x")
-    assert propose(joint, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(joint.task, swapping=0.3)
+    assert propose(joint, None, lambda recipe, survey: PACE).proposal.recipe().task == replace(
+        joint.task, swapping=0.3, phrases=2, smoothing=0.1
+    )
 
 
 def test_many_files_of_a_folder_are_named_by_it(tmp_path: Path) -> None:

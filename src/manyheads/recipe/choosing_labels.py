@@ -22,7 +22,7 @@ def propose_classify(survey: Survey, preset: str = "") -> Proposal:
     task, rows = survey.task, survey.n_rows
     layers = 1 if rows < _SOME else 2 if rows < _MANY else 3
     length = _SHORT if _n_pieces_of_a_text(survey) < 0.9 * _SHORT else _LONG
-    choices = [*data_choices(survey), *_piece_choices(survey, 2)]
+    choices = [*data_choices(survey), *_piece_choices(survey)]
     if isinstance(task, ClassifySettings) and task.multi_label:
         choices += [
             Choice("task.kind", "classify", "labels for each text"),
@@ -48,13 +48,18 @@ def propose_tag(survey: Survey, preset: str = "") -> Proposal:
     task, are_characters = survey.task, _are_characters(survey)
     wanted = survey.length(0.999) / 2 if are_characters else _n_pieces_of_a_text(survey, 0.999)
     length = next((places for places in (_SHORT, _LONG, 2 * _LONG) if wanted < 0.9 * places), 4 * _LONG)
-    choices = [*data_choices(survey), *(_character_choices(survey) if are_characters else _piece_choices(survey, 1))]
+    choices = [*data_choices(survey), *(_character_choices(survey) if are_characters else _piece_choices(survey))]
     choices.append(Choice("task.kind", "tag", "which words are what"))
     if isinstance(task, TagSettings) and task.intents:
         choices.append(Choice("task.intents", True, "each text has an intent besides"))
+        choices.append(Choice("task.smoothing", 0.1, "of intents: none is ever quite certain"))
+    if not are_characters:
+        choices.append(Choice("task.swapping", 0.3, "of the spans, so many are another of the same label"))
+    dropout = 0.3 if survey.n_rows < _SOME else 0.2 if survey.n_rows < _MANY else 0.1
     choices += [
-        Choice("task.swapping", 0.5 if are_characters else 0.3, "of the spans, so many are another of the same label"),
-        *_model_choices(survey, 3, 0.2 if survey.n_rows < _MANY else 0.1),
+        Choice("task.phrases", 2, "a word and its neighbours also count by themselves: hard to beat on few texts"),
+        *_model_choices(survey, 3, dropout),
+        Choice("model.token_dropout", round(dropout / 2, 2), "of whole words: their neighbours have to tell, too"),
         Choice("model.max_length", length, "pieces; longer sentences are left out of training"),
         *_training_choices(600 if survey.n_rows < _FEW else 1500, 2e-3, "tag 200 valid sentences to see how it goes"),
     ]
@@ -66,12 +71,11 @@ def _proposal(choices: Iterable[Choice], layers: int, n_epochs: float) -> Propos
     return Proposal(tuple(choices), "", n_epochs, size, _BUDGET, least_steps=_LEAST_STEPS)
 
 
-def _piece_choices(survey: Survey, times: int) -> Iterable[Choice]:
-    """Words as pieces: a classifier bears twice as many as a tagger, which has to tell what is within a word."""
+def _piece_choices(survey: Survey) -> Iterable[Choice]:
     signs = "; most are single characters such as 字" if survey.has_many_signs else ""
     why = f"each has to be met often enough to be learnt: {_about(survey)}{signs}"
     yield Choice("tokenizer.kind", "unigram", "pieces of words, learnt from your text")
-    yield Choice("tokenizer.vocabulary", times * _n_pieces(survey), why)
+    yield Choice("tokenizer.vocabulary", _n_pieces(survey), why)
 
 
 def _character_choices(survey: Survey) -> Iterable[Choice]:
@@ -114,14 +118,14 @@ def _n_epochs(size: int, n_epochs: float, of: int, power: float) -> float:
     return min(60.0, max(3.0, n_epochs * (of / max(1, size)) ** power))
 
 
-_PIECES = ((150_000, 1000, 2000), (2_000_000, 2000, 4000), (20_000_000, 4000, 4000))  # below so many characters
+_PIECES = ((150_000, 2000, 4000), (2_000_000, 4000, 8000), (20_000_000, 8000, 8000))  # below so many characters
 
 
 def _n_pieces(survey: Survey) -> int:
     for limit, pieces, with_many_signs in _PIECES:
         if survey.n_characters < limit:
             return with_many_signs if survey.has_many_signs else pieces
-    return 8000
+    return 16000
 
 
 def _n_pieces_of_a_text(survey: Survey, share: float = 0.99) -> int:
