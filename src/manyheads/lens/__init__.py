@@ -1,0 +1,8 @@
+"""The lens room: look inside a bundle. What every head does, how much depends on it, and the model without it.
+
+May import bundle, recipe and everything below them; its siblings never.
+"""
+
+from manyheads.lens.trace import Attended, Trace, trace, trace_reading
+
+__all__ = ["Attended", "Trace", "trace", "trace_reading"]
