@@ -1,4 +1,4 @@
-"""What a trace shows is what the model computes where nobody looks: every head, of every kind, however it is computed."""
+"""What a trace shows is what the model computes where nobody looks: every head, of every kind, in every way."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def compute_padded(model: Transformer, reading: Reading) -> dict[str, tuple[Tens
 
     def batch(pieces: tuple[Piece, ...]) -> Tensor | None:
         ids = [piece.id for piece in pieces]
-        return torch.tensor([ids[::-1] + [7, 8, 9], [*ids, PAD, PAD, PAD]]) if ids else None
+        return torch.tensor([[*ids[::-1], 7, 8, 9], [*ids, PAD, PAD, PAD]]) if ids else None
 
     def note(attention: MultiHeadAttention) -> None:
         def hook(module: torch.nn.Module, args: tuple[Tensor], output: Tensor) -> None:
