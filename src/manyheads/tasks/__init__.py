@@ -19,7 +19,7 @@ from manyheads.tasks.seq2seq import (
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging
 from manyheads.tasks.tagger import TagSettings
-from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
+from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Reading, Task, Writer
 
 TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings
 TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
@@ -50,6 +50,7 @@ __all__ = [
     "Material",
     "Prediction",
     "Progress",
+    "Reading",
     "Seq2Seq",
     "Seq2SeqLesson",
     "Seq2SeqSettings",
@@ -61,5 +62,6 @@ __all__ = [
     "TensorBatch",
     "Translation",
     "Translations",
+    "Writer",
     "one_line",
 ]
