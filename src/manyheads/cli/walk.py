@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from manyheads.cli.walk_steps import Page
+    from manyheads.cli.walk_page import Page
     from manyheads.lens.walk import Walk
 
 _N_STEPS = 10
@@ -69,12 +69,12 @@ def walk(
             raise click.UsageError("--json gives every step: leave out --steps.")
         _print_json(page)
         return
-    _print_page(page, words[-1] if words else "", answer, steps)
+    _print_page(page, steps)
 
 
 def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
     """What was asked for, worked out."""
-    from manyheads.cli.walk_steps import Page
+    from manyheads.cli.walk_page import Page
     from manyheads.lens.teaching import saturate, walk_sentence, worked_example
 
     match words:
@@ -83,7 +83,7 @@ def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
                 raise click.UsageError("The worked example has one head: --layer, --head and --answer need a TEXT.")
             return Page(worked_example(how["query"]), "worked", saturations=saturate())
         case (text,):
-            if Path(text).is_dir():
+            if text.strip() and Path(text).is_dir():
                 raise click.UsageError(f'Give a text too: manyheads walk {text} "…".')
             return Page(walk_sentence(text, **how), "untrained", saturations=saturate())
         case (bundle, text):
@@ -93,18 +93,22 @@ def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
 
 
 def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
-    raise click.UsageError("not yet")
+    from manyheads.bundle import load
+    from manyheads.lens.walk import walk as walk_model
+
+    return walk_model(load(bundle), text, **how)
 
 
-def _print_page(page: "Page", text: str, answer: str | None, steps: tuple[int, ...] | None) -> None:
+def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
     from manyheads.cli.show import make_console
-    from manyheads.cli.walk_steps import show_heading, show_steps
+    from manyheads.cli.walk_page import show_heading
+    from manyheads.cli.walk_steps import show_steps
 
     console = make_console(plain=False)
     page = replace(page, columns=min(console.width, _WIDEST))
-    for line in (*show_heading(page, text, answer), *show_steps(page, steps)):
+    for line in (*show_heading(page), *show_steps(page, steps)):
         console.print(line, soft_wrap=True)
 
 

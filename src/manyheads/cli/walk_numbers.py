@@ -57,13 +57,13 @@ def ends(length: int, at_front: int, at_back: int) -> tuple[list[int], list[int]
     return list(range(at_front)), list(range(length - at_back, length))
 
 
-def vector(values: Floats, at_front: int = 4, at_back: int = 2) -> str:
-    """[ 0.120 -0.331 … 28 more … 0.508 ]: whole where it is short."""
+def vector(values: Floats, at_front: int = 3, at_back: int = 2, *, counts: bool = True) -> str:
+    """[ 0.120  -0.331  … 28 more …  0.508 ]: whole where it is short."""
     shown = numbers(values)
     front, back = ends(len(shown), at_front, at_back)
     if not back:
         return f"[ {'  '.join(shown)} ]"
-    gap = f"… {len(shown) - len(front) - len(back)} more …"
+    gap = f"… {len(shown) - len(front) - len(back)} more …" if counts else "…"
     return f"[ {'  '.join([*(shown[i] for i in front), gap, *(shown[i] for i in back)])} ]"
 
 
@@ -174,7 +174,7 @@ def beside(blocks: Iterable[Sequence[Line]], width: int, gap: int = 4) -> list[L
         else:
             rows.append([line.copy() for line in block])
             used = block_width
-    return [line for row in rows for line in row]
+    return [line for place, row in enumerate(rows) for line in ([Text(), *row] if place else row)]
 
 
 def heat_style(weight: float) -> str:
@@ -199,7 +199,8 @@ def heat_map(
                 line.append(" ").append(text, style=heat_style(value) if is_seen else "")
         return [head, *lines]
     n_shown = min(len(names), (width - before) // 2)
-    head = Text(" " * before + "".join(f"{place:>2}"[-2:] for place in range(n_shown)), style="bold")
+    tens = "".join(f"{place // 10 or '':>2}" if place % 10 == 0 else "  " for place in range(n_shown))
+    heads = [tens, "".join(f"{place % 10:>2}" for place in range(n_shown))]
     lines = [Text(f"{row}  ") for row in rows]
     for line, values, seen in zip(lines, weights[:, :n_shown].tolist(), visible[:, :n_shown].tolist(), strict=True):
         for value, is_seen in zip(values, seen, strict=True):
@@ -207,7 +208,8 @@ def heat_map(
             line.append(shade if is_seen else "  ", style=f"rgb({_blue(value)})" if is_seen else "")
     legend = " · < 0.05 ≤ ░░ < 0.2 ≤ ▒▒ < 0.4 ≤ ▓▓ < 0.7 ≤ ██"
     left_out = f"  (columns 0–{n_shown - 1} of {len(names)})" if n_shown < len(names) else ""
-    return [head, *lines, Text(" " * before + legend + left_out, style="dim")]
+    above = [Text(" " * before + head, style="bold") for head in heads if head.strip()]
+    return [*above, *lines, Text(" " * before + legend + left_out, style="dim")]
 
 
 def _blue(weight: float) -> str:

@@ -1,8 +1,6 @@
 """`manyheads walk` as it reads in a terminal: ten steps of one head, each with its numbers and why it is there."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -22,89 +20,19 @@ from manyheads.cli.walk_numbers import (
     matrix,
     number,
     numbers,
-    shortened,
     sum_of,
     sum_of_products,
     vector,
-    wrapped,
 )
+from manyheads.cli.walk_page import INDENT, ROWS, Page
 from manyheads.lens.teaching import Saturation
-from manyheads.lens.walk import Softmax, Walk, slice_of
+from manyheads.lens.walk import Softmax, slice_of
 
-_ROWS = 24  # keys that are all shown; of more, those looked at most
-_MOST_LOOKED_AT = 16
 _ROWS_IN_PART = 8  # rows of a wide matrix
 _BAR = 20  # columns of a weight of 1
-_INDENT = 4
-_KINDS = {"self": "self-attention · 自注意力", "cross": "cross-attention · 交叉注意力"}
-
-
-@dataclass(frozen=True)
-class Page:
-    """What is shown, how wide, and where it comes from."""
-
-    walk: Walk
-    origin: Literal["worked", "untrained", "bundle"]
-    columns: int = 80
-    saturations: Sequence[Saturation] = ()
-
-    @property
-    def width(self) -> int:
-        """Columns for what is written under a title."""
-        return self.columns - _INDENT
-
-    @property
-    def is_small(self) -> bool:
-        """Whether every vector can be printed whole."""
-        return self.walk.queries_from.shape[1] <= WHOLE
-
-    @property
-    def query_name(self) -> str:
-        """What the query in question is called."""
-        return shortened(self.walk.query_names[self.walk.query])
-
-    @property
-    def shown_keys(self) -> list[int]:
-        """All keys; of very many, those that are looked at most."""
-        weights = self.walk.softmax.weights[self.walk.query]
-        if len(weights) <= _ROWS:
-            return list(range(len(weights)))
-        return sorted(np.argsort(-weights, kind="stable")[:_MOST_LOOKED_AT].tolist())
-
-    @property
-    def key_labels(self) -> list[str]:
-        """The keys' numbers and names, all of one width."""
-        return labels(self.walk.key_names)
-
-    def say(self, *said: words.Said) -> Iterator[Line]:
-        """Prose, in English and then in Chinese."""
-        for language in ("english", "chinese"):
-            for one in said:
-                yield from map(Text, wrapped(getattr(one, language), self.width))
 
 
 Step = Callable[[Page], Iterator[Line]]
-
-
-def show_heading(page: Page, text: str, answer: str | None = None) -> Iterator[Line]:
-    """What is walked through, and how far it may be trusted to mean anything."""
-    walk = page.walk
-    yield Text("manyheads walk · 一步一步算注意力", style="bold")
-    yield Text()
-    if page.origin == "worked":
-        yield Text("    The worked 3×3 example: X = W^Q, W^K = Xᵀ, one head · 3×3 例题，一个头")
-    else:
-        yield Text(f"    {text}" if answer is None else f"    {text}  →  {answer}", style="bold")
-        sizes = f"d_k = {walk.k.shape[1]}, d_v = {walk.v.shape[1]}"
-        yield Text(f"    head · 头  {walk.attention}/{walk.head}  ({_KINDS[walk.attention.split('.')[-1]]})")
-        yield Text(f"    sizes · 尺寸  d_model = {walk.queries_from.shape[1]}, {walk.n_heads} heads, {sizes}")
-    yield Text(f"    query in detail · 详看的查询  {walk.query} {page.query_name}", style="cyan")
-    if page.origin == "untrained":
-        yield Text()
-        for line in page.say(words.UNTRAINED):
-            yield Text(f"    {line.plain}", style="yellow")
-        if walk.attention != "encoder.0.self" and answer is None:
-            yield from (Text(f"    {line.plain}") for line in page.say(words.WRITES_ITSELF))
 
 
 def show_steps(page: Page, chosen: Sequence[int] | None = None) -> Iterator[Line]:
@@ -114,7 +42,7 @@ def show_steps(page: Page, chosen: Sequence[int] | None = None) -> Iterator[Line
             yield Text()
             yield Text(f"{place:>2}  {title}", style="bold green")
             for line in step(page):
-                indented = Text(" " * _INDENT) + line
+                indented = Text(" " * INDENT) + line
                 indented.rstrip()
                 yield indented
 
@@ -138,7 +66,7 @@ def _inputs(page: Page) -> Iterator[Line]:
 
 def _rows(title: str, rows: Floats, names: Sequence[str], chosen: int | None = None) -> Iterator[Line]:
     """A matrix with a row a place: whole, or the ends of some of its rows."""
-    if rows.shape[1] <= WHOLE and len(rows) <= _ROWS:
+    if rows.shape[1] <= WHOLE and len(rows) <= ROWS:
         yield from matrix(title, rows, labels(names), chosen)
         return
     yield Text(f"{title}   {len(rows)} × {rows.shape[1]}", style="bold")
@@ -163,6 +91,10 @@ def _projections(page: Page) -> Iterator[Line]:
     if page.is_small:
         named = (("W^Q", matrices.query), ("W^K", matrices.key), ("W^V", matrices.value))
         yield from beside((matrix(title, rows) for title, rows in named if rows.size), page.width)
+        yield Text()
+    elif walk.has_projections:
+        (width, key_width), value_width = matrices.key.shape, matrices.value.shape[1]
+        yield Text(f"W^Q, W^K  {width} × {key_width}    W^V  {width} × {value_width}", style="bold")
         yield Text()
     if walk.q.size:
         yield Text(f"q of · 的 q: {page.query_name}", style="bold")
@@ -209,7 +141,7 @@ def _products(page: Page) -> Iterator[Line]:
 
 
 def _left_out(page: Page) -> Iterator[Line]:
-    missing = len(page.walk.key_names) - len(page.shown_keys)
+    missing = len(page.other_keys)
     if missing:
         yield Text(f"… {missing} more keys of less weight · 其余 {missing} 个权重较小的键见 --json", style="dim")
 
@@ -280,7 +212,9 @@ def _softmax(page: Page) -> Iterator[Line]:
     for key in page.shown_keys:
         bar = "█" * round(_BAR * float(row.weights[query, key]))
         yield _cells(page.key_labels[key], table[key], widths).append(f"  {bar}", style="blue")
-    yield from _left_out(page)
+    if page.other_keys:
+        rest = (float(each[query, page.other_keys].sum()) for each in (row.exponentials, row.weights))
+        yield _cells(before, ("", f"{len(page.other_keys)} more", *map(number, rest)), widths, "dim")
     total = ("", "sum · 和", number(float(row.sums[query])), number(float(row.weights[query].sum())))
     yield _cells(before, total, widths)
     if (walk.visible[query] & (row.exponentials[query] == 0)).any():
@@ -308,14 +242,23 @@ def _mix(page: Page) -> Iterator[Line]:
     yield Text()
     weights = walk.softmax.weights[walk.query]
     shown, parts = _column(weights), weights[:, None] * walk.v
-    values = {key: vector(walk.v[key], 2, 1) for key in page.shown_keys}
+    values = {key: _first_and_last(walk.v[key]) for key in page.shown_keys}
     wide = max(map(len, values.values()))
+    if walk.v.shape[1] > WHOLE:
+        width = walk.v.shape[1]
+        yield Text(f"the first and the last of {width} numbers · {width} 个数只写首尾", style="dim")
     for key, value in values.items():
-        yield Text(f"{page.key_labels[key]}  {shown[key]} × {value:<{wide}} = {vector(parts[key], 2, 1)}")
-    yield from _left_out(page)
+        yield Text(f"{page.key_labels[key]}  {shown[key]} × {value:<{wide}} = {_first_and_last(parts[key])}")
     before = cell_len(page.key_labels[0]) + 2 + len(shown[0]) + 3 + wide
+    if page.other_keys:
+        rest = _first_and_last(parts[page.other_keys].sum(0))
+        yield Text(f"{f'{len(page.other_keys)} more':>{before}} = {rest}", style="dim")
     total = Text(" " * (before - cell_len("sum · 和")) + "sum · 和 = ")
-    yield total.append(vector(walk.mixed[walk.query], 2, 1), style="bold cyan")
+    yield total.append(_first_and_last(walk.mixed[walk.query]), style="bold cyan")
+
+
+def _first_and_last(values: Floats) -> str:
+    return vector(values, 1, 1, counts=False)
 
 
 def _output(page: Page) -> Iterator[Line]:
@@ -325,12 +268,12 @@ def _output(page: Page) -> Iterator[Line]:
     for head in range(walk.n_heads):
         is_this = head == walk.head and walk.n_heads > 1
         part = walk.heads[query, slice_of(head, walk.mixed.shape[1])]
-        line = Text(f"head {head:<2} ").append(vector(part), style="bold cyan" if is_this else "")
-        yield line.append("  ← this one · 这个头" if is_this else "")
-    yield Text(f"Concat  {vector(walk.heads[query])}")
+        style = "bold cyan" if is_this else ""
+        yield Text(f"{'→' if is_this else ' '} head {head:<2} {vector(part)}", style=style)
+    yield Text(f"  Concat  {vector(walk.heads[query])}")
     if not walk.has_output:
         yield from page.say(words.NO_OUTPUT)
-        yield Text(f"output  {vector(walk.output[query])}", style="bold")
+        yield Text(f"  output  {vector(walk.output[query])}", style="bold")
         return
     yield Text()
     if page.is_small:

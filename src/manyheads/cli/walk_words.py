@@ -20,6 +20,11 @@ WRITES_ITSELF = Said(
     "解码器先读 <s>，再读已写出的词；不给 --answer 时，写的就是这句话本身。",
 )
 
+PIECES = Said(
+    "A place is a piece of text, as the tokenizer cuts it; ▁ is a space, <s> the beginning, </s> the end.",
+    "每个位置是分词器切出的一个片段；▁ 是空格，<s> 是开头，</s> 是结尾。",
+)
+
 INPUTS_WORKED = Said("Three places, three numbers each.", "三个位置，每个位置三个数。")
 INPUTS_EMBEDDED = Said(
     "√d_model × the word's vector + the vector of its position: positions are added here, once, not inside the heads.",
@@ -36,8 +41,8 @@ ROLES = Said(
     "每个位置有三种角色：q 提问，k 供人匹配，v 是交出的内容。",
 )
 OWN_COLUMNS = Said(
-    "These are this head's columns of W^Q, W^K and W^V; every head has its own.",
-    "这里是这个头在 W^Q、W^K、W^V 中的列；每个头各有自己的列。",
+    "Every head has columns of its own in W^Q, W^K and W^V; these are this head's.",
+    "每个头在 W^Q、W^K、W^V 中各有自己的列；这里是这个头的。",
 )
 NO_PROJECTIONS = Said(
     "This model has no projections: a head takes its own numbers of x.",
@@ -108,7 +113,6 @@ SOFTMAX = Said(
     "e 的幂都是正数；除以总和，一行的权重之和就是 1。先减去这一行最大的分数：商不变，但不会溢出。",
 )
 UNDERFLOW = Said("0: too small for the computer to hold.", "0：小到计算机只能记作 0。")
-LEFT_OUT_SUM = Said("The sum is over all keys.", "总和包括所有的键。")
 
 ALL_ROWS = Said(
     "The same for every query: a row is who looks, a column whom it looks at. Each row of each head sums to 1; all "

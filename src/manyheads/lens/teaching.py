@@ -5,7 +5,7 @@ is worth following and its pattern means nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -65,7 +65,7 @@ def walk_sentence(
         model.hidden(*(torch.tensor([[ids[unit] for unit in side]]) for side in (source, target)))
     reads = source if attention.name == "encoder.0.self" else target
     looks_at = target if attention.name == "decoder.0.self" else source
-    return walk_attention(
+    found = walk_attention(
         attention,
         calls[0],
         head=head,
@@ -73,6 +73,8 @@ def walk_sentence(
         query_names=reads,
         key_names=looks_at,
     )
+    is_of_decoder = attention.name != "encoder.0.self"
+    return replace(found, text=text, answer=(text if answer is None else answer) if is_of_decoder else "")
 
 
 def _units(text: str, what: str) -> list[str]:

@@ -10,21 +10,27 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from manyheads.bundle import Bundle
+from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, find_heads
+from manyheads.lens.trace import trace_reading
 from manyheads.model import MultiHeadAttention, Tap, Transformer
 from manyheads.model.attention import softmax_visible
 from manyheads.model.masks import View
+from manyheads.model.positions import RotaryPositions
 from manyheads.model.projections import NoProjections, SeparateProjections, SharedProjection, TiedProjections
 from manyheads.model.scores import Additive, Bilinear, Cosine, DenseSynthesizer, PlainDot, RandomSynthesizer, ScaledDot
-from manyheads.text.tokenizer import SPACE_SIGN
+from manyheads.tasks import Task, Writer
+from manyheads.text.units import is_chinese_or_kana
+from manyheads.text.vocabulary import SPACE_SIGN
 
 Floats = NDArray[np.float64]
 
@@ -103,6 +109,8 @@ class Walk:
     heads: Floats  # Q × H·E: all heads' outputs side by side
     share: Floats  # Q × W: what this head adds to the output, head_i W_i^O
     output: Floats  # Q × W
+    text: str = ""
+    answer: str = ""  # what the decoder writes
 
     @property
     def n_heads(self) -> int:
@@ -140,6 +148,39 @@ def watched(attention: MultiHeadAttention) -> Iterator[list[Call]]:
         handle.remove()
 
 
+def walk(
+    of: Bundle | Task,
+    text: str,
+    *,
+    answer: str | None = None,
+    layer: str | None = None,
+    head: int = 0,
+    query: str | None = None,
+) -> Walk:
+    """Every number of one head of a trained model as it reads a text: the first head of the first layer, unless told.
+
+    `query` is the word, or the number of the place, to look at closely. A translator's decoder writes the `answer`, or
+    without one what the model itself answers.
+    """
+    task = of.task if isinstance(of, Bundle) else of
+    attention = choose_attention(task.model, layer, head)
+    reading = task.reading(text, answer)
+    is_of_decoder = attention.name.startswith("decoder")
+    if is_of_decoder and answer is None and reading.source and isinstance(task, Writer):
+        settings = of.decode if isinstance(of, Bundle) else DecodeSettings(method="greedy")
+        reading = task.write(reading, settings)[1]
+    reads = reading.target if is_of_decoder else reading.source
+    looks_at = reading.source if attention.name.endswith("cross") else reads
+    names = [piece.text for piece in reads]
+    place = choose_place(names, query, 1)
+    with watched(attention) as calls:
+        trace_reading(task, reading)
+    found = walk_attention(
+        attention, calls[0], head=head, query=place, query_names=names, key_names=[piece.text for piece in looks_at]
+    )
+    return replace(found, text=text, answer=reading.answer if is_of_decoder else "")
+
+
 @torch.no_grad()
 def walk_attention(
     attention: MultiHeadAttention,
@@ -159,7 +200,7 @@ def walk_attention(
     seen = {what: tap[f"{exact.name}.{what}"][0] for what in ("q", "k", "v", "scores", "weights", "heads")}
     group = exact.heads.n_heads // exact.heads.n_key_heads
     q, k = exact.project.queries(x)[0, head], exact.project.keys_values(y)[0][0, head // group]
-    is_turned = not (torch.equal(q, seen["q"][head]) and torch.equal(k, seen["k"][head]))
+    is_turned = isinstance(exact.positions, RotaryPositions)
     turned_q, turned_k = seen["q"][head], seen["k"][head]
     terms, scale = _terms(exact, turned_q, turned_k, head, view)
     products = terms.sum(-1)
@@ -202,9 +243,12 @@ def walk_attention(
 
 def choose_attention(model: Transformer, layer: str | None, head: int) -> MultiHeadAttention:
     """The attention of this name (the model's first, if none is named), if it has this head."""
-    name = model.attentions()[0].name if layer is None else layer
+    attentions = {attention.name: attention for attention in model.attentions()}
+    name = next(iter(attentions)) if layer is None else layer
+    if name not in attentions:
+        raise LensError(f"There is no layer {name!r}. There are {', '.join(attentions)}.")
     find_heads(model, [Head(name, head)])
-    return next(attention for attention in model.attentions() if attention.name == name)
+    return attentions[name]
 
 
 def choose_place(names: Sequence[str], wanted: str | None, usual: int) -> int:
@@ -215,6 +259,12 @@ def choose_place(names: Sequence[str], wanted: str | None, usual: int) -> int:
         for end in range(start + 1, min(start + _MOST_PIECES, len(names)) + 1):
             if "".join(names[start:end]).strip(SPACE_SIGN) == wanted.strip():
                 return start
+    if wanted.strip() and all(
+        map(is_chinese_or_kana, wanted.strip())
+    ):  # no space ends a word: it may lie within a piece
+        within = [place for place, name in enumerate(names) if wanted.strip() in name]
+        if within:
+            return within[0]
     if wanted.strip().isdecimal() and int(wanted) < len(names):
         return int(wanted)
     told = " · ".join(f"{place} {name}" for place, name in enumerate(names[:_SHOWN]))
