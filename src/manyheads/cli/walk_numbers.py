@@ -11,6 +11,7 @@ from rich.text import Text
 Floats = NDArray[np.float64]
 Line = Text
 WHOLE = 8  # numbers of a vector that is shown whole; of a longer one, its ends
+SHORT = 3  # numbers of a vector that is shown whole beside another
 _NAME = 12  # columns a name may take
 _TINY = 5e-4  # what three decimals would show as zero
 _CHINESE = "\u2e80-\uffef"
@@ -57,14 +58,18 @@ def ends(length: int, at_front: int, at_back: int) -> tuple[list[int], list[int]
     return list(range(at_front)), list(range(length - at_back, length))
 
 
-def vector(values: Floats, at_front: int = 3, at_back: int = 2, *, counts: bool = True) -> str:
+def vector(values: Floats, at_front: int = 3, at_back: int = 2) -> str:
     """[ 0.120  -0.331  … 28 more …  0.508 ]: whole where it is short."""
     shown = numbers(values)
     front, back = ends(len(shown), at_front, at_back)
-    if not back:
-        return f"[ {'  '.join(shown)} ]"
-    gap = f"… {len(shown) - len(front) - len(back)} more …" if counts else "…"
-    return f"[ {'  '.join([*(shown[i] for i in front), gap, *(shown[i] for i in back)])} ]"
+    gap = [f"… {len(shown) - len(front) - len(back)} more …"] if back else []
+    return f"[ {'  '.join([*(shown[i] for i in front), *gap, *(shown[i] for i in back)])} ]"
+
+
+def short_vector(values: Floats) -> str:
+    """[ 0.120 … 0.508 ]: its ends, where two of them stand on a line; whole up to three numbers."""
+    shown = numbers(values)
+    return f"[ {'  '.join(shown)} ]" if len(shown) <= SHORT else f"[ {shown[0]}  …  {shown[-1]} ]"
 
 
 def sum_of_products(left: Floats, right: Floats, *, with_products: bool = False) -> str:
@@ -198,18 +203,27 @@ def heat_map(
                 text = f"{value:>{cell - 1}.2f}" if is_seen else " " * (cell - 1)
                 line.append(" ").append(text, style=heat_style(value) if is_seen else "")
         return [head, *lines]
-    n_shown = min(len(names), (width - before) // 2)
-    tens = "".join(f"{place // 10 or '':>2}" if place % 10 == 0 else "  " for place in range(n_shown))
-    heads = [tens, "".join(f"{place % 10:>2}" for place in range(n_shown))]
+    return _shaded_map(weights, visible, rows, width)
+
+
+def _shaded_map(weights: Floats, visible: NDArray[np.bool_], rows: Sequence[str], width: int) -> list[Line]:
+    """Two columns a key, or one where there are many; beyond that, the first that fit."""
+    before, n_keys = cell_len(rows[0]) + 2, weights.shape[1]
+    cell = 2 if before + 2 * n_keys <= width else 1
+    n_shown = min(n_keys, (width - before) // cell)
+    tens = "".join(
+        f"{place // 10 or '':>{cell}}"[-cell:] if place % 10 == 0 else " " * cell for place in range(n_shown)
+    )
+    digits = "".join(f"{place % 10:>{cell}}" for place in range(n_shown))
+    above = [Text(" " * before + head, style="bold") for head in (tens, digits) if head.strip()]
     lines = [Text(f"{row}  ") for row in rows]
     for line, values, seen in zip(lines, weights[:, :n_shown].tolist(), visible[:, :n_shown].tolist(), strict=True):
         for value, is_seen in zip(values, seen, strict=True):
-            shade = _SHADES[sum(value >= step for step in _STEPS)]
-            line.append(shade if is_seen else "  ", style=f"rgb({_blue(value)})" if is_seen else "")
-    legend = " · < 0.05 ≤ ░░ < 0.2 ≤ ▒▒ < 0.4 ≤ ▓▓ < 0.7 ≤ ██"
-    left_out = f"  (columns 0–{n_shown - 1} of {len(names)})" if n_shown < len(names) else ""
-    above = [Text(" " * before + head, style="bold") for head in heads if head.strip()]
-    return [*above, *lines, Text(" " * before + legend + left_out, style="dim")]
+            shade = _SHADES[sum(value >= step for step in _STEPS)][-cell:]
+            line.append(shade if is_seen else " " * cell, style=f"rgb({_blue(value)})" if is_seen else "")
+    legend = "· < 0.05 ≤ ░ < 0.2 ≤ ▒ < 0.4 ≤ ▓ < 0.7 ≤ █"
+    left_out = f"   (keys 0–{n_shown - 1} of {n_keys})" if n_shown < n_keys else ""
+    return [*above, *lines, Text(legend + left_out, style="dim")]
 
 
 def _blue(weight: float) -> str:

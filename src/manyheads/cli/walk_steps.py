@@ -8,6 +8,7 @@ from rich.text import Text
 
 from manyheads.cli import walk_words as words
 from manyheads.cli.walk_numbers import (
+    SHORT,
     WHOLE,
     Floats,
     Line,
@@ -20,6 +21,7 @@ from manyheads.cli.walk_numbers import (
     matrix,
     number,
     numbers,
+    short_vector,
     sum_of,
     sum_of_products,
     vector,
@@ -202,10 +204,9 @@ def _softmax(page: Page) -> Iterator[Line]:
     yield from page.say(words.SOFTMAX)
     yield Text()
     scores = row.scores[query]
-    table = [
-        [number(value) for value in (score, score - scores.max(), exponential, weight)]
-        for score, exponential, weight in zip(scores, row.exponentials[query], row.weights[query], strict=True)
-    ]
+    below = np.where(walk.visible[query], scores - max(scores.max(), -1e300), -np.inf)  # a row may see nothing at all
+    each = zip(scores, below, row.exponentials[query], row.weights[query], strict=True)
+    table = [[number(value) for value in cells] for cells in each]
     widths = [max(10, *(len(line[column]) for line in table)) for column in range(4)]
     before = " " * cell_len(page.key_labels[0])
     yield _cells(before, ("score", "- largest", "e^", "÷ sum"), widths, "bold")
@@ -242,23 +243,19 @@ def _mix(page: Page) -> Iterator[Line]:
     yield Text()
     weights = walk.softmax.weights[walk.query]
     shown, parts = _column(weights), weights[:, None] * walk.v
-    values = {key: _first_and_last(walk.v[key]) for key in page.shown_keys}
+    values = {key: short_vector(walk.v[key]) for key in page.shown_keys}
     wide = max(map(len, values.values()))
-    if walk.v.shape[1] > WHOLE:
+    if walk.v.shape[1] > SHORT:
         width = walk.v.shape[1]
         yield Text(f"the first and the last of {width} numbers · {width} 个数只写首尾", style="dim")
     for key, value in values.items():
-        yield Text(f"{page.key_labels[key]}  {shown[key]} × {value:<{wide}} = {_first_and_last(parts[key])}")
+        yield Text(f"{page.key_labels[key]}  {shown[key]} × {value:<{wide}} = {short_vector(parts[key])}")
     before = cell_len(page.key_labels[0]) + 2 + len(shown[0]) + 3 + wide
     if page.other_keys:
-        rest = _first_and_last(parts[page.other_keys].sum(0))
+        rest = short_vector(parts[page.other_keys].sum(0))
         yield Text(f"{f'{len(page.other_keys)} more':>{before}} = {rest}", style="dim")
     total = Text(" " * (before - cell_len("sum · 和")) + "sum · 和 = ")
-    yield total.append(_first_and_last(walk.mixed[walk.query]), style="bold cyan")
-
-
-def _first_and_last(values: Floats) -> str:
-    return vector(values, 1, 1, counts=False)
+    yield total.append(short_vector(walk.mixed[walk.query]), style="bold cyan")
 
 
 def _output(page: Page) -> Iterator[Line]:
@@ -311,7 +308,7 @@ def _without_scale(page: Page) -> Iterator[Line]:
     yield from _left_out(page)
     yield Text()
     count = int(walk.visible.sum())
-    yield Text(f"All {count:,} visible pairs of this head, here · 这个头在这里的全部 {count:,} 对可见位置")
+    yield Text(f"all {count:,} visible pairs of this head · 这个头全部 {count:,} 对可见位置")
     yield _summary("", ("largest weight*", "slope, median", "slope, mean"), "bold")
     for title, one in (("÷ √d_k", scaled), ("without · 不除", plain)):
         slopes = one.slopes[walk.visible]
