@@ -185,7 +185,7 @@ def beside(blocks: Iterable[Sequence[Line]], width: int, gap: int = 4) -> list[L
 def heat_style(weight: float) -> str:
     """Pale to deep blue, with letters that can be read on it."""
     red, green, blue = (round(a + (b - a) * weight) for a, b in zip(_PALE, _DEEP, strict=True))
-    return f"{'white' if weight > 0.45 else 'black'} on rgb({red},{green},{blue})"
+    return f"{'#ffffff' if weight > 0.45 else '#000000'} on rgb({red},{green},{blue})"
 
 
 def heat_map(

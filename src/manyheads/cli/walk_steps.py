@@ -277,6 +277,7 @@ def _output(page: Page) -> Iterator[Line]:
         yield from matrix("W^O", output)
     else:
         yield Text(f"W^O   {output.shape[0]} × {output.shape[1]}", style="bold")
+    yield Text()
     bias = walk.matrices.output_bias
     for place in range(output.shape[1] if page.is_small else 1):
         yield from _sum(page, f"output[{place}] = ", walk.heads[query], output[:, place], bias, place)

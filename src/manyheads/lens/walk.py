@@ -217,7 +217,7 @@ def walk_attention(
         query=query,
         query_names=tuple(query_names),
         key_names=tuple(key_names),
-        form=_FORMS[type(exact.scores)],  # type: ignore[index]
+        form=_FORMS[type(exact.scores)],
         has_projections=not isinstance(exact.project, NoProjections),
         has_output=isinstance(exact.output, nn.Linear),
         queries_from=_numbers(x[0]),
