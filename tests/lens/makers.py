@@ -3,6 +3,10 @@
 from functools import cache
 from typing import Any
 
+import torch
+
+from manyheads.decode import DecodeSettings
+from manyheads.model import Transformer
 from manyheads.tasks import (
     Classify,
     ClassifySettings,
@@ -16,11 +20,13 @@ from manyheads.tasks import (
     TagSettings,
     Task,
 )
+from manyheads.text.tokenizer import END
 from tasks.makers import TOKENIZERS, make_model
 
-from model.makers import shaken
+from model.makers import random_ids, shaken
 
 KINDS = ("seq2seq", "classify", "tag", "language", "masked")
+WRITERS = ("seq2seq", "language")
 TEXTS = {
     "seq2seq": "the cat sat on the mat.",
     "classify": "no dog sat; the red mat",
@@ -29,28 +35,57 @@ TEXTS = {
     "masked": "the [MASK] sat on the [MASK].",
 }
 ANSWER = " to the cat"
+BRIEF = DecodeSettings(method="greedy", max_extra=2)
+MODELS: dict[str, dict[str, Any]] = {
+    "2017": {},
+    "learned, pre": {"positions": "learned", "norm_place": "pre"},
+    "rotary, grouped, rms": {"positions": "rotary", "n_key_heads": 2, "norm": "rms"},
+    "alibi, one key head, pre": {"positions": "alibi", "n_key_heads": 1, "norm_place": "pre"},
+    "no positions, batch norm": {"positions": "none", "norm": "batch"},
+    "biases, unequal widths": {"attention_bias": True, "head_width": 6, "value_width": 10},
+    "dense synthesizer": {"scores": "dense-synthesizer"},
+    "random synthesizer, alibi": {"scores": "random-synthesizer", "positions": "alibi"},
+    "additive, rotary": {"scores": "additive", "positions": "rotary"},
+    "bilinear, tied": {"scores": "bilinear", "projections": "tied"},
+    "cosine, shared": {"scores": "cosine", "projections": "shared", "attention_bias": True},
+    "dot, no projections": {"scores": "dot", "projections": "none"},
+}
+
+
+@torch.no_grad()
+def with_ends(model: Transformer) -> Transformer:
+    """END is made about as probable as the best of the others, so that some of what is written has an end."""
+    ids = random_ids(8, 12, vocabulary=model.settings.vocabulary)
+    hidden = model.hidden(ids if model.settings.has_encoder else None, ids).flatten(0, 1)
+    middle = hidden.mean(0)
+    best = model.output.logits(hidden).amax(-1).mean()
+    model.output.weight[END] += (best - middle @ model.output.weight[END]) * middle / (middle @ middle)
+    return model
 
 
 @cache
-def task_of(kind: str, tokenizer: str = "bpe", **changes: Any) -> Task:
+def task_of(kind: str, model: str = "2017", tokenizer: str = "bpe", **changes: Any) -> Task:
     """Shared between tests, so leave its weights alone."""
     pieces = TOKENIZERS[tokenizer]
 
-    def model(shape: str) -> Any:
-        return shaken(make_model(pieces, shape, **{"max_length": 48, **changes}))
+    def made(shape: str) -> Transformer:
+        sizes = {"width": 16, "n_heads": 4, "max_length": 48, "tie_output": False}
+        found = make_model(pieces, shape, **{**sizes, **MODELS[model], **changes})
+        shaken(found)
+        return found if shape == "encoder" else with_ends(found)
 
     match kind:
         case "seq2seq":
-            return Seq2Seq(model("encoder-decoder"), pieces, Seq2SeqSettings())
+            return Seq2Seq(made("encoder-decoder"), pieces, Seq2SeqSettings())
         case "language":
-            return Language(model("decoder"), pieces, LanguageSettings())
+            return Language(made("decoder"), pieces, LanguageSettings())
         case "masked":
-            return Masked(model("encoder"), pieces, MaskedSettings())
+            return Masked(made("encoder"), pieces, MaskedSettings())
         case "classify":
             facts: dict[str, Any] = {"labels": ["a", "b"], "counts": [1, 1], "n_rows": 2, "temperature": 1.0}
-            task: Task = Classify.restore(model("encoder"), pieces, ClassifySettings(), facts)
+            task: Task = Classify.restore(made("encoder"), pieces, ClassifySettings(), facts)
         case _:
             facts = {"labels": ["a"], "intents": [], "unit": "word", "temperature": 1.0}
-            task = Tag.restore(model("encoder"), pieces, TagSettings(), facts)
+            task = Tag.restore(made("encoder"), pieces, TagSettings(), facts)
     task.module.eval()
     return task

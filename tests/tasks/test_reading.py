@@ -1,10 +1,15 @@
-"""Windows of long texts, and temperatures."""
+"""Windows of long texts, temperatures, and the pieces that a model reads of one text."""
+
+from collections.abc import Sequence
 
 import pytest
 import torch
 
+from manyheads.tasks import Language, LanguageSettings, Masked, MaskedSettings, Seq2Seq, Seq2SeqSettings
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.tasks.reading import fit_temperature, like_lengths, windows
+from manyheads.text.tokenizer import BEGIN, END, UNKNOWN, Piece
+from tasks.makers import TOKENIZERS, make_model
 
 
 def test_windows_hold_everything_and_overlap_by_half() -> None:
@@ -46,3 +51,52 @@ def test_pooling_never_sees_what_is_not_real(kind: Pooling) -> None:
     pooled = pool(x, is_real)
     torch.testing.assert_close(pooled[:1], pool(x[:1, :3], is_real[:1, :3]))
     assert pooled.shape == (2, pool.width)
+
+
+ODD = "the cat▁ 😀 sat\n on  the mat"
+
+
+def shown(text: str, pieces: Sequence[Piece]) -> list[str]:
+    return [text[piece.start : piece.end] for piece in pieces]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "character"])
+def test_pieces_of_source_and_answer_stand_where_they_say(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    task = Seq2Seq(make_model(tokenizer, "encoder-decoder"), tokenizer, Seq2SeqSettings())
+    found = task.reading(ODD, "a dog")
+    assert [piece.id for piece in found.source] == [*tokenizer.encode(ODD), END]
+    assert [piece.id for piece in found.target] == [BEGIN, *tokenizer.encode("a dog")]
+    assert [piece.id for piece in found.written] == [*tokenizer.encode("a dog"), END]
+    covered = {place for piece in found.source for place in range(piece.start, piece.end)}
+    assert covered == set(range(len(ODD)))
+    for text, pieces in ((ODD, found.source), ("a dog", found.target)):
+        for piece in pieces:
+            if piece.id > END and tokenizer.byte_of(piece.id) is None:
+                assert text[piece.start : piece.end] == piece.text.replace("▁", " ")[-(piece.end - piece.start) or 99 :]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "character"])
+def test_a_gap_is_one_piece_that_stands_where_it_was_written(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    task = Masked(make_model(tokenizer, "encoder"), tokenizer, MaskedSettings())
+    text = "the [MASK] sat on[MASK] mat."
+    found = task.reading(text).source
+    gaps = [text[piece.start : piece.end] for piece in found if piece.id == UNKNOWN]
+    assert [gap.strip() for gap in gaps] == ["[MASK]", "[MASK]"]
+    assert gaps[0].startswith(" ") == (kind == "bpe")
+    assert "".join(shown(text, found)) == text
+    assert [piece.id for piece in task.reading("a cat").source] == [BEGIN, *tokenizer.encode("a cat")]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "character"])
+@pytest.mark.parametrize("prompt", ["the cat", "the cat ", "the cat\n"])
+def test_an_answer_goes_on_in_the_line_of_its_text(kind: str, prompt: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    task = Language(make_model(tokenizer, "decoder"), tokenizer, LanguageSettings())
+    answer = "sat on" if prompt.endswith((" ", "\n")) else " sat on"
+    found = task.reading(prompt, answer)
+    whole = prompt + answer
+    assert tokenizer.decode([piece.id for piece in found.target[1:]]) == whole
+    assert "".join(shown(whole, found.target)) == whole
+    assert found.written == (*found.target[1:], Piece("</s>", END, len(whole), len(whole)))

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from manyheads.model import Tap
 
-# H heads, Q query places, K key places, N places computed in one call, M places computed in all calls so far.
-_KEYS = ("k", "v")
+# H heads, Q places of the text, K places it looks at, N places computed in one call, M in all calls so far.
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,17 @@ class _Call:
     ids: Int[Tensor, " N"]
     visible: Bool[Tensor, "N M"]
     values: dict[str, Tensor] = field(default_factory=dict)
+    # Of each row the places it sees, where all see equally many, as in a step of a search: with beams, most of the
+    # places so far are of others, and would fill the memory with zeros.
+    seen: Int[Tensor, "N L"] | None = None
+
+    @classmethod
+    def of(cls, ids: Int[Tensor, " N"], visible: Bool[Tensor, "N M"]) -> "_Call":
+        """A call that is about to compute these places."""
+        sizes = visible.sum(1)
+        is_sparse = bool((sizes == sizes[0]).all()) and int(sizes[0]) < visible.size(1)
+        seen = visible.nonzero()[:, 1].reshape(len(ids), -1) if is_sparse else None
+        return cls(ids, visible, seen=seen)
 
 
 class Recorder(Tap):
@@ -36,32 +46,34 @@ class Recorder(Tap):
 
     def begin(self, stack: str, ids: Int[Tensor, "1 N"], visible: Bool[Tensor, "1 1 #N M"]) -> None:
         """Take the places that are computed next, and what they see."""
-        self._calls[stack].append(_Call(ids[0], visible[0, 0].expand(ids.size(1), -1)))
+        self._calls[stack].append(_Call.of(ids[0], visible[0, 0].expand(ids.size(1), -1)))
 
     def receive(self, name: str, value: Tensor) -> None:
         """Take one named value."""
         stack, rest = name.split(".", 1)
         calls = self._calls[stack]
-        kind = rest.rsplit(".", 1)[-1]
-        if kind in _KEYS and len(calls) > 1:  # the newest hold the older ones too
+        value = value[0]
+        if rest.endswith((".k", ".v")) and len(calls) > 1:  # the newest hold the older ones too
             calls[-2].values.pop(rest, None)
-        calls[-1].values[rest] = value[0]
+        if rest.endswith(("self.weights", "self.scores")) and calls[-1].seen is not None:
+            value = value.gather(-1, calls[-1].seen.expand(len(value), -1, -1))
+        calls[-1].values[rest] = value
 
-    def reads(self, stack: str) -> bool:
-        """Whether anything was read by this stack."""
-        return bool(self._calls[stack])
+    def n_calls(self, stack: str) -> int:
+        """How often this stack has computed anything."""
+        return len(self._calls[stack])
 
     def along(self, stack: str, ids: Sequence[int]) -> "Path":
         """What was computed for these ids, which the stack has read one after another."""
         calls = self._calls[stack]
-        nodes = torch.cat([call.ids for call in calls])
-        wanted = torch.tensor(ids, device=nodes.device)
+        everything = torch.cat([call.ids for call in calls])
+        wanted = torch.tensor(ids, device=everything.device)
         for call in reversed(calls):
-            for seen in call.visible:
-                places = seen.nonzero().flatten()
-                if len(places) == len(wanted) and torch.equal(nodes[places], wanted):
+            for row in (call.visible.sum(1) == len(wanted)).nonzero().flatten().tolist():
+                places = call.visible[row].nonzero().flatten()
+                if torch.equal(everything[places], wanted):
                     return Path(calls, places)
-        raise LookupError(f"The {stack} has read no such ids: {list(ids)}.")
+        raise LookupError(f"The {stack} has not read these ids: {list(ids)}.")
 
 
 class Path:
@@ -69,6 +81,7 @@ class Path:
 
     def __init__(self, calls: Sequence[_Call], places: Int[Tensor, " Q"]) -> None:
         self._places = places
+        self._last = calls[-1]
         self._parts: list[tuple[_Call, Tensor, Tensor]] = []  # of each call: its rows, and where they stand in the text
         start = 0
         for call in calls:
@@ -76,28 +89,33 @@ class Path:
             if is_here.any():
                 self._parts.append((call, places[is_here] - start, is_here.nonzero().flatten()))
             start += len(call.ids)
+        # All at once and in order, as in a forward pass: nothing needs to be copied together.
+        self._is_whole = len(self._parts) == 1 and len(self._parts[0][0].ids) == len(places) == start
 
     def rows(self, name: str) -> Float[Tensor, "*H Q E"]:
         """A value that each place has one vector of: `0.self.q`, `0.cross.weights`, `hidden`."""
+        if self._is_whole:
+            return self._last.values[name].cpu()
         return torch.cat([call.values[name][..., rows, :] for call, rows, _ in self._parts], dim=-2).cpu()
 
-    def pairs(self, name: str, hidden: float) -> Float[Tensor, "H Q K"]:
+    def pairs(self, name: str, hidden: float) -> Float[Tensor, "H Q Q"]:
         """A value of each pair of places of the text; `hidden` stands where one does not see the other."""
-        first = self._parts[0][0].values[name]
-        size = len(self._places)
+        if self._is_whole:
+            return self._last.values[name].cpu()
+        first, size = self._parts[0][0].values[name], len(self._places)
         found = first.new_full((first.size(0), size, size), hidden)
         for call, rows, places in self._parts:
-            known = self._places[self._places < call.visible.size(1)]
-            found[:, places, : len(known)] = call.values[name][:, rows][..., known]
+            value = call.values[name][:, rows]
+            if call.seen is None:
+                value = value[..., self._places[self._places < call.visible.size(1)]]
+            found[:, places, : value.size(-1)] = value
         return found.cpu()
 
-    def keys(self, name: str) -> Float[Tensor, "H K D"]:
-        """A value that each place of the text is looked up by: `0.self.k`, `0.self.v`."""
-        return self._newest(name)[:, self._places].cpu()
+    def keys(self, name: str) -> Float[Tensor, "H Q D"]:
+        """What each place of the text is looked up by, or gives: `0.self.k`, `0.self.v`."""
+        value = self._last.values[name]
+        return (value if self._is_whole else value[:, self._places]).cpu()
 
     def other_keys(self, name: str) -> Float[Tensor, "H K D"]:
         """The same of another text that this one looks at: `0.cross.k`."""
-        return self._newest(name).cpu()
-
-    def _newest(self, name: str) -> Float[Tensor, "H M D"]:
-        return next(call.values[name] for call, _, _ in reversed(self._parts) if name in call.values)
+        return self._last.values[name].cpu()

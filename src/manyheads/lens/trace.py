@@ -1,7 +1,23 @@
-"""`trace`: one text through a model, and all that every head of it did there."""
+"""`trace`: one text through a model, and all that every head of it did there.
+
+    >>> text, answer = "The cat sees the dog.", "猫看见狗。"
+    >>> found = trace(bundle, text, answer)  # one forward pass; without an answer, the model is watched writing its own
+    >>> cross = found["decoder.0.cross"]
+    >>> tuple(cross.weights.shape) == (cross.n_heads, len(cross.queries), len(cross.keys))
+    True
+    >>> [text[piece.start : piece.end] for piece in cross.keys][-2:]  # the last is END, which is not of the text
+    ['.', '']
+    >>> where = found.norms("decoder.0.cross/1").argmax(-1)  # the place that head 1 takes most from, for each it writes
+    >>> len(where) == len(found.reading.written)
+    True
+    >>> found.difference < 1e-5
+    True
+
+Each trace is compared with what the model computes where nobody looks, head by head, before it is given out.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -10,15 +26,20 @@ from torch import Tensor, nn
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
+from manyheads.lens.fast import Computed, run, run_fast
+from manyheads.lens.heads import Head
 from manyheads.lens.recorder import Path, Recorder
 from manyheads.model import MultiHeadAttention, Transformer
+from manyheads.settings import did_you_mean
 from manyheads.tasks import Reading, Task, Writer
 from manyheads.text.tokenizer import Piece
+
+BOUND = 1e-5  # how far a trace may be from the fast path; of numbers larger than 1, of the largest
 
 # H heads, Q query places, K key places, W width, D width of a head's key, E width of its value.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attended:
     """What every head of one attention did with one text."""
 
@@ -45,54 +66,107 @@ class Attended:
         return self.heads[head] @ self.matrices[head]
 
     def transformed(self, head: int) -> Float[Tensor, "K W"]:
-        """f(x) = (x W_i^V) W_i^O: what each key would give a query that looks at nothing else."""
+        """f(x) = (x W_i^V) W_i^O: what each key would give to a query that looked at nothing else."""
         return self.v[head] @ self.matrices[head]
 
     def norms(self, head: int) -> Float[Tensor, "Q K"]:
-        """‖α f(x)‖: how long the vector is that a query gets from each key (Kobayashi 2020)."""
+        """‖α f(x)‖: how long the vector is that each query gets from each key (Kobayashi 2020)."""
         return self.weights[head] * self.transformed(head).norm(dim=-1)
 
+    def sum_of_heads(self) -> Float[Tensor, "Q W"]:
+        """Σ head_i W_i^O, and the bias: the output, made of its parts."""
+        total = torch.zeros_like(self.output) if self.bias is None else self.bias.expand_as(self.output)
+        for head in range(self.n_heads):
+            total = total + self.head_output(head)
+        return total
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Trace:
     """One text, and all that every head did with it."""
 
     reading: Reading
     attentions: Mapping[str, Attended]  # by name, in the order a forward pass meets them
     hidden: Mapping[str, Float[Tensor, "Q W"]]  # what the encoder and the decoder came to
+    difference: float = 0.0  # the largest from the fast path, of numbers larger than 1 relative to the largest
 
-    def __getitem__(self, name: str) -> Attended:
-        return self.attentions[name]
+    def __getitem__(self, attention: str) -> Attended:
+        if attention not in self.attentions:
+            raise LensError(f"There is no attention {attention}. {did_you_mean(attention, self.attentions)}")
+        return self.attentions[attention]
+
+    @property
+    def heads(self) -> list[Head]:
+        """Every head, in the order a forward pass meets them."""
+        return [Head(name, number) for name, one in self.attentions.items() for number in range(one.n_heads)]
+
+    def weights(self, head: Head | str) -> Float[Tensor, "Q K"]:
+        """How much one head looks from each query at each key: every row sums to 1."""
+        attended, number = self._find(head)
+        return attended.weights[number]
+
+    def norms(self, head: Head | str) -> Float[Tensor, "Q K"]:
+        """How long the vector is that each query gets from each key through one head."""
+        attended, number = self._find(head)
+        return attended.norms(number)
+
+    def check(self, fast: Computed) -> float:
+        """The largest difference from the fast path, which must be within the bound."""
+        largest = 0.0
+        for name, one in self.attentions.items():
+            sums = one.weights.sum(-1)
+            for what, ours, theirs in (
+                ("the sums of its rows", sums, torch.ones_like(sums)),
+                ("its weighted values", one.weights @ one.v, fast.heads[name]),
+                ("its heads", one.heads, fast.heads[name]),
+                ("the sum of its heads", one.sum_of_heads(), fast.outputs[name]),
+                ("its output", one.output, fast.outputs[name]),
+            ):
+                largest = max(largest, _compare(f"{name}, {what}", ours, theirs))
+        for stack, hidden in self.hidden.items():
+            largest = max(largest, _compare(stack, hidden, fast.hidden[stack]))
+        return largest
+
+    def _find(self, head: Head | str) -> tuple[Attended, int]:
+        wanted = Head.parse(head) if isinstance(head, str) else head
+        attended = self[wanted.attention]
+        if not 0 <= wanted.number < attended.n_heads:
+            raise LensError(f"There is no head {wanted}: {wanted.attention} has heads 0 to {attended.n_heads - 1}.")
+        return attended, wanted.number
 
 
-def trace(of: Bundle | Task, text: str, answer: str | None = None, *, search: DecodeSettings | None = None) -> Trace:
-    """What every head does as a model reads a text and, where it writes, writes this answer.
+def trace(
+    of: Bundle | Task,
+    text: str,
+    answer: str | None = None,
+    *,
+    search: DecodeSettings | None = None,
+    checked: bool = True,
+) -> Trace:
+    """What every head does as a model reads a text and, if it has a decoder, writes this answer.
 
-    Without an answer the model writes its own, and what is traced is that very search, step by step: greedy unless
-    `search` says otherwise.
+    Without an answer the model writes its own, and that very search is traced, step by step as its caches grow: greedy
+    unless `search` says otherwise. A language model that is given "" reads the text and writes nothing. `checked` is
+    whether the trace is compared with the fast path, which costs one pass more.
     """
     task = of.task if isinstance(of, Bundle) else of
     reading = task.reading(text, answer)
     if answer is None and isinstance(task, Writer):
-        return _trace_writing(task, reading, search or DecodeSettings(method="greedy"))
-    return trace_reading(task, reading)
+        found = _trace_writing(task, reading, search or DecodeSettings(method="greedy"))
+    else:
+        found = _trace_pass(task.model, reading)
+    return _checked(found, task.model) if checked else found
 
 
-def trace_reading(task: Task, reading: Reading) -> Trace:
+def trace_reading(model: Transformer, reading: Reading, *, checked: bool = True) -> Trace:
     """The same for pieces that are chosen already, in one forward pass."""
-    model, recorder = task.model, Recorder()
-    device = model.output.weight.device
-    source, target = (
-        torch.tensor([[piece.id for piece in pieces]], device=device) if pieces else None
-        for pieces in (reading.source, reading.target)
-    )
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            model.hidden(source, target, tap=recorder)
-    finally:
-        model.train(was_training)
+    found = _trace_pass(model, reading)
+    return _checked(found, model) if checked else found
+
+
+def _trace_pass(model: Transformer, reading: Reading) -> Trace:
+    recorder = Recorder()
+    run(model, reading, recorder)
     return _collect(model, reading, recorder)
 
 
@@ -100,14 +174,30 @@ def _trace_writing(task: Task, reading: Reading, search: DecodeSettings) -> Trac
     assert isinstance(task, Writer)
     if task.model.settings.norm == "sample":
         raise LensError(
-            'A model with model.norm = "sample" computes every place anew with each one that is written, so that its '
-            "writing has no one trace. Trace an answer of your choice."
+            'A model with model.norm = "sample" computes every place anew for each one that it writes, so that its '
+            "writing has no one trace. Give an answer to trace instead."
         )
     recorder = Recorder()
     _, written = task.write(reading, search, recorder)
-    if not recorder.reads("decoder"):
-        return trace_reading(task, written)
+    if not recorder.n_calls("decoder"):  # it was to write nothing at all
+        return _trace_pass(task.model, written)
     return _collect(task.model, written, recorder)
+
+
+def _checked(found: Trace, model: Transformer) -> Trace:
+    return replace(found, difference=found.check(run_fast(model, found.reading)))
+
+
+def _compare(where: str, ours: Tensor, theirs: Tensor) -> float:
+    if not ours.numel():
+        return 0.0
+    difference = float((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1.0))
+    if not difference <= BOUND:  # NaN is no number within it
+        raise LensError(
+            f"The trace is not what the model computes: {where} differ by {difference:.1e}, more than {BOUND:.0e}. "
+            "Weights in half precision, gates, or a model that is no longer a number can be the reason."
+        )
+    return difference
 
 
 def _collect(model: Transformer, reading: Reading, recorder: Recorder) -> Trace:
@@ -125,29 +215,23 @@ def _attended(
     attention: MultiHeadAttention, queries: tuple[Piece, ...], keys: tuple[Piece, ...], path: Path, name: str
 ) -> Attended:
     is_cross = name.endswith("cross")
-    k, v = (path.other_keys(f"{name}.{key}") if is_cross else path.keys(f"{name}.{key}") for key in "kv")
-    matrices, bias = output_matrices(attention)
-    return Attended(
-        attention.name,
-        queries,
-        keys,
-        q=path.rows(f"{name}.q"),
-        k=k,
-        v=v,
-        scores=path.rows(f"{name}.scores") if is_cross else path.pairs(f"{name}.scores", -torch.inf),
-        weights=path.rows(f"{name}.weights") if is_cross else path.pairs(f"{name}.weights", 0.0),
-        heads=path.rows(f"{name}.heads"),
-        output=path.rows(f"{name}.output"),
-        matrices=matrices.cpu(),
-        bias=None if bias is None else bias.cpu(),
+    k, v = (path.other_keys(f"{name}.{what}") if is_cross else path.keys(f"{name}.{what}") for what in "kv")
+    scores, weights = (
+        path.rows(f"{name}.{what}") if is_cross else path.pairs(f"{name}.{what}", hidden)
+        for what, hidden in (("scores", -torch.inf), ("weights", 0.0))
     )
+    q, heads, output = (path.rows(f"{name}.{what}") for what in ("q", "heads", "output"))
+    matrices, bias = output_matrices(attention)
+    return Attended(attention.name, queries, keys, q, k, v, scores, weights, heads, output, matrices, bias)
 
 
 def output_matrices(attention: MultiHeadAttention) -> tuple[Float[Tensor, "H E W"], Float[Tensor, " W"] | None]:
     """W_i^O of every head, and what is added after them; without projections each head has a slice of the output."""
-    output = attention.output
+    output, heads = attention.output, attention.heads
+    bias = None
     if isinstance(output, nn.Linear):
-        matrices = output.weight.detach().T.unflatten(0, (attention.heads.n_heads, -1))
-        return matrices, None if output.bias is None else output.bias.detach()
-    width = attention.heads.n_heads * attention.heads.value_width
-    return torch.eye(width).unflatten(0, (attention.heads.n_heads, -1)), None
+        joined = output.weight.detach().cpu().T
+        bias = None if output.bias is None else output.bias.detach().cpu()
+    else:
+        joined = torch.eye(heads.n_heads * heads.value_width)
+    return joined.unflatten(0, (heads.n_heads, heads.value_width)), bias

@@ -174,7 +174,7 @@ def walk(
     names = [piece.text for piece in reads]
     place = choose_place(names, query, 1)
     with watched(attention) as calls:
-        trace_reading(task, reading)
+        trace_reading(task.model, reading)
     found = walk_attention(
         attention, calls[0], head=head, query=place, query_names=names, key_names=[piece.text for piece in looks_at]
     )

@@ -1,0 +1,253 @@
+"""What a trace shows is what the model computes where nobody looks: every head, of every kind, in every way."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from manyheads.decode import DecodeSettings
+from manyheads.errors import LensError
+from manyheads.lens import Attended, Trace, trace, trace_reading
+from manyheads.lens.fast import run_fast
+from manyheads.lens.recorder import Recorder
+from manyheads.model import MultiHeadAttention, Transformer
+from manyheads.model.masks import View
+from manyheads.model.scores import DotForm
+from manyheads.tasks import Reading, Task, Writer
+from manyheads.text.tokenizer import END, PAD, Piece
+
+from lens.makers import ANSWER, MODELS, TEXTS, WRITERS, task_of
+from model.makers import relative_difference
+
+BOUND = 1e-5
+MANY = ("seq2seq", "language", "masked")  # one of each shape of model
+
+
+def traced(kind: str, model: str) -> tuple[Task, Trace]:
+    task = task_of(kind, model)
+    return task, trace(task, TEXTS[kind], ANSWER if kind in WRITERS else None)
+
+
+def compute_padded(model: Transformer, reading: Reading) -> dict[str, tuple[Tensor, Tensor]]:
+    """Of a batch in which this text stands beside a longer one, and is padded: what enters and leaves each W^O."""
+    found: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def batch(pieces: tuple[Piece, ...]) -> Tensor | None:
+        ids = [piece.id for piece in pieces]
+        return torch.tensor([[*ids[::-1], 7, 8, 9], [*ids, PAD, PAD, PAD]]) if ids else None
+
+    def note(attention: MultiHeadAttention) -> None:
+        def hook(module: torch.nn.Module, args: tuple[Tensor], output: Tensor) -> None:
+            found[attention.name] = args[0][1], output[1]
+
+        handles.append(attention.output.register_forward_hook(hook))
+
+    handles: list[torch.utils.hooks.RemovableHandle] = []
+    for attention in model.attentions():
+        note(attention)
+    source, target = batch(reading.source), batch(reading.target)
+    with torch.no_grad():
+        model.hidden(
+            source,
+            target,
+            source_is_real=None if source is None else source != PAD,
+            target_is_real=None if target is None else target != PAD,
+        )
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kind", MANY)
+def test_every_head_is_that_of_the_fast_path_under_padding(kind: str, model: str) -> None:
+    task, found = traced(kind, model)
+    fast = compute_padded(task.model, found.reading)
+    assert list(found.attentions) == list(fast)
+    for name, one in found.attentions.items():
+        joined, output = (value[: len(one.queries)] for value in fast[name])
+        heads = joined.unflatten(-1, (one.n_heads, -1)).transpose(0, 1)
+        assert relative_difference(one.weights @ one.v, heads) <= BOUND
+        assert relative_difference(one.heads, heads) <= BOUND
+        assert relative_difference(one.output, output) <= BOUND
+        assert relative_difference(one.sum_of_heads(), output) <= BOUND
+    assert found.difference <= BOUND
+
+
+def weights_of_the_kernel(attention: MultiHeadAttention, one: Attended) -> Tensor:
+    """What torch's kernel makes of values that are the identity: the weights that it never shows."""
+    n_queries, n_keys = len(one.queries), len(one.keys)
+    is_real = torch.ones(1, n_keys, dtype=torch.bool)
+    places = torch.arange(n_queries)[None]
+    if one.name.startswith("encoder"):
+        view = View.everywhere(is_real)
+    elif one.name.endswith("cross"):
+        view = View.across(places, is_real)
+    else:
+        view = View.backward(is_real, places, n_queries)
+    bias = attention.positions.bias(view.query_places, view.key_places)
+    eye = torch.eye(n_keys).expand(1, one.n_heads, -1, -1)
+    assert isinstance(attention.scores, DotForm)
+    with torch.inference_mode():
+        return attention._attend_fast(attention.scores, one.q[None], one.k[None], eye, view, bias, 0.0)[0]
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith(("additive", "dense", "random"))])
+@pytest.mark.parametrize("kind", MANY)
+def test_weights_are_those_that_the_fast_kernel_never_shows(kind: str, model: str) -> None:
+    task, found = traced(kind, model)
+    for attention in task.model.attentions():
+        one = found[attention.name]
+        difference = (one.weights - weights_of_the_kernel(attention, one)).abs().max()
+        assert difference <= BOUND
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kind", MANY)
+def test_rows_sum_to_one_and_nobody_sees_ahead(kind: str, model: str) -> None:
+    _, found = traced(kind, model)
+    for name, one in found.attentions.items():
+        assert (one.weights >= 0).all()
+        assert (one.weights.sum(-1) - 1.0).abs().max() <= BOUND
+        assert torch.equal(one.scores.softmax(-1), one.weights)
+        is_ahead = torch.ones(len(one.queries), len(one.keys), dtype=torch.bool).triu(1)
+        if name.startswith("decoder") and name.endswith("self"):
+            assert (one.weights[:, is_ahead] == 0).all()
+            assert one.scores[:, is_ahead].isneginf().all()
+        else:
+            assert one.scores.isfinite().all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_norm_is_the_length_of_what_a_query_gets_from_a_key(model: str) -> None:
+    task, found = traced("seq2seq", model)
+    attentions = {attention.name: attention for attention in task.model.attentions()}
+    for name, one in found.attentions.items():
+        # α f(x) of every pair and head as vectors, which add up to the output; f(x) through W^O as the model holds it.
+        output = attentions[name].output
+        vectors = torch.zeros(one.n_heads, len(one.queries), len(one.keys), one.output.size(-1))
+        bias = torch.zeros_like(one.output[0]) if one.bias is None else one.bias
+        for head in range(one.n_heads):
+            alone = torch.zeros(len(one.keys), one.n_heads, one.v.size(-1))
+            alone[:, head] = one.v[head]
+            with torch.no_grad():
+                vectors[head] = one.weights[head][..., None] * (output(alone.flatten(1)) - bias)
+            assert relative_difference(one.norms(head), vectors[head].norm(dim=-1)) <= BOUND
+            assert relative_difference(one.head_output(head), vectors[head].sum(1)) <= BOUND
+        assert relative_difference(vectors.sum((0, 2)) + bias, one.output) <= BOUND
+
+
+def assert_same(found: Trace, wanted: Trace) -> None:
+    assert list(found.attentions) == list(wanted.attentions)
+    for name, one in found.attentions.items():
+        for what in ("q", "k", "v", "weights", "heads", "output"):
+            ours, theirs = getattr(one, what), getattr(wanted[name], what)
+            assert ours.shape == theirs.shape
+            if ours.numel():
+                assert relative_difference(ours, theirs) <= BOUND
+        is_seen = wanted[name].scores.isfinite()
+        assert torch.equal(one.scores.isfinite(), is_seen)
+        assert relative_difference(one.scores[is_seen], wanted[name].scores[is_seen]) <= BOUND
+    for stack, hidden in found.hidden.items():
+        assert relative_difference(hidden, wanted.hidden[stack]) <= BOUND
+
+
+SEARCHES = st.one_of(
+    st.fixed_dictionaries({"method": st.just("greedy")}),
+    st.fixed_dictionaries(
+        {
+            "method": st.just("beam"),
+            "beam": st.integers(3, 5),
+            "n_best": st.integers(1, 3),
+            "length_penalty": st.sampled_from([0.0, 0.6, 2.0]),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "method": st.just("sample"),
+            "n_best": st.integers(1, 3),
+            "temperature": st.sampled_from([0.7, 1.5]),
+            "seed": st.integers(0, 99),
+        }
+    ),
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kind", WRITERS)
+@settings(max_examples=3, deadline=None)
+@given(search=SEARCHES, text=st.sampled_from(["no", "the cat", "cat, dog"]), max_extra=st.integers(1, 4))
+def test_a_search_attended_to_what_a_pass_over_its_answer_does(
+    kind: str, model: str, search: dict[str, Any], text: str, max_extra: int
+) -> None:
+    task, wanted = task_of(kind, model), DecodeSettings(**search, max_extra=max_extra)
+    found = trace(task, text, search=wanted)
+    assert_same(found, trace_reading(task.model, found.reading))
+    # And the answer is the one that is given to those who do not look.
+    assert found.reading.answer == task.predict([text], wanted)[0].answer
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_of_an_answer_that_has_ended_all_was_read_and_of_another_not_the_last_piece(kind: str) -> None:
+    task = task_of(kind)
+    assert isinstance(task, Writer)
+    given = task.reading("no")
+    met = set()
+    for seed in range(8):
+        best, reading = task.write(given, DecodeSettings(method="sample", seed=seed, max_extra=2))
+        assert reading.last is not None
+        ids = [piece.id for piece in reading.target[len(given.target) :]]
+        assert tuple(ids if best.finished else [*ids, reading.last.id]) == best.ids
+        assert (reading.last.id == END) == best.finished
+        met.add(best.finished)
+    assert met == {True, False}
+
+
+@pytest.mark.parametrize("n_best", [1, 5])
+def test_a_beam_that_ended_is_found_again_after_the_search_went_on(n_best: int) -> None:
+    task = task_of("seq2seq")
+    recorder = Recorder()
+    best, reading = task.write(task.reading("no"), DecodeSettings(beam=5, n_best=n_best, max_extra=5), recorder)
+    assert best.finished
+    assert len(reading.target) < recorder.n_calls("decoder")
+    found = trace(task, "no", search=DecodeSettings(beam=5, n_best=n_best, max_extra=5))
+    assert_same(found, trace_reading(task.model, found.reading))
+
+
+def test_a_stop_is_the_last_that_is_written() -> None:
+    task = task_of("language")
+    assert isinstance(task, Writer)
+    given, sample = task.reading("the cat"), DecodeSettings(method="sample", max_extra=4)
+    seed = next(seed for seed in range(30) if len(task.write(given, replace(sample, seed=seed))[1].answer.strip()) > 3)
+    free = task.write(given, replace(sample, seed=seed))[1]
+    stop = free.answer.strip()[1:3]
+    found = trace(task, "the cat", search=replace(sample, seed=seed, stop=(stop,)))
+    assert stop not in found.reading.answer
+    assert found.reading.last is not None
+    assert found.reading.last.id != END
+    n_written = len(found.reading.written)
+    assert [piece.id for piece in found.reading.written] == [piece.id for piece in free.written[:n_written]]
+    assert_same(found, trace_reading(task.model, found.reading))
+
+
+def test_a_trace_that_is_not_the_model_s_is_refused() -> None:
+    task, found = traced("seq2seq", "2017")
+    fast = run_fast(task.model, found.reading)
+    assert found.check(fast) <= BOUND
+    name = "decoder.1.cross"
+    one = found[name]
+    for wrong in (
+        replace(one, weights=one.weights.flip(-1)),
+        replace(one, heads=one.heads + 1e-3),
+        replace(one, output=one.output + 1e-3),
+        replace(one, matrices=one.matrices.flip(0)),
+        replace(one, weights=one.weights * torch.nan),
+    ):
+        with pytest.raises(LensError, match=f"The trace is not what the model computes: {name}"):
+            replace(found, attentions={**found.attentions, name: wrong}).check(fast)
+    with pytest.raises(LensError, match="decoder differ"):
+        replace(found, hidden={**found.hidden, "decoder": found.hidden["decoder"] * 1.01}).check(fast)
