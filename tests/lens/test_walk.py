@@ -163,6 +163,7 @@ def test_the_place_in_detail() -> None:
     assert choose_place(pieces, "7", 1) == 5  # a word that is a number is the word
     assert choose_place(pieces, "3", 1) == 3
     assert choose_place(pieces, "酒店", 1) == 6
+    assert choose_place(["<s>", "▁", "n", "o", "t"], "not", 1) == 2
     for wanted in ("at", "9", "-1", "", "茶"):
         with pytest.raises(LensError, match=r"There is no query .* 0 <s> · 1 ▁two .*: give a word or its number"):
             choose_place(pieces, wanted, 1)

@@ -53,7 +53,11 @@ def walk(
 
     With nothing given, the worked 3×3 example. With a sentence, a tiny untrained model whose numbers can all be
     printed. With a bundle and a sentence, any layer and head of your own model. The last step is the same row without
-    √d_k. 不给参数：3×3 例题；给一个句子：未训练的小模型；给模型包和句子：你自己模型的任意一层、任意一个头。
+    √d_k.
+
+    \b
+    不给参数：3×3 例题；给一个句子：未训练的小模型；
+    给模型包和句子：你自己模型的任意一层、任意一个头。最后一步对照不除以 √d_k 的结果。
 
     \b
     Example · 例:

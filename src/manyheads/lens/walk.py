@@ -256,6 +256,8 @@ def choose_place(names: Sequence[str], wanted: str | None, usual: int) -> int:
     if wanted is None:
         return min(usual, len(names) - 1)
     for start in range(len(names)):
+        if not names[start].strip(SPACE_SIGN):  # a space of its own is no part of the word after it
+            continue
         for end in range(start + 1, min(start + _MOST_PIECES, len(names)) + 1):
             if "".join(names[start:end]).strip(SPACE_SIGN) == wanted.strip():
                 return start
