@@ -18,6 +18,7 @@ from manyheads.cli.init import init
 from manyheads.cli.predict import predict
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.train import train
+from manyheads.cli.walk import walk
 from manyheads.errors import ManyheadsError
 
 
@@ -51,7 +52,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, doctor, train, evaluate, predict):
+for command in (quickstart, init, doctor, train, evaluate, predict, walk):
     commands.add_command(command)
 
 

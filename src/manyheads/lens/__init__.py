@@ -7,17 +7,20 @@ from manyheads.lens.gating import gated
 from manyheads.lens.heads import Head, find_heads, heads_of
 from manyheads.lens.stored import StoredTrace, read_trace, write_trace
 from manyheads.lens.trace import Attended, Trace, trace, trace_reading
+from manyheads.lens.walk import Walk, walk
 
 __all__ = [
     "Attended",
     "Head",
     "StoredTrace",
     "Trace",
+    "Walk",
     "find_heads",
     "gated",
     "heads_of",
     "read_trace",
     "trace",
     "trace_reading",
+    "walk",
     "write_trace",
 ]
