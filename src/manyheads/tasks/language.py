@@ -12,21 +12,18 @@ from torch import Tensor
 
 from manyheads.data import choose_examples, cut_windows
 from manyheads.data.chunks import chunks
-from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import LanguageCard, language_card
 from manyheads.metrics.language import Continuation
-from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
+from manyheads.model import Tap, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.continuing import Continued, Continuer
+from manyheads.tasks.documents import OfDocuments
 from manyheads.tasks.foretelling import foretell, foretell_windows, slide
 from manyheads.tasks.packing import PackedBatch, Plan, hidden_of, make_rows, plan_rows
 from manyheads.tasks.task import Look, Material, Progress, Reading
-from manyheads.text import grammar
-from manyheads.text.documents import read_documents
 from manyheads.text.readers import Row
-from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import Tokenizer
 
 NATS = "nats per character"
@@ -104,11 +101,10 @@ class LanguageLesson:
 
 
 @dataclass(frozen=True)
-class Language:
+class Language(OfDocuments):
     """A model that goes on with a text."""
 
     shape: ClassVar[str] = "decoder"
-    noun: ClassVar[str] = "documents"
     counted: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
@@ -121,46 +117,6 @@ class Language:
     def module(self) -> Transformer:
         """All that learns is the model itself."""
         return self.model
-
-    @staticmethod
-    def fields(settings: LanguageSettings) -> tuple[str, ...]:
-        """A document."""
-        return ("text",)
-
-    @staticmethod
-    def cleaning(settings: LanguageSettings) -> Fields:
-        """It is a text."""
-        return Fields(n_fields=1, n_texts=1)
-
-    @staticmethod
-    def read(
-        files: Sequence[str], columns: Mapping[str, str], settings: LanguageSettings, on_bad: OnBad | None = None
-    ) -> Iterator[Row]:
-        """Documents from any number of files."""
-        return read_documents(files, settings.documents, columns.get("text"), on_bad=on_bad)
-
-    @staticmethod
-    def builtin(
-        settings: LanguageSettings, languages: Sequence[str], split: str, count: int, seed: int
-    ) -> Iterable[Row]:
-        """Stories."""
-        (language,) = languages
-        return grammar.rows("generate", language, split, count, seed)
-
-    @staticmethod
-    def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The documents themselves: line ends are learnt like any character."""
-        return (text for (text,) in rows)
-
-    @staticmethod
-    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: LanguageSettings) -> list[list[list[int]]]:
-        """The pieces of each document."""
-        return [tokenizer.encode_many([text for (text,) in rows])]
-
-    @staticmethod
-    def longest(model: ModelSettings, settings: LanguageSettings) -> int:
-        """Any number: documents are cut into windows."""
-        return 0
 
     @classmethod
     def begin(
@@ -180,10 +136,6 @@ class Language:
     ) -> "Language":
         """There is nothing to know besides."""
         return cls(model, tokenizer, settings)
-
-    def facts(self) -> dict[str, Any]:
-        """Nothing that is not in the settings."""
-        return {}
 
     def lesson(self, material: Material) -> LanguageLesson:
         """What the training loop sees of it."""
@@ -208,10 +160,6 @@ class Language:
     def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
         """How a reading's text goes on."""
         return Continuer(self.model, self.tokenizer).write(reading, settings, tap)
-
-    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those that are not empty."""
-        return (row for row in rows if row[0])
 
     def look(self, rows: Sequence[Row], metric: str) -> Look:
         """Foretell some windows of the documents, spread evenly, and go on greedily from a few places.

@@ -17,18 +17,15 @@ from torch import Tensor
 
 from manyheads.data import Windows, choose_examples, cut_windows, pad, plan_batches
 from manyheads.data.chunks import chunks
-from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics.masked import MaskedCard, masked_card
-from manyheads.model import ModelSettings, Transformer, projected_loss
+from manyheads.model import Transformer, projected_loss
 from manyheads.settings import misfits, refuse
+from manyheads.tasks.documents import OfDocuments
 from manyheads.tasks.reading import moved, read_alone
 from manyheads.tasks.task import Look, Material, Progress, Reading
-from manyheads.text import grammar
-from manyheads.text.documents import read_documents
 from manyheads.text.readers import Row
-from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, PAD, UNKNOWN, Piece, Tokenizer
 from manyheads.text.vocabulary import END, SPACE_SIGN
 from manyheads.text.words import WordTable
@@ -184,11 +181,10 @@ class MaskedLesson:
 
 
 @dataclass(frozen=True)
-class Masked:
+class Masked(OfDocuments):
     """A model that finds what is hidden in a text."""
 
     shape: ClassVar[str] = "encoder"
-    noun: ClassVar[str] = "documents"
     counted: ClassVar[str] = "masked"
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings
@@ -201,44 +197,6 @@ class Masked:
     def module(self) -> Transformer:
         """All that learns is the model itself."""
         return self.model
-
-    @staticmethod
-    def fields(settings: MaskedSettings) -> tuple[str, ...]:
-        """A document."""
-        return ("text",)
-
-    @staticmethod
-    def cleaning(settings: MaskedSettings) -> Fields:
-        """It is a text."""
-        return Fields(n_fields=1, n_texts=1)
-
-    @staticmethod
-    def read(
-        files: Sequence[str], columns: Mapping[str, str], settings: MaskedSettings, on_bad: OnBad | None = None
-    ) -> Iterator[Row]:
-        """Documents from any number of files."""
-        return read_documents(files, settings.documents, columns.get("text"), on_bad=on_bad)
-
-    @staticmethod
-    def builtin(settings: MaskedSettings, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
-        """Stories."""
-        (language,) = languages
-        return grammar.rows("generate", language, split, count, seed)
-
-    @staticmethod
-    def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The documents themselves."""
-        return (text for (text,) in rows)
-
-    @staticmethod
-    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: MaskedSettings) -> list[list[list[int]]]:
-        """The pieces of each document."""
-        return [tokenizer.encode_many([text for (text,) in rows])]
-
-    @staticmethod
-    def longest(model: ModelSettings, settings: MaskedSettings) -> int:
-        """Any number: documents are cut into windows."""
-        return 0
 
     @classmethod
     def begin(
@@ -253,10 +211,6 @@ class Masked:
     ) -> "Masked":
         """There is nothing to know besides."""
         return cls(model, tokenizer, settings)
-
-    def facts(self) -> dict[str, Any]:
-        """Nothing that is not in the settings."""
-        return {}
 
     def lesson(self, material: Material) -> MaskedLesson:
         """What the training loop sees of it."""
@@ -283,10 +237,6 @@ class Masked:
     def reading(self, text: str, answer: str | None = None) -> Reading:
         """BEGIN and the pieces of a text, in which any [MASK] is one."""
         return read_alone(self.tokenizer, text, answer, self._pieces(text), limit=self.limit)
-
-    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those that are not empty."""
-        return (row for row in rows if row[0])
 
     def finish(self, rows: Sequence[Row]) -> "Masked":
         """There is nothing more to learn."""
