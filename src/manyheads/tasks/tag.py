@@ -178,9 +178,7 @@ class Tag:
         }
         task = replace(cls.restore(model, tokenizer, settings, facts), mentions=mentions)
         if task.module.neighbours is not None:
-            task.module.neighbours.count(names for _, names, _ in task.whole_rows(rows))
-        if settings.intents and task.module.phrases is not None:
-            task.module.phrases.count((ids, wanted) for ids, _, wanted in task.whole_rows(rows))
+            task.module.neighbours.count(task.named(rows))
         return task
 
     @classmethod
@@ -201,14 +199,10 @@ class Tag:
             "temperature": self.temperature,
         }
 
-    def whole_rows(
-        self, rows: Iterable[Row]
-    ) -> Iterator[tuple[Int[Tensor, "1 S"], Int[Tensor, "1 T"], Float[Tensor, "1 C"]]]:
-        """Of each row all its pieces, the names of its units, and 1 for its intent."""
+    def named(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
+        """The names of each row's units."""
         for row in rows:
-            read = UnitBatch.of([self.tokenizer.encode_many(row[0].split(" "))], torch.device("cpu"))
-            wanted = torch.tensor([[float(intent in row[2:]) for intent in self.intents]])
-            yield read.ids, read.names, wanted
+            yield UnitBatch.of([self.tokenizer.encode_many(row[0].split(" "))], torch.device("cpu")).names
 
     @property
     def limit(self) -> int:
@@ -259,13 +253,12 @@ class Tag:
         for batch in like_lengths([1 + sum(map(len, cut[text][start:end])) for text, start, end in parts]):
             chosen = [parts[part] for part in batch]
             read = UnitBatch.of([cut[text][start:end] for text, start, end in chosen], device)
-            found, judges = self.module(read.ids, read.units, read.names)
-            told = sum(judges)
+            found, told = self.module(read.ids, read.units, read.names)
             for row, (text, start, end) in enumerate(chosen):
                 scores[text][start:end] += found[row, : end - start].float().cpu()
                 seen[text][start:end] += 1.0
                 n_parts[text] += 1.0
-                if judges:
+                if told is not None:
                     intents[text] += told[row].float().cpu()
             progress(sum(start == 0 for _, start, _ in chosen))
         scores = [total / times for total, times in zip(scores, seen, strict=True)]

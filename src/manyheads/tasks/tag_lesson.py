@@ -107,22 +107,19 @@ class TagLesson:
         """That of the tags per unit, of the intents per text, and R-Drop's term where the settings want it."""
         settings, read = self.settings, batch.read
         n_passes = 2 if settings.consistency else 1
-        scores, judges = self.module(
+        scores, intents = self.module(
             read.ids.repeat(n_passes, 1), read.units.repeat(n_passes, 1), read.names.repeat(n_passes, 1)
         )
         loss = torch.stack([self._tag_loss(part, batch) for part in scores.chunk(n_passes)]).mean()
         if settings.consistency:
             one, other = scores.chunk(2)
             loss = loss + 0.5 * settings.consistency * disagreement(one[read.is_real], other[read.is_real])
-        if judges:
-            told = torch.stack([self._intent_loss(logits.chunk(n_passes), batch.intents) for logits in judges]).mean()
+        if intents is not None:
+            told = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
+            if settings.consistency:
+                told = told + 0.5 * settings.consistency * disagreement(*intents.chunk(2))
             loss = loss + settings.intent_weight * told
         return loss
-
-    def _intent_loss(self, passes: Sequence[Float[Tensor, "B C"]], wanted: Int[Tensor, " B"]) -> Tensor:
-        smoothing, consistency = self.settings.smoothing, self.settings.consistency
-        loss = torch.stack([F.cross_entropy(logits, wanted, label_smoothing=smoothing) for logits in passes]).mean()
-        return loss + 0.5 * consistency * disagreement(*passes) if consistency else loss
 
     def _tag_loss(self, scores: Float[Tensor, "B T K"], batch: TaggedBatch) -> Tensor:
         is_real, settings = batch.read.is_real, self.settings

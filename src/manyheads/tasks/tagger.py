@@ -15,7 +15,7 @@ from manyheads.metrics import IntentRule
 from manyheads.model import Transformer
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.chain import Chain, States
-from manyheads.tasks.phrases import Neighbours, Phrases
+from manyheads.tasks.phrases import Neighbours
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.text.tokenizer import BEGIN, PAD
 
@@ -77,12 +77,11 @@ class Tagger(nn.Module):
         if settings.intents:
             self.pool = Pool(settings.pooling, model.settings.width)
             self.intent = nn.Linear(self.pool.width, n_intents)
-            self.phrases = Phrases(n_intents, settings.phrases) if settings.phrases else None
 
     def forward(
         self, ids: Int[Tensor, "B S"], units: Int[Tensor, "B S"], names: Int[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B T K"], list[Float[Tensor, "B C"]]]:
-        """The scores of each unit's tags, and each judge's of the text's intents; `units` says whose pieces these are.
+    ) -> tuple[Float[Tensor, "B T K"], Float[Tensor, "B C"] | None]:
+        """The scores of each unit's tags, and of each text's intents; `units` says whose pieces these are.
 
         What belongs to no unit (BEGIN, padding) has the number of units; `names` are those of `UnitBatch`.
         """
@@ -90,16 +89,9 @@ class Tagger(nn.Module):
         n_units = names.size(1)
         hidden = self.model.encode(ids, is_real)
         pooled = self.dropout(_mean_by(hidden, units, n_units + 1)[:, :n_units])
+        intents = self.intent(self.dropout(self.pool(hidden, is_real))) if hasattr(self, "intent") else None
         scores = self.output(pooled)
-        if self.neighbours is not None:
-            scores = scores + self.neighbours(names)
-        return scores, self._judge(ids, hidden, is_real) if hasattr(self, "intent") else []
-
-    def _judge(
-        self, ids: Int[Tensor, "B S"], hidden: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"]
-    ) -> list[Float[Tensor, "B C"]]:
-        read = self.intent(self.dropout(self.pool(hidden, is_real)))
-        return [read] if self.phrases is None else [read, self.phrases(ids)]
+        return scores if self.neighbours is None else scores + self.neighbours(names), intents
 
 
 def _mean_by(x: Float[Tensor, "B S W"], owners: Int[Tensor, "B S"], n_owners: int) -> Float[Tensor, "B O W"]:

@@ -1,0 +1,79 @@
+"""Does it help to read the training text with gaps first? The same recipe, begun from a masked model of its own text.
+
+    python benchmarks/pretraining.py recipes/snips.toml runs/snips-masked [MASKED_STEPS [key=value …]]
+
+The text is that of the recipe's training rows and of nothing else, without their labels. The masked model has the
+recipe's own sizes and settings; then the recipe is trained from it as it stands. Compare with the recipe's run from
+scratch: `manyheads evaluate` prints the cards of both.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from manyheads.recipe import Corpus, read_recipe
+
+_MASKED = """\
+seed = {seed}
+
+[data]
+train = ["text.txt"]
+
+[clean]
+drop_bad_encoding = false
+drop_duplicates = false
+
+[tokenizer]
+kind = "{tokenizer}"
+vocabulary = {vocabulary}
+
+[task]
+kind = "masked"
+documents = "line"
+share = 0.2
+
+[model]
+{model}
+
+[train]
+steps = {steps}
+batch_tokens = 3000
+schedule = "cosine"
+learning_rate = 2e-3
+warmup = 300
+weight_decay = 0.01
+ema = 0.998
+average = 1
+validate_every = 500
+save_every = 1000
+"""
+_SIZES = ("width", "n_encoder_layers", "n_heads", "feed_forward_width", "activation", "positions", "norm_place")
+
+
+def main() -> None:
+    """Write the text and the masked model's recipe, train it, and train the recipe from it."""
+    path, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 4000
+    assignments = sys.argv[4:]
+    recipe = read_recipe(path, assignments)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).train()
+    with (folder / "text.txt").open("w", encoding="utf-8") as out:
+        out.writelines(f"{line}\n" for line in recipe.kind.lines(rows))
+    sizes = {name: getattr(recipe.model, name) for name in _SIZES} | {"dropout": 0.1, "max_length": 256}
+    masked = _MASKED.format(
+        seed=recipe.seed,
+        tokenizer=recipe.tokenizer.kind,
+        vocabulary=recipe.tokenizer.vocabulary,
+        steps=steps,
+        model="\n".join(f"{name} = {value!r}" for name, value in sizes.items()),
+    )
+    (folder / "masked.toml").write_text(masked, encoding="utf-8")
+    train = [sys.executable, "-m", "manyheads", "train"]
+    subprocess.run([*train, folder / "masked.toml", "-o", folder / "masked"], check=True)
+    bundle = (folder / "masked" / "bundle").resolve()
+    subprocess.run([*train, path, f"init_from={bundle}", *assignments, "-o", folder / "tuned"], check=True)
+
+
+if __name__ == "__main__":
+    main()
