@@ -184,12 +184,9 @@ def read_trace(path: Path | str) -> StoredTrace:
         raise _damaged(path, "its header is not what was written")
     try:
         facts = json.loads(header)
-        reading = Reading(
-            facts["text"],
-            facts["answer"],
-            *(tuple(Piece(*piece) for piece in facts[side]) for side in ("source", "target")),
-            last=None if facts["last"] is None else Piece(*facts["last"]),
-        )
+        source, target = (tuple(Piece(*piece) for piece in facts[side]) for side in ("source", "target"))
+        last = None if facts["last"] is None else Piece(*facts["last"])
+        reading = Reading(facts["text"], facts["answer"], source, target, last)
         sides = {"source": reading.source, "target": reading.target}
         attentions = {
             table["name"]: _Maps(
