@@ -31,3 +31,7 @@ class CheckpointError(ManyheadsError):
 
 class TrainingError(ManyheadsError):
     """A training run that cannot go on: the loss is not a number, another run is using the folder."""
+
+
+class LensError(ManyheadsError):
+    """A question that this model cannot be asked: a head it does not have, a share of heads that is none."""

@@ -162,11 +162,18 @@ class Tokenizer:
         """The pieces of one text, each with its place in it."""
         return list(self.each_piece(text))
 
+    def pieces_many(self, texts: Sequence[str]) -> list[list[Piece]]:
+        """The pieces of each text; many at once is much faster than one by one."""
+        return [list(self._placed(text, ids)) for text, ids in zip(texts, self.encode_many(texts), strict=True)]
+
     def each_piece(self, text: str) -> Iterator[Piece]:
         """The pieces of one text one after another, for texts of which not all should be in memory."""
+        return self._placed(text, self.encode(text))
+
+    def _placed(self, text: str, ids: Iterable[int]) -> Iterator[Piece]:
         # SentencePiece puts a space before the text, unless it is never shown the text's beginning.
         place = -1 if self.has_prefix and not text.startswith(SPACE_SIGN) else 0
-        for piece_id in self.encode(text):
+        for piece_id in ids:
             name, byte = self.piece(piece_id), self.byte_of(piece_id)
             if byte is None:
                 start, place = place, place + len(name)
