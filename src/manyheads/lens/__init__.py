@@ -3,6 +3,7 @@
 May import bundle, recipe and everything below them; its siblings never.
 """
 
+from manyheads.lens.gating import gated
 from manyheads.lens.heads import Head, find_heads, heads_of
 
-__all__ = ["Head", "find_heads", "heads_of"]
+__all__ = ["Head", "find_heads", "gated", "heads_of"]
