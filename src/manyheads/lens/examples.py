@@ -136,6 +136,20 @@ def read_gold(task: Task, files: Sequence[Path], count: int = SAMPLE, *, lower: 
     return examples
 
 
+def with_targets(bundle: Bundle, examples: Sequence[Example]) -> list[Example]:
+    """The same; where a translator was given the source alone, with what it writes for it."""
+    if not isinstance(bundle.task, Seq2Seq):
+        return list(examples)
+    alone = [number for number, example in enumerate(examples) if len(example.texts) == 1]
+    sources = [examples[number].texts[0].text for number in alone]
+    readable = [source if bundle.task.fits(source) else "" for source in sources]
+    written = bundle.predict(readable, method="greedy") if alone else []
+    completed = list(examples)
+    for number, text in zip(alone, written, strict=True):
+        completed[number] = Example((*examples[number].texts, plain(text)))
+    return completed
+
+
 def _aligned(pair: AlignedPair, *, lower: bool) -> Example:
     sides = [_joined([word.lower() if lower else word for word in words]) for words in (pair.source, pair.target)]
     return Example(tuple(sides), pair.sure, pair.possible)
