@@ -161,14 +161,18 @@ def _show_report(report: "HeadReport", console: "Console", *, show_all: bool) ->
     table = Table(box=None, padding=(0, 1), pad_edge=False)
     table.add_column("head · 头", no_wrap=True)
     table.add_column("role · 角色", no_wrap=True)
-    for title in ("figure · 数值", "95 %", "base · 基线", "random · 随机", "conf. · 置信"):
+    for title in ("figure", "95 %", "base", "random", "conf."):
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("reach")
+    table.add_column("reach", no_wrap=True)
     for card in shown:
         for line in _lines(card):
             table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in line))
     console.print("Heads · 注意力头", style="bold")
-    console.print(table, width=min(_WIDTH, console.width) if console.is_terminal else _WIDTH)
+    if not console.is_terminal:  # a log or a pipe has no width of its own
+        console.width = _WIDTH
+    console.print(table)
+    told = "figure 数值 · 95 % 置信区间 · base 固定基线 · random 未训练的同样模型 · conf. 置信度 · reach 范围"
+    console.print(f"  {told}", style="dim", markup=False)
     if len(shown) < len(report.cards):
         told = f"  The best and the least confident unknown of {len(report.cards)} heads; --all shows every one · "
         console.print(f"{told}仅列出部分，--all 显示全部", style="dim", markup=False)
