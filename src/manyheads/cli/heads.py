@@ -66,8 +66,8 @@ def heads(
 
     Without --importance or --prune: a role card for every head, by published definitions, each figure beside a fixed
     baseline and the same model untrained, with an interval over texts; a head that does nothing nameable is unknown. A
-    bundle of the built-in corpus brings its own gold; others take the valid text they were trained by, --text or --gold:
-    CoNLL-U trees of the text that is read, or word alignments (source words, target words, links: three files).
+    bundle of the built-in corpus brings its own gold; others take their valid text, --text or --gold: CoNLL-U trees of
+    the text that is read, or word alignments (source words, target words, links: three files).
 
     What is measured is measured on rows of the bundle's own valid set, texts being written greedily. [In brackets] is
     where 95 % of resamples of these rows lie. A pruned bundle is an ordinary one, smaller and faster; beside it stand

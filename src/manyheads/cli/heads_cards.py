@@ -44,11 +44,11 @@ def show_heads(path: Path, options: CardOptions) -> None:
     console = make_console(plain=False)
     bundle = load(path)
     with console.status("[dim]watching the heads …" if not options.as_json else ""):
-        readings = read_all(bundle.task, _examples(bundle, options))
+        scenes = read_all(bundle.task, _examples(bundle, options))
         if options.gold:
-            refuse_foreign(readings, bundle.task.tokenizer, ", ".join(map(str, options.gold)))
-        report = make_report(bundle.task.model, readings)
-        similarities = compare_heads(bundle.task.model, readings.kept)
+            refuse_foreign(scenes, bundle.task.tokenizer, ", ".join(map(str, options.gold)))
+        report = make_report(bundle.task.model, scenes)
+        similarities = compare_heads(bundle.task.model, scenes.kept)
     if options.svg:
         from manyheads.lens.pictures import draw_heads
 
@@ -124,9 +124,7 @@ def _write(path: Path, picture: str) -> None:
         stream.write(picture)
 
 
-def _print_json(
-    path: Path, options: CardOptions, report: "HeadReport", similarities: "Sequence[Similarity]"
-) -> None:
+def _print_json(path: Path, options: CardOptions, report: "HeadReport", similarities: "Sequence[Similarity]") -> None:
     import json
 
     facts: dict[str, Any] = {
@@ -183,8 +181,8 @@ def _show_basis(report: "HeadReport", console: "Console") -> None:
     n_named = sum(bool(card.roles) for card in report.cards)
     left_out = f", {report.n_left_out} left out as empty or too long" if report.n_left_out else ""
     console.print(
-        f"  {n_named} of {len(report.cards)} heads named · 有角色的头; {report.n_texts} texts · 文本{left_out}; random: "
-        f"the best of {len(report.seeds)} untrained twins.",
+        f"  {n_named} of {len(report.cards)} heads named · 有角色的头; {report.n_texts} texts · 文本{left_out}; "
+        f"random: the best of {len(report.seeds)} untrained twins.",
         style="dim",
         markup=False,
     )

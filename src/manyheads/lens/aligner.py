@@ -17,7 +17,7 @@ from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.lens.alignment import VARIANTS, aligned_maps, count_links, links_of
 from manyheads.lens.examples import Example, sample_of
-from manyheads.lens.places import Floats, Reading, read_all
+from manyheads.lens.places import Floats, Scene, read_all
 from manyheads.lens.watching import each_map, kind_of
 from manyheads.model import Transformer
 from manyheads.model.transformer import DecoderState
@@ -59,10 +59,10 @@ class Aligner:
 
     def _links(self, example: Example) -> list[Link]:
         try:
-            readings = read_all(self.task, [example]).kept
+            scenes = read_all(self.task, [example]).kept
         except LensError:
             return []
-        maps = _maps(self.task.model, readings)[0]
+        maps = _maps(self.task.model, scenes)[0]
         merged = np.mean([maps[head][self.variant] for head in self.heads], axis=0)
         return sorted(links_of(merged[None])[0])
 
@@ -70,9 +70,7 @@ class Aligner:
 def words_of(text: str) -> Rendering:
     """A text with its words: punctuation apart, each Chinese character or kana by itself."""
     units = units_of(text, "word")
-    return Rendering(
-        text, tuple(unit.text for unit in units), tuple((unit.start, unit.end) for unit in units), ()
-    )
+    return Rendering(text, tuple(unit.text for unit in units), tuple((unit.start, unit.end) for unit in units), ())
 
 
 def refuse_without_cross(bundle: Bundle, where: str) -> Seq2Seq:
@@ -97,13 +95,11 @@ def choose_aligner(bundle: Bundle, where: str, pairs: Sequence[tuple[str, str]] 
     return choose_by(task, read_all(task, examples).kept)
 
 
-def choose_by(task: Seq2Seq, readings: Sequence[Reading]) -> Aligner:
+def choose_by(task: Seq2Seq, scenes: Sequence[Scene]) -> Aligner:
     """The heads, up to a few together, whose links agree best with gold or, without it, with what hiding tells."""
-    has_gold = all(reading.example.is_aligned for reading in readings)
-    wanted = [
-        set(reading.example.sure or ()) if has_gold else hidden_links(task.model, reading) for reading in readings
-    ]
-    maps = _maps(task.model, readings)
+    has_gold = all(scene.example.is_aligned for scene in scenes)
+    wanted = [set(scene.example.sure or ()) if has_gold else hidden_links(task.model, scene) for scene in scenes]
+    maps = _maps(task.model, scenes)
     best: tuple[float, tuple[str, ...], str] = (-1.0, (), VARIANTS[0])
     for variant in VARIANTS:
         alone = {head: _agreement([own[head][variant] for own in maps], wanted) for head in maps[0]}
@@ -114,7 +110,7 @@ def choose_by(task: Seq2Seq, readings: Sequence[Reading]) -> Aligner:
             score = alone[chosen[0]] if n_heads == 1 else _agreement(merged, wanted)
             if score > best[0]:
                 best = (score, chosen, variant)
-    return Aligner(task, best[1], best[2], best[0], "gold" if has_gold else "hiding", len(readings))
+    return Aligner(task, best[1], best[2], best[0], "gold" if has_gold else "hiding", len(scenes))
 
 
 def _agreement(maps: Sequence[Floats], wanted: Sequence[set[Link]]) -> float:
@@ -126,25 +122,25 @@ def _agreement(maps: Sequence[Floats], wanted: Sequence[set[Link]]) -> float:
     return right / given if given else 0.0
 
 
-def _maps(model: Transformer, readings: Sequence[Reading]) -> list[dict[str, dict[str, Floats]]]:
+def _maps(model: Transformer, scenes: Sequence[Scene]) -> list[dict[str, dict[str, Floats]]]:
     """Of each text, by head and variant, the map between words."""
-    found: list[dict[str, dict[str, Floats]]] = [{} for _ in readings]
+    found: list[dict[str, dict[str, Floats]]] = [{} for _ in scenes]
 
     def keep(number: int, name: str, weights: Floats, norms: Floats) -> None:
         if kind_of(name) != "decoder.cross":
             return
-        for variant, maps in aligned_maps(weights, norms, readings[number]).items():
+        for variant, maps in aligned_maps(weights, norms, scenes[number]).items():
             for head, words in enumerate(maps):
                 found[number].setdefault(f"{name}/{head}", {})[variant] = words
 
-    each_map(model, readings, keep)
+    each_map(model, scenes, keep)
     return found
 
 
 @torch.inference_mode()
-def hidden_links(model: Transformer, reading: Reading) -> set[Link]:
+def hidden_links(model: Transformer, scene: Scene) -> set[Link]:
     """The links that hiding tells: each target word's source word without which it becomes the least probable."""
-    source, target = reading.sides
+    source, target = scene.sides
     device = model.output.weight.device
     ids = torch.from_numpy(source.ids)[None].to(device)
     read = torch.from_numpy(target.ids)[None].to(device)

@@ -9,18 +9,18 @@ from collections.abc import Set
 
 import numpy as np
 
-from manyheads.lens.places import Floats, Reading, to_words
+from manyheads.lens.places import Floats, Scene, to_words
 from manyheads.text.alignments import Link
 
 VARIANTS = tuple(f"align {kind} {shift}" for kind in ("weights", "norms") for shift in ("read", "written"))
 
 
-def aligned_maps(weights: Floats, norms: Floats, reading: Reading) -> dict[str, Floats]:
+def aligned_maps(weights: Floats, norms: Floats, scene: Scene) -> dict[str, Floats]:
     """H × target words × source words, for both kinds of strength and both shifts; the last column is no word.
 
     weights and norms: H × Q × K, a row a place of the target as it is read.
     """
-    source, target = reading.sides
+    source, target = scene.sides
     # What is in no word (END): a target word that looks there most stands for nothing.
     nowhere = (~source.shares.any(1))[:, None].astype(np.float64)
     keys = np.concatenate([source.shares, nowhere], axis=1)

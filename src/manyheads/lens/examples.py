@@ -177,7 +177,7 @@ def _examples(task: Task, row: Row) -> list[Example]:
 
 
 def _passages(text: str) -> Iterator[str]:
-    """Stretches of a text, none much longer than a paragraph, cut where a line or a word ends if there is such a place."""
+    """Stretches of a text, none longer than a paragraph, cut where a line or a word ends if it can be."""
     while len(text) > _PASSAGE:
         end = max(text.rfind("\n", 0, _PASSAGE), text.rfind(" ", 0, _PASSAGE) if "\n" not in text[:_PASSAGE] else -1)
         end = end + 1 if end > 0 else _PASSAGE

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyheads.lens.alignment import count_links
-from manyheads.lens.places import Bools, Floats, Places, Reading, to_words
+from manyheads.lens.places import Bools, Floats, Places, Scene, to_words
 from manyheads.text.tokenizer import BEGIN, END
 
 Counts = dict[str, tuple[Floats, Floats | float]]
@@ -99,7 +99,11 @@ def _count_rows(weights: Floats, rows: Bools, keys: Places, *, is_causal: bool) 
         "spread": ((entropy[:, has_choice] / most).sum(-1), float(has_choice.sum())),
         "rare": (keys.is_rare[of_text.argmax(-1)].sum(-1).astype(np.float64), n_rows),
     }
-    for name, is_there in (("begin", keys.ids == BEGIN), ("end", keys.ids == END), ("punctuation", keys.is_punctuation)):
+    for name, is_there in (
+        ("begin", keys.ids == BEGIN),
+        ("end", keys.ids == END),
+        ("punctuation", keys.is_punctuation),
+    ):
         if is_there.any():
             counts[name] = (seen[..., is_there].sum((1, 2)), n_rows)
     return counts
@@ -148,9 +152,9 @@ def count_relations(words: Floats, places: Places, *, is_causal: bool) -> Counts
     return counts
 
 
-def count_alignment(maps: dict[str, Floats], reading: Reading) -> Counts:
+def count_alignment(maps: dict[str, Floats], scene: Scene) -> Counts:
     """1 − AER of each of several maps from target words to source words."""
-    sure, possible = reading.example.sure, reading.example.possible
+    sure, possible = scene.example.sure, scene.example.possible
     if sure is None or possible is None:
         return {}
     return {name: count_links(words, sure, possible) for name, words in maps.items()}

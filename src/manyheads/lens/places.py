@@ -49,7 +49,7 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Scene:
     """An example as the model reads it: the only text, or source and target."""
 
     example: Example
@@ -57,10 +57,10 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Readings:
+class Scenes:
     """What heads are watched on, and how many examples were too long or empty for that."""
 
-    kept: Sequence[Reading]
+    kept: Sequence[Scene]
     n_left_out: int = 0
 
 
@@ -92,24 +92,24 @@ def to_words(weights: Floats, queries: Floats, keys: Floats) -> Floats:
     return np.asarray(mean.T @ weights @ keys)
 
 
-def read_all(task: Task, examples: Iterable[Example]) -> Readings:
+def read_all(task: Task, examples: Iterable[Example]) -> Scenes:
     """The examples as the task's model reads them; one too long for it is left out, a long document is cut."""
     examples = list(examples)
     texts = [rendering.text for example in examples for rendering in example.texts]
     pieces = iter(_pieces(task, texts))
     read = [_read(task, example, [next(pieces) for _ in example.texts]) for example in examples]
-    kept = [reading for reading in read if reading is not None]
+    kept = [scene for scene in read if scene is not None]
     if not kept:
         raise LensError(
             "There is nothing to watch heads on: every text is empty, or longer than the "
             f"{task.model.settings.max_length:,} places of this model. Split the texts up, or give others."
         )
-    return Readings(_with_rare(kept), len(read) - len(kept))
+    return Scenes(_with_rare(kept), len(read) - len(kept))
 
 
-def refuse_foreign(readings: Readings, tokenizer: Tokenizer, where: str) -> None:
+def refuse_foreign(scenes: Scenes, tokenizer: Tokenizer, where: str) -> None:
     """Refuse text of a language that the model's pieces do not know: it would be spelt byte by byte."""
-    ids = np.concatenate([reading.sides[0].ids for reading in readings.kept])
+    ids = np.concatenate([scene.sides[0].ids for scene in scenes.kept])
     is_byte = np.array([tokenizer.byte_of(int(number)) is not None for number in range(tokenizer.vocabulary)])
     share = float(is_byte[ids].mean())
     if share > _MOST_BYTES:
@@ -119,7 +119,7 @@ def refuse_foreign(readings: Readings, tokenizer: Tokenizer, where: str) -> None
         )
 
 
-def _read(task: Task, example: Example, sides_pieces: Sequence[list[Piece]]) -> Reading | None:
+def _read(task: Task, example: Example, sides_pieces: Sequence[list[Piece]]) -> Scene | None:
     """The example as the model reads it, if it is neither empty nor too long; a text without gold may be cut."""
     settings = task.model.settings
     is_pair = settings.has_encoder and settings.has_decoder
@@ -135,7 +135,7 @@ def _read(task: Task, example: Example, sides_pieces: Sequence[list[Piece]]) -> 
         if not rendering.text.strip() or len(pieces) >= settings.max_length:
             return None
         sides.append(_places(task.tokenizer, rendering, pieces, before, after))
-    return Reading(example, tuple(sides))
+    return Scene(example, tuple(sides))
 
 
 def _pieces(task: Task, texts: Sequence[str]) -> list[list[Piece]]:
@@ -175,20 +175,20 @@ def _is_punctuation(tokenizer: Tokenizer, piece: Piece) -> bool:
     return bool(text) and tokenizer.byte_of(piece.id) is None and not any(one.isalnum() for one in text)
 
 
-def _with_rare(readings: Sequence[Reading]) -> list[Reading]:
+def _with_rare(scenes: Sequence[Scene]) -> list[Scene]:
     """The same with each text's rarest pieces marked, as the whole sample counts them."""
-    counts = [Counter[int]() for _ in readings[0].sides]
-    for reading in readings:
-        for count, places in zip(counts, reading.sides, strict=True):
+    counts = [Counter[int]() for _ in scenes[0].sides]
+    for scene in scenes:
+        for count, places in zip(counts, scene.sides, strict=True):
             count.update(places.ids.tolist())
     marked = []
-    for reading in readings:
+    for scene in scenes:
         sides = []
-        for count, places in zip(counts, reading.sides, strict=True):
+        for count, places in zip(counts, scene.sides, strict=True):
             often = np.array([count[number] for number in places.ids.tolist()], dtype=np.float64)
             often[places.is_special | places.is_punctuation] = np.inf
             is_rare = np.zeros(len(often), dtype=np.bool_)
             is_rare[np.argsort(often, kind="stable")[:_RAREST]] = True
             sides.append(replace(places, is_rare=is_rare & np.isfinite(often)))
-        marked.append(replace(reading, sides=tuple(sides)))
+        marked.append(replace(scene, sides=tuple(sides)))
     return marked

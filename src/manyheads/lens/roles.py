@@ -16,7 +16,7 @@ several roles; one that has none is "unknown". The definitions of the figures ar
                          points more than at the best fixed offset                              half is ours
     a relation, > or <   ≥ 10 points more often right than the best fixed offset is at this     Clark 2019, Voita 2019
                          relation; so also `antecedent`, of pronouns
-    alignment            AER ≥ 10 points lower than the diagonal's or any fixed offset's        our margin; AER: Och 2003
+    alignment            AER ≥ 10 points lower than the diagonal's or any fixed offset's        our margin; Och 2003
 
 What is not a role but a description: a head is `local` where at least three quarters of its weight are within two
 places, `global` where its rows have at least 90 % of the entropy of even ones.
@@ -30,7 +30,7 @@ import numpy as np
 import torch
 
 from manyheads.lens.heads import Head
-from manyheads.lens.places import Floats, Readings
+from manyheads.lens.places import Floats, Scenes
 from manyheads.lens.watching import BASELINES, Watched, kind_of, watch
 from manyheads.model import ModelSettings, Transformer
 
@@ -126,11 +126,11 @@ class _Rule:
     margin: float | None = None
 
 
-def make_report(model: Transformer, readings: Readings, seeds: Sequence[int] = SEEDS) -> HeadReport:
+def make_report(model: Transformer, scenes: Scenes, seeds: Sequence[int] = SEEDS) -> HeadReport:
     """Watch a model and its controls at these texts, and say what each head does."""
-    watched = watch(model, readings.kept)
-    controls = [watch(random_twin(model.settings, seed), readings.kept) for seed in seeds]
-    return judge(watched, controls, n_left_out=readings.n_left_out, seeds=seeds)
+    watched = watch(model, scenes.kept)
+    controls = [watch(random_twin(model.settings, seed), scenes.kept) for seed in seeds]
+    return judge(watched, controls, n_left_out=scenes.n_left_out, seeds=seeds)
 
 
 def random_twin(settings: ModelSettings, seed: int) -> Transformer:
@@ -292,5 +292,3 @@ def _reach(figures: Mapping[str, Figure]) -> str:
 def alignment_error(figure: Figure) -> tuple[float, float, float]:
     """A figure of alignment as an error rate: value, low, high."""
     return 1 - figure.value, 1 - figure.high, 1 - figure.low
-
-

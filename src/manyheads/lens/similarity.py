@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyheads.lens.heads import Head
-from manyheads.lens.places import Floats, Reading
+from manyheads.lens.places import Floats, Scene
 from manyheads.lens.watching import each_map, kind_of
 from manyheads.model import Transformer
 
@@ -38,12 +38,12 @@ def _entropy(maps: Floats) -> Floats:
     return np.asarray(-(maps * logs).sum(-1))
 
 
-def compare_heads(model: Transformer, readings: Sequence[Reading]) -> list[Similarity]:
+def compare_heads(model: Transformer, scenes: Sequence[Scene]) -> list[Similarity]:
     """How far apart the heads of each kind of attention are at the first of these texts."""
-    readings = readings[:SAMPLE]
+    scenes = scenes[:SAMPLE]
     totals: dict[str, Floats] = {}
     names: dict[str, list[str]] = {}
-    for reading in readings:
+    for scene in scenes:
         maps: dict[str, list[Floats]] = {}
         heads: dict[str, list[str]] = {}
 
@@ -58,9 +58,9 @@ def compare_heads(model: Transformer, readings: Sequence[Reading]) -> list[Simil
             maps.setdefault(kind_of(name), []).append(weights)
             heads.setdefault(kind_of(name), []).extend(str(Head(name, number)) for number in range(len(weights)))
 
-        each_map(model, [reading], keep)
+        each_map(model, [scene], keep)
         for kind, own in maps.items():
             distances = divergence(np.concatenate(own))
-            totals[kind] = totals.get(kind, 0.0) + distances / len(readings)
+            totals[kind] = totals.get(kind, 0.0) + distances / len(scenes)
             names[kind] = heads[kind]
-    return [Similarity(kind, tuple(names[kind]), totals[kind], len(readings)) for kind in totals]
+    return [Similarity(kind, tuple(names[kind]), totals[kind], len(scenes)) for kind in totals]

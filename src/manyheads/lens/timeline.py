@@ -46,12 +46,12 @@ def follow(run: Path, examples: Sequence[Example] | None = None, count: int = SA
             f"{run} has {len(steps)} snapshots, too few for a timeline. Train with train.head_timeline = true, which "
             "keeps them all."
         )
-    readings = read_all(bundle.task, sample_of(bundle, count) if examples is None else examples)
-    controls = [watch(random_twin(bundle.task.model.settings, seed), readings.kept) for seed in SEEDS]
+    scenes = read_all(bundle.task, sample_of(bundle, count) if examples is None else examples)
+    controls = [watch(random_twin(bundle.task.model.settings, seed), scenes.kept) for seed in SEEDS]
     lines = []
     for step in steps:
         load_weights(bundle.task.module, checkpoints.snapshot(step), f"the snapshot of step {step}")
-        moment = _moment(step, judge(watch(bundle.task.model, readings.kept), controls))
+        moment = _moment(step, judge(watch(bundle.task.model, scenes.kept), controls))
         lines.append(json.dumps(asdict(moment), ensure_ascii=False))
         yield moment
     write_whole(run / _FILE, ("\n".join(lines) + "\n").encode())

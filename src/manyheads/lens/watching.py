@@ -25,7 +25,7 @@ from manyheads.lens.measures import (
     offset_maps,
     relation_words,
 )
-from manyheads.lens.places import Floats, Reading
+from manyheads.lens.places import Floats, Scene
 from manyheads.model import Transformer
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.tap import Tap
@@ -57,42 +57,40 @@ def kind_of(attention: str) -> str:
     return f"{stack}.{use}"
 
 
-def watch(model: Transformer, readings: Sequence[Reading]) -> Watched:
+def watch(model: Transformer, scenes: Sequence[Scene]) -> Watched:
     """Count what every head of a model does at these texts."""
     found: dict[str, list[Counts]] = {}
     based: dict[str, list[Counts]] = {}
 
     def count(number: int, name: str, weights: Floats, norms: Floats) -> None:
-        rows = found.setdefault(name, [{} for _ in readings])
-        rows[number] = count_heads(kind_of(name), weights, norms, readings[number])
+        rows = found.setdefault(name, [{} for _ in scenes])
+        rows[number] = count_heads(kind_of(name), weights, norms, scenes[number])
 
-    each_map(model, readings, count)
+    each_map(model, scenes, count)
     for kind in dict.fromkeys(map(kind_of, found)):
-        based[kind] = [count_baselines(kind, reading) for reading in readings]
-    names = {
-        kind: tuple(dict.fromkeys(name for counts in rows for name in counts)) for kind, rows in based.items()
-    }
+        based[kind] = [count_baselines(kind, scene) for scene in scenes]
+    names = {kind: tuple(dict.fromkeys(name for counts in rows for name in counts)) for kind, rows in based.items()}
     tables = {
         name: _table(rows, names[kind_of(name)], len(next(iter(rows[0].values()))[0])) for name, rows in found.items()
     }
     order = [attention.name for attention in model.attentions()]
     return Watched(
-        n_texts=len(readings),
+        n_texts=len(scenes),
         names=names,
         counts={name: tables[name] for name in order if name in tables},
         baselines={kind: _table(rows, names[kind], len(BASELINES)) for kind, rows in based.items()},
     )
 
 
-def count_heads(kind: str, weights: Floats, norms: Floats, reading: Reading) -> Counts:
+def count_heads(kind: str, weights: Floats, norms: Floats, scene: Scene) -> Counts:
     """What the heads of one attention do at one text."""
     if kind == "decoder.cross":
-        source, target = reading.sides
+        source, target = scene.sides
         counts = count_cross(weights, target, source)
-        if reading.example.is_aligned:
-            counts |= count_alignment(aligned_maps(weights, norms, reading), reading)
+        if scene.example.is_aligned:
+            counts |= count_alignment(aligned_maps(weights, norms, scene), scene)
         return counts
-    places = reading.sides[-1 if kind == "decoder.self" else 0]
+    places = scene.sides[-1 if kind == "decoder.self" else 0]
     is_causal = kind == "decoder.self"
     counts = count_self(weights, places, is_causal=is_causal)
     if places.relations:
@@ -100,22 +98,22 @@ def count_heads(kind: str, weights: Floats, norms: Floats, reading: Reading) -> 
     return counts
 
 
-def count_baselines(kind: str, reading: Reading) -> Counts:
+def count_baselines(kind: str, scene: Scene) -> Counts:
     """The same figures of maps that know nothing: even attention, and attention fixed on an offset or the diagonal.
 
     Of relations and alignments the offsets are counted in words, as Clark and Voita count them.
     """
     if kind == "decoder.cross":
-        source, target = reading.sides
+        source, target = scene.sides
         counts = count_cross(_baselines(len(target.ids), len(source.ids), is_causal=False), target, source)
-        if reading.example.is_aligned:
+        if scene.example.is_aligned:
             n_target, n_source = target.shares.shape[1], source.shares.shape[1]
             maps = _baselines(n_target, n_source, is_causal=False)
             words = np.concatenate([maps, np.zeros_like(maps[..., :1])], axis=-1)
             names = [f"align {how} {shift}" for how in ("weights", "norms") for shift in ("read", "written")]
-            counts |= count_alignment(dict.fromkeys(names, words), reading)
+            counts |= count_alignment(dict.fromkeys(names, words), scene)
         return counts
-    places = reading.sides[-1 if kind == "decoder.self" else 0]
+    places = scene.sides[-1 if kind == "decoder.self" else 0]
     is_causal = kind == "decoder.self"
     n_places, n_words = places.shares.shape
     counts = count_self(_baselines(n_places, n_places, is_causal=is_causal), places, is_causal=is_causal)
@@ -127,7 +125,9 @@ def count_baselines(kind: str, reading: Reading) -> Counts:
 def _baselines(n_queries: int, n_keys: int, *, is_causal: bool) -> Floats:
     even = even_map(n_queries, n_keys, is_causal=is_causal)
     offsets = offset_maps(n_queries, n_keys, OFFSETS, is_causal=is_causal)
-    return np.concatenate([even, offsets, offsets[OFFSETS.index(0)][None] if is_causal else diagonal_map(n_queries, n_keys)])
+    return np.concatenate(
+        [even, offsets, offsets[OFFSETS.index(0)][None] if is_causal else diagonal_map(n_queries, n_keys)]
+    )
 
 
 def _table(rows: Sequence[Counts], names: Sequence[str], n_heads: int) -> Floats:
@@ -139,22 +139,22 @@ def _table(rows: Sequence[Counts], names: Sequence[str], n_heads: int) -> Floats
     return table
 
 
-def each_map(model: Transformer, readings: Sequence[Reading], watcher: Watch) -> None:
+def each_map(model: Transformer, scenes: Sequence[Scene], watcher: Watch) -> None:
     """Give every text's attention maps to a watcher, attention by attention, without padding, as H × Q × K."""
     was_training = model.training
     model.eval()
     try:
-        for rows in like_lengths([sum(len(side.ids) for side in reading.sides) for reading in readings]):
+        for rows in like_lengths([sum(len(side.ids) for side in scene.sides) for scene in scenes]):
             with torch.inference_mode():
-                _read_batch(model, [readings[row] for row in rows], rows, watcher)
+                _read_batch(model, [scenes[row] for row in rows], rows, watcher)
     finally:
         model.train(was_training)
 
 
-def _read_batch(model: Transformer, batch: Sequence[Reading], numbers: Sequence[int], watcher: Watch) -> None:
+def _read_batch(model: Transformer, batch: Sequence[Scene], numbers: Sequence[int], watcher: Watch) -> None:
     device = model.output.weight.device
     sides = [
-        torch.from_numpy(pad([reading.sides[side].ids for reading in batch])).to(device)
+        torch.from_numpy(pad([scene.sides[side].ids for scene in batch])).to(device)
         for side in range(len(batch[0].sides))
     ]
 
