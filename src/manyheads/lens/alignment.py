@@ -22,7 +22,7 @@ def aligned_maps(weights: Floats, norms: Floats, scene: Scene) -> dict[str, Floa
     """
     source, target = scene.sides
     # What is in no word (END): a target word that looks there most stands for nothing.
-    nowhere = (~source.shares.any(1))[:, None].astype(np.float64)
+    nowhere = (source.shares.sum(1, keepdims=True) == 0).astype(np.float64)
     keys = np.concatenate([source.shares, nowhere], axis=1)
     return {
         f"align {kind} {shift}": to_words(strengths, rows, keys)
@@ -35,7 +35,7 @@ def links_of(words: Floats) -> list[set[Link]]:
     """Of each map, target words × source words and no word, the links (source, target) from its rows' largest."""
     n_words = words.shape[-1] - 1
     largest = words.argmax(-1)
-    able = words.any(-1)
+    able = words.sum(-1) > 0
     return [
         {(int(aim), row) for row, aim in enumerate(aims) if aim < n_words and is_able[row]}
         for aims, is_able in zip(largest, able, strict=True)

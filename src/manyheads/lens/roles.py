@@ -45,7 +45,6 @@ _HALF = 0.5
 _MARGIN = 0.1
 _LOCAL = 0.75
 _GLOBAL = 0.9
-_EVEN = ("even",)
 _HALVES = {
     "weight-1": "previous-token",
     "weight+1": "next-token",
@@ -189,16 +188,13 @@ class _Kind:
             for head, figures in enumerate(_ratio(control.counts[name].sum(0)))
         ]
         self.n_cases = np.max([watched.counts[name].sum(0)[..., 1].max(0) for name in self.attentions], axis=0)
-        self.best = {
-            name: max(self._baselines_of(name), key=lambda by, column=column: self.base[BASELINES.index(by), column])
-            for column, name in enumerate(self.names)
-        }
+        self.best = {name: self._best_baseline(name, column) for column, name in enumerate(self.names)}
 
-    @staticmethod
-    def _baselines_of(figure: str) -> tuple[str, ...]:
-        """What a figure is compared with: an offset's own figure with even attention, for it would be 100 %."""
+    def _best_baseline(self, figure: str, column: int) -> str:
+        """The best of what a figure is compared with; an offset's own with even attention, for it would be 100 %."""
         is_of_offset = figure.startswith(("offset", "weight", *_DESCRIPTIONS))
-        return _EVEN if is_of_offset else BASELINES
+        own = list(zip(self.base[:, column].tolist(), BASELINES, strict=True))
+        return own[0][1] if is_of_offset else max(own, key=lambda pair: pair[0])[1]
 
     def rules(self) -> list[_Rule]:
         """The roles that there are cases enough to judge by."""

@@ -3,7 +3,7 @@
 Attention maps are taken one attention at a time from a tap, over batches of like length; none is kept.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,25 +59,24 @@ def kind_of(attention: str) -> str:
 
 def watch(model: Transformer, scenes: Sequence[Scene]) -> Watched:
     """Count what every head of a model does at these texts."""
-    found: dict[str, list[Counts]] = {}
-    based: dict[str, list[Counts]] = {}
+    found: dict[str, list[Counts]] = {attention.name: [{} for _ in scenes] for attention in model.attentions()}
 
     def count(number: int, name: str, weights: Floats, norms: Floats) -> None:
-        rows = found.setdefault(name, [{} for _ in scenes])
-        rows[number] = count_heads(kind_of(name), weights, norms, scenes[number])
+        found[name][number] = count_heads(kind_of(name), weights, norms, scenes[number])
 
     each_map(model, scenes, count)
-    for kind in dict.fromkeys(map(kind_of, found)):
-        based[kind] = [count_baselines(kind, scene) for scene in scenes]
+    return tabulate(found, scenes)
+
+
+def tabulate(found: Mapping[str, Sequence[Counts]], scenes: Sequence[Scene]) -> Watched:
+    """What was counted at each text, by attention, beside the baselines at the same texts."""
+    based = {kind: [count_baselines(kind, scene) for scene in scenes] for kind in dict.fromkeys(map(kind_of, found))}
     names = {kind: tuple(dict.fromkeys(name for counts in rows for name in counts)) for kind, rows in based.items()}
-    tables = {
-        name: _table(rows, names[kind_of(name)], len(next(iter(rows[0].values()))[0])) for name, rows in found.items()
-    }
-    order = [attention.name for attention in model.attentions()]
+    n_heads = {name: len(rows[0]["confidence"][0]) for name, rows in found.items()}
     return Watched(
         n_texts=len(scenes),
         names=names,
-        counts={name: tables[name] for name in order if name in tables},
+        counts={name: _table(rows, names[kind_of(name)], n_heads[name]) for name, rows in found.items()},
         baselines={kind: _table(rows, names[kind], len(BASELINES)) for kind, rows in based.items()},
     )
 
@@ -204,11 +203,3 @@ def _lengths(attention: MultiHeadAttention, v: Tensor) -> Tensor:
     of_heads = attention.output.weight.T.unflatten(0, (v.size(1), v.size(-1)))  # H E W
     gram = of_heads @ of_heads.mT
     return ((v @ gram) * v).sum(-1).clamp(min=0).sqrt()
-
-
-def iterate_kinds(names: Mapping[str, object]) -> Iterator[tuple[str, list[str]]]:
-    """Kinds of attention, each with the names of its attentions, in the model's order."""
-    kinds: dict[str, list[str]] = {}
-    for name in names:
-        kinds.setdefault(kind_of(name), []).append(name)
-    yield from kinds.items()
