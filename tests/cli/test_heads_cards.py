@@ -1,11 +1,40 @@
 """`manyheads heads` without more: role cards, as a table and as JSON; and `predict --align`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 
-from cli.conftest import Run
+from manyheads.cli import commands
+from manyheads.errors import ManyheadsError
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Run:
+    """Commands in this process: starting one takes longer than what is tested here."""
+
+    def __call__(self, *words: object, stdin: str = "") -> Done:
+        found = CliRunner().invoke(commands, [str(word) for word in words], input=stdin)
+        if found.exception and not isinstance(found.exception, ManyheadsError | SystemExit):
+            raise found.exception
+        told = str(found.exception) if isinstance(found.exception, ManyheadsError) else found.stderr
+        return Done(found.exit_code, found.stdout, told)
+
+
+@pytest.fixture
+def manyheads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.chdir(tmp_path)
+    yield Run()
 
 
 def test_a_table_that_fits_a_hundred_columns(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
