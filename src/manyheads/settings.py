@@ -92,6 +92,11 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
             return value
         allowed = ", ".join(show(option) for option in get_args(kind))
         faults.append(f"{name} = {show(value)} is not one of {allowed}.")
+    elif origin is Mapping:
+        if isinstance(value, Mapping):
+            kind = get_args(kind)[1]
+            return {key: _convert(kind, item, f"{name}.{_show_key(key)}", faults) for key, item in value.items()}
+        faults.append(f"{name} = {show(value)} should be a table: write [{name}].")
     elif origin is tuple:
         if isinstance(value, list | tuple):
             return tuple(_convert(get_args(kind)[0], item, name, faults) for item in value)
@@ -152,6 +157,9 @@ def to_table(settings: Any) -> dict[str, Any]:
             table[field.name] = to_table(value)
         elif isinstance(value, tuple):
             table[field.name] = [to_table(item) if dataclasses.is_dataclass(item) else item for item in value]
+        elif isinstance(value, Mapping):
+            # An empty one is left out too, so that what is written without it stays as it was.
+            table |= {field.name: {key: list(item) for key, item in value.items()}} if value else {}
         elif value is not None:
             table[field.name] = value
     return table

@@ -5,7 +5,7 @@ import pytest
 from cli.conftest import Run
 
 
-@pytest.mark.parametrize("command", ["quickstart", "init", "doctor", "train", "evaluate", "predict", "walk"])
+@pytest.mark.parametrize("command", ["quickstart", "init", "doctor", "train", "evaluate", "predict", "heads", "walk"])
 def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) -> None:
     done = manyheads(command, "--help")
     assert done.returncode == 0
@@ -15,7 +15,7 @@ def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) 
 
 def test_the_commands_are_listed_in_the_order_one_meets_them(manyheads: Run) -> None:
     text = manyheads("--help").stdout
-    names = ("quickstart", "init", "doctor", "train", "evaluate", "predict", "walk")
+    names = ("quickstart", "init", "doctor", "train", "evaluate", "predict", "heads", "walk")
     order = [text.index(f"\n  {name} ") for name in names]
     assert order == sorted(order)
     assert "用你自己的文本" in text

@@ -12,6 +12,7 @@ from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import make_cross_attention, make_self_attention
 from manyheads.model.masks import View, count_places
+from manyheads.model.settings import HeadShape
 
 SMALL: dict[str, Any] = {
     "vocabulary": 13,
@@ -27,6 +28,11 @@ SMALL: dict[str, Any] = {
 
 def small(**changes: Any) -> ModelSettings:
     return ModelSettings(**{**SMALL, **changes})
+
+
+def sized(settings: ModelSettings) -> tuple[ModelSettings, HeadShape]:
+    """Settings and the head sizes of an attention that has all its heads."""
+    return settings, settings.heads
 
 
 def choices(field: str) -> tuple[str, ...]:

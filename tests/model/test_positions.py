@@ -13,7 +13,7 @@ from manyheads.model.positions import (
 )
 from manyheads.model.scores import make_score_form
 
-from model.makers import causal_view, largest_difference, real, small, vectors
+from model.makers import causal_view, largest_difference, real, sized, small, vectors
 
 
 @pytest.mark.parametrize("length", [1, 7, 3000])
@@ -44,7 +44,7 @@ def test_none_adds_nothing() -> None:
 
 @pytest.mark.parametrize("scores", ["scaled-dot", "dot", "cosine"])
 def test_rotary_scores_depend_on_distance_alone(scores: str) -> None:
-    rotary, form = RotaryPositions(6), make_score_form(small(scores=scores, head_width=6))
+    rotary, form = RotaryPositions(6), make_score_form(*sized(small(scores=scores, head_width=6)))
     q, k = vectors(1, 2, 4, 6), vectors(1, 2, 4, 6, seed=1)
     places = torch.tensor([[0, 1, 5, 9]])
 

@@ -11,7 +11,7 @@ from manyheads.model.projections import (
     split_heads,
 )
 
-from model.makers import small, vectors
+from model.makers import sized, small, vectors
 
 X = vectors(3, 5, 8)
 
@@ -28,7 +28,7 @@ def test_a_head_is_a_run_of_neighbouring_features() -> None:
 
 def test_separate_has_three_matrices_and_fewer_keys_when_grouped() -> None:
     settings = small(n_heads=4, n_key_heads=2, head_width=3, value_width=5)
-    projections = make_projections(settings)
+    projections = make_projections(*sized(settings))
     assert isinstance(projections, SeparateProjections)
     k, v = projections.keys_values(X)
     assert projections.queries(X).shape == (3, 4, 5, 3)
@@ -38,12 +38,12 @@ def test_separate_has_three_matrices_and_fewer_keys_when_grouped() -> None:
 
 
 def test_bias_adds_one_number_an_output() -> None:
-    plain, biased = (make_projections(small(attention_bias=bias)) for bias in (False, True))
+    plain, biased = (make_projections(*sized(small(attention_bias=bias))) for bias in (False, True))
     assert n_weights(biased) - n_weights(plain) == 3 * 8
 
 
 def test_without_queries_or_keys_they_are_empty() -> None:
-    projections = make_projections(small(), has_queries=False, has_keys=False)
+    projections = make_projections(*sized(small()), has_queries=False, has_keys=False)
     k, v = projections.keys_values(X)
     assert projections.queries(X).shape == (3, 2, 5, 0)
     assert k.shape == (3, 2, 5, 0)
@@ -52,7 +52,7 @@ def test_without_queries_or_keys_they_are_empty() -> None:
 
 
 def test_tied_queries_are_the_keys_so_scores_are_the_same_both_ways() -> None:
-    projections = make_projections(small(projections="tied", value_width=3))
+    projections = make_projections(*sized(small(projections="tied", value_width=3)))
     assert isinstance(projections, TiedProjections)
     q, (k, v) = projections.queries(X), projections.keys_values(X)
     assert torch.equal(q, k)
@@ -63,7 +63,10 @@ def test_tied_queries_are_the_keys_so_scores_are_the_same_both_ways() -> None:
 
 
 def test_shared_is_one_matrix_and_none_is_the_input() -> None:
-    shared, none = make_projections(small(projections="shared")), make_projections(small(projections="none"))
+    shared, none = (
+        make_projections(*sized(small(projections="shared"))),
+        make_projections(*sized(small(projections="none"))),
+    )
     assert isinstance(shared, SharedProjection)
     assert isinstance(none, NoProjections)
     for projections in (shared, none):

@@ -14,7 +14,7 @@ from manyheads.model.scores import (
     make_score_form,
 )
 
-from model.makers import VIEWS, largest_difference, real, seeded, small, vectors
+from model.makers import VIEWS, largest_difference, real, seeded, sized, small, vectors
 
 HEADS = small(width=6, head_width=3).heads
 Q, K = vectors(1, 2, 4, 3), vectors(1, 2, 4, 3, seed=1)
@@ -34,7 +34,7 @@ VIEW = View.everywhere(real("xxxx"))
     ],
 )
 def test_settings_name_the_form(name: str, kind: type) -> None:
-    assert type(make_score_form(small(scores=name))) is kind
+    assert type(make_score_form(*sized(small(scores=name)))) is kind
 
 
 def test_plain_and_scaled_dot_differ_by_the_root_of_the_width() -> None:

@@ -14,6 +14,7 @@ import click
 from manyheads import __version__
 from manyheads.cli.doctor import doctor
 from manyheads.cli.evaluate import evaluate
+from manyheads.cli.heads import heads
 from manyheads.cli.init import init
 from manyheads.cli.predict import predict
 from manyheads.cli.quickstart import quickstart
@@ -52,7 +53,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, doctor, train, evaluate, predict, walk):
+for command in (quickstart, init, doctor, train, evaluate, predict, heads, walk):
     commands.add_command(command)
 
 

@@ -24,11 +24,13 @@ from manyheads.metrics.scores import (
 )
 from manyheads.metrics.spans import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tables import NOTHING, Confusion, LabelRow
+from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
 from manyheads.metrics.translations import Answers, Example, Scorecard, make_card, scores_of
 
 __all__ = [
     "NOTHING",
     "Answers",
+    "Change",
     "Confusion",
     "Continuation",
     "Difference",
@@ -41,11 +43,15 @@ __all__ = [
     "Score",
     "Scorecard",
     "SpanCard",
+    "Tally",
     "WorstSentence",
     "bleu",
+    "bleu_tally",
     "chrf",
     "compare",
+    "compare_tallies",
     "copies",
+    "f1_tally",
     "label_card",
     "language_card",
     "length_ratio",
@@ -53,10 +59,12 @@ __all__ = [
     "lower_is_better",
     "make_card",
     "quick_score",
+    "rate_tally",
     "repetitions",
     "rouge",
     "scores_of",
     "sentence_chrf",
+    "share_tally",
     "shown",
     "span_card",
     "ter",

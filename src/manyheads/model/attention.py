@@ -12,8 +12,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.model.cache import KeyValueCache
@@ -65,6 +66,8 @@ class Strategies:
 class MultiHeadAttention(nn.Module):
     """h attentions side by side, each in a subspace of its own, mixed by one fixed matrix W^O."""
 
+    groups: Int[Tensor, " G"]  # how many heads read each key head
+
     def __init__(
         self,
         name: str,
@@ -79,6 +82,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.name = name  # "encoder.0.self": what taps and head gates know this attention by
         self.heads = heads
+        groups = heads.groups or [heads.n_heads // heads.n_key_heads] * heads.n_key_heads
+        self.register_buffer("groups", torch.tensor(groups), persistent=False)
         self.dropout = dropout
         self.head_dropout = Dropout(head_dropout)
         self.project = strategies.projections
@@ -108,10 +113,8 @@ class MultiHeadAttention(nn.Module):
             else cache.update(lambda: self._keys_values(keys_from, view))
         )
         bias = self.positions.bias(view.query_places, view.key_places)
-        # Grouped queries: several heads read the same keys and values.
-        group = self.heads.n_heads // self.heads.n_key_heads
-        if group > 1:
-            k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
+        if self.heads.n_heads > self.heads.n_key_heads:  # grouped queries: several heads read the same keys and values
+            k, v = (x.repeat_interleave(self.groups, dim=1, output_size=self.heads.n_heads) for x in (k, v))
 
         dropout = self.dropout if self.training else 0.0
         if tap is None and isinstance(self.scores, DotForm):

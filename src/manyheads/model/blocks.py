@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -113,27 +114,55 @@ class DecoderBlock(nn.Module):
         return self.around_feed_forward(x, is_real, self.feed_forward)
 
 
-def make_self_attention(name: str, settings: ModelSettings) -> MultiHeadAttention:
+class NoHeads(nn.Module):
+    """What is left of an attention that was pruned of all its heads: the bias of W^O, if it had one."""
+
+    def __init__(self, width: int, *, bias: bool) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+
+    def forward(
+        self,
+        queries_from: Float[Tensor, "B Q W"],
+        keys_from: Float[Tensor, "B K0 W"],
+        view: View,
+        *,
+        cache: KeyValueCache | None = None,
+        tap: Tap | None = None,
+        gates: Mapping[str, Tensor] | None = None,
+    ) -> Float[Tensor, "B Q W"]:
+        """The same for every place, whatever it might have seen."""
+        nothing = torch.zeros_like(queries_from)
+        return nothing if self.bias is None else nothing + self.bias
+
+
+def make_self_attention(name: str, settings: ModelSettings) -> nn.Module:
     """Attention within one sequence, with the settings' score form and relative positions."""
-    scores = make_score_form(settings)
-    projections = make_projections(settings, has_queries=scores.reads_queries, has_keys=scores.reads_keys)
-    return _make_attention(name, settings, Strategies(projections, scores, _make_relative_positions(settings)))
+    heads = settings.heads_of(name)
+    if not heads.n_heads:
+        return NoHeads(settings.width, bias=settings.attention_bias)
+    scores = make_score_form(settings, heads)
+    projections = make_projections(settings, heads, has_queries=scores.reads_queries, has_keys=scores.reads_keys)
+    return _make_attention(name, settings, Strategies(projections, scores, _make_relative_positions(name, settings)))
 
 
-def make_cross_attention(name: str, settings: ModelSettings) -> MultiHeadAttention:
+def make_cross_attention(name: str, settings: ModelSettings) -> nn.Module:
     """Attention from one sequence to another: distance between them means nothing, so no relative positions.
 
     A synthesizer replaces self-attention only: without looking at the source there is nothing to translate.
     """
-    scores = ScaledDot() if settings.scores.endswith("synthesizer") else make_score_form(settings)
-    return _make_attention(name, settings, Strategies(make_projections(settings), scores, NoRelativePositions()))
+    heads = settings.heads_of(name)
+    if not heads.n_heads:
+        return NoHeads(settings.width, bias=settings.attention_bias)
+    scores = ScaledDot() if settings.scores.endswith("synthesizer") else make_score_form(settings, heads)
+    return _make_attention(name, settings, Strategies(make_projections(settings, heads), scores, NoRelativePositions()))
 
 
 def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) -> MultiHeadAttention:
     return MultiHeadAttention(
         name,
         settings.width,
-        settings.heads,
+        settings.heads_of(name),
         strategies,
         bias=settings.attention_bias,
         dropout=settings.attention_dropout,
@@ -141,11 +170,11 @@ def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) 
     )
 
 
-def _make_relative_positions(settings: ModelSettings) -> NoRelativePositions:
+def _make_relative_positions(name: str, settings: ModelSettings) -> NoRelativePositions:
     match settings.positions:
         case "rotary":
             return RotaryPositions(settings.heads.head_width)
         case "alibi":
-            return AlibiPositions(settings.n_heads)
+            return AlibiPositions(settings.n_heads, settings.kept_heads.get(name))
         case _:
             return NoRelativePositions()

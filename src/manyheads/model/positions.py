@@ -6,6 +6,7 @@ strategy of one interface, so the code that uses them never asks which one it ha
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -87,9 +88,11 @@ class AlibiPositions(NoRelativePositions):
 
     slopes: Tensor
 
-    def __init__(self, n_heads: int) -> None:
+    def __init__(self, n_heads: int, kept: Sequence[int] | None = None) -> None:
         super().__init__()
-        steps = torch.arange(1, n_heads + 1, dtype=torch.float32)
+        # A head that is left after pruning keeps its slope.
+        numbers = range(n_heads) if kept is None else kept
+        steps = torch.tensor([number + 1 for number in numbers], dtype=torch.float32)
         self.register_buffer("slopes", 2.0 ** (-8.0 * steps / n_heads), persistent=False)
 
     def bias(

@@ -103,9 +103,11 @@ class NoProjections(Projections):
         return k, k
 
 
-def make_projections(settings: ModelSettings, *, has_queries: bool = True, has_keys: bool = True) -> Projections:
+def make_projections(
+    settings: ModelSettings, heads: HeadShape, *, has_queries: bool = True, has_keys: bool = True
+) -> Projections:
     """The projections the settings name."""
-    width, heads, bias = settings.width, settings.heads, settings.attention_bias
+    width, bias = settings.width, settings.attention_bias
     match settings.projections:
         case "separate":
             return SeparateProjections(width, heads, bias=bias, has_queries=has_queries, has_keys=has_keys)

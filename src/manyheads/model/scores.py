@@ -145,7 +145,7 @@ class RandomSynthesizer(ScoreForm):
         return scores.transpose(0, 1).expand(q.size(0), -1, -1, -1)
 
 
-def make_score_form(settings: ModelSettings) -> ScoreForm:
+def make_score_form(settings: ModelSettings, heads: HeadShape) -> ScoreForm:
     """The score form the settings name, with parameters of its own where it has any."""
     match settings.scores:
         case "scaled-dot":
@@ -153,12 +153,12 @@ def make_score_form(settings: ModelSettings) -> ScoreForm:
         case "dot":
             return PlainDot()
         case "cosine":
-            return Cosine(settings.heads)
+            return Cosine(heads)
         case "bilinear":
-            return Bilinear(settings.heads)
+            return Bilinear(heads)
         case "additive":
-            return Additive(settings.heads)
+            return Additive(heads)
         case "dense-synthesizer":
-            return DenseSynthesizer(settings.heads, settings.max_length)
+            return DenseSynthesizer(heads, settings.max_length)
         case "random-synthesizer":
-            return RandomSynthesizer(settings.heads, settings.max_length)
+            return RandomSynthesizer(heads, settings.max_length)

@@ -1,11 +1,13 @@
 """`ModelSettings`: every choice that makes one Transformer differ from another, frozen and checked."""
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from manyheads.errors import RecipeError
-from manyheads.settings import did_you_mean, misfits, refuse
+from manyheads.settings import did_you_mean, misfits, refuse, show
 
 
 class HeadShape(NamedTuple):
@@ -15,6 +17,7 @@ class HeadShape(NamedTuple):
     n_key_heads: int  # fewer than n_heads: grouped queries; 1: multi-query
     head_width: int  # d_k
     value_width: int  # d_v
+    groups: tuple[int, ...] = ()  # how many heads read each key head, where pruning left groups unequal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,8 @@ class ModelSettings:
     ] = "scaled-dot"
     projections: Literal["separate", "tied", "shared", "none"] = "separate"
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
+    # Of attentions that were pruned, the numbers that their heads had before, as {"encoder.0.self": (0, 2)}.
+    kept_heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
     norm: Literal["layer", "rms", "batch", "batch-with-padding", "sample"] = "layer"
     norm_place: Literal["post", "pre"] = "post"
@@ -71,6 +76,22 @@ class ModelSettings:
         head_width = self.head_width or self.width // self.n_heads
         return HeadShape(self.n_heads, self.n_key_heads or self.n_heads, head_width, self.value_width or head_width)
 
+    def heads_of(self, attention: str) -> HeadShape:
+        """The head sizes of one attention, which may have fewer heads than the others."""
+        if attention not in self.kept_heads:
+            return self.heads
+        kept, heads = self.kept_heads[attention], self.heads
+        # A key head is left as long as one of its heads is.
+        readers = Counter(number * heads.n_key_heads // heads.n_heads for number in kept)
+        return heads._replace(n_heads=len(kept), n_key_heads=len(readers), groups=tuple(readers.values()))
+
+    def attention_names(self) -> list[str]:
+        """Of every attention, in the order a forward pass meets them."""
+        names = [f"encoder.{layer}.self" for layer in range(self.n_encoder_layers if self.has_encoder else 0)]
+        uses = ("self", "cross") if self.has_encoder else ("self",)
+        layers = range(self.n_decoder_layers if self.has_decoder else 0)
+        return names + [f"decoder.{layer}.{use}" for layer in layers for use in uses]
+
     @property
     def has_encoder(self) -> bool:
         """Whether there is a stack that reads a source."""
@@ -101,7 +122,7 @@ class ModelSettings:
         ]
         if not 0.0 < self.norm_epsilon < math.inf:
             faults.append(f"model.norm_epsilon = {self.norm_epsilon} must be greater than 0.")
-        return faults or [*self._head_faults(), *self._position_faults()]
+        return faults or [*self._head_faults(), *self._position_faults(), *self._kept_faults()]
 
     @property
     def _heads_are_whole(self) -> bool:
@@ -144,6 +165,22 @@ class ModelSettings:
             faults.append(
                 f'model.positions = "sinusoidal" pairs sines and cosines: model.width = {self.width} must be even.'
             )
+        return faults
+
+    def _kept_faults(self) -> list[str]:
+        faults, known = [], self.attention_names()
+        if self.kept_heads and self.projections == "none":
+            faults.append(
+                'model.kept_heads needs W^O: without projections (model.projections = "none") no head can go.'
+            )
+        for name, kept in self.kept_heads.items():
+            where = f'model.kept_heads."{name}" = {show(kept)}'
+            if name not in known:
+                faults.append(f"{where} is of no attention of this model. {did_you_mean(name, known)}")
+            elif any(not 0 <= number < self.n_heads for number in kept):
+                faults.append(f"{where} should be numbers of heads: from 0 to {self.n_heads - 1}.")
+            elif list(kept) != sorted(set(kept)):
+                faults.append(f"{where} should name each head once, in their order.")
         return faults
 
 

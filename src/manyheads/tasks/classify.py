@@ -19,7 +19,7 @@ from manyheads.data.chunks import chunks
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import LabelCard, label_card
+from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, disagreement
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.phrases import Phrases
@@ -413,6 +413,16 @@ class Classify:
             probability = max(chances)
         ranked = dict(sorted(by_label.items(), key=lambda item: -item[1]))
         return Classification(labels, probability, ranked, self.settings.separator)
+
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """Accuracy; of several labels a text, F1 of all of them."""
+        found = [set(one.labels) for one in self.predict([row[0] for row in rows], settings)]
+        gold = [set(self.settings.labels_of(row[1])) for row in rows]
+        if self.settings.multi_label:
+            return f1_tally("micro F1", gold, found)
+        return share_tally(
+            "accuracy", [one == wanted for one, wanted in zip(found, gold, strict=True)], [1] * len(rows)
+        )
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> LabelCard:
         """Label every text and compare."""

@@ -14,7 +14,7 @@ from manyheads.data import choose_examples, cut_windows
 from manyheads.data.chunks import chunks
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
-from manyheads.metrics import LanguageCard, language_card
+from manyheads.metrics import LanguageCard, Tally, language_card, rate_tally
 from manyheads.metrics.language import Continuation
 from manyheads.model import Tap, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
@@ -208,6 +208,15 @@ class Language(OfDocuments):
     def nats(self, text: str) -> NDArray[np.float64]:
         """−ln p of each piece of a text."""
         return foretell(self.model, [self.tokenizer.encode(text)], self.stride)[0]
+
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """Nats per character."""
+        texts = [text for (text,) in rows if text]
+        found = foretell(self.model, self.tokenizer.encode_many(texts), self.stride)
+        blocks = [self._blocks(text, nats) for text, nats in zip(texts, found, strict=True)]
+        is_few = len(blocks) < _FEW_DOCUMENTS
+        counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
+        return rate_tally(NATS, [block[0] for block in counted], [block[2] for block in counted])
 
     def score(
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None

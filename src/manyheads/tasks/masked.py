@@ -19,6 +19,7 @@ from manyheads.data import Windows, choose_examples, cut_windows, pad, plan_batc
 from manyheads.data.chunks import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
+from manyheads.metrics import Tally, share_tally
 from manyheads.metrics.masked import MaskedCard, masked_card
 from manyheads.model import Transformer, projected_loss
 from manyheads.settings import misfits, refuse
@@ -254,11 +255,22 @@ class Masked(OfDocuments):
         score = 100.0 * sum(part.n_right for part in found) / max(1, sum(len(part.hidden) for part in found))
         return Look(metric, score, [self._sample(part) for part in found[:_SAMPLES]])
 
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """The share of hidden pieces that are found."""
+        n_right, n_hidden, _ = self._count(rows)
+        return share_tally("accuracy of hidden pieces", n_right, n_hidden)
+
     def score(
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> MaskedCard:
         """Find what is hidden in every document, always the same pieces."""
-        counts: list[NDArray[np.float64]] = []  # of each document: right, hidden, nats
+        how = f"share:{self.settings.share}{'|whole words' if self.settings.whole_words else ''}"
+        n_right, n_hidden, nats = self._count(rows, progress)
+        return masked_card(n_right, n_hidden, nats, how=how)
+
+    def _count(self, rows: Iterable[Row], progress: Progress = lambda done: None) -> list[list[float]]:
+        """Of each document: how many hidden pieces are found, how many there are, how many nats they cost."""
+        counts: list[NDArray[np.float64]] = []
         for chunk in chunks(row for row in rows if row[0]):
             texts = [list(self._windows([text])) for (text,) in chunk]
             owners = [number for number, windows in enumerate(texts) for _ in windows]
@@ -269,9 +281,8 @@ class Masked(OfDocuments):
                 sums[owner] += (part.n_right, len(part.hidden), float(part.nats.sum()))
             counts += list(sums)
             progress(len(texts))
-        how = f"share:{self.settings.share}{'|whole words' if self.settings.whole_words else ''}"
-        n_right, n_hidden, nats = np.stack(counts).T.tolist() if counts else ([], [], [])
-        return masked_card(n_right, n_hidden, nats, how=how)
+        columns: list[list[float]] = np.stack(counts).T.tolist() if counts else [[], [], []]
+        return columns
 
     def _windows(self, texts: Iterable[str]) -> Iterator[NDArray[np.int64]]:
         """The pieces of each text, cut where the model cannot read on."""

@@ -17,7 +17,7 @@ from manyheads.data import PairBatch, choose_examples, make_batch, pad, plan_bat
 from manyheads.data.cleaning import PAIR, Fields
 from manyheads.decode import DecodeSettings, Hypothesis, generate
 from manyheads.errors import DataError
-from manyheads.metrics import Answers, Scorecard, make_card, quick_score
+from manyheads.metrics import Answers, Scorecard, Tally, bleu_tally, make_card, quick_score
 from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.reading import fitting, refuse_blank, special, with_written
@@ -353,6 +353,11 @@ class Seq2Seq:
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Translations]:
         """The candidates for each text."""
         return [Translations(candidates) for candidates in self.answers(texts, settings, first)]
+
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """BLEU."""
+        answers = self.answer(rows, settings)
+        return bleu_tally(answers.texts, answers.references, self.settings.target_language)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Scorecard:
         """Translate every source and compare with its reference."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import SpanCard, span_card
+from manyheads.metrics import SpanCard, Tally, f1_tally, span_card
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.chain import States
 from manyheads.tasks.reading import fit_temperature, like_lengths, moved, read_alone, windows
@@ -339,6 +339,11 @@ class Tag:
         is_real = torch.ones(rows.shape[:2], dtype=torch.bool, device=device)
         totals = self.module.chain.log_total(rows.to(device), is_real).cpu()
         return (totals[1:] - totals[0]).exp().clamp(max=1.0).tolist()
+
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """F1 of spans."""
+        found = [set(self.states.spans(one.path)) for one in self.judge([row[0].split(" ") for row in rows])]
+        return f1_tally("F1", [set(spans_of(row[1].split(" "), "IOB2")) for row in rows], found)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:
         """Tag every row and compare."""

@@ -14,7 +14,7 @@ from torch import nn
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Hypothesis
-from manyheads.metrics import Score
+from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
@@ -174,6 +174,9 @@ class Task(Protocol):
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> Sequence[Prediction]:
         """The answer to each text; `first` is the number of the first where these are a part of many."""
+
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """The task's first score of these rows, taken apart, to compare models on the same rows."""
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
         """The scorecard of a test set."""

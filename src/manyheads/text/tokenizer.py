@@ -162,6 +162,10 @@ class Tokenizer:
         """The pieces of one text, each with its place in it."""
         return list(self.each_piece(text))
 
+    def pieces_many(self, texts: Sequence[str]) -> list[list[Piece]]:
+        """The pieces of each text; many at once is much faster than one by one."""
+        return [list(self.places(ids)) for ids in self.encode_many(texts)]
+
     def each_piece(self, text: str) -> Iterator[Piece]:
         """The pieces of one text one after another, for texts of which not all should be in memory."""
         return self.places(self.encode(text))

@@ -1,0 +1,99 @@
+"""`prune`: a bundle's task without a share of its heads, from the choice of heads to what it cost.
+
+Which heads go is decided by greedy removal, by learned gates or by the gradient; then they are really removed; then
+the model may be trained on for a while, so that the heads that are left take over.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from manyheads.lens.curve import Point, measure_point, trace_curve
+from manyheads.lens.gates import learn_gates
+from manyheads.lens.heads import Head, heads_of
+from manyheads.lens.prune import count_to_remove, gradient_order, greedy_order
+from manyheads.lens.removing import remove_heads
+from manyheads.lens.sampling import Sample
+from manyheads.lens.tuning import Tuner, TuningSettings
+from manyheads.tasks import Task
+from manyheads.train import Step
+
+By = Literal["greedy", "gates", "gradient"]
+Tell = Callable[[str, int, int], None]  # what is being done, how far, of how much
+
+_N_POINTS = 4  # of a curve, besides the whole model
+_TURNS = 3
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What is left, and how it came about."""
+
+    task: Task
+    order: Sequence[Head]  # the first to go first
+    points: Sequence[Point]  # from the whole model to this one
+
+
+def prune(
+    whole: Task,
+    sample: Sample,
+    share: float,
+    by: By = "greedy",
+    *,
+    tuner: Tuner | None = None,
+    gates: TuningSettings | None = None,
+    tuning: TuningSettings | None = None,
+    tell: Tell = lambda what, done, total: None,
+) -> Pruned:
+    """A task without so many of its heads; `whole` stays as it is.
+
+    Learned gates need a tuner, and so does training on afterwards, which is done if `tuning` says how.
+    """
+    n_removed = count_to_remove(len(heads_of(whole.model)), share)
+    before = sample.tally(whole)
+    points: list[Point] = []
+
+    def on_step(what: str, settings: TuningSettings) -> Callable[[Step], None]:
+        return lambda step: tell(what, step.step, settings.steps)
+
+    if by == "gates":
+        if tuner is None:
+            raise ValueError("Learned gates need a tuner.")
+        gates = gates or TuningSettings()
+        learning = remove_heads(whole, [])  # a copy: the model learns with its gates
+        found = learn_gates(learning, tuner, n_removed, gates, on_step("learning gates", gates))
+        order = [head for head, _ in found[:n_removed]]
+        points.append(measure_point(whole, whole, [], sample, before))
+        task = remove_heads(learning, order)
+        points.append(measure_point(task, whole, order, sample, before, n_turns=_TURNS))
+    else:
+        order = _choose(whole, sample, n_removed, by, tell)
+        counts = sorted({0, n_removed, *(round(n_removed * part / _N_POINTS) for part in range(_N_POINTS))})
+        points += trace_curve(
+            whole,
+            order,
+            sample,
+            counts,
+            n_turns=_TURNS,
+            progress=lambda point: tell("measuring", len(point.removed), n_removed),
+        )
+        task = remove_heads(whole, order)
+    if tuning is not None:
+        if tuner is None:
+            raise ValueError("Fine-tuning needs a tuner.")
+        tuner.tune(task, tuning, on_step("fine-tuning", tuning))
+        points.append(measure_point(task, whole, order, sample, before, n_turns=_TURNS, tuned=tuning.steps))
+    return Pruned(task, order, points)
+
+
+def _choose(whole: Task, sample: Sample, n_removed: int, by: By, tell: Tell) -> list[Head]:
+    if by == "gradient":
+        return [one.head for one in gradient_order(whole, sample, n_removed)]
+    n_heads = len(heads_of(whole.model))
+    found = greedy_order(whole, sample, n_removed, lambda one: tell("removing heads", n_heads - one.n_left, n_removed))
+    return [one.head for one in found]
+
+
+def as_json(pruned: Pruned) -> dict[str, Any]:
+    """The order in which heads went and the points of the curve, as JSON can hold them."""
+    return {"order": [str(head) for head in pruned.order], "points": [asdict(point) for point in pruned.points]}

@@ -1,0 +1,103 @@
+"""A sample of a bundle's own rows to measure heads by, and what it comes to: a loss, a score."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manyheads.bundle import Bundle
+from manyheads.data import Encoded, Texts
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, LensError
+from manyheads.lens.gating import gated
+from manyheads.metrics import Tally
+from manyheads.recipe import Corpus, Recipe
+from manyheads.tasks import Material, Task
+from manyheads.text.readers import Row
+
+_BATCH_TOKENS = 2500
+
+
+def valid_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[Row]:
+    """The first usable rows of the bundle's valid set, or of these files."""
+    if n_rows < 2:
+        raise LensError(f"A sample of {n_rows} says nothing. Take at least 2, better 100 or more.")
+    try:
+        if files:
+            rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
+        else:
+            recipe = Recipe.from_table(bundle.recipe)
+            rows = iter(Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).valid())
+        found = list(islice(bundle.task.usable(rows), n_rows))
+    except DataError as error:
+        told = "" if files else " The valid set of the bundle's recipe cannot be read: name other rows with --valid."
+        raise DataError(f"{error}{told}") from None
+    if len(found) < 2:
+        raise DataError(f"There are {len(found)} rows to measure by; at least 2 are needed. Name others with --valid.")
+    return found
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows that heads are measured by, cut into batches once and for all."""
+
+    rows: Sequence[Row]
+    decode: DecodeSettings
+    plans: Sequence[Any]
+    material: Material
+    batches: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def lesson(self, task: Task) -> Any:
+        """The task's own, without the second pass that R-Drop makes: without dropout, both are the same."""
+        if getattr(task.settings, "consistency", 0.0):
+            task = replace(task, settings=replace(task.settings, consistency=0.0))  # type: ignore[type-var]
+        return task.lesson(self.material)
+
+    @torch.no_grad()
+    def loss(self, task: Task, gates: Mapping[str, Tensor] | None = None) -> float:
+        """The task's own loss per token, without dropout, with heads gated."""
+        task.module.eval()
+        lesson = self.lesson(task)
+        total, n_tokens = 0.0, 0
+        with gated(task.model, gates or {}):
+            for number, plan in enumerate(self.plans):
+                if number not in self.batches:
+                    self.batches[number] = lesson.make(plan, number)
+                batch = self.batches[number]
+                total += float(lesson.loss(batch, 0)) * batch.n_tokens
+                n_tokens += batch.n_tokens
+        return total / n_tokens
+
+    def tally(self, task: Task, gates: Mapping[str, Tensor] | None = None) -> Tally:
+        """The task's own score, taken apart, with heads gated."""
+        task.module.eval()
+        with gated(task.model, gates or {}):
+            return task.tally(self.rows, self.decode)
+
+
+@contextmanager
+def sample_of(task: Task, rows: Sequence[Row], decode: DecodeSettings) -> Iterator[Sample]:
+    """Rows made ready to measure heads by. Texts are written greedily: a search would take several times as long."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        Texts.write(folder / "text", rows, len(rows[0]))
+        texts = Texts.open(folder / "text")
+        encode = partial(_encode, task)
+        Encoded.write(folder / "ids", texts, encode, task.longest(task.model.settings, task.settings))
+        encoded = Encoded.open(folder / "ids", texts)
+        if not len(encoded):
+            raise DataError(f"None of {len(rows)} rows can be learnt from, so heads cannot be measured by them.")
+        material = Material(encoded=encoded, batch_tokens=_BATCH_TOKENS)
+        plans = list(task.lesson(material).plan(0))
+        yield Sample(rows, replace(decode, method="greedy", n_best=1), plans, material)
+
+
+def _encode(task: Task, rows: Sequence[Row]) -> Sequence[Sequence[Sequence[int]]]:
+    return task.encode_rows(rows, task.tokenizer, task.settings)
