@@ -1,6 +1,6 @@
 """`Aligner`: word alignments as a by-product of translating, from the cross-attention heads that align best.
 
-Which heads these are is found when it is asked for (docs/decisions/0014): by gold where the bundle's own corpus has
+Which heads these are is found when it is asked for (docs/decisions/0015): by gold where the bundle's own corpus has
 it, else by what the model's predictions depend on. For the latter every word of a source is hidden in turn from all
 cross-attention; a target word belongs to the source word without which it becomes the least probable. That needs no
 gold, but a pass for each word: heads are chosen by it, on a few sentences, and then align in one pass.
