@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import pytest
 import sentencepiece
@@ -344,3 +345,21 @@ def test_what_follows_is_decoded_as_a_continuation(tokenizer: Tokenizer, before:
     written = tokenizer.encode_inner(after) if read else tokenizer.encode(after)
     assert tokenizer.decode(read + written) == before + after
     assert tokenizer.decode_after(read, written) == after
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_signs_apart_are_pieces_of_their_own(kind: Literal["unigram", "bpe"]) -> None:
+    lines = ["我爱水课 and cats", "我爱水课 and dogs", "水课很水, cats and dogs"] * 50
+    joined, apart = (
+        Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=340, signs=signs))
+        for signs in ("joined", "apart")
+    )
+
+    def longest(tokenizer: Tokenizer) -> int:
+        names = [tokenizer.piece(number).strip("▁") for number in range(tokenizer.vocabulary)]
+        return max(len(name) for name in names if any("\u4e00" <= sign <= "\u9fff" for sign in name))
+
+    assert longest(joined) > 1
+    assert longest(apart) == 1
+    assert apart.decode(apart.encode("水课 and cats我爱")) == "水课 and cats我爱"
+    assert "▁cats" in [apart.piece(number) for number in apart.encode("and cats")]

@@ -5,6 +5,7 @@ What SentencePiece would drop, choke on or abort over is put right here, before 
 
 import io
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _MOST_COPIES = 10
 _SPOILER = "▅"
 # The trainer learns no piece that holds NUL: it may stand for what is not to be learnt.
 _BOUNDARY = "\0"
+_SIGN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")  # Chinese characters
 _MODEL_TYPES = {"unigram": "unigram", "bpe": "bpe", "character": "char"}  # SentencePiece's names
 
 
@@ -43,6 +45,9 @@ class TokenizerSettings:
     kind: Literal["unigram", "bpe", "character"] = "unigram"
     vocabulary: int = 8000  # pieces, with the 4 special ones and the 256 bytes; small texts yield fewer
     sampling: float = 0.0
+    # Whether a piece may hold several characters such as 字. Of words without spaces between them, joined ones are
+    # fewer but cross the words' bounds (了那); apart, each character is seen for itself.
+    signs: Literal["joined", "apart"] = "joined"
     # Of more text than this, a random sample is learnt from. Unigram needs about 45 MB of memory and 3 s for each MB
     # of it: with 20 MB a run of any size went beyond a gigabyte.
     sample_bytes: int = 10_000_000
@@ -68,6 +73,8 @@ class TokenizerSettings:
 
 def learn_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:
     """A SentencePiece model learnt from `lines`, which are read once: a pure function of its arguments."""
+    if settings.signs == "apart" and settings.kind != "character":
+        lines = (_SIGN.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
     if not any(chunk.strip() for chunk in sample):
         raise DataError("There is no text to learn a tokenizer from: every line is empty. Give some text.")
