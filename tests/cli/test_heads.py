@@ -46,7 +46,7 @@ def test_importance_of_every_head_and_attention(manyheads: Run, bundle_folder: P
 
 
 def test_wrong_wishes_are_one_line(manyheads: Run, bundle_folder: Path) -> None:
-    assert "Say what to do: --importance, or --prune" in manyheads("heads", bundle_folder).stderr
+    assert "exclude one another" in manyheads("heads", bundle_folder, "--importance", "--prune", "0.4").stderr
     done = manyheads("heads", bundle_folder, "--prune", "1")
     assert done.returncode == 1
     assert done.stderr.startswith("Error: 1 is no share of the heads.")

@@ -15,8 +15,8 @@ NAMES = {
         "decoder.1.self",
         "decoder.1.cross",
     )
-    for what in ("q", "k", "v", "scores", "weights", "heads")
-}
+    for what in ("q", "k", "v", "scores", "weights", "heads", "output")
+} | {"encoder.hidden", "decoder.hidden"}
 
 
 def test_a_tap_holds_every_value_under_its_name() -> None:

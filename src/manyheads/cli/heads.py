@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.heads_cards import CardOptions, show_heads, show_timeline
 from manyheads.cli.program import program
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.lens.curve import Point
 
+_FILES = click.Path(path_type=Path)
+_ROWS = 200  # to measure by, unless told otherwise
 _CHINESE = {
     "removing heads": "移除注意力头",
     "measuring": "测量",
@@ -21,7 +24,7 @@ _CHINESE = {
 
 
 @click.command(short_help="What each attention head does; prune those that can go. 查看并剪除注意力头。")
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=_FILES)
 @click.option("--importance", is_flag=True, help="How much depends on each head. 各个头的重要性。")
 @click.option("--prune", "share", type=float, help="Remove this share of all heads, like 0.4. 剪除这一比例的头。")
 @click.option(
@@ -31,16 +34,40 @@ _CHINESE = {
     show_default=True,
     help="How to choose: by what is lost without a head, by gates learned in training, by the gradient (quickest).",
 )
-@click.option("--sample", type=int, default=200, show_default=True, help="Rows of the valid set to measure by.")
-@click.option("--valid", multiple=True, type=click.Path(path_type=Path), help="Measure by these rows instead.")
+@click.option("--sample", type=click.IntRange(min=2), help="Rows to measure by. [default: 200; 300 for roles]")
+@click.option("--valid", multiple=True, type=_FILES, help="Measure by these rows instead.")
 @click.option("--tune", type=int, default=0, help="Train so many steps after heads went. 剪枝后再训练的步数。")
 @click.option("--gate-steps", type=int, default=300, show_default=True, help="Steps in which gates are learned.")
-@click.option("--train", "train_files", multiple=True, type=click.Path(path_type=Path), help="Train on these files.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The pruned bundle. [default: BUNDLE-pruned]")
+@click.option("--train", "train_files", multiple=True, type=_FILES, help="Train on these files.")
+@click.option("-o", "--output", type=_FILES, help="The pruned bundle. [default: BUNDLE-pruned]")
 @click.option("--overwrite", is_flag=True, help="Replace what is there already. 覆盖已有的文件夹。")
+@click.option("--gold", multiple=True, type=_FILES, help="Roles by gold: .conllu trees, or source, target, links.")
+@click.option("--text", multiple=True, type=_FILES, help="Roles on this text; of pairs give both sides.")
+@click.option("--lower-case", is_flag=True, help="Read gold text in lower case, as the model was trained.")
+@click.option("--timeline", is_flag=True, help="BUNDLE is a run: when did each role appear in training?")
+@click.option("--svg", type=_FILES, help="Draw roles and how alike heads are, or the timeline, to this file.")
+@click.option("--all", "show_all", is_flag=True, help="Roles of every head, not only the best and the worst.")
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
-def heads(bundle: Path, importance: bool, share: float | None, as_json: bool, **how: Any) -> None:
-    """Measure attention heads, and remove those that can go. 测量注意力头的作用，剪除多余的头。
+def heads(
+    bundle: Path,
+    importance: bool,
+    share: float | None,
+    sample: int | None,
+    gold: tuple[Path, ...],
+    text: tuple[Path, ...],
+    lower_case: bool,
+    timeline: bool,
+    svg: Path | None,
+    show_all: bool,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Say what every attention head does, how much depends on it; prune. 每个注意力头做什么、有多重要；剪除多余的头。
+
+    Without --importance or --prune: a role card for every head, by published definitions, each figure beside a fixed
+    baseline and the same model untrained, with an interval over texts; a head that does nothing nameable is unknown. A
+    bundle of the built-in corpus brings its own gold; others take their valid text, --text or --gold: CoNLL-U trees of
+    the text that is read, or word alignments (source words, target words, links: three files).
 
     What is measured is measured on rows of the bundle's own valid set, texts being written greedily. [In brackets] is
     where 95 % of resamples of these rows lie. Pruning takes as many rows again to say what it cost. A pruned bundle is
@@ -49,18 +76,26 @@ def heads(bundle: Path, importance: bool, share: float | None, as_json: bool, **
 
     \b
     Example · 例:
+      manyheads heads runs/quickstart/bundle
+      manyheads heads runs/mail/bundle --gold words.en --gold words.de --gold links.txt --lower-case
+      manyheads heads runs/quickstart --timeline --svg timeline.svg
       manyheads heads runs/mail/bundle --importance
       manyheads heads runs/mail/bundle --prune 0.4
       manyheads heads runs/mail/bundle --prune 0.6 --by gates --tune 300 -o runs/mail/small
     """
     from manyheads.bundle import load
 
-    if importance == (share is not None):
-        raise click.UsageError("Say what to do: --importance, or --prune with the share of heads to remove.")
-    if share is None:
-        _weigh(load(bundle), how["sample"], how["valid"], as_json=as_json)
+    if importance + timeline + (share is not None) > 1:
+        raise click.UsageError("--importance, --prune and --timeline exclude one another. Choose one.")
+    options = CardOptions(gold, text, sample, lower_case, svg, as_json, show_all)
+    if importance:
+        _weigh(load(bundle), sample or _ROWS, how["valid"], as_json=as_json)
+    elif share is not None:
+        _prune(bundle, share, sample=sample or _ROWS, as_json=as_json, **how)
+    elif timeline:
+        show_timeline(bundle, options)
     else:
-        _prune(bundle, share, as_json=as_json, **how)
+        show_heads(bundle, options)
 
 
 def _prune(

@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
+    from manyheads.lens.aligner import Aligner
     from manyheads.tasks import Prediction
 
 _LINES_AT_ONCE = 1000
@@ -31,16 +32,28 @@ _LINES_AT_ONCE = 1000
 @click.option("--length", "max_extra", type=int, help="How many pieces a continuation may have.")
 @click.option("--stop", multiple=True, help="A continuation ends before this text; may be given again.")
 @click.option("--n-best", type=int, help="Candidates per line: line, score, text. [default: 1]")
+@click.option("--align", is_flag=True, help="After a tab, which word stands for which: 0-0 1-2 (Pharaoh). 词对齐。")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: probabilities, spans, candidates.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 def predict(
-    bundle: Path, file: str, output: Path | None, prompt: str | None, device: str, as_json: bool, **how: Any
+    bundle: Path,
+    file: str,
+    output: Path | None,
+    prompt: str | None,
+    device: str,
+    align: bool,
+    as_json: bool,
+    **how: Any,
 ) -> None:
     """Read lines from FILE or standard input, write one line each. 从文件或标准输入逐行读入，逐行写出。
 
     A translator writes the translation; a classifier the label and its probability; a tagger the text with its
     entities marked; a language model the line and how it goes on. An empty line gives an empty line. A line too long
     for the model is reported, and its place stays empty.
+
+    With --align each translation is followed by a tab and pairs i-j, both counted from 0: word i of the source stands
+    for word j of the translation, by the cross-attention heads that align best. Words have punctuation apart, and each
+    Chinese character is one; --json names them.
 
     \b
     Example · 例:
@@ -53,9 +66,11 @@ def predict(
     from manyheads.text.readers import read_lines
 
     changes = _changes(**how)
+    if align and how["n_best"] is not None:
+        raise click.UsageError("--align is of the best translation: leave out --n-best.")
     if prompt is not None:
-        if file != "-" or output or as_json:
-            raise click.UsageError("--prompt is continued on the screen: leave out FILE, --output and --json.")
+        if file != "-" or output or as_json or align:
+            raise click.UsageError("--prompt is continued on the screen: leave out FILE, --output, --json and --align.")
         _continue(load(bundle, device=device), bundle, prompt, changes)
         return
     if file == "-" and sys.stdin is None:
@@ -65,7 +80,7 @@ def predict(
     _refuse_search(loaded, bundle, changes)
     # Somebody who types wants an answer to each line at once.
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
-    writer = _Writer(loaded, changes, as_json=as_json)
+    writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
     progress = _make_progress(to_screen=output is None and sys.stdout.isatty())
     with open_output(output, file) as stream:
         start = 1
@@ -136,8 +151,11 @@ def _continue(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, An
 class _Writer:
     """Turns chunks of lines into output lines, and counts what went wrong."""
 
-    def __init__(self, bundle: "Bundle", changes: dict[str, Any], *, as_json: bool) -> None:
+    def __init__(
+        self, bundle: "Bundle", changes: dict[str, Any], *, as_json: bool, aligned: "_Aligned | None" = None
+    ) -> None:
         self.bundle = bundle
+        self.aligned = aligned
         self.changes = changes
         self.as_json = as_json
         self.too_long: dict[int, str] = {}  # of which lines, and what was said
@@ -147,7 +165,10 @@ class _Writer:
         from manyheads.tasks import Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        for number, found in enumerate(self.bundle.predictions(readable, first=start - 1, **self.changes), start):
+        answers = self.bundle.predictions(readable, first=start - 1, **self.changes)
+        if self.aligned:
+            self.aligned.align(start, readable, [found.answer for found in answers])
+        for number, found in enumerate(answers, start):
             if isinstance(found, Translations):
                 self.n_cut_off += not found.candidates[0].finished
             yield from self._format(number, lines[number - start], found)
@@ -171,7 +192,8 @@ class _Writer:
         elif isinstance(found, Translations) and self.changes.get("n_best", 1) > 1:
             yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in found.candidates)
         else:
-            yield "" if number in self.too_long else found.line()
+            line_out = "" if number in self.too_long else found.line()
+            yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out
 
     def _as_json(self, number: int, line: str, found: "Prediction") -> str:
         import json
@@ -181,4 +203,47 @@ class _Writer:
         if number in self.too_long:
             lists: dict[str, Any] = {name: [] for name, value in facts.items() if isinstance(value, list | tuple)}
             facts = {**lists, "error": self.too_long[number]}
+        if self.aligned:
+            facts |= self.aligned.facts(number)
         return json.dumps({"line": number, "source": line, **facts}, ensure_ascii=False)
+
+
+class _Aligned:
+    """Word alignments of the lines that are being answered."""
+
+    def __init__(self, bundle: "Bundle", path: Path) -> None:
+        from manyheads.lens.aligner import refuse_without_cross
+
+        refuse_without_cross(bundle, str(path))
+        self.bundle, self.path = bundle, path
+        self.aligner: Aligner | None = None
+        self.found: dict[int, dict[str, Any]] = {}
+
+    def align(self, start: int, sources: list[str], targets: list[str]) -> None:
+        """Align the answers to these lines; the heads are chosen once."""
+        from manyheads.lens.aligner import choose_aligner, words_of
+
+        if self.aligner is None:
+            pairs = [(source, target) for source, target in zip(sources, targets, strict=True) if source.strip()]
+            if not pairs:
+                self.found = {number: {"alignment": []} for number in range(start, start + len(sources))}
+                return
+            self.aligner = choose_aligner(self.bundle, str(self.path), pairs)
+        links = self.aligner.align(sources, targets)
+        self.found = {
+            number: {
+                "alignment": own,
+                "source_words": words_of(source).words,
+                "target_words": words_of(target).words,
+                "heads": self.aligner.heads,
+            }
+            for number, (source, target, own) in enumerate(zip(sources, targets, links, strict=True), start)
+        }
+
+    def pairs(self, number: int) -> str:
+        """The pairs of a line, as Pharaoh writes them."""
+        return " ".join(f"{i}-{j}" for i, j in self.found[number]["alignment"])
+
+    def facts(self, number: int) -> dict[str, Any]:
+        """The same with the words that are meant."""
+        return self.found[number]

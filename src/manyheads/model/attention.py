@@ -124,7 +124,10 @@ class MultiHeadAttention(nn.Module):
         mixed = self.head_dropout.of_whole(mixed, n_axes=2)
         if gates is not None and self.name in gates:
             mixed = mixed * gates[self.name][:, None, None]
-        return self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O
+        output = self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O
+        if tap is not None:
+            tap.receive(f"{self.name}.output", output)
+        return output
 
     def _keys_values(
         self, keys_from: Float[Tensor, "B K0 W"], view: View

@@ -117,9 +117,14 @@ class Transformer(nn.Module):
         self._check_gates(gates)
         view = View.everywhere(is_real)
         x = self.source_embedding(source, view.query_places)
+        if tap is not None:
+            tap.begin("encoder", source, view.visible)
         for block in self.encoder:
             x = block(x, is_real, view, tap=tap, gates=gates)
-        return self.encoder_norm(x, is_real)
+        hidden = self.encoder_norm(x, is_real)
+        if tap is not None:
+            tap.receive("encoder.hidden", hidden)
+        return hidden
 
     def decode(
         self,
@@ -147,10 +152,15 @@ class Transformer(nn.Module):
         if state.memory_is_real is not None:
             memory_view = View.across(view.query_places, state.memory_is_real)
         x = self.target_embedding(target, view.query_places)
+        if tap is not None:
+            tap.begin("decoder", target, view.visible)
         for layer, block in enumerate(self.decoder):
             caches = state.caches[layer] if state.caches else None
             x = block(x, is_real, view, state.memory, memory_view, caches=caches, tap=tap, gates=gates)
-        return self.decoder_norm(x, is_real)
+        hidden = self.decoder_norm(x, is_real)
+        if tap is not None:
+            tap.receive("decoder.hidden", hidden)
+        return hidden
 
     def start(
         self,

@@ -51,7 +51,7 @@ from manyheads.train import Checkpoints, Trainer
 _RECIPE = "recipe.toml"
 _LOG = "log.jsonl"
 # What a run under way may change: how long it goes on, where, and how it is looked at; not what it learns on the way.
-_FREE = ("train.steps", "decode", "device")
+_FREE = ("train.steps", "train.head_timeline", "decode", "device")
 _WATCHED = 200  # valid sentences translated at each validation
 _FOLLOWED = 4  # of them, those whose translation is kept each time
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, none for this user, none in this file
@@ -208,7 +208,8 @@ class _Run:
 
     def events(self) -> Iterator[Event]:
         yield from self._prepare()
-        checkpoints = Checkpoints(self.folder, self.recipe.train.average, self._identity)
+        settings = self.recipe.train
+        checkpoints = Checkpoints(self.folder, settings.average, self._identity, keeps_all=settings.head_timeline)
         trainer = self._trainer()
         complaints = checkpoints.restore(trainer)
         if trainer.step or complaints:

@@ -18,7 +18,7 @@ from manyheads.tasks.seq2seq import (
     one_line,
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
-from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Task
+from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Reading, Task, Writer
 
 TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings
 TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
@@ -49,6 +49,7 @@ __all__ = [
     "Material",
     "Prediction",
     "Progress",
+    "Reading",
     "Seq2Seq",
     "Seq2SeqLesson",
     "Seq2SeqSettings",
@@ -60,5 +61,6 @@ __all__ = [
     "TensorBatch",
     "Translation",
     "Translations",
+    "Writer",
     "one_line",
 ]

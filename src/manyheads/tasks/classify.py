@@ -24,8 +24,8 @@ from manyheads.model import ModelSettings, Transformer, disagreement
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.phrases import Phrases
 from manyheads.tasks.pooling import Pool, Pooling
-from manyheads.tasks.reading import fit_temperature, like_lengths, log_chances, windows
-from manyheads.tasks.task import Look, Material, Progress
+from manyheads.tasks.reading import fit_temperature, like_lengths, log_chances, read_alone, windows
+from manyheads.tasks.task import Look, Material, Progress, Reading
 from manyheads.text import grammar
 from manyheads.text.fields import label_text, labels_joined
 from manyheads.text.missing import shortened
@@ -338,6 +338,10 @@ class Classify:
 
     def check(self, text: str, where: str) -> None:
         """Every text can be read."""
+
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """BEGIN and the pieces of a text, which fit into one window."""
+        return read_alone(self.tokenizer, text, answer, self.tokenizer.each_piece(text), limit=self.limit)
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Those that are not blank."""

@@ -9,7 +9,9 @@ import torch
 from manyheads.decode import DecodeSettings, Hypothesis, IsOver, generate, stream
 from manyheads.decode.hypotheses import best_first, make_hypothesis
 from manyheads.errors import DataError
-from manyheads.model import Transformer
+from manyheads.model import Tap, Transformer
+from manyheads.tasks.reading import fitting, special, with_written
+from manyheads.tasks.task import Reading
 from manyheads.text.growing import GrowingText
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
@@ -97,8 +99,39 @@ class Continuer:
             for index, (prompt, ids) in enumerate(zip(prompts, encoded, strict=True))
         ]
 
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """BEGIN and the pieces of a prompt, and of what follows it. Where nothing does, nothing ends."""
+        if not text:
+            raise DataError("The text is empty: there is nothing to read. Give how it begins.")
+        begin, context = special(self.tokenizer, BEGIN), self.model.settings.max_length
+        pieces = fitting(self.tokenizer.places(self._encode(text)), context - 1)
+        reading = Reading(text, target=(begin, *pieces))
+        if not answer:
+            return reading
+        inner = f" {answer}" if self._ends_with_a_space(text) else answer
+        ids = self.tokenizer.encode_inner(inner)
+        fitting([*pieces, *self.tokenizer.places(ids)], context - 1, "The text with its answer")
+        return self._written(reading, answer, ids, has_ended=True)
+
+    def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
+        """The best way to go on after a reading. Where the context is full, it is cut off: no window slides."""
+        prompt = [piece.id for piece in reading.target[1:]]
+        best = self._search([prompt], [0], settings, tap)[0][0]
+        answer = self._candidate(reading.text, prompt, best, settings).text
+        # A stop is the last that was written, and END was not.
+        has_ended = best.finished and not self._is_over(prompt, settings.stop)(best.ids)
+        return best, self._written(reading, answer, best.ids, has_ended=has_ended)
+
+    def _written(self, reading: Reading, answer: str, ids: Sequence[int], *, has_ended: bool) -> Reading:
+        after = len(reading.text) - self._ends_with_a_space(reading.text)
+        return with_written(reading, self.tokenizer, answer, ids, has_ended=has_ended, after=after)
+
     def _search(
-        self, prompts: Sequence[list[int]], numbers: Sequence[int], settings: DecodeSettings
+        self,
+        prompts: Sequence[list[int]],
+        numbers: Sequence[int],
+        settings: DecodeSettings,
+        tap: Tap | None = None,
     ) -> list[list[Hypothesis]]:
         """Prompts of one length, which need no padding."""
         ids = torch.tensor(prompts, dtype=torch.long, device=self.model.output.weight.device)
@@ -111,6 +144,7 @@ class Continuer:
             settings=settings,
             streams=numbers,
             is_over=self._is_over(prompts[0], settings.stop) if settings.stop else None,
+            tap=tap,
         )
 
     def _slide(self, prompt: list[int], settings: DecodeSettings, number: int) -> list[Hypothesis]:

@@ -13,16 +13,16 @@ from torch import Tensor
 from manyheads.data import choose_examples, cut_windows
 from manyheads.data.chunks import chunks
 from manyheads.data.cleaning import Fields
-from manyheads.decode import DecodeSettings
+from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import LanguageCard, Tally, language_card, rate_tally
 from manyheads.metrics.language import Continuation
-from manyheads.model import ModelSettings, Transformer, projected_loss
+from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.continuing import Continued, Continuer
 from manyheads.tasks.foretelling import foretell, foretell_windows, slide
 from manyheads.tasks.packing import PackedBatch, Plan, hidden_of, make_rows, plan_rows
-from manyheads.tasks.task import Look, Material, Progress
+from manyheads.tasks.task import Look, Material, Progress, Reading
 from manyheads.text import grammar
 from manyheads.text.documents import read_documents
 from manyheads.text.readers import Row
@@ -200,6 +200,14 @@ class Language:
 
     def check(self, text: str, where: str) -> None:
         """Every text can be continued: of a long one the newest pieces are read."""
+
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """BEGIN, the pieces of a text, and of how it goes on."""
+        return Continuer(self.model, self.tokenizer).reading(text, answer)
+
+    def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
+        """How a reading's text goes on."""
+        return Continuer(self.model, self.tokenizer).write(reading, settings, tap)
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Those that are not empty."""

@@ -24,12 +24,13 @@ from manyheads.metrics import Tally, share_tally
 from manyheads.metrics.masked import MaskedCard, masked_card
 from manyheads.model import ModelSettings, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
-from manyheads.tasks.task import Look, Material, Progress
+from manyheads.tasks.reading import moved, read_alone
+from manyheads.tasks.task import Look, Material, Progress, Reading
 from manyheads.text import grammar
 from manyheads.text.documents import read_documents
 from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
-from manyheads.text.tokenizer import BEGIN, PAD, UNKNOWN, Tokenizer
+from manyheads.text.tokenizer import BEGIN, PAD, UNKNOWN, Piece, Tokenizer
 from manyheads.text.vocabulary import END, SPACE_SIGN
 from manyheads.text.words import WordTable
 
@@ -280,6 +281,10 @@ class Masked:
         """Refuse a text without a gap, or too long for the model."""
         self._with_gaps(text, where)
 
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """BEGIN and the pieces of a text, in which any [MASK] is one."""
+        return read_alone(self.tokenizer, text, answer, self._pieces(text), limit=self.limit)
+
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Those that are not empty."""
         return (row for row in rows if row[0])
@@ -405,16 +410,26 @@ class Masked:
 
     def _with_gaps(self, text: str, where: str) -> list[int]:
         """The ids of a text, each [MASK] in it being one hidden piece; the space before it is the piece's own."""
-        before, *rest = text.split(HIDDEN)
-        if not rest:
+        if HIDDEN not in text:
             raise DataError(f"{where} has no {HIDDEN}: write it where a piece is to be found.")
-        ids = self.tokenizer.encode(self._without_space(before))
-        for place, part in enumerate(rest):
-            is_last = place == len(rest) - 1
-            ids += [MASK, *self.tokenizer.encode_inner(part if is_last else self._without_space(part))]
+        ids = [piece.id for piece in self._pieces(text)]
         if len(ids) > self.limit:
             raise DataError(f"{where} has {len(ids):,} pieces; this model reads at most {self.limit:,}. Split it up.")
         return ids
+
+    def _pieces(self, text: str) -> Iterator[Piece]:
+        """The pieces of a text with their places, each [MASK] in it being one."""
+        parts = text.split(HIDDEN)
+        start = 0
+        for number, part in enumerate(parts):
+            is_last = number == len(parts) - 1
+            kept = part if is_last else self._without_space(part)
+            ids = self.tokenizer.encode_inner(kept) if number else self.tokenizer.encode(kept)
+            yield from moved(self.tokenizer.places(ids, is_inner=number > 0), start, len(text))
+            if not is_last:
+                end = start + len(part) + len(HIDDEN)
+                yield Piece(HIDDEN, MASK, start + len(kept), end)
+                start = end
 
     def _without_space(self, text: str) -> str:
         """Of text before a gap: where words are pieces with their space, that belongs to what is hidden."""

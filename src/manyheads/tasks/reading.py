@@ -1,6 +1,9 @@
-"""What every task that reads texts shares: long texts in windows, texts of like length together, calibration."""
+"""What every task that reads texts shares: long texts in windows, texts of like length together, calibration, and
+which pieces a model reads of one text.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch.nn.functional as F
@@ -8,6 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.data import plan_batches
+from manyheads.errors import DataError
+from manyheads.tasks.task import Reading
+from manyheads.text.tokenizer import BEGIN, END, Piece, Tokenizer
 
 _TOKENS_AT_ONCE = 4096  # padded pieces that are read together
 _TEMPERATURES = (0.05, 20.0)
@@ -37,6 +43,61 @@ def like_lengths(lengths: Sequence[int]) -> Iterator[list[int]]:
     column = np.array(lengths, dtype=np.int64).reshape(-1, 1)
     for batch in plan_batches(column, _TOKENS_AT_ONCE, seed=0, epoch=0):
         yield batch.tolist()
+
+
+def read_alone(tokenizer: Tokenizer, text: str, answer: str | None, pieces: Iterable[Piece], *, limit: int) -> Reading:
+    """The reading of a model that has an encoder only: BEGIN and the text's pieces."""
+    if answer is not None:
+        raise DataError("This model has no decoder: it reads a text, and writes no answer. Leave the answer out.")
+    refuse_blank(text)
+    return Reading(text, source=(special(tokenizer, BEGIN), *fitting(pieces, limit)))
+
+
+def refuse_blank(text: str) -> None:
+    """Of nothing, nothing is read."""
+    if not text.strip():
+        raise DataError("The text is empty: there is nothing to read. Give a sentence.")
+
+
+def fitting(pieces: Iterable[Piece], limit: int, what: str = "The text") -> tuple[Piece, ...]:
+    """The pieces, if they are no more than the model reads at once."""
+    found = tuple(pieces)
+    if len(found) > limit:
+        raise DataError(
+            f"{what} has {len(found):,} pieces; this model reads at most {limit:,} at once. Give a part of it."
+        )
+    return found
+
+
+def special(tokenizer: Tokenizer, piece_id: int, place: int = 0) -> Piece:
+    """A piece that is not of the text, like BEGIN: its span is empty."""
+    return Piece(tokenizer.piece(piece_id), piece_id, place, place)
+
+
+def moved(pieces: Iterable[Piece], by: int, most: int) -> Iterator[Piece]:
+    """The pieces of a part, each with its place in the whole, which has `most` characters."""
+    for piece in pieces:
+        yield Piece(piece.text, piece.id, min(piece.start + by, most), min(piece.end + by, most))
+
+
+def with_written(
+    reading: Reading,
+    tokenizer: Tokenizer,
+    answer: str,
+    ids: Sequence[int],
+    *,
+    has_ended: bool,
+    after: int | None = None,
+) -> Reading:
+    """The reading with what was written, and read but for the last: END, or without it the last of the ids.
+
+    Of an answer that goes on in the text's own line, `after` is the place where it does.
+    """
+    size = len(answer) if after is None else len(reading.text) + len(answer)
+    pieces = tuple(moved(tokenizer.places(ids, is_inner=after is not None), after or 0, size))
+    last = special(tokenizer, END, size) if has_ended else pieces[-1] if pieces else None
+    read = pieces if has_ended else pieces[:-1]
+    return replace(reading, answer=answer, target=(*reading.target, *read), last=last)
 
 
 def log_chances(logits: Float[Tensor, "N C"], *, several: bool) -> Float[Tensor, "N C"]:

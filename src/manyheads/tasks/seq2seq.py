@@ -15,12 +15,13 @@ from torch import Tensor
 
 from manyheads.data import PairBatch, choose_examples, make_batch, pad, plan_batches
 from manyheads.data.cleaning import PAIR, Fields
-from manyheads.decode import DecodeSettings, generate
+from manyheads.decode import DecodeSettings, Hypothesis, generate
 from manyheads.errors import DataError
 from manyheads.metrics import Answers, Scorecard, Tally, bleu_tally, make_card, quick_score
-from manyheads.model import ModelSettings, Transformer, projected_loss
+from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
 from manyheads.settings import misfits, refuse
-from manyheads.tasks.task import Look, Material, Progress
+from manyheads.tasks.reading import fitting, refuse_blank, special, with_written
+from manyheads.tasks.task import Look, Material, Progress, Reading
 from manyheads.text import grammar
 from manyheads.text.fields import PAIR as PAIR_FIELDS
 from manyheads.text.fields import turns_joined
@@ -280,6 +281,22 @@ class Seq2Seq:
         """Refuse a text that is too long for the model."""
         self.encode(text, where)
 
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """The pieces of a text and END; BEGIN and those of the answer."""
+        refuse_blank(text)
+        source = *fitting(self.tokenizer.each_piece(text), self.limit), special(self.tokenizer, END, len(text))
+        reading = Reading(text, source=source, target=(special(self.tokenizer, BEGIN),))
+        if answer is None:
+            return reading
+        pieces = fitting(self.tokenizer.each_piece(answer), self.limit, "The answer")
+        return with_written(reading, self.tokenizer, answer, [piece.id for piece in pieces], has_ended=True)
+
+    def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
+        """The best translation of a reading's text."""
+        best = self._generate([[piece.id for piece in reading.source[:-1]]], [0], settings, tap)[0][0]
+        answer = self.tokenizer.decode(best.ids)
+        return best, with_written(reading, self.tokenizer, answer, best.ids, has_ended=best.finished)
+
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""
         return len(self.tokenizer.encode(text)) <= self.limit
@@ -372,9 +389,24 @@ class Seq2Seq:
     def _decode(
         self, encoded: Sequence[Sequence[int]], streams: Sequence[int], settings: DecodeSettings
     ) -> list[list[Translation]]:
+        return [
+            [
+                Translation(self.tokenizer.decode(best.ids), best.log_probability, best.score, best.finished)
+                for best in candidates
+            ]
+            for candidates in self._generate(encoded, streams, settings)
+        ]
+
+    def _generate(
+        self,
+        encoded: Sequence[Sequence[int]],
+        streams: Sequence[int],
+        settings: DecodeSettings,
+        tap: Tap | None = None,
+    ) -> list[list[Hypothesis]]:
         source: Int[Tensor, "B S"] = torch.from_numpy(pad(encoded, after=END)).to(self.model.output.weight.device)
         is_real: Bool[Tensor, "B S"] = source != PAD
-        found = generate(
+        return generate(
             self.model,
             source,
             is_real,
@@ -383,14 +415,8 @@ class Seq2Seq:
             never=(PAD, UNKNOWN, BEGIN),
             settings=settings,
             streams=streams,
+            tap=tap,
         )
-        return [
-            [
-                Translation(self.tokenizer.decode(best.ids), best.log_probability, best.score, best.finished)
-                for best in candidates
-            ]
-            for candidates in found
-        ]
 
 
 def _shortened(text: str) -> str:

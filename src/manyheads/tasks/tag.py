@@ -23,9 +23,9 @@ from manyheads.model import ModelSettings, Transformer, disagreement
 from manyheads.settings import misfits, refuse
 from manyheads.tasks.chain import Chain, States
 from manyheads.tasks.pooling import Pool, Pooling
-from manyheads.tasks.reading import fit_temperature, like_lengths, windows
+from manyheads.tasks.reading import fit_temperature, like_lengths, moved, read_alone, windows
 from manyheads.tasks.seq2seq import one_line
-from manyheads.tasks.task import Look, Material, Progress
+from manyheads.tasks.task import Look, Material, Progress, Reading
 from manyheads.text import grammar
 from manyheads.text.conll import read_tagged
 from manyheads.text.missing import shortened
@@ -417,6 +417,15 @@ class Tag:
 
     def check(self, text: str, where: str) -> None:
         """Every text can be read."""
+
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """BEGIN and the pieces of each unit of a text, which fit into one window."""
+        pieces = (
+            piece
+            for unit in units_of(text, self.unit)
+            for piece in moved(self.tokenizer.each_piece(unit.text), unit.start, unit.end)
+        )
+        return read_alone(self.tokenizer, text, answer, pieces, limit=self.limit)
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Those that are not blank."""

@@ -13,12 +13,12 @@ from torch import nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
-from manyheads.decode import DecodeSettings
+from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.metrics import Score, Tally
-from manyheads.model import ModelSettings, Transformer
+from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.tokenizer import Piece, Tokenizer
 
 Progress = Callable[[int], None]  # told how many more are done
 
@@ -42,6 +42,25 @@ class Look:
     metric: str
     score: float  # higher is better
     samples: Sequence[tuple[str, str, str]]  # of each row: what went in, what came out, what was wanted
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One text as the pieces that a model reads, each with its place: in the text, or in the answer.
+
+    A language model reads both in one line, so that an answer's places are counted from the text's beginning on.
+    """
+
+    text: str
+    answer: str = ""
+    source: tuple[Piece, ...] = ()  # what the encoder reads
+    target: tuple[Piece, ...] = ()  # what the decoder reads; at each place it writes the next one
+    last: Piece | None = None  # what it writes at the last place, where that is known: END, or where it was cut off
+
+    @property
+    def written(self) -> tuple[Piece, ...]:
+        """What is written at each place of the target, as far as it is known."""
+        return self.target[1:] if self.last is None else (*self.target[1:], self.last)
 
 
 @runtime_checkable
@@ -138,6 +157,12 @@ class Task(Protocol):
     def check(self, text: str, where: str) -> None:
         """Refuse a text that the model cannot read."""
 
+    def reading(self, text: str, answer: str | None = None) -> Reading:
+        """What the model reads of a text; of one that writes, and of an answer. Never cut short: too long is refused.
+
+        Without an answer, the target ends where the model begins to write.
+        """
+
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Those rows that can be looked at while training."""
 
@@ -155,3 +180,11 @@ class Task(Protocol):
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
         """The scorecard of a test set."""
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """A task whose model writes: it has a decoder."""
+
+    def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
+        """The best answer as `predict` finds it, and the reading with it: of the target, all that was read."""

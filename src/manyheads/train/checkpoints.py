@@ -1,7 +1,7 @@
 """Checkpoints: everything needed to go on, and snapshots of the weights for the final average.
 
     checkpoints/step-00000500/   weights, their running mean, optimiser, progress; the newest two are kept
-    snapshots/step-00000500/     weights alone; as many as the average wants
+    snapshots/step-00000500/     weights alone; as many as the average wants, or all for a timeline of heads
     best/                        weights alone; of the best validation, where the recipe stops by it
 
 All are sealed folders (see storage): one that was damaged is noticed and passed over. The newest is found by its
@@ -38,6 +38,7 @@ class Checkpoints:
     run: Path
     n_snapshots: int
     identity: str = ""  # of tokenizer and seed; a checkpoint with another's is not used
+    keeps_all: bool = False  # snapshots, not only as many as the average wants
 
     def save(self, trainer: Trainer[Any], *, snapshot: bool) -> None:
         """Store where the trainer stands; only then let go of older ones."""
@@ -52,7 +53,8 @@ class Checkpoints:
             save_tensors(trainer.optimiser_state(), folder / _OPTIMISER)
             progress = trainer.progress() | {"of": self.identity}
             (folder / _PROGRESS).write_text(json.dumps(progress), encoding="utf-8")
-        self._let_go("snapshots", self.n_snapshots)
+        if not self.keeps_all:
+            self._let_go("snapshots", self.n_snapshots)
         self._let_go("checkpoints", _KEPT)
 
     def save_best(self, trainer: Trainer[Any]) -> None:
@@ -118,6 +120,14 @@ class Checkpoints:
     def has_snapshot(self, step: int) -> bool:
         """Whether there is one of this step."""
         return any(_step_of(folder) == step for folder in self._found("snapshots"))
+
+    def snapshot_steps(self) -> list[int]:
+        """The steps of which there are snapshots."""
+        return [_step_of(folder) for folder in self._found("snapshots")]
+
+    def snapshot(self, step: int) -> dict[str, Tensor]:
+        """The weights of one of them."""
+        return _read_weights(self.run / "snapshots" / f"step-{step:08d}")
 
     def averaged(self) -> dict[str, Tensor]:
         """The mean of the last snapshots."""

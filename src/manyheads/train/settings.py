@@ -25,6 +25,7 @@ class TrainSettings:
     patience: int = 0  # stop after so many validations without a better score, and go back to the best; 0: never
     save_every: int = 1000
     average: int = 5  # how many of the last snapshots the final weights are the mean of; not with patience
+    head_timeline: bool = False  # keep every snapshot, so that `manyheads heads RUN --timeline` can tell what heads did
     ema: float = 0.0  # snapshots hold a running mean of the weights that forgets 1 − ema a step; 0: the weights
 
     def __post_init__(self) -> None:

@@ -1,0 +1,114 @@
+"""Write docs/heads.md and its pictures from what `manyheads heads … --json` found, kept in benchmarks/heads/.
+
+python docs/draw_heads.py
+
+One section a file with cards, in the order of ABOUT, others after them. What is not there yet is not told.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyheads.lens.pictures import draw_heads
+from manyheads.lens.roles import Figure, HeadReport, Role, RoleCard
+from manyheads.lens.similarity import Similarity
+from manyheads.lens.wording import named
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "benchmarks" / "heads"
+ABOUT = {
+    "quickstart": (
+        "The model of `manyheads quickstart`, English → 中文, on held-out sentences of the built-in corpus with their "
+        "gold relations, antecedents and word alignments."
+    ),
+    "multi30k": (
+        "The Multi30k model, English → Deutsch, on the de-en gold alignments (508 pairs from Europarl, lower-cased): "
+        "debates, where it was trained on captions of pictures."
+    ),
+}
+HEAD = """# What every head does
+
+Written by `docs/draw_heads.py` from `benchmarks/heads/`. A role is given where the low end of its interval (95 %,
+texts drawn again) reaches what the role asks for and no head of three untrained twins does; definitions and sources
+stand in `src/manyheads/lens/roles.py` and `measures.py`. Baseline: the best fixed offset, the diagonal, or even
+attention. Random: the best head of the untrained twins. Alignment is told as AER, lower is better.
+"""
+
+
+def report_of(facts: dict[str, Any]) -> HeadReport:
+    """The report that was stored."""
+    cards = tuple(
+        RoleCard(
+            card["head"],
+            tuple(Role(**role) for role in card["roles"]),
+            card["reach"],
+            {name: Figure(**figure) for name, figure in card["figures"].items()},
+        )
+        for card in facts["cards"]
+    )
+    controls = {role: tuple(heads) for role, heads in facts["controls"].items()}
+    return HeadReport(cards, facts["n_texts"], facts["n_left_out"], tuple(facts["seeds"]), controls)
+
+
+def section(name: str, facts: dict[str, Any]) -> str:
+    """One model: its picture, the heads that are named, and how near the others came to each role."""
+    report = report_of(facts)
+    similarities = [
+        Similarity(one["kind"], tuple(one["heads"]), np.array(one["distances"]), one["n_texts"])
+        for one in facts["similarity"]
+    ]
+    (HERE / "pictures" / f"heads-{name}.svg").write_text(draw_heads(report, similarities), "utf-8")
+    n_named = sum(bool(card.roles) for card in report.cards)
+    lines = [f"## {name}", "", ABOUT.get(name, ""), "", f"`{facts['command']}`" if "command" in facts else "", ""]
+    lines += [f"{n_named} of {len(report.cards)} heads are named; {report.n_texts} texts.", ""]
+    lines += [f"![roles and similarity of heads](pictures/heads-{name}.svg)", ""]
+    lines += [
+        "| head | role | figure | 95 % | baseline | random | cases |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [row(card, role) for card in report.cards for role in card.roles]
+    lines += ["", "The best head for each figure, named or not:", ""]
+    lines += [
+        "| figure | head | value | 95 % | baseline | random | cases |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [best(report, figure) for figure in figures_of(report)]
+    if report.controls:
+        told = "; ".join(f"{role} ({', '.join(heads[:3])})" for role, heads in report.controls.items())
+        lines += ["", f"Roles that an untrained twin reaches too, and that are therefore not given: {told}."]
+    return "\n".join(lines)
+
+
+def row(card: RoleCard, role: Role) -> str:
+    return f"| {card.head} | {' · '.join(named(role.name))} | {cells(role.figure, card.figures[role.figure])} |"
+
+
+def best(report: HeadReport, name: str) -> str:
+    card = max((card for card in report.cards if name in card.figures), key=lambda card: card.figures[name].value)
+    return f"| {name} | {card.head} | {cells(name, card.figures[name])} |"
+
+
+def cells(name: str, figure: Figure) -> str:
+    values = [figure.value, figure.low, figure.high, figure.baseline, figure.control]
+    if name.startswith("align"):
+        value, low, high, base, control = (1 - one for one in values)
+        values = [value, high, low, base, control]
+    value, low, high, base, control = (f"{one:.2f}" for one in values)
+    prefix = "AER " if name.startswith("align") else ""
+    return f"{prefix}{value} | {low}–{high} | {base} ({figure.baseline_by}) | {control} | {figure.n:,}"
+
+
+def figures_of(report: HeadReport) -> list[str]:
+    wanted = ("weight-1", "weight+1", "begin", "end", "punctuation", "rare", "duplicate", "induction")
+    found = dict.fromkeys(name for card in report.cards for name in card.figures)
+    return [name for name in found if name in wanted or name.startswith("align") or name[-1] in "<>"]
+
+
+if __name__ == "__main__":
+    stored = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RESULTS.glob("*.json"))}
+    cards = {name: facts for name, facts in stored.items() if "cards" in facts}
+    order = [*(name for name in ABOUT if name in cards), *(name for name in cards if name not in ABOUT)]
+    body = "\n\n".join(section(name, cards[name]) for name in order)
+    (HERE / "heads.md").write_text(f"{HEAD}\n{body}\n", "utf-8")

@@ -1,0 +1,98 @@
+"""Pictures of heads as SVG: the grid of heads by role, how alike heads are, when each role appeared in training."""
+
+from collections.abc import Sequence
+from html import escape
+
+from manyheads.lens.heads import Head
+from manyheads.lens.roles import HeadReport, RoleCard
+from manyheads.lens.similarity import Similarity
+from manyheads.lens.timeline import Moment
+from manyheads.lens.wording import colour, named
+
+_CELL = (150, 46)
+_LEFT = 120
+_TOP = 34
+_DOT = 14  # of the map of similarity
+_FONT = "font-family='system-ui, sans-serif'"
+
+
+def draw_heads(report: HeadReport, similarities: Sequence[Similarity] = ()) -> str:
+    """Rows are attentions, columns heads, coloured by role; below, how far apart the heads of each kind are."""
+    rows: dict[str, list[RoleCard]] = {}
+    for card in report.cards:
+        rows.setdefault(Head.parse(card.head).attention, []).append(card)
+    parts = [_text(_LEFT, 20, f"What each head does · 每个注意力头的作用 ({report.n_texts} texts)", 14)]
+    y = _TOP
+    for attention, cards in rows.items():
+        parts.append(_text(8, y + 27, attention, 12))
+        for number, card in enumerate(cards):
+            parts += _cell(_LEFT + number * _CELL[0], y, card)
+        y += _CELL[1] + 4
+    width = _LEFT + max(map(len, rows.values())) * _CELL[0] + 10
+    for similarity in similarities:
+        drawn, height, used = _draw_similarity(similarity, y + 24)
+        parts += drawn
+        y, width = y + 24 + height, max(width, used)
+    return _svg(width, y + 10, parts)
+
+
+def _cell(x: int, y: int, card: RoleCard) -> list[str]:
+    english, chinese = named(card.role)
+    figure = card.figures.get(card.roles[0].figure) if card.roles else card.figures.get("confidence")
+    told = f"{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]" if figure else ""
+    return [
+        f"<rect x='{x}' y='{y}' width='{_CELL[0] - 4}' height='{_CELL[1]}' rx='4' fill='{colour(card.role)}' "
+        f"fill-opacity='0.55'><title>{escape(card.head)}: "
+        f"{escape(', '.join(role.name for role in card.roles) or card.role)}</title></rect>",
+        _text(x + 6, y + 17, f"{english} · {chinese}", 10),
+        _text(x + 6, y + 35, told, 10),
+    ]
+
+
+def _draw_similarity(similarity: Similarity, y: int) -> tuple[list[str], int, int]:
+    title = f"{similarity.kind}: Jensen–Shannon distance of heads · 头之间的距离 ({similarity.n_texts} texts)"
+    parts = [_text(8, y, f"{title}: dark is alike · 深色相近", 12)]
+    for row, head in enumerate(similarity.heads):
+        top = y + 10 + row * _DOT
+        parts.append(_text(8, top + 11, head, 10))
+        for column, other in enumerate(similarity.heads):
+            distance = float(similarity.distances[row, column])
+            parts.append(
+                f"<rect x='{_LEFT + 10 + column * _DOT}' y='{top}' width='{_DOT}' height='{_DOT}' fill='#0072b2' "
+                f"fill-opacity='{max(0.0, 1 - distance):.2f}'><title>{escape(head)} – {escape(other)}: {distance:.2f}"
+                "</title></rect>"
+            )
+    size = len(similarity.heads) * _DOT
+    return parts, size + 20, _LEFT + 20 + size
+
+
+def draw_timeline(moments: Sequence[Moment]) -> str:
+    """Rows are heads, columns the steps of snapshots, coloured by role: when each role appeared."""
+    heads = list(moments[-1].roles)
+    wide = max(16, min(60, 700 // len(moments)))
+    parts = [_text(8, 20, "When roles appear, by step · 各角色在训练中何时出现", 14)]
+    for column, moment in enumerate(moments):
+        x = _LEFT + 20 + column * wide
+        if column % max(1, 50 // wide) == 0:
+            parts.append(_text(x, _TOP + 4, f"{moment.step:,}", 9))
+        for row, head in enumerate(heads):
+            role = moment.roles[head]
+            parts.append(
+                f"<rect x='{x}' y='{_TOP + 10 + row * 18}' width='{wide - 1}' height='17' fill='{colour(role)}' "
+                f"fill-opacity='0.7'><title>{escape(head)}, step {moment.step}: {escape(role)}</title></rect>"
+            )
+    for row, head in enumerate(heads):
+        english, chinese = named(moments[-1].roles[head])
+        parts.append(_text(8, _TOP + 23 + row * 18, head, 10))
+        parts.append(_text(_LEFT + 26 + len(moments) * wide, _TOP + 23 + row * 18, f"{english} · {chinese}", 10))
+    return _svg(_LEFT + 26 + len(moments) * wide + 200, _TOP + 20 + len(heads) * 18, parts)
+
+
+def _text(x: int, y: int, text: str, size: int) -> str:
+    return f"<text x='{x}' y='{y}' font-size='{size}' {_FONT} fill='#222'>{escape(text)}</text>"
+
+
+def _svg(width: int, height: int, parts: Sequence[str]) -> str:
+    ground = f"<rect width='{width}' height='{height}' fill='#fff'/>"
+    head = f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {width} {height}'>"
+    return "\n".join([head, ground, *parts, "</svg>", ""])
