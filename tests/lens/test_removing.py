@@ -10,6 +10,8 @@ from manyheads.lens import find_heads, gated
 from manyheads.lens.gating import silence
 from manyheads.lens.removing import pruned_bundle, remove_heads
 from manyheads.model import ModelSettings, Transformer
+from manyheads.recipe import read_recipe
+from manyheads.recipe.adopting import adopt
 from manyheads.settings import build, to_table, to_toml
 from manyheads.tasks import Seq2Seq
 
@@ -90,6 +92,22 @@ def test_the_result_is_an_ordinary_bundle(untrained: Bundle, tmp_path) -> None:
     for found, gold in zip(again.candidates(texts, method="beam", beam=3), wanted, strict=True):
         assert found[0].text == gold[0].text
         assert found[0].log_probability == pytest.approx(gold[0].log_probability, abs=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "languages"), [("seq2seq", "en-zh"), ("classify", "en"), ("language", "en")])
+def test_a_run_can_begin_from_a_pruned_bundle(kind: str, languages: str, untrained: Bundle, tmp_path) -> None:
+    smaller = remove_heads(untrained.task, ["encoder.0.self/0", "decoder.0.cross", "decoder.0.self/3"])
+    pruned_bundle(untrained, smaller).save(tmp_path / "smaller")
+    path = tmp_path / "recipe.toml"
+    path.write_text(f'init_from = "smaller"\n[data]\nbuiltin = "{languages}"\n[task]\nkind = "{kind}"\n', "utf-8")
+    model = Transformer(read_recipe(path).model)
+    n_adopted, n_all = adopt(model, smaller.model, "smaller")
+    assert n_adopted == n_all
+    assert {one.name: one.heads.n_heads for one in model.attentions()} == {
+        name: n
+        for name, n in {"encoder.0.self": 3, "decoder.0.self": 3}.items()
+        if name.split(".")[0] in model.settings.shape.split("-")
+    }
 
 
 def test_removing_everything_is_refused_with_the_least_that_works(untrained: Bundle) -> None:

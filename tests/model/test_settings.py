@@ -120,7 +120,7 @@ def test_layers_of_a_stack_that_is_not_there_do_not_matter() -> None:
 def test_the_defaults_are_the_base_model_of_2017() -> None:
     base = ModelSettings(vocabulary=37_000)
     assert base == ModelSettings.preset("base", vocabulary=37_000)
-    assert base.heads == (8, 8, 64, 64, ())
+    assert base.heads == (8, 8, 64, 64)
     assert (base.width, base.feed_forward_width, base.n_encoder_layers, base.n_decoder_layers) == (512, 2048, 6, 6)
     assert (base.norm_place, base.activation, base.dropout, base.positions) == ("post", "relu", 0.1, "sinusoidal")
 

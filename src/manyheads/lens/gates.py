@@ -23,7 +23,7 @@ from manyheads.tasks import Task
 
 _BETA, _GAMMA, _ZETA = 2 / 3, -0.1, 1.1  # temperature and stretch, as Louizos has them
 _START = 2.0  # log α at first: all but 3 % of gates are open
-_PACE = 0.03  # how far log α may go in a step at the peak of the learning rate
+_TRAVEL = 16.0  # how far log α could go in all steps if the learning rate stood at its peak: from open to shut and back
 _STRENGTH = 0.1  # nats a token that an open gate too many costs
 _CLOSING = 2 / 3  # of the steps; in the rest the gates that are left settle
 
@@ -31,12 +31,12 @@ _CLOSING = 2 / 3  # of the steps; in the rest the gates that are left settle
 class HardConcreteGates(nn.Module):
     """One gate a head."""
 
-    def __init__(self, model: Transformer, learning_rate: float) -> None:
+    def __init__(self, model: Transformer, learning_rate: float, n_steps: int) -> None:
         super().__init__()
         self.sizes = {attention.name: attention.heads.n_heads for attention in model.attentions()}
         # The loop has one learning rate for all; a gate has to go further than a weight. Adam minds no gradient's
         # size, but clipping does, so the gradient is as if it were log α's.
-        self.scale = _PACE / learning_rate
+        self.scale = _TRAVEL / (learning_rate * n_steps)
         self.scaled = nn.Parameter(torch.full((sum(self.sizes.values()),), _START / self.scale))
         self.scaled.register_hook(lambda gradient: gradient / self.scale)
 
@@ -94,7 +94,8 @@ def learn_gates(
     task: Task, tuner: Tuner, n_removed: int, settings: TuningSettings, on_step: OnStep = lambda step: None
 ) -> list[tuple[Head, float]]:
     """Every head with its log α, the first to go first. The task is fine-tuned on the way."""
-    gates = HardConcreteGates(task.model, tuner.schedule(settings).learning_rate).to(task.model.output.weight.device)
+    gates = HardConcreteGates(task.model, tuner.schedule(settings).learning_rate, settings.steps)
+    gates.to(task.model.output.weight.device)
     heads = heads_of(task.model)
     lesson = GatedLesson(task.lesson(tuner.material), task.model, gates, len(heads) - n_removed, settings.steps)
     tuner.train(nn.ModuleList([task.module, gates]), lesson, settings, on_step)

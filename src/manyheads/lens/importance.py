@@ -79,7 +79,14 @@ def gradient_importance(
     low, high = np.quantile(_normalised(often @ examples, borders), [0.025, 0.975], axis=0)
     raw, value = examples.sum(0) / n_tokens, _normalised(examples.sum(0), borders)
     return [
-        GradientImportance(head, *map(float, (raw[at], value[at], low[at], high[at])), len(examples))
+        GradientImportance(
+            head=head,
+            raw=float(raw[at]),
+            value=float(value[at]),
+            low=float(low[at]),
+            high=float(high[at]),
+            n_examples=len(examples),
+        )
         for at, head in enumerate(heads)
     ]
 

@@ -27,12 +27,12 @@ class Removal:
 
 
 def count_to_remove(n_heads: int, share: float) -> int:
-    """How many heads a share of them is; at least one goes, and at least one is left."""
+    """How many heads are at least this share of them; at least one is left."""
     if not 0.0 < share < 1.0:
         raise LensError(
             f"{share:g} is no share of the heads. Give more than 0 and less than 1, like 0.4 for 40 % of them."
         )
-    n_removed = max(1, math.floor(share * n_heads + 0.5))
+    n_removed = math.ceil(share * n_heads - 1e-9)  # 0.1 · 30 is a little more than 3
     if n_removed >= n_heads:
         raise LensError(
             f"{share:g} of {n_heads} heads is all of them. At least one must be left: give at most "

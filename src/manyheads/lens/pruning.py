@@ -36,7 +36,8 @@ class Pruned:
 
 def prune(
     whole: Task,
-    sample: Sample,
+    choosing: Sample,
+    reporting: Sample,
     share: float,
     by: By = "greedy",
     *,
@@ -47,10 +48,11 @@ def prune(
 ) -> Pruned:
     """A task without so many of its heads; `whole` stays as it is.
 
+    One sample chooses the heads, another says what that cost: what was chosen by a sample looks too good on it.
     Learned gates need a tuner, and so does training on afterwards, which is done if `tuning` says how.
     """
     n_removed = count_to_remove(len(heads_of(whole.model)), share)
-    before = sample.tally(whole)
+    before = reporting.tally(whole)
     points: list[Point] = []
 
     def on_step(what: str, settings: TuningSettings) -> Callable[[Step], None]:
@@ -63,16 +65,16 @@ def prune(
         learning = remove_heads(whole, [])  # a copy: the model learns with its gates
         found = learn_gates(learning, tuner, n_removed, gates, on_step("learning gates", gates))
         order = [head for head, _ in found[:n_removed]]
-        points.append(measure_point(whole, whole, [], sample, before))
+        points.append(measure_point(whole, whole, [], reporting, before))
         task = remove_heads(learning, order)
-        points.append(measure_point(task, whole, order, sample, before, n_turns=_TURNS))
+        points.append(measure_point(task, whole, order, reporting, before, n_turns=_TURNS))
     else:
-        order = _choose(whole, sample, n_removed, by, tell)
+        order = _choose(whole, choosing, n_removed, by, tell)
         counts = sorted({0, n_removed, *(round(n_removed * part / _N_POINTS) for part in range(_N_POINTS))})
         points += trace_curve(
             whole,
             order,
-            sample,
+            reporting,
             counts,
             n_turns=_TURNS,
             progress=lambda point: tell("measuring", len(point.removed), n_removed),
@@ -82,7 +84,7 @@ def prune(
         if tuner is None:
             raise ValueError("Fine-tuning needs a tuner.")
         tuner.tune(task, tuning, on_step("fine-tuning", tuning))
-        points.append(measure_point(task, whole, order, sample, before, n_turns=_TURNS, tuned=tuning.steps))
+        points.append(measure_point(task, whole, order, reporting, before, n_turns=_TURNS, tuned=tuning.steps))
     return Pruned(task, order, points)
 
 

@@ -1,6 +1,7 @@
 """`Tally`: a score taken apart, so that two models can be compared on the same texts, drawn again for both alike."""
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +90,7 @@ def rate_tally(name: str, amount: Sequence[float], units: Sequence[float]) -> Ta
     return Tally(name, np.array([amount, units], np.float64).T, lambda sums: np.asarray(sums[..., 0] / sums[..., 1]))
 
 
-def f1_tally(name: str, gold: Sequence[set[object]], predicted: Sequence[set[object]]) -> Tally:
+def f1_tally(name: str, gold: Sequence[AbstractSet[object]], predicted: Sequence[AbstractSet[object]]) -> Tally:
     """F1 of what was to be found in each text, all kinds together."""
     pairs = zip(gold, predicted, strict=True)
     counts = np.array([(len(wanted & given), len(given), len(wanted)) for wanted, given in pairs], np.float64)

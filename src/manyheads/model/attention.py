@@ -73,6 +73,7 @@ class MultiHeadAttention(nn.Module):
         name: str,
         width: int,
         heads: HeadShape,
+        groups: tuple[int, ...],
         strategies: Strategies,
         *,
         bias: bool = False,
@@ -82,7 +83,6 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.name = name  # "encoder.0.self": what taps and head gates know this attention by
         self.heads = heads
-        groups = heads.groups or [heads.n_heads // heads.n_key_heads] * heads.n_key_heads
         self.register_buffer("groups", torch.tensor(groups), persistent=False)
         self.dropout = dropout
         self.head_dropout = Dropout(head_dropout)

@@ -163,6 +163,7 @@ def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) 
         name,
         settings.width,
         settings.heads_of(name),
+        settings.groups_of(name),
         strategies,
         bias=settings.attention_bias,
         dropout=settings.attention_dropout,

@@ -17,7 +17,6 @@ class HeadShape(NamedTuple):
     n_key_heads: int  # fewer than n_heads: grouped queries; 1: multi-query
     head_width: int  # d_k
     value_width: int  # d_v
-    groups: tuple[int, ...] = ()  # how many heads read each key head, where pruning left groups unequal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +77,13 @@ class ModelSettings:
 
     def heads_of(self, attention: str) -> HeadShape:
         """The head sizes of one attention, which may have fewer heads than the others."""
-        if attention not in self.kept_heads:
-            return self.heads
-        kept, heads = self.kept_heads[attention], self.heads
-        # A key head is left as long as one of its heads is.
-        readers = Counter(number * heads.n_key_heads // heads.n_heads for number in kept)
-        return heads._replace(n_heads=len(kept), n_key_heads=len(readers), groups=tuple(readers.values()))
+        groups = self.groups_of(attention)
+        return self.heads._replace(n_heads=sum(groups), n_key_heads=len(groups))
+
+    def groups_of(self, attention: str) -> tuple[int, ...]:
+        """How many heads read each key head of one attention; a key head is left as long as one of its heads is."""
+        kept, heads = self.kept_heads.get(attention, range(self.n_heads)), self.heads
+        return tuple(Counter(number * heads.n_key_heads // heads.n_heads for number in kept).values())
 
     def attention_names(self) -> list[str]:
         """Of every attention, in the order a forward pass meets them."""

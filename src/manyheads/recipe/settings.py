@@ -11,7 +11,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import build, did_you_mean, misfits, override, read_toml, refuse, show
-from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
+from manyheads.tasks import TASKS, Seq2Seq, Seq2SeqSettings, Task, TaskSettings
 from manyheads.text.conll import TAGGED_FILES
 from manyheads.text.folders import document_files
 from manyheads.text.grammar import LANGUAGES
@@ -243,6 +243,16 @@ def _begin_from(bundle: Path, table: dict[str, Any]) -> None:
     told = table.get("model", {})
     if isinstance(told, Mapping):
         settings = {name: value for name, value in model_settings(bundle).items() if name != "shape"}
+        if isinstance(settings.get("kept_heads"), dict):  # of a pruned model: those of the parts that are here too
+            task = table.get("task")
+            kind = task.get("kind") if isinstance(task, Mapping) else None
+            shape = TASKS[kind].shape if isinstance(kind, str) and kind in TASKS else Seq2Seq.shape
+            stacks = shape.split("-")
+            settings["kept_heads"] = {
+                name: numbers
+                for name, numbers in settings["kept_heads"].items()
+                if name.partition(".")[0] in stacks and (len(stacks) > 1 or not name.endswith(".cross"))
+            }
         table["model"] = settings | _fill_in_preset(told)
         if isinstance(table.setdefault("tokenizer", {}), dict):
             table["tokenizer"]["vocabulary"] = settings["vocabulary"]

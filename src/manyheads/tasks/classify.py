@@ -419,7 +419,7 @@ class Classify:
         found = [set(one.labels) for one in self.predict([row[0] for row in rows], settings)]
         gold = [set(self.settings.labels_of(row[1])) for row in rows]
         if self.settings.multi_label:
-            return f1_tally("micro F1", gold, found)
+            return f1_tally("micro-F1", gold, found)
         return share_tally(
             "accuracy", [one == wanted for one, wanted in zip(found, gold, strict=True)], [1] * len(rows)
         )

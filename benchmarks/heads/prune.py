@@ -1,0 +1,166 @@
+"""Pruning a bundle in stages, each stored as it is done, so that a long search can be stopped and gone on with.
+
+    python benchmarks/heads/prune.py order  BUNDLE RESULT.json --heads 30     which heads go first (greedy, by loss)
+    python benchmarks/heads/prune.py curve  BUNDLE RESULT.json --counts 0 12 20 24
+    python benchmarks/heads/prune.py tune   BUNDLE RESULT.json --count 20 --steps 300 -o OUT     fine-tuned, as a bundle
+    python benchmarks/heads/prune.py gates  BUNDLE RESULT.json --count 20 --steps 300 -o OUT     by learned gates
+    python benchmarks/heads/prune.py weigh  BUNDLE RESULT.json --rows 100     importance by gradient and by ablation
+
+The first --sample rows of the valid set choose; the next --sample rows, which had no say in it, are scored (greedily).
+"""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from manyheads import load
+from manyheads.bundle import Bundle
+from manyheads.lens.curve import measure_point, measure_speed, trace_curve
+from manyheads.lens.gates import learn_gates
+from manyheads.lens.heads import Head
+from manyheads.lens.importance import ablate, gradient_importance, rank_agreement, single_heads, whole_attentions
+from manyheads.lens.prune import greedy_order
+from manyheads.lens.removing import pruned_bundle, remove_heads
+from manyheads.lens.sampling import Sample, sample_of, valid_rows
+from manyheads.lens.tuning import TuningSettings, tuner_for
+
+
+@contextmanager
+def samples(bundle: Bundle, size: int) -> Iterator[tuple[Sample, Sample]]:
+    rows = valid_rows(bundle, 2 * size)
+    with (
+        sample_of(bundle.task, rows[:size], bundle.decode) as choosing,
+        sample_of(bundle.task, rows[size:], bundle.decode) as reporting,
+    ):
+        yield choosing, reporting
+
+
+def stamp() -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} core(s)",
+        "load": round(os.getloadavg()[0], 1),
+        "threads": torch.get_num_threads(),
+        "command": shlex.join(["python", *sys.argv]),
+    }
+
+
+def choose(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    with samples(bundle, given.sample) as (choosing, _):
+        order: list[dict[str, Any]] = []
+
+        def keep(one: Any) -> None:
+            order.append({"head": str(one.head), "loss": one.loss, "n_left": one.n_left})
+            print(len(order), one.head, round(one.loss, 4), flush=True)
+
+        whole = choosing.loss(bundle.task)
+        greedy_order(bundle.task, choosing, given.heads, keep)
+    return {"chosen_by": given.sample, "whole_loss": whole, "order": order}
+
+
+def curve(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    order = [Head.parse(one["head"]) for one in known["order"]["order"]]
+    with samples(bundle, given.sample) as (_, reporting):
+        points = trace_curve(bundle.task, order, reporting, given.counts, progress=lambda one: print(one, flush=True))
+        found = [asdict(point) for point in points]
+        if given.turns:
+            for count, point in zip(given.counts, found, strict=True):
+                if count:  # the processor's time: other programs run beside this one
+                    smaller = remove_heads(bundle.task, order[:count])
+                    speed = measure_speed(smaller, bundle.task, reporting, given.turns, clock=time.process_time)
+                    point["speed"] = asdict(speed)
+                    print(count, speed, flush=True)
+    return {"measured_by": given.sample, "points": found}
+
+
+def tune(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    order = [Head.parse(one["head"]) for one in known["order"]["order"]][: given.count]
+    steps = TuningSettings(given.steps, given.rate)
+    task = remove_heads(bundle.task, order)
+    with tuner_for(bundle, given.bundle, given.output) as tuner:
+        tuner.tune(task, steps, tell)
+    return report(bundle, task, order, given)
+
+
+def gates(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    steps = TuningSettings(given.steps, given.rate)
+    task = remove_heads(bundle.task, [])
+    with tuner_for(bundle, given.bundle, given.output) as tuner:
+        found = learn_gates(task, tuner, given.count, steps, tell)
+        order = [head for head, _ in found[: given.count]]
+        task = remove_heads(task, order)
+        if given.then:
+            tuner.tune(task, TuningSettings(given.then, given.rate), tell)
+    facts = report(bundle, task, order, given)
+    return {**facts, "log_alpha": {str(head): round(alpha, 3) for head, alpha in found}}
+
+
+def report(bundle: Bundle, task: Any, order: list[Head], given: argparse.Namespace) -> dict[str, Any]:
+    pruned_bundle(bundle, task).save(given.output)
+    with samples(bundle, given.sample) as (_, reporting):
+        point = measure_point(task, bundle.task, order, reporting, reporting.tally(bundle.task), tuned=given.steps)
+    print(point, flush=True)
+    return {"measured_by": given.sample, "steps": given.steps, "then": given.then, "point": asdict(point)}
+
+
+def weigh(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    task = bundle.task
+    with sample_of(task, valid_rows(bundle, given.rows), bundle.decode) as sample:
+        by_gradient = gradient_importance(task, sample)
+        found = ablate(
+            task,
+            sample,
+            [*single_heads(task), *whole_attentions(task)],
+            progress=lambda one: print(*one.heads, one.change, flush=True),
+        )
+    singles = found[: len(by_gradient)]
+    agreement = rank_agreement([one.value for one in by_gradient], [one.change.cost for one in singles])
+    return {
+        "rows": given.rows,
+        "gradient": [{**asdict(one), "head": str(one.head)} for one in by_gradient],
+        "ablation": [{"heads": list(map(str, one.heads)), **asdict(one.change)} for one in found],
+        "agreement": asdict(agreement),
+    }
+
+
+def tell(step: Any) -> None:
+    if step.step % 20 == 0:
+        print(step.step, round(step.loss, 3), flush=True)
+
+
+STAGES = {"order": choose, "curve": curve, "tune": tune, "gates": gates, "weigh": weigh}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("result", type=Path)
+    parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--heads", type=int, default=30)
+    parser.add_argument("--counts", type=int, nargs="+", default=[0, 12, 20, 24])
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--then", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=0.0)
+    parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    known = json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}
+    facts = STAGES[arguments.stage](load(arguments.bundle), arguments, known)
+    known = json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}  # another may be done
+    name = arguments.stage if arguments.stage in ("order", "curve", "weigh") else arguments.output.name
+    known[name] = {**stamp(), **facts}
+    arguments.result.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+import torch
+
+from manyheads.bundle import Bundle
+from manyheads.decode import DecodeSettings
+from manyheads.errors import DataError, LensError
+from manyheads.lens import Head, find_heads, heads_of
+from manyheads.lens.importance import (
+    Ablation,
+    ablate,
+    gradient_importance,
+    rank_agreement,
+    single_heads,
+    sum_of_single,
+    whole_attentions,
+)
+from manyheads.lens.removing import remove_heads
+from manyheads.lens.sampling import sample_of, valid_rows
+from manyheads.metrics import Change
+from manyheads.tasks import (
+    Classify,
+    ClassifySettings,
+    Language,
+    LanguageSettings,
+    Masked,
+    MaskedSettings,
+    Tag,
+    TagSettings,
+)
+from manyheads.text import grammar
+from tasks.small import make_task
+
+GREEDY = DecodeSettings(method="greedy", max_extra=3)
+ROWS = list(grammar.pairs("en", "zh", "train", 6, 1))
+
+
+def test_it_is_the_mean_size_of_each_examples_own_gradient(untrained: Bundle) -> None:
+    task = remove_heads(untrained.task, [])
+    task.module.double()
+    head, step = Head("decoder.0.cross", 2), 1e-4
+    slopes, n_tokens = [], 0
+    for row in ROWS:
+        with sample_of(task, [row], GREEDY) as alone:
+            losses = []
+            for change in (step, -step):
+                gate = torch.ones(4, dtype=torch.float64)
+                gate[head.number] += change
+                losses.append(alone.loss(task, {head.attention: gate}))
+            n = alone.batches[0].n_tokens
+        slopes.append(n * (losses[0] - losses[1]) / (2 * step))
+        n_tokens += n
+    with sample_of(task, ROWS, GREEDY) as sample:
+        found = {one.head: one for one in gradient_importance(task, sample)}
+    assert min(slopes) < 0 < max(slopes)  # so that the sizes' mean is not the mean's size
+    assert found[head].raw == pytest.approx(sum(map(abs, slopes)) / n_tokens, rel=1e-3)
+    assert found[head].n_examples == len(ROWS)
+
+
+def test_each_attention_is_normalised(untrained: Bundle) -> None:
+    with sample_of(untrained.task, ROWS, GREEDY) as sample:
+        found = gradient_importance(untrained.task, sample)
+    assert [one.head for one in found] == heads_of(untrained.task.model)
+    for attention in untrained.task.model.attentions():
+        values = [one.value for one in found if one.head.attention == attention.name]
+        assert np.linalg.norm(values) == pytest.approx(1.0)
+    assert all(one.low <= one.value <= one.high and one.low < one.high for one in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "shape"),
+    [
+        (Classify, ClassifySettings(consistency=1.0), "encoder"),
+        (Tag, TagSettings(consistency=1.0), "encoder"),
+        (Masked, MaskedSettings(), "encoder"),
+        (Language, LanguageSettings(), "decoder"),
+    ],
+)
+def test_every_task_can_be_asked(kind, settings, shape) -> None:
+    rows = list(kind.builtin(settings, ["en"], "train", 12, 1))
+    task = make_task(kind, settings, rows, shape=shape, n_decoder_layers=1)
+    with sample_of(task, rows, GREEDY) as sample:
+        found = gradient_importance(task, sample)
+        changes = ablate(task, sample, [*single_heads(task), *whole_attentions(task)])
+        if kind in (Classify, Tag):
+            assert {one.n_examples for one in found} == {12}  # and not twice as many, by R-Drop's second pass
+        assert sample.loss(task) > 0
+    assert len(found) == 2
+    assert [len(one.heads) for one in changes] == [1, 1, 2]
+
+
+def test_what_a_head_is_worth_is_measured_without_it(untrained: Bundle) -> None:
+    task = remove_heads(untrained.task, [])
+    with torch.no_grad():
+        task.model.encoder[0].attention.output.weight[:, 4:8] = 0.0  # head 1 says nothing
+    with sample_of(task, ROWS, GREEDY) as sample:
+        nothing, all_of_it = ablate(task, sample, [["encoder.0.self/1"], ["decoder.0.cross", "encoder.0.self"]])
+        smaller = remove_heads(task, all_of_it.heads)
+        assert all_of_it.change.value == pytest.approx(sample.tally(smaller).value)
+    assert nothing.change.difference == nothing.change.low == nothing.change.high == 0.0
+    assert nothing.change.n_texts == len(ROWS)
+    assert len(all_of_it.heads) == 8
+
+
+def test_the_sum_of_single_costs_stands_beside_the_joint_one(untrained: Bundle) -> None:
+    heads = find_heads(untrained.task.model, ["encoder.0.self/0", "encoder.0.self/1"])
+    singles = [Ablation((head,), Change("BLEU", 29.0, 30.0, -1.0, -2.0, 0.0, 9)) for head in heads]
+    joint = Ablation(tuple(heads), Change("BLEU", 20.0, 30.0, -10.0, -12.0, -8.0, 9))
+    assert sum_of_single(joint, singles) == 2.0
+
+
+def test_rank_agreement() -> None:
+    assert rank_agreement([1, 2, 3, 4], [10, 20, 30, 99]).value == pytest.approx(1.0)
+    assert rank_agreement([1, 2, 3, 4], [4, 3, 2, -9]).value == pytest.approx(-1.0)
+    assert rank_agreement([1, 2, 2, 3], [1, 2, 3, 4]).value == pytest.approx(0.9486833)  # with ties, by hand
+    assert rank_agreement([1, 1, 1], [1, 2, 3]).value == 0.0
+    chance = np.random.default_rng(0)
+    one = chance.normal(size=48)
+    found = rank_agreement(one, one + chance.normal(size=48))
+    assert 0.3 < found.low < found.value < found.high < 0.95
+    with pytest.raises(ValueError, match="at least three heads"):
+        rank_agreement([1, 2], [1, 2])
+
+
+def test_samples_that_cannot_be_are_refused(untrained: Bundle, tmp_path) -> None:
+    assert len(valid_rows(untrained, 7)) == 7
+    with pytest.raises(LensError, match=r"A sample of 1 says nothing\. Take at least 2"):
+        valid_rows(untrained, 1)
+    data = {"data": {"train": ["gone.en", "gone.zh"], "valid": ["gone.en", "gone.zh"]}}
+    gone = Bundle(untrained.task, untrained.decode, {**untrained.recipe, **data})
+    with pytest.raises(DataError, match=r"gone\.en.* name other rows with --valid\."):
+        valid_rows(gone, 7)
