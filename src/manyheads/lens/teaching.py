@@ -33,7 +33,7 @@ def worked_example(query: str | None = None) -> Walk:
     w_v = torch.tensor([[1.0, 7.0, 4.0], [2.0, 8.0, 5.0], [3.0, 9.0, 6.0]])
     projections = SeparateProjections(3, HeadShape(1, 1, 3, 3), bias=False)
     attention = MultiHeadAttention(
-        "worked", 3, projections.heads, Strategies(projections, ScaledDot(), NoRelativePositions())
+        "worked", 3, projections.heads, (1,), Strategies(projections, ScaledDot(), NoRelativePositions())
     )
     attention.output = nn.Identity()
     with torch.no_grad():
