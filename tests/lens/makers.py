@@ -63,6 +63,16 @@ def with_ends(model: Transformer) -> Transformer:
     return model
 
 
+@torch.no_grad()
+def used_to_ids(model: Transformer) -> None:
+    """Batch norms get the statistics they would have after training: without, numbers grow from layer to layer."""
+    model.train()
+    for seed in range(40):
+        ids = random_ids(8, 12, vocabulary=model.settings.vocabulary, seed=seed)
+        model.hidden(ids if model.settings.has_encoder else None, ids)
+    model.eval()
+
+
 @cache
 def task_of(kind: str, model: str = "2017", tokenizer: str = "bpe", **changes: Any) -> Task:
     """Shared between tests, so leave its weights alone."""
@@ -72,6 +82,8 @@ def task_of(kind: str, model: str = "2017", tokenizer: str = "bpe", **changes: A
         sizes = {"width": 16, "n_heads": 4, "max_length": 48, "tie_output": False}
         found = make_model(pieces, shape, **{**sizes, **MODELS[model], **changes})
         shaken(found)
+        if found.settings.norm == "batch":
+            used_to_ids(found)
         return found if shape == "encoder" else with_ends(found)
 
     match kind:
