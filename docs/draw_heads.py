@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from manyheads.lens.curve import Point
+from manyheads.lens.curve_picture import curve_svg
 from manyheads.lens.pictures import draw_heads
 from manyheads.lens.roles import Figure, HeadReport, Role, RoleCard
 from manyheads.lens.similarity import Similarity
 from manyheads.lens.wording import named
+from manyheads.metrics import Change, Score
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "heads"
@@ -106,9 +109,63 @@ def figures_of(report: HeadReport) -> list[str]:
     return [name for name in found if name in wanted or name.startswith("align") or name[-1] in "<>"]
 
 
+def pruning(facts: dict[str, Any]) -> str:
+    """What became of the Multi30k model without some of its heads."""
+    points = sorted((point_of(one) for one in facts["curve"]["points"]), key=lambda point: -point.n_heads)
+    (HERE / "pictures" / "heads-pruned.svg").write_text(curve_svg(points), "utf-8")
+    weigh, speed = facts["weigh"], facts["tuned20_speed"]
+    lines = [
+        "## Without some of them",
+        "",
+        "The Multi30k model with heads removed greedily, those first whose loss costs least "
+        f"(`benchmarks/heads/prune.py`, {facts['order']['date']}). {facts['order']['chosen_by']} sentences of val "
+        "choose; others are scored.",
+        "",
+        "![BLEU against heads kept](pictures/heads-pruned.svg)",
+        "",
+        "| heads left | trained on for | scored on | BLEU | against the whole model |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {point.n_heads} | – | 200 sentences of val, greedy | {point.score.value:.1f} | {change(point.change)} |"
+        for point in points
+    ]
+    for name, told in (("tuned20", "300 steps"), ("tuned20long", "1,500 steps"), ("gates20", "gates, 300 + 300 steps")):
+        point = point_of(facts[name]["point"])
+        score = f"{point.score.value:.1f} | {change(point.change)}"
+        lines.append(f"| {point.n_heads} | {told} | 200 sentences of val, greedy | {score} |")
+        for where in ("other_rows", "test2016"):
+            if further := facts.get(f"{name}_on_{where}"):
+                one = further["differences"][0]
+                gap = f"{one['difference']:+.2f} [{one['low']:+.2f}, {one['high']:+.2f}]"
+                lines.append(f"| {point.n_heads} | {told} | {further['what']} | {one['value']:.1f} | {gap} |")
+    agreement = weigh["agreement"]
+    lines += [
+        "",
+        f"With {facts['tuned20']['point']['n_heads']} of 48 heads it has {points[0].n_parameters:,} − "
+        f"{points[0].n_parameters - facts['tuned20']['point']['n_parameters']:,} parameters and translates "
+        f"{speed['ratio']:.2f} × as fast (median of {speed['n_turns']} turns, whole and pruned interleaved, processor "
+        "time).",
+        "",
+        f"Importance by gradient and by ablation agree with Spearman's ρ = {agreement['value']:.2f} "
+        f"[{agreement['low']:.2f}, {agreement['high']:.2f}] over {agreement['n_heads']} heads: on {weigh['rows']} "
+        "sentences the effect of most single heads is within what chance does to BLEU.",
+    ]
+    return "\n".join(lines)
+
+
+def point_of(facts: dict[str, Any]) -> Point:
+    known = {"score": Score(**facts["score"]), "change": Change(**facts["change"]), "removed": tuple(facts["removed"])}
+    return Point(**(facts | known))
+
+
+def change(found: Change) -> str:
+    return f"{found.difference:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+
+
 if __name__ == "__main__":
     stored = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RESULTS.glob("*.json"))}
     cards = {name: facts for name, facts in stored.items() if "cards" in facts}
     order = [*(name for name in ABOUT if name in cards), *(name for name in cards if name not in ABOUT)]
-    body = "\n\n".join(section(name, cards[name]) for name in order)
+    body = "\n\n".join([*(section(name, cards[name]) for name in order), pruning(stored["pruning"])])
     (HERE / "heads.md").write_text(f"{HEAD}\n{body}\n", "utf-8")

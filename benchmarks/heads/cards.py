@@ -1,7 +1,7 @@
 """Store the role cards of a bundle for docs/heads.md, rounded, with the command that made them.
 
-    python benchmarks/heads/cards.py NAME BUNDLE [options of `manyheads heads`]
-    python benchmarks/heads/cards.py quickstart runs/quickstart/bundle --sample 600
+python benchmarks/heads/cards.py NAME BUNDLE [options of `manyheads heads`]
+python benchmarks/heads/cards.py quickstart runs/quickstart/bundle --sample 600
 """
 
 import json
