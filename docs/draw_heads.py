@@ -30,6 +30,10 @@ ABOUT = {
         "The Multi30k model, English → Deutsch, on the de-en gold alignments (508 pairs from Europarl, lower-cased): "
         "debates, where it was trained on captions of pictures."
     ),
+    "masked-en": (
+        "A masked language model of WikiText-2 (`recipes/masked-en.toml`, 2,500 steps), on gold trees of English EWT "
+        "(dev): a relation is found where the largest weight of a word falls on its head (`>`), or the other way (`<`)."
+    ),
 }
 HEAD = """# What every head does
 
