@@ -113,7 +113,7 @@ class TestNames:
             ("a.gz", zstd(b"a"), "not gzip, though its name ends in .gz. It looks like zstd. End its name in .zst."),
             (
                 "a.tsv.zst",
-                gzip.compress(b"a\tb"),
+                gzip.compress(b"a\tb", mtime=0),
                 "not zstd, though its name ends in .zst. It looks like gzip. End its name in .gz.",
             ),
         ],
