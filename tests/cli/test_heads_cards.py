@@ -43,8 +43,9 @@ def test_a_table_that_fits_a_hundred_columns(manyheads: Run, bundle_folder: Path
     lines = done.stdout.splitlines()
     assert lines[0] == "Heads · 注意力头"
     assert any(line.startswith("encoder.0.self/0") for line in lines)
+    table = [line for line in lines if "heads.svg" not in line]  # a path is as long as it is
     # Chinese takes two columns a character.
-    assert all(sum(1 + (character > "⺀") for character in line) <= 100 for line in lines)
+    assert all(sum(1 + (character > "⺀") for character in line) <= 100 for line in table)
     assert "12 texts" in done.stdout
     assert (tmp_path / "heads.svg").read_text("utf-8").startswith("<svg")
 
