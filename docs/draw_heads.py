@@ -14,7 +14,7 @@ import numpy as np
 from manyheads.lens.curve import Point
 from manyheads.lens.curve_picture import curve_svg
 from manyheads.lens.pictures import draw_heads
-from manyheads.lens.roles import Figure, HeadReport, Role, RoleCard
+from manyheads.lens.roles import Figure, HeadReport, Role, RoleCard, as_told
 from manyheads.lens.similarity import Similarity
 from manyheads.lens.wording import named
 from manyheads.metrics import Change, Score
@@ -98,13 +98,9 @@ def best(report: HeadReport, name: str) -> str:
 
 
 def cells(name: str, figure: Figure) -> str:
-    values = [figure.value, figure.low, figure.high, figure.baseline, figure.control]
-    if name.startswith("align"):
-        value, low, high, base, control = (1 - one for one in values)
-        values = [value, high, low, base, control]
-    value, low, high, base, control = (f"{one:.2f}" for one in values)
-    prefix = "AER " if name.startswith("align") else ""
-    return f"{prefix}{value} | {low}–{high} | {base} ({figure.baseline_by}) | {control} | {figure.n:,}"
+    before, told = as_told(name, figure)
+    base = f"{told.baseline:.2f} ({told.baseline_by})"
+    return f"{before}{told.value:.2f} | {told.low:.2f}–{told.high:.2f} | {base} | {told.control:.2f} | {told.n:,}"
 
 
 def figures_of(report: HeadReport) -> list[str]:

@@ -8,7 +8,7 @@ from manyheads.errors import LensError
 from manyheads.lens.examples import Example, builtin_examples, plain
 from manyheads.lens.measures import even_map, offset_maps
 from manyheads.lens.places import Floats, Scene, read_all
-from manyheads.lens.roles import UNKNOWN, HeadReport, judge, make_report
+from manyheads.lens.roles import UNKNOWN, Figure, HeadReport, as_told, judge, make_report
 from manyheads.lens.watching import Watched, count_heads, each_map, tabulate, watch
 from manyheads.model import Tap
 from manyheads.text.grammar import Relation
@@ -176,3 +176,9 @@ def test_texts_that_nothing_can_be_watched_on() -> None:
         read_all(task, [Example((plain("the cat " * 60), plain("a"))), Example((plain(" "), plain("a")))])
     kept = read_all(task, [Example((plain("the cat " * 60), plain("a"))), Example((plain("the cat"), plain("a")))])
     assert (len(kept.kept), kept.n_left_out) == (1, 1)
+
+
+def test_alignment_is_told_as_an_error() -> None:
+    found = Figure(0.75, 0.5, 0.875, 10, 0.25, "diagonal", 0.125)
+    assert as_told("align norms written", found) == ("AER ", Figure(0.25, 0.125, 0.5, 10, 0.75, "diagonal", 0.875))
+    assert as_told("confidence", found) == ("", found)

@@ -198,7 +198,7 @@ def _lines(card: "RoleCard") -> list[list[Any]]:
     """A row for each role of a head; of an unknown one, a row without figures."""
     from rich.text import Text
 
-    from manyheads.lens.roles import UNKNOWN
+    from manyheads.lens.roles import UNKNOWN, as_told
     from manyheads.lens.wording import colour, named
 
     confidence = f"{card.figures['confidence'].value:.2f}"
@@ -207,21 +207,15 @@ def _lines(card: "RoleCard") -> list[list[Any]]:
         return [[card.head, told, "", "", "", "", confidence, card.reach]]
     lines: list[list[Any]] = []
     for role in card.roles:
-        figure = card.figures[role.figure]
-        values = [figure.value, figure.low, figure.high, figure.baseline, figure.control]
-        is_error = role.figure.startswith("align")
-        if is_error:
-            value, low, high, base, control = (1 - one for one in values)
-            values = [value, high, low, base, control]
-        value, low, high, base, control = values
+        before, figure = as_told(role.figure, card.figures[role.figure])
         lines.append(
             [
                 "" if lines else card.head,
                 Text(" · ".join(named(role.name)), style=colour(role.name)),
-                f"{'AER ' if is_error else ''}{value:.2f}",
-                f"{low:.2f}–{high:.2f}",
-                f"{base:.2f}",
-                f"{control:.2f}",
+                f"{before}{figure.value:.2f}",
+                f"{figure.low:.2f}–{figure.high:.2f}",
+                f"{figure.baseline:.2f}",
+                f"{figure.control:.2f}",
                 "" if lines else confidence,
                 "" if lines else card.reach,
             ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from manyheads.lens.heads import Head
-from manyheads.lens.roles import HeadReport, RoleCard
+from manyheads.lens.roles import HeadReport, RoleCard, as_told
 from manyheads.lens.similarity import Similarity
 from manyheads.lens.timeline import Moment
 from manyheads.lens.wording import colour, named
@@ -38,8 +38,11 @@ def draw_heads(report: HeadReport, similarities: Sequence[Similarity] = ()) -> s
 
 def _cell(x: int, y: int, card: RoleCard) -> list[str]:
     english, chinese = named(card.role)
-    figure = card.figures.get(card.roles[0].figure) if card.roles else card.figures.get("confidence")
-    told = f"{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]" if figure else ""
+    name = card.roles[0].figure if card.roles else "confidence"
+    told = ""
+    if name in card.figures:
+        before, figure = as_told(name, card.figures[name])
+        told = f"{before}{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]"
     return [
         f"<rect x='{x}' y='{y}' width='{_CELL[0] - 4}' height='{_CELL[1]}' rx='4' fill='{colour(card.role)}' "
         f"fill-opacity='0.55'><title>{escape(card.head)}: "

@@ -71,6 +71,22 @@ class Figure:
     control: float
 
 
+def as_told(name: str, figure: Figure) -> tuple[str, Figure]:
+    """What people are told of a figure, and what stands before it: of alignments the error rate, where less is better."""
+    if not name.startswith("align"):
+        return "", figure
+    less = Figure(
+        value=1 - figure.value,
+        low=1 - figure.high,
+        high=1 - figure.low,
+        n=figure.n,
+        baseline=1 - figure.baseline,
+        baseline_by=figure.baseline_by,
+        control=1 - figure.control,
+    )
+    return "AER ", less
+
+
 @dataclass(frozen=True)
 class Role:
     """What a head was found to do; `excess` is how far the low end is above what was asked for."""
