@@ -72,7 +72,7 @@ class Figure:
 
 
 def as_told(name: str, figure: Figure) -> tuple[str, Figure]:
-    """What people are told of a figure, and what stands before it: of alignments the error rate, where less is better."""
+    """What people are told of a figure, and what stands before it: of alignments the error rate, less is better."""
     if not name.startswith("align"):
         return "", figure
     less = Figure(
