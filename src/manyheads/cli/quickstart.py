@@ -148,6 +148,7 @@ def _show_next(bundle: Path, task: str, builtin: str) -> None:
 Your model · 你的模型:  {bundle}     (weights, tokenizer, recipe, scores: copy the folder anywhere)
 Try next · 接下来:      {_try(bundle, task, builtin)}
                         {program()} evaluate {bundle}
+                        {program()} heads {bundle}
                         {program()} quickstart {other}
 Your own text · 用自己的文本:  {program()} {_OWN_TEXT[task]}""")
 
