@@ -35,3 +35,7 @@ class TrainingError(ManyheadsError):
 
 class LensError(ManyheadsError):
     """A question that this model cannot be asked: a head it does not have, a share of heads that is none."""
+
+
+class EngineError(ManyheadsError):
+    """An engine that cannot run this model on this machine: not installed, not built, a setting it does not know."""

@@ -1,0 +1,142 @@
+"""Engines: who does the work between a source's ids and the hypotheses for it.
+
+`reference` is the model itself: plain, exact, any setting, taps and gates. The others do the same faster for the
+settings they know, and are held to the reference's very tokens. `ChosenEngine` answers by the one that was asked
+for, or by the fastest that can; where it cannot, the reference does the work and the caller is told why, once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from manyheads.decode.hypotheses import Hypothesis
+from manyheads.decode.searching import generate
+from manyheads.decode.settings import DecodeSettings
+from manyheads.errors import EngineError
+from manyheads.model import Transformer
+
+EngineName = Literal["auto", "native", "ctranslate2", "reference"]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which ids are not words."""
+
+    begin: int
+    end: int
+    padding: int
+    never: tuple[int, ...]  # are not written
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Sources in, hypotheses out."""
+
+    name: str
+    tokens_at_once: int  # of sources, padding included, that a call should hold at most
+
+    def lacks(self, settings: DecodeSettings) -> str:
+        """What of these settings it cannot do, in a few words; nothing: it can."""
+
+    def generate(
+        self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """What `decode.generate` gives for each source; END stands at the end of each."""
+
+
+@dataclass(frozen=True)
+class ReferenceEngine:
+    """The model itself."""
+
+    model: Transformer
+    marks: Marks
+    name: str = "reference"
+    tokens_at_once: int = 4096
+
+    def lacks(self, settings: DecodeSettings) -> str:
+        """Nothing."""
+        return ""
+
+    def generate(
+        self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """Search with the cached model."""
+        width, device = max(map(len, sources), default=0), self.model.output.weight.device
+        rows = [[*source, *[self.marks.padding] * (width - len(source))] for source in sources]
+        source: Int[Tensor, "B S"] = torch.tensor(rows, dtype=torch.long, device=device).reshape(len(rows), width)
+        is_real: Bool[Tensor, "B S"] = source != self.marks.padding
+        return generate(
+            self.model,
+            source,
+            is_real,
+            begin=self.marks.begin,
+            end=self.marks.end,
+            never=self.marks.never,
+            settings=settings,
+            streams=streams,
+        )
+
+
+class ChosenEngine:
+    """The engine that was asked for, made when it is first needed, and the reference for what it cannot do."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        marks: Marks,
+        wanted: EngineName = "auto",
+        folder: Path | None = None,
+        tell: Tell = lambda line: None,
+    ) -> None:
+        self.wanted, self.tell = wanted, tell
+        self.reference = ReferenceEngine(model, marks)
+        self.folder = folder  # of the bundle: what an engine has to keep is kept beside it
+        self._candidates: list[Engine] | None = None
+        self._told: set[str] = set()
+
+    def choose(self, settings: DecodeSettings) -> Engine:
+        """The first that can do what these settings ask for; says so when that is not the one that was wanted."""
+        if self._candidates is None:
+            self._candidates = [*self._make(), self.reference]
+        reasons = []
+        for engine in self._candidates:
+            if not (lacking := engine.lacks(settings)):
+                break
+            reasons.append(f"the {engine.name} engine has no {lacking}")
+        if reasons:
+            self._tell_once(f"Engine: {engine.name}, since {', '.join(reasons)}.")
+        elif self.wanted == "auto" or engine.name == self.wanted:
+            self._tell_once(f"Engine: {engine.name}.")
+        return engine
+
+    def _make(self) -> list[Engine]:
+        model, marks = self.reference.model, self.reference.marks
+        made: list[Engine] = []
+        for name in ("native", "ctranslate2") if self.wanted == "auto" else (self.wanted,):
+            try:
+                match name:
+                    case "native":
+                        from manyheads.decode.native import make_native
+
+                        made.append(make_native(model, marks, self.tell))
+                    case "ctranslate2":
+                        from manyheads.decode.ctranslate2 import make_ctranslate2
+
+                        made.append(make_ctranslate2(model, marks, self.folder, self.tell))
+            except EngineError as error:
+                if name == self.wanted:
+                    self._tell_once(f"Engine: reference. {error}")
+            if made:
+                break
+        return made
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self.tell(line)
