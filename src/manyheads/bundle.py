@@ -1,7 +1,7 @@
 """A bundle: one folder that holds a trained model whole, with text in and text out.
 
     bundle.json          format, task, model settings, languages, scores with their signatures
-    weights.safetensors
+    weights.safetensors  as they were trained; or, where bundle.json has int8, their matrices in bytes
     tokenizer.model
     recipe.toml          the resolved recipe it was trained by
     MANIFEST.sha256      of all the others; checked on load
@@ -23,13 +23,14 @@ from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
+from manyheads.model.rounding import from_bytes, to_bytes
 from manyheads.model.weights import load_weights, save_tensors, weights_of
 from manyheads.settings import build, did_you_mean, read_toml, to_table, to_toml
 from manyheads.storage import check_files, check_seal, sealed_folder
 from manyheads.tasks import TASKS, Answering, Prediction, Task, Translation, Translations
 from manyheads.text.tokenizer import Tokenizer
 
-FORMAT = 1  # raised when an older manyheads could no longer read what this one writes
+FORMAT = 2  # raised when an older manyheads could no longer read what this one writes; 2: weights may be bytes
 _FACTS = "bundle.json"
 _WEIGHTS = "weights.safetensors"
 _TOKENIZER = "tokenizer.model"
@@ -45,6 +46,7 @@ class Bundle:
     decode: DecodeSettings
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
+    int8: Mapping[str, Any] | None = None  # of a model in eight bits, what that was measured to cost
     swift: Task | None = None  # the task as the chosen engine answers it; of taps and gates an engine knows nothing
 
     @property
@@ -86,7 +88,7 @@ class Bundle:
     def save(self, path: Path | str) -> None:
         """Write the folder, whole or not at all."""
         facts = {
-            "format": FORMAT,
+            "format": 1 if self.int8 is None else 2,
             "task": self.kind,
             "model": to_table(self.task.model.settings),
             "settings": to_table(self.task.settings),
@@ -94,9 +96,12 @@ class Bundle:
             "decode": to_table(self.decode),
             "scores": {name: [asdict(score) for score in scores] for name, scores in self.scores.items()},
         }
+        weights = weights_of(self.task.module)
+        if self.int8 is not None:
+            facts["int8"], weights = self.int8, to_bytes(weights)
         with sealed_folder(Path(path)) as folder:
             (folder / _FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-            save_tensors(weights_of(self.task.module), folder / _WEIGHTS)
+            save_tensors(weights, folder / _WEIGHTS)
             (folder / _TOKENIZER).write_bytes(self.task.tokenizer.to_bytes())
             (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
 
@@ -125,17 +130,23 @@ def load(
     except (RecipeError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: {error}") from None
     try:
-        load_weights(task.module, load_file(folder / _WEIGHTS), f"{folder}/{_WEIGHTS}")
+        load_weights(task.module, from_bytes(load_file(folder / _WEIGHTS)), f"{folder}/{_WEIGHTS}")
     except SafetensorError as error:
         raise BundleError(f"{folder}/{_WEIGHTS} is not a safetensors file: {error}.") from None
+    except KeyError as error:
+        raise BundleError(f"{folder}/{_WEIGHTS} has bytes without their scales: {error}.") from None
     if tokenizer.vocabulary != model.settings.vocabulary:
         raise BundleError(
             f"{folder}: the tokenizer has {tokenizer.vocabulary:,} pieces, the model {model.settings.vocabulary:,}. "
             "They are not of one training."
         )
     task.module.to(pick_device(device)).eval()
-    swift = task.answering(engine, folder, tell) if isinstance(task, Answering) else None
-    return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores, swift=swift)
+    int8 = facts.get("int8")
+    swift = None
+    if isinstance(task, Answering):
+        swift = task.answering(engine, folder, tell, is_int8=int8 is not None)
+    recipe = read_toml(folder / _RECIPE)
+    return Bundle(task=task, decode=decode, recipe=recipe, scores=scores, int8=int8, swift=swift)
 
 
 def model_settings(path: Path | str) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def test_every_search_finds_the_same(search: str) -> None:
 
 
 def _compare(model: Transformer, searches: list[DecodeSettings]) -> None:
-    native, reference = make_native(model, MARKS, print), ReferenceEngine(model, MARKS)
+    native, reference = make_native(model, MARKS), ReferenceEngine(model, MARKS)
     sources = make_sources()
     for settings in searches:
         found = native.generate(sources, settings, range(len(sources)))
@@ -109,14 +109,14 @@ def _compare(model: Transformer, searches: list[DecodeSettings]) -> None:
 
 
 def test_a_sentence_does_not_depend_on_its_neighbours() -> None:
-    native, sources = make_native(make_model(), MARKS, print), make_sources(150)
+    native, sources = make_native(make_model(), MARKS), make_sources(150)
     together = native.generate(sources, SEARCHES["beam"], range(len(sources)))
     for row in (0, 7, 149):
         assert native.generate([sources[row]], SEARCHES["beam"], [0]) == [together[row]]  # to the last bit
 
 
 def test_nothing_is_nothing() -> None:
-    assert make_native(make_model(), MARKS, print).generate([], SEARCHES["beam"], []) == []
+    assert make_native(make_model(), MARKS).generate([], SEARCHES["beam"], []) == []
 
 
 def test_where_nothing_may_be_written_what_was_written_must_do() -> None:
@@ -124,7 +124,7 @@ def test_where_nothing_may_be_written_what_was_written_must_do() -> None:
     marks = Marks(begin=2, end=3, padding=0, never=tuple(range(61)))
     settings = SEARCHES["beam"]
     sources = make_sources(3)
-    found = make_native(model, marks, print).generate(sources, settings, range(3))
+    found = make_native(model, marks).generate(sources, settings, range(3))
     assert found == ReferenceEngine(model, marks).generate(sources, settings, range(3))
     assert [one.ids for (one,) in found] == [(), (), ()]
 
@@ -139,7 +139,7 @@ def test_where_nothing_may_be_written_what_was_written_must_do() -> None:
 )
 def test_a_setting_it_does_not_know_is_named(changes: dict[str, str], told: str) -> None:
     with pytest.raises(EngineError, match=told):
-        make_native(make_model(**changes), MARKS, print)
+        make_native(make_model(**changes), MARKS)
 
 
 def test_sampling_is_left_to_the_reference_and_told_once() -> None:
@@ -209,9 +209,9 @@ def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
 def test_bytes_are_near_the_numbers_they_stand_for() -> None:
     """Eight bits change a log-probability a little: more than rounding would, far less than another model would."""
     model, settings, sources = make_model(norm_place="pre"), SEARCHES["greedy"], make_sources(60)
-    exact = make_native(model, MARKS, print).generate(sources, settings, range(60))
-    bytes_ = make_native(model, MARKS, print, is_int8=True).generate(sources, settings, range(60))
-    other = make_native(make_model(seed=3, norm_place="pre"), MARKS, print).generate(sources, settings, range(60))
+    exact = make_native(model, MARKS).generate(sources, settings, range(60))
+    bytes_ = make_native(model, MARKS, is_int8=True).generate(sources, settings, range(60))
+    other = make_native(make_model(seed=3, norm_place="pre"), MARKS).generate(sources, settings, range(60))
     same = [(a[0], b[0]) for a, b in zip(exact, bytes_, strict=True) if a[0].ids == b[0].ids]
     assert len(same) >= 40
     assert sum(a[0].ids == b[0].ids for a, b in zip(exact, other, strict=True)) <= 5
@@ -229,7 +229,7 @@ def test_bytes_give_the_same_on_every_processor(tmp_path: Path, monkeypatch: pyt
     for flags in [("-O2", "-march=native"), ("-O2",), *([("-O2", "-mavx2", "-mfma")] if has_avx2 else [])]:
         monkeypatch.setattr(building, "_FLAGS", (flags,))
         building.library.cache_clear()
-        answers = make_native(model, MARKS, print, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
+        answers = make_native(model, MARKS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
         found.append([one[0].ids for one in answers])
     building.library.cache_clear()
     assert all(answers == found[0] for answers in found)

@@ -17,6 +17,7 @@ from manyheads.cli.evaluate import evaluate
 from manyheads.cli.heads import heads
 from manyheads.cli.init import init
 from manyheads.cli.predict import predict
+from manyheads.cli.quantise import quantise
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.train import train
 from manyheads.cli.walk import walk
@@ -53,7 +54,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, doctor, train, evaluate, predict, heads, walk):
+for command in (quickstart, init, doctor, train, evaluate, predict, quantise, heads, walk):
     commands.add_command(command)
 
 

@@ -116,7 +116,7 @@ def _prune(
     from contextlib import ExitStack
 
     from manyheads.bundle import load
-    from manyheads.errors import LensError
+    from manyheads.cli.output import refuse_other_bundle
     from manyheads.lens.curve_picture import curve_svg
     from manyheads.lens.heads import heads_of
     from manyheads.lens.prune import count_to_remove
@@ -125,14 +125,10 @@ def _prune(
     from manyheads.lens.removing import pruned_bundle
     from manyheads.lens.sampling import sample_of, valid_rows
     from manyheads.lens.tuning import TuningSettings, tuner_for
-    from manyheads.storage import MANIFEST, write_whole
+    from manyheads.storage import write_whole
 
     out = output or bundle.with_name(f"{bundle.name}-pruned")
-    if out.resolve() == bundle.resolve():
-        raise LensError(f"{out} is the bundle itself. Name another folder with -o.")
-    if out.exists() and not (overwrite and (out / MANIFEST).is_file()):
-        told = "Choose another folder with -o" + ("." if overwrite else ", or add --overwrite.")
-        raise LensError(f"{out} is there already{' and is no bundle' if overwrite else ''}. {told}")
+    refuse_other_bundle(out, bundle, overwrite=overwrite)
     tuning = TuningSettings(tune) if tune else None
     gates = TuningSettings(gate_steps)
     loaded = load(bundle)

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import click
 
-from manyheads.errors import DataError
+from manyheads.errors import BundleError, DataError
+from manyheads.storage import MANIFEST
 
 
 @contextmanager
@@ -48,3 +49,12 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
                 aside.unlink()
             raise
     aside.replace(target)
+
+
+def refuse_other_bundle(out: Path, bundle: Path, *, overwrite: bool) -> None:
+    """Say so where a bundle made from another one would fall upon something that is there."""
+    if out.resolve() == bundle.resolve():
+        raise BundleError(f"{out} is the bundle itself. Name another folder with -o.")
+    if out.exists() and not (overwrite and (out / MANIFEST).is_file()):
+        told = "Choose another folder with -o" + ("." if overwrite else ", or add --overwrite.")
+        raise BundleError(f"{out} is there already{' and is no bundle' if overwrite else ''}. {told}")

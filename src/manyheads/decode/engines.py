@@ -99,8 +99,10 @@ class ChosenEngine:
         wanted: EngineName = "auto",
         folder: Path | None = None,
         tell: Tell = lambda line: None,
+        *,
+        is_int8: bool = False,
     ) -> None:
-        self.wanted, self.tell = wanted, tell
+        self.wanted, self.tell, self.is_int8 = wanted, tell, is_int8
         self.reference = ReferenceEngine(model, marks)
         self.folder = folder  # of the bundle: what an engine has to keep is kept beside it
         self._candidates: list[Engine] | None = None
@@ -124,17 +126,18 @@ class ChosenEngine:
     def _make(self) -> list[Engine]:
         model, marks = self.reference.model, self.reference.marks
         made: list[Engine] = []
+        precision: Literal["float32", "int8"] = "int8" if self.is_int8 else "float32"
         for name in ("native", "ctranslate2") if self.wanted == "auto" else (self.wanted,):
             try:
                 match name:
                     case "native":
                         from manyheads.decode.native import make_native
 
-                        made.append(make_native(model, marks, self.tell))
+                        made.append(make_native(model, marks, is_int8=self.is_int8))
                     case "ctranslate2":
                         from manyheads.decode.ctranslate2 import make_ctranslate2
 
-                        made.append(make_ctranslate2(model, marks, self.folder, self.tell))
+                        made.append(make_ctranslate2(model, marks, self.folder, self.tell, precision=precision))
             except EngineError as error:
                 if name == self.wanted:
                     self._tell_once(f"Engine: reference. {error}")

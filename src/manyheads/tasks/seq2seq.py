@@ -303,9 +303,16 @@ class Seq2Seq:
         answer = self.tokenizer.decode(best.ids)
         return best, with_written(reading, self.tokenizer, answer, best.ids, has_ended=best.finished)
 
-    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None]) -> "Seq2Seq":
+    def answering(
+        self,
+        engine: EngineName,
+        folder: Path | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+        *,
+        is_int8: bool = False,
+    ) -> "Seq2Seq":
         """The same, answered by the engine of this name; what that has to keep is kept beside the bundle's folder."""
-        return replace(self, engine=ChosenEngine(self.model, _MARKS, engine, folder, tell))
+        return replace(self, engine=ChosenEngine(self.model, _MARKS, engine, folder, tell, is_int8=is_int8))
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""

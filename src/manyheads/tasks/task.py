@@ -195,5 +195,5 @@ class Writer(Protocol):
 class Answering(Protocol):
     """A task that can be answered by an engine instead of the model itself."""
 
-    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None]) -> Task:
-        """The same task, answered by the engine of this name."""
+    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None], *, is_int8: bool) -> Task:
+        """The same task, answered by the engine of this name, in eight bits where the engine can."""

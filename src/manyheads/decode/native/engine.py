@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
@@ -45,9 +45,7 @@ class _Job(ctypes.Structure):
     ]
 
 
-def make_native(
-    model: Transformer, marks: Marks, tell: Callable[[str], None], *, is_int8: bool = False
-) -> "NativeEngine":
+def make_native(model: Transformer, marks: Marks, *, is_int8: bool = False) -> "NativeEngine":
     """The engine for a model; says what it cannot do, or why it cannot be built."""
     refuse(model.settings)
     if model.output.weight.device.type != "cpu":
