@@ -61,8 +61,8 @@ class CTranslate2Engine:
         written, totals = self._search(inputs, limits, never=())
         offending = [row for row, ids in enumerate(written) if not never.isdisjoint(ids)]
         if offending:
-            those, their_limits = ([rows[row] for row in offending] for rows in (inputs, limits))
-            again, _ = self._search(those, their_limits, never=sorted(never))
+            those = [inputs[row] for row in offending]
+            again, _ = self._search(those, [limits[row] for row in offending], never=sorted(never))
             for row, ids in zip(offending, again, strict=True):
                 written[row] = ids
         # CTranslate2 knows one limit for all: what it wrote beyond a sentence's own is cut off.

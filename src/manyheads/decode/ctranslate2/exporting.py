@@ -144,7 +144,8 @@ def _fill_embedding(stack: Any, specification: Any, embedding: Embedding, settin
         # A table always: without one CTranslate2 adds sines of its own, which stand in another order.
         places = torch.arange(settings.max_length, device=embedding.vocabulary.weight.device)[None]
         table = embedding.positions(places)[0].expand(-1, settings.width)
-        stack.position_encodings.encodings = _numbers(table)
+        # One place more: where an answer is scored its last id is read too, though nothing is asked of what follows.
+        stack.position_encodings.encodings = _numbers(nn.functional.pad(table, (0, 0, 0, 1)))
 
 
 def _fill_self_attention(specification: Any, block: EncoderBlock | DecoderBlock) -> None:

@@ -65,5 +65,5 @@ def digest_model(model: Transformer, marks: Marks) -> str:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, value in sorted(weights_of(model).items()):
         digest.update(name.encode())
-        digest.update(value.float().cpu().contiguous().numpy())
+        digest.update(value.float().cpu().contiguous().numpy().data)
     return digest.hexdigest()
