@@ -10,23 +10,23 @@ No pickle anywhere. May import tasks and everything below.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from manyheads.decode import DecodeSettings
+from manyheads.decode import DecodeSettings, EngineName
 from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights, save_tensors, weights_of
-from manyheads.settings import build, read_toml, to_table, to_toml
+from manyheads.settings import build, did_you_mean, read_toml, to_table, to_toml
 from manyheads.storage import check_files, check_seal, sealed_folder
-from manyheads.tasks import TASKS, Prediction, Task, Translation, Translations
+from manyheads.tasks import TASKS, Answering, Prediction, Task, Translation, Translations
 from manyheads.text.tokenizer import Tokenizer
 
 FORMAT = 1  # raised when an older manyheads could no longer read what this one writes
@@ -45,6 +45,12 @@ class Bundle:
     decode: DecodeSettings
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
+    swift: Task | None = None  # the task as the chosen engine answers it; of taps and gates an engine knows nothing
+
+    @property
+    def answering(self) -> Task:
+        """The task to ask when only the answers matter: by the fastest engine that gives the same."""
+        return self.swift if self.swift is not None and self.swift.model is self.task.model else self.task
 
     @property
     def kind(self) -> str:
@@ -75,7 +81,7 @@ class Bundle:
             if not isinstance(text, str):
                 raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
         table = to_table(self.decode) | changes
-        return self.task.predict(texts, build(DecodeSettings, table, "decode."), first)
+        return self.answering.predict(texts, build(DecodeSettings, table, "decode."), first)
 
     def save(self, path: Path | str) -> None:
         """Write the folder, whole or not at all."""
@@ -95,8 +101,15 @@ class Bundle:
             (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
 
 
-def load(path: Path | str, device: str = "cpu") -> Bundle:
-    """Read a bundle, after checking that every byte of it is what was written."""
+def load(
+    path: Path | str, device: str = "cpu", engine: EngineName = "auto", tell: Callable[[str], None] = lambda line: None
+) -> Bundle:
+    """Read a bundle, after checking that every byte of it is what was written.
+
+    What it is asked is answered by the `engine` of this name, or the fastest that can; `tell` hears which.
+    """
+    if engine not in get_args(EngineName):
+        raise BundleError(f'engine = "{engine}" is not an engine. {did_you_mean(engine, get_args(EngineName))}')
     folder = Path(path)
     sealed = check_seal(folder, BundleError)
     facts = _read_facts(folder, sealed)
@@ -121,7 +134,8 @@ def load(path: Path | str, device: str = "cpu") -> Bundle:
             "They are not of one training."
         )
     task.module.to(pick_device(device)).eval()
-    return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores)
+    swift = task.answering(engine, folder, tell) if isinstance(task, Answering) else None
+    return Bundle(task=task, decode=decode, recipe=read_toml(folder / _RECIPE), scores=scores, swift=swift)
 
 
 def model_settings(path: Path | str) -> dict[str, Any]:

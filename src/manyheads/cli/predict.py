@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
+    from manyheads.decode import EngineName
     from manyheads.lens.aligner import Aligner
     from manyheads.tasks import Prediction
 
@@ -34,6 +35,7 @@ _LINES_AT_ONCE = 1000
 @click.option("--n-best", type=int, help="Candidates per line: line, score, text. [default: 1]")
 @click.option("--align", is_flag=True, help="After a tab, which word stands for which: 0-0 1-2 (Pharaoh). 词对齐。")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: probabilities, spans, candidates.")
+@click.option("--engine", default="auto", show_default=True, help="native, ctranslate2, reference or auto. 推理引擎。")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 def predict(
     bundle: Path,
@@ -41,6 +43,7 @@ def predict(
     output: Path | None,
     prompt: str | None,
     device: str,
+    engine: "EngineName",
     align: bool,
     as_json: bool,
     **how: Any,
@@ -76,12 +79,12 @@ def predict(
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
     lines = read_lines(sys.stdin.buffer if file == "-" else file)
-    loaded = load(bundle, device=device)
+    loaded = load(bundle, device=device, engine=engine, tell=lambda line: click.echo(line, err=True))
     _refuse_search(loaded, bundle, changes)
     # Somebody who types wants an answer to each line at once.
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
     writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
-    progress = _make_progress(to_screen=output is None and sys.stdout.isatty())
+    progress = _make_progress(loaded, to_screen=output is None and sys.stdout.isatty())
     with open_output(output, file) as stream:
         start = 1
         while chunk := list(islice(lines, at_once)):
@@ -96,7 +99,7 @@ def predict(
         sys.exit(1)
 
 
-def _make_progress(*, to_screen: bool) -> Callable[[int], None]:
+def _make_progress(loaded: "Bundle", *, to_screen: bool) -> Callable[[int], None]:
     """Tells how many lines are done, where somebody can see it and the answers are not on the same screen."""
     if to_screen or not sys.stderr.isatty():
         return lambda done: None
@@ -104,7 +107,9 @@ def _make_progress(*, to_screen: bool) -> Callable[[int], None]:
 
     def tell(done: int) -> None:
         speed = done / max(time.monotonic() - started, 1e-9)
-        click.echo(f"\r{done:,} lines · {speed:,.0f} lines/s ", err=True, nl=False)
+        engine = getattr(getattr(loaded.answering, "engine", None), "used", "")
+        said = f" · engine {engine}" if engine else ""
+        click.echo(f"\r{done:,} lines · {speed:,.0f} lines/s{said} ", err=True, nl=False)
 
     return tell
 

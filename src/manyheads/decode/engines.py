@@ -2,7 +2,8 @@
 
 `reference` is the model itself: plain, exact, any setting, taps and gates. The others do the same faster for the
 settings they know, and are held to the reference's very tokens. `ChosenEngine` answers by the one that was asked
-for, or by the fastest that can; where it cannot, the reference does the work and the caller is told why, once.
+for, or by the fastest that can; where one that was named cannot, the reference does the work and the caller is told
+why, once.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,8 +39,13 @@ class Marks:
 class Engine(Protocol):
     """Sources in, hypotheses out."""
 
-    name: str
-    tokens_at_once: int  # of sources, padding included, that a call should hold at most
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+
+    @property
+    def tokens_at_once(self) -> int:
+        """How many tokens of sources, padding included, a call should hold at most."""
 
     def lacks(self, settings: DecodeSettings) -> str:
         """What of these settings it cannot do, in a few words; nothing: it can."""
@@ -99,9 +105,10 @@ class ChosenEngine:
         self.folder = folder  # of the bundle: what an engine has to keep is kept beside it
         self._candidates: list[Engine] | None = None
         self._told: set[str] = set()
+        self.used = ""  # the name of the engine that answered last
 
     def choose(self, settings: DecodeSettings) -> Engine:
-        """The first that can do what these settings ask for; says so when that is not the one that was wanted."""
+        """The first that can do what these settings ask for; tells when that is not the one that was named."""
         if self._candidates is None:
             self._candidates = [*self._make(), self.reference]
         reasons = []
@@ -109,10 +116,9 @@ class ChosenEngine:
             if not (lacking := engine.lacks(settings)):
                 break
             reasons.append(f"the {engine.name} engine has no {lacking}")
-        if reasons:
-            self._tell_once(f"Engine: {engine.name}, since {', '.join(reasons)}.")
-        elif self.wanted == "auto" or engine.name == self.wanted:
-            self._tell_once(f"Engine: {engine.name}.")
+        if reasons and self.wanted != "auto":
+            self._tell_once(f"Engine: {engine.name}, since {' and '.join(reasons)}.")
+        self.used = engine.name
         return engine
 
     def _make(self) -> list[Engine]:

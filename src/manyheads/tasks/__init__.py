@@ -19,7 +19,7 @@ from manyheads.tasks.seq2seq import (
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging
 from manyheads.tasks.tagger import TagSettings
-from manyheads.tasks.task import Card, Look, Material, Prediction, Progress, Reading, Task, Writer
+from manyheads.tasks.task import Answering, Card, Look, Material, Prediction, Progress, Reading, Task, Writer
 
 TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings
 TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
@@ -32,6 +32,7 @@ TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
 
 __all__ = [
     "TASKS",
+    "Answering",
     "Candidate",
     "Card",
     "Classification",

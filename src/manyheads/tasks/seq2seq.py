@@ -2,20 +2,21 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.data import PairBatch, choose_examples, make_batch, pad, plan_batches
+from manyheads.data import PairBatch, choose_examples, make_batch, plan_batches
 from manyheads.data.cleaning import PAIR, Fields
-from manyheads.decode import DecodeSettings, Hypothesis, generate
+from manyheads.decode import ChosenEngine, DecodeSettings, EngineName, Hypothesis, Marks, ReferenceEngine, generate
 from manyheads.errors import DataError
 from manyheads.metrics import Answers, Scorecard, Tally, bleu_tally, make_card, quick_score
 from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
@@ -30,7 +31,7 @@ from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
-_TOKENS_AT_ONCE = 4096  # padded source tokens a decoding batch may hold
+_MARKS = Marks(begin=BEGIN, end=END, padding=PAD, never=(PAD, UNKNOWN, BEGIN))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +197,7 @@ class Seq2Seq:
     model: Transformer
     tokenizer: Tokenizer
     settings: Seq2SeqSettings
+    engine: ChosenEngine | None = None  # what answers instead of the model itself
 
     @property
     def module(self) -> Transformer:
@@ -293,9 +295,17 @@ class Seq2Seq:
 
     def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
         """The best translation of a reading's text."""
-        best = self._generate([[piece.id for piece in reading.source[:-1]]], [0], settings, tap)[0][0]
+        source = torch.tensor([[piece.id for piece in reading.source]], device=self.model.output.weight.device)
+        found = generate(
+            self.model, source, begin=BEGIN, end=END, never=_MARKS.never, settings=settings, streams=[0], tap=tap
+        )
+        best = found[0][0]
         answer = self.tokenizer.decode(best.ids)
         return best, with_written(reading, self.tokenizer, answer, best.ids, has_ended=best.finished)
+
+    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None]) -> "Seq2Seq":
+        """The same, answered by the engine of this name; what that has to keep is kept beside the bundle's folder."""
+        return replace(self, engine=ChosenEngine(self.model, _MARKS, engine, folder, tell))
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""
@@ -325,10 +335,12 @@ class Seq2Seq:
                 yield index, [Translation("", 0.0, 0.0, finished=True)] * settings.n_best
         wanted = np.array([index for index, ids in enumerate(encoded) if ids], dtype=np.int64)
         lengths = np.array([[len(encoded[index]) + 1] for index in wanted], dtype=np.int64).reshape(-1, 1)
-        for batch in plan_batches(lengths, _TOKENS_AT_ONCE, seed=0, epoch=0):
+        engine = ReferenceEngine(self.model, _MARKS) if self.engine is None else self.engine.choose(settings)
+        for batch in plan_batches(lengths, engine.tokens_at_once, seed=0, epoch=0):
             rows = wanted[batch].tolist()
-            streams = [first + row for row in rows]
-            yield from zip(rows, self._decode([encoded[row] for row in rows], streams, settings), strict=True)
+            found = engine.generate([[*encoded[row], END] for row in rows], settings, [first + row for row in rows])
+            for row, candidates in zip(rows, found, strict=True):
+                yield row, [self._translation(best) for best in candidates]
 
     def answers(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[list[Translation]]:
         """What `translate` yields, in the order of the texts."""
@@ -386,37 +398,8 @@ class Seq2Seq:
             n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
         )
 
-    def _decode(
-        self, encoded: Sequence[Sequence[int]], streams: Sequence[int], settings: DecodeSettings
-    ) -> list[list[Translation]]:
-        return [
-            [
-                Translation(self.tokenizer.decode(best.ids), best.log_probability, best.score, best.finished)
-                for best in candidates
-            ]
-            for candidates in self._generate(encoded, streams, settings)
-        ]
-
-    def _generate(
-        self,
-        encoded: Sequence[Sequence[int]],
-        streams: Sequence[int],
-        settings: DecodeSettings,
-        tap: Tap | None = None,
-    ) -> list[list[Hypothesis]]:
-        source: Int[Tensor, "B S"] = torch.from_numpy(pad(encoded, after=END)).to(self.model.output.weight.device)
-        is_real: Bool[Tensor, "B S"] = source != PAD
-        return generate(
-            self.model,
-            source,
-            is_real,
-            begin=BEGIN,
-            end=END,
-            never=(PAD, UNKNOWN, BEGIN),
-            settings=settings,
-            streams=streams,
-            tap=tap,
-        )
+    def _translation(self, best: Hypothesis) -> Translation:
+        return Translation(self.tokenizer.decode(best.ids), best.log_probability, best.score, best.finished)
 
 
 def _shortened(text: str) -> str:

@@ -7,13 +7,14 @@ of it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
-from manyheads.decode import DecodeSettings, Hypothesis
+from manyheads.decode import DecodeSettings, EngineName, Hypothesis
 from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.text.readers import Row
@@ -188,3 +189,11 @@ class Writer(Protocol):
 
     def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
         """The best answer as `predict` finds it, and the reading with it: of the target, all that was read."""
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A task that can be answered by an engine instead of the model itself."""
+
+    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None]) -> Task:
+        """The same task, answered by the engine of this name."""
