@@ -1,0 +1,149 @@
+"""The engine: workers of one thread each, as many as there are cores, over batches of like lengths."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from manyheads.decode.ctranslate2.exporting import find_unknown, source_tokens, target_tokens
+from manyheads.decode.ctranslate2.keeping import exported
+from manyheads.decode.engines import Marks, Tell
+from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
+from manyheads.decode.settings import DecodeSettings
+from manyheads.errors import DataError, EngineError
+from manyheads.model import Transformer
+
+Precision = Literal["float32", "int8"]
+
+_BATCH_TOKENS = 1024  # of sources, padding included, that a worker decodes at once
+_BATCHES_AHEAD = 4  # for each worker, so that none waits long for the last
+
+
+class CTranslate2Engine:
+    """CTranslate2's greedy search."""
+
+    name = "ctranslate2"
+
+    def __init__(self, translator: Any, model: Transformer, marks: Marks, n_workers: int) -> None:
+        self.translator = translator
+        self.marks = marks
+        self.max_length = model.settings.max_length
+        self.has_table = model.settings.positions != "rotary"  # of positions, which ends at max_length
+        self.tokens_at_once = _BATCH_TOKENS * _BATCHES_AHEAD * n_workers
+        self._sources = source_tokens(model.settings.vocabulary)
+        self._targets = target_tokens(model.settings.vocabulary)
+
+    def lacks(self, settings: DecodeSettings) -> str:
+        """Sampling; and its beam search is another one.
+
+        There, a beam that ends frees its place for another (here it does not), the search is over when as many have
+        ended as there are beams (here, when nothing better can come), and the penalty is lengthᵅ without END.
+        """
+        if settings.method == "sample":
+            return "sampling that draws the same"
+        if settings.method == "beam" and settings.beam > 1:
+            return "beam search that finds the same"
+        return ""
+
+    def generate(
+        self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """Greedy search."""
+        longest = max(map(len, sources), default=0)
+        if self.has_table and longest > self.max_length:
+            raise DataError(
+                f"A sequence of {longest} pieces is longer than this model's {self.max_length}. Split the text."
+            )
+        inputs = [[self._sources[number] for number in source] for source in sources]
+        limits = [min(len(source) + settings.max_extra, self.max_length) for source in sources]
+        never = {*self.marks.never, self.marks.begin}
+        # To suppress ids is to rescale the others' probabilities, so it is done only where one would be written.
+        written, totals = self._search(inputs, limits, never=())
+        offending = [row for row, ids in enumerate(written) if not never.isdisjoint(ids)]
+        if offending:
+            those = [inputs[row] for row in offending]
+            again, _ = self._search(those, [limits[row] for row in offending], never=sorted(never))
+            for row, ids in zip(offending, again, strict=True):
+                written[row] = ids
+        # CTranslate2 knows one limit for all: what it wrote beyond a sentence's own is cut off.
+        unscored = sorted({*offending, *(row for row, ids in enumerate(written) if len(ids) > limits[row])})
+        written = [ids[:limit] for ids, limit in zip(written, limits, strict=True)]
+        for row, total in zip(unscored, self._score(inputs, written, unscored), strict=True):
+            totals[row] = total
+        return [[self._make(ids, total, settings.length_penalty)] for ids, total in zip(written, totals, strict=True)]
+
+    def _search(
+        self, inputs: list[list[str]], limits: list[int], *, never: Sequence[int]
+    ) -> tuple[list[list[int]], list[float]]:
+        """What is written for each source, END included, and its log-probability."""
+        results = self.translator.translate_batch(
+            inputs,
+            beam_size=1,
+            length_penalty=0,
+            max_batch_size=_BATCH_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=max(limits, default=1),
+            suppress_sequences=[[self._targets[number]] for number in never] or None,
+            return_scores=True,
+            return_end_token=True,
+        )
+        return [[int(token) for token in result.hypotheses[0]] for result in results], [
+            result.scores[0] for result in results
+        ]
+
+    def _score(self, inputs: list[list[str]], written: list[list[int]], rows: list[int]) -> list[float]:
+        """The log-probability of what was written for these sources, not rescaled."""
+        if not rows:
+            return []
+        results = self.translator.score_batch(
+            [inputs[row] for row in rows],
+            [[self._targets[number] for number in written[row] if number != self.marks.end] for row in rows],
+            max_batch_size=_BATCH_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+        )
+        # It always scores END too: not part of what was cut off before it.
+        return [sum(result.log_probs[: len(written[row])]) for row, result in zip(rows, results, strict=True)]
+
+    def _make(self, ids: list[int], total: float, alpha: float) -> Hypothesis:
+        finished = bool(ids) and ids[-1] == self.marks.end
+        return make_hypothesis(ids[:-1] if finished else ids, total, finished=finished, alpha=alpha, length=len(ids))
+
+
+def make_ctranslate2(
+    model: Transformer, marks: Marks, folder: Path | None, tell: Tell, precision: Precision = "float32"
+) -> CTranslate2Engine:
+    """The engine for a model; what is exported for it is kept beside the bundle in `folder`."""
+    try:
+        from ctranslate2 import Translator
+    except ImportError as reason:
+        raise EngineError(
+            f"The ctranslate2 engine is not installed ({reason}). Install it: pip install 'manyheads[ctranslate2]'"
+        ) from None
+    if unknown := find_unknown(model.settings):
+        raise EngineError(f"The ctranslate2 engine does not know {', '.join(unknown)}.")
+    device = model.output.weight.device
+    if device.type != "cpu":
+        raise EngineError(f"The ctranslate2 engine is for the CPU; this model is on {device}.")
+    n_workers = count_cores()
+    with exported(model, marks, folder, tell) as place:
+        try:
+            # Two threads that share one computation are slower than two workers with one thread each.
+            translator = Translator(
+                str(place),
+                compute_type="float32" if precision == "float32" else "int8_float32",
+                inter_threads=n_workers,
+                intra_threads=1,
+            )
+        except (RuntimeError, ValueError) as reason:
+            raise EngineError(f"ctranslate2 cannot load this model in {precision}: {reason}") from None
+    return CTranslate2Engine(translator, model, marks, n_workers)
+
+
+def count_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
