@@ -153,6 +153,6 @@ def test_facts_that_are_no_facts(bundle_folder: Path, content: str, told: str) -
 
 def test_a_newer_format_may_have_other_files(bundle_folder: Path) -> None:
     (bundle_folder / "tokenizer.model").rename(bundle_folder / "tokenizer.json")
-    edit_facts(bundle_folder, format=2)
+    edit_facts(bundle_folder, format=3)
     with pytest.raises(BundleError, match="made by a newer manyheads"):
         load(bundle_folder)

@@ -87,7 +87,7 @@ class Bundle:
 
     def save(self, path: Path | str) -> None:
         """Write the folder, whole or not at all."""
-        facts = {
+        facts: dict[str, Any] = {
             "format": 1 if self.int8 is None else 2,
             "task": self.kind,
             "model": to_table(self.task.model.settings),

@@ -11,7 +11,7 @@ import torch
 from manyheads.decode import ChosenEngine, DecodeSettings, Marks, ReferenceEngine
 from manyheads.decode.native import building
 from manyheads.decode.native.engine import make_native
-from manyheads.errors import EngineError
+from manyheads.errors import DataError, EngineError
 from manyheads.model import ModelSettings, Transformer
 
 MARKS = Marks(begin=2, end=3, padding=0, never=(0, 1, 2))
@@ -119,6 +119,14 @@ def test_nothing_is_nothing() -> None:
     assert make_native(make_model(), MARKS).generate([], SEARCHES["beam"], []) == []
 
 
+def test_what_points_beyond_the_tables_is_refused() -> None:
+    native = make_native(make_model(), MARKS)
+    with pytest.raises(DataError, match="A sequence of 41 pieces is longer than this model's 40"):
+        native.generate([[5] * 41], SEARCHES["greedy"], [0])
+    with pytest.raises(ValueError, match="from 0 to 60, not 3 … 61"):
+        native.generate([[5, 61, 3]], SEARCHES["greedy"], [0])
+
+
 def test_where_nothing_may_be_written_what_was_written_must_do() -> None:
     model = make_model()
     marks = Marks(begin=2, end=3, padding=0, never=tuple(range(61)))
@@ -153,13 +161,11 @@ def test_sampling_is_left_to_the_reference_and_told_once() -> None:
 
 def test_without_a_compiler_the_reference_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
-    building.library.cache_clear()
     told: list[str] = []
     engine = ChosenEngine(make_model(), MARKS, "native", tell=told.append)
     assert engine.choose(SEARCHES["beam"]).name == "reference"
     assert len(told) == 1
     assert 'CC = "no-such-compiler", which is not there' in told[0]
-    building.library.cache_clear()
 
 
 def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,10 +173,8 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
     compiler.write_text("#!/bin/sh\necho 'engine.c:1: error: no luck today' >&2\nexit 1\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    building.library.cache_clear()
     with pytest.raises(EngineError, match="no luck today"):
         building.library()
-    building.library.cache_clear()
 
 
 def test_a_cache_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,11 +197,9 @@ def test_other_processors_write_the_same(
         pytest.skip("this processor has no AVX2")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(building, "_FLAGS", (flags,))
-    building.library.cache_clear()
     for variant in ("paper", "odd sizes", "swiglu"):
         _compare(make_model(**VARIANTS[variant]), [SEARCHES["greedy"], SEARCHES["n-best"]])
     assert [path.suffix for path in (tmp_path / "manyheads" / "native").iterdir()] == [".so"]
-    building.library.cache_clear()
 
 
 def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
@@ -228,8 +230,6 @@ def test_bytes_give_the_same_on_every_processor(tmp_path: Path, monkeypatch: pyt
     found = []
     for flags in [("-O2", "-march=native"), ("-O2",), *([("-O2", "-mavx2", "-mfma")] if has_avx2 else [])]:
         monkeypatch.setattr(building, "_FLAGS", (flags,))
-        building.library.cache_clear()
-        answers = make_native(model, MARKS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
+            answers = make_native(model, MARKS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
         found.append([one[0].ids for one in answers])
-    building.library.cache_clear()
     assert all(answers == found[0] for answers in found)

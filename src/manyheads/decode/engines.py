@@ -6,6 +6,7 @@ for, or by the fastest that can; where one that was named cannot, the reference 
 why, once.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch import Tensor
 from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.searching import generate
 from manyheads.decode.settings import DecodeSettings
-from manyheads.errors import EngineError
+from manyheads.errors import DataError, EngineError
 from manyheads.model import Transformer
 
 EngineName = Literal["auto", "native", "ctranslate2", "reference"]
@@ -133,7 +134,7 @@ class ChosenEngine:
                     case "native":
                         from manyheads.decode.native import make_native
 
-                        made.append(make_native(model, marks, is_int8=self.is_int8))
+                        made.append(make_native(model, marks, self.tell, is_int8=self.is_int8))
                     case "ctranslate2":
                         from manyheads.decode.ctranslate2 import make_ctranslate2
 
@@ -149,3 +150,15 @@ class ChosenEngine:
         if line not in self._told:
             self._told.add(line)
             self.tell(line)
+
+
+def count_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def refuse_long(sources: Sequence[Sequence[int]], max_length: int) -> None:
+    """Say so where a source has more places than an engine has positions for."""
+    longest = max(map(len, sources), default=0)
+    if longest > max_length:
+        raise DataError(f"A sequence of {longest} pieces is longer than this model's {max_length}. Split the text.")

@@ -76,7 +76,7 @@ def quantise(bundle: Bundle, rows: Sequence[Row], tell: Tell = lambda line: None
 
 def _try(bundle: Bundle, exact: Seq2Seq, bytewise: Seq2Seq, rows: Sequence[Row]) -> Trial:
     """Translate the rows both ways, in turns."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, Sequence[str]] = {}
     ratios = []
     for _ in range(_TURNS):
         seconds = []

@@ -1,16 +1,15 @@
 """The engine: workers of one thread each, as many as there are cores, over batches of like lengths."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from manyheads.decode.ctranslate2.exporting import find_unknown, source_tokens, target_tokens
 from manyheads.decode.ctranslate2.keeping import exported
-from manyheads.decode.engines import Marks, Tell
+from manyheads.decode.engines import Marks, Tell, count_cores, refuse_long
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
-from manyheads.errors import DataError, EngineError
+from manyheads.errors import EngineError
 from manyheads.model import Transformer
 
 Precision = Literal["float32", "int8"]
@@ -49,11 +48,8 @@ class CTranslate2Engine:
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
         """Greedy search."""
-        longest = max(map(len, sources), default=0)
-        if self.has_table and longest > self.max_length:
-            raise DataError(
-                f"A sequence of {longest} pieces is longer than this model's {self.max_length}. Split the text."
-            )
+        if self.has_table:
+            refuse_long(sources, self.max_length)
         inputs = [[self._sources[number] for number in source] for source in sources]
         limits = [min(len(source) + settings.max_extra, self.max_length) for source in sources]
         never = {*self.marks.never, self.marks.begin}
@@ -140,10 +136,3 @@ def make_ctranslate2(
         except (RuntimeError, ValueError) as reason:
             raise EngineError(f"ctranslate2 cannot load this model in {precision}: {reason}") from None
     return CTranslate2Engine(translator, model, marks, n_workers)
-
-
-def count_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

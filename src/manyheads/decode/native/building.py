@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -19,22 +20,19 @@ _FLAGS = (("-O3", "-march=native"), ("-O3", "-mcpu=native"), ("-O3",))
 _MORE_FLAGS = ("-std=gnu11", "-shared", "-fPIC", "-fno-math-errno")
 
 
-@cache
-def library() -> ctypes.CDLL:
+def library(tell: Callable[[str], None] = lambda line: None) -> ctypes.CDLL:
     """The compiled engine, from the cache where it was built before."""
     if sys.platform == "win32":
         raise EngineError("The native engine is not built on Windows.")
     compiler = find_compiler()
-    folder = _cache_folder()
-    path = folder / f"engine-{_fingerprint(compiler)}.so"
+    path = _cache_folder() / f"engine-{_fingerprint(compiler)}.so"
     if not path.exists():
+        tell(f"Building the native engine for this processor, once, by {compiler}.")
         _build(compiler, path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise EngineError(
-            f"The native engine at {path} does not load: {error}. Remove it to have it built anew."
-        ) from None
+        raise EngineError(f"The native engine {path} does not load: {error}. Remove it to have it built anew.") from None
 
 
 def find_compiler() -> str:

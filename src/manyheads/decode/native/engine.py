@@ -1,7 +1,6 @@
 """`NativeEngine`: sources split among the cores, each part one call of engine.c."""
 
 import ctypes
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.decode.engines import Marks
+from manyheads.decode.engines import Marks, Tell, count_cores, refuse_long
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.native.building import library
 from manyheads.decode.native.packing import PackedSettings, pack_groups, pack_settings, pack_tensors, refuse
@@ -45,12 +44,14 @@ class _Job(ctypes.Structure):
     ]
 
 
-def make_native(model: Transformer, marks: Marks, *, is_int8: bool = False) -> "NativeEngine":
+def make_native(
+    model: Transformer, marks: Marks, tell: Tell = lambda line: None, *, is_int8: bool = False
+) -> "NativeEngine":
     """The engine for a model; says what it cannot do, or why it cannot be built."""
     refuse(model.settings)
     if model.output.weight.device.type != "cpu":
         raise EngineError(f"The native engine is for the CPU; the model is on {model.output.weight.device}.")
-    return NativeEngine(model, marks, is_int8=is_int8)
+    return NativeEngine(model, marks, library(tell), is_int8=is_int8)
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,11 @@ class NativeEngine:
 
     tokens_at_once = 40_000
 
-    def __init__(self, model: Transformer, marks: Marks, *, is_int8: bool = False) -> None:
+    def __init__(self, model: Transformer, marks: Marks, native: ctypes.CDLL, *, is_int8: bool = False) -> None:
         self.name = "native int8" if is_int8 else "native"
         self.marks = marks
-        self.max_length = model.settings.max_length
-        self._library = _declared(library())
+        self.max_length, self.vocabulary = model.settings.max_length, model.settings.vocabulary
+        self._library = _declared(native)
         settings = pack_settings(model.settings, begin=marks.begin, end=marks.end, is_int8=is_int8)
         tensors, groups = pack_tensors(model), pack_groups(model.settings)
         pointers = (_float * len(tensors))(*(tensor.ctypes.data_as(_float) for tensor in tensors))
@@ -83,7 +84,7 @@ class NativeEngine:
         if not self._model:
             raise EngineError(f"The native engine cannot take this model: tensor {wrong.value} is of another size.")
         finalize(self, self._library.mh_free, self._model)
-        self._threads = ThreadPoolExecutor(n_cores(), thread_name_prefix="manyheads-native")
+        self._threads = ThreadPoolExecutor(count_cores(), thread_name_prefix="manyheads-native")
 
     def lacks(self, settings: DecodeSettings) -> str:
         """Sampling, and very wide beams."""
@@ -97,13 +98,16 @@ class NativeEngine:
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
         """The longest first, so that short ones fill the gaps at the end; a part at a time to each core."""
+        refuse_long(sources, self.max_length)
         limits = [min(len(source) + settings.max_extra, self.max_length) for source in sources]
         nothing = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
         found = [[nothing] for _ in sources]
-        order = sorted((row for row, limit in enumerate(limits) if limit > 0), key=lambda row: -len(sources[row]))
+        order = sorted(
+            (row for row, limit in enumerate(limits) if limit > 0 and sources[row]), key=lambda row: -len(sources[row])
+        )
         stop = np.zeros(1, dtype=np.int32)
         # Small parts where there are few sentences: every core gets some.
-        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // n_cores())))
+        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // count_cores())))
         parts = [
             self._part(order[start : start + size], sources, limits, settings, stop)
             for start in range(0, len(order), size)
@@ -134,6 +138,8 @@ class NativeEngine:
         is_greedy = settings.method == "greedy"
         n_best = 1 if is_greedy else settings.n_best
         ids = np.array([id for row in index for id in sources[row]], dtype=np.int32)
+        if ids.size and not 0 <= ids.min() <= ids.max() < self.vocabulary:  # engine.c reads where they point
+            raise ValueError(f"Ids must be from 0 to {self.vocabulary - 1}, not {ids.min()} … {ids.max()}.")
         starts = np.array([0, *accumulate(len(sources[row]) for row in index)], dtype=np.int64)
         own_limits = np.array([limits[row] for row in index], dtype=np.int32)
         answer_starts = np.array([0, *accumulate(n_best * limits[row] for row in index)], dtype=np.int64)
@@ -199,11 +205,6 @@ def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
             )
         found.append(hypotheses * settings.n_best if settings.method == "greedy" else hypotheses)
     return found
-
-
-def n_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _at(array: NDArray[Any], kind: Any) -> Any:
