@@ -230,6 +230,6 @@ def test_bytes_give_the_same_on_every_processor(tmp_path: Path, monkeypatch: pyt
     found = []
     for flags in [("-O2", "-march=native"), ("-O2",), *([("-O2", "-mavx2", "-mfma")] if has_avx2 else [])]:
         monkeypatch.setattr(building, "_FLAGS", (flags,))
-            answers = make_native(model, MARKS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
+        answers = make_native(model, MARKS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
         found.append([one[0].ids for one in answers])
     assert all(answers == found[0] for answers in found)

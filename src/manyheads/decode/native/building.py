@@ -32,7 +32,7 @@ def library(tell: Callable[[str], None] = lambda line: None) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise EngineError(f"The native engine {path} does not load: {error}. Remove it to have it built anew.") from None
+        raise EngineError(f"The native engine {path} does not load: {error}. Remove it; it is built anew.") from None
 
 
 def find_compiler() -> str:
