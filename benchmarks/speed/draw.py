@@ -130,7 +130,8 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         lines.append(
             f"| {CALLED.get(name, name)} | {versions[0] if versions else worker['versions']['torch']} "
             f"| {worker['parameters']:,} | {found.speed(name):,.0f} "
-            f"| {against} | {found.times_faster(OURS, name):.2f} | {found.utilisation(name):.0%} | {first:.2f} → {last:.2f} |"
+            f"| {against} | {found.times_faster(OURS, name):.2f} | {found.utilisation(name):.0%} "
+            f"| {first:.2f} → {last:.2f} |"
         )
     lines += [f"| {CALLED.get(name, name)} | did not run: {line} ||||||" for name, line in record["failed"].items()]
     return "\n".join([*lines, ""])

@@ -70,7 +70,8 @@ def prepare(name: str, folder: Path = FOLDER) -> Path:
         return python
     print(f"{name}: installing into {home}", file=sys.stderr)
     _run(sys.executable, "-m", "venv", "--clear", str(home))
-    install = (str(python), "-m", "pip", "install", "--disable-pip-version-check", "-qq")
+    # Of what is installed only a small part is ever imported: compiling all of it takes most of the time.
+    install = (str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", "-qq")
     constrained = (*install, "--constraint", str(CONSTRAINTS))
     if peer.alone:  # first, so that pip's complaints about it are not the last line
         _run(*constrained, "--no-deps", peer.alone)

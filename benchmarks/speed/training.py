@@ -36,7 +36,7 @@ from manyheads.data import PairBatch
 
 RESULT = HERE / "training.json"
 OURS = "manyheads"
-N_WARMING = 2  # turns that are not counted
+N_WARMING = 1  # turns that are not counted
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(4, 128, 256, 4, 6_000, 1250, steps_a_turn=3, n_turns=15),
-    "base": Size(6, 512, 2048, 8, 16_000, 1500, steps_a_turn=1, n_turns=7),
+    "tiny": Size(4, 128, 256, 4, 6_000, 1250, steps_a_turn=2, n_turns=15),
+    "base": Size(6, 512, 2048, 8, 16_000, 1500, steps_a_turn=1, n_turns=9),
 }
 # By whom, in whose environment ("": ours), with which worker.
 WORKERS = {
