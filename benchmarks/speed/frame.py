@@ -8,11 +8,12 @@ of them alike. A worker that waits costs nothing, so that one core is enough for
 import json
 import os
 import platform
-import shlex
+import re
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,9 +62,12 @@ class Worker:
         return answer
 
     def end(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        """Nobody asks it any more."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait(timeout=60)
+        self.process.stdout.close()
 
 
 def ask_in_turns(
@@ -108,7 +112,8 @@ def stamp() -> dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         "load": round(os.getloadavg()[0], 1),  # others' work stretches seconds, and CPU seconds much less
-        "command": shlex.join(["python", str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]]),
+        # Where a user keeps things is nobody's business.
+        "command": " ".join(["python", *(re.sub(r"[^=]*/", "", word) for word in sys.argv)]),
     }
 
 
