@@ -124,7 +124,8 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         f"{len(found.turns[0])} step(s). {record['date']}, {record['machine']}, one thread, load {record['load']}. "
         f"SGEMM: {found.sgemm:.1f} GFLOP a CPU second.",
         "",
-        "| | version | parameters | tokens / CPU s | × nn.Transformer | manyheads is × faster (turns) | of SGEMM | loss |",
+        "| | version | parameters | tokens / CPU s | × nn.Transformer | manyheads is × faster (turns) | of SGEMM "
+        "| loss |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in sorted(found.names, key=found.speed, reverse=True):
