@@ -195,5 +195,15 @@ class Writer(Protocol):
 class Answering(Protocol):
     """A task that can be answered by an engine instead of the model itself."""
 
-    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None], *, is_int8: bool) -> Task:
-        """The same task, answered by the engine of this name, in eight bits where the engine can."""
+    def answering(
+        self,
+        engine: EngineName,
+        folder: Path | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+        *,
+        is_int8: bool = False,
+    ) -> Task:
+        """The same task, answered by the engine of this name, in eight bits where the engine can.
+
+        What the engine has to keep is kept beside `folder`, the bundle's.
+        """
