@@ -81,7 +81,7 @@ class _ProjectedLoss(torch.autograd.Function):
             for each in passes:
                 total += each.normaliser.sum() - more * each.logits.gather(1, right).sum()
             if n_passes == 2 and consistency:
-                divergence, gradients = _agree(*passes, consistency / 2)
+                divergence, gradients = _agree(passes[0], passes[1], consistency / 2)
                 total += divergence
             else:
                 gradients = [each.chances for each in passes]
