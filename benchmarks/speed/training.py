@@ -108,6 +108,9 @@ def start(
         name: Worker(sys.executable, "training_manyheads.py", logs / name, {"MANYHEADS_SRC": str(source)})
         for name, source in ours.items()
     }
+    if given.bfloat16:
+        environment = {"MANYHEADS_SRC": str(ROOT / "src"), "MANYHEADS_PRECISION": "bfloat16"}
+        workers[f"{OURS} in bfloat16"] = Worker(sys.executable, "training_manyheads.py", logs / "bfloat16", environment)
     for name in names:
         home, script = WORKERS[name]
         try:
@@ -169,6 +172,7 @@ def main() -> None:
     parser.add_argument("--source", action="append", type=_named_source, default=[], metavar="NAME=FOLDER")
     parser.add_argument("--turns", type=int, default=0, help="how many; 0: as many as the size says")
     parser.add_argument("--inner-dropout", type=float, default=0.0)
+    parser.add_argument("--bfloat16", action="store_true", help='also with train.precision = "bfloat16"')
     parser.add_argument(
         "--data", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="parallel text to take instead"
     )

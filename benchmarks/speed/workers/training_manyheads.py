@@ -1,4 +1,7 @@
-"""manyheads in training: its own lesson and its own loop; from the source tree MANYHEADS_SRC where that is set."""
+"""manyheads in training: its own lesson and its own loop; from the source tree MANYHEADS_SRC where that is set.
+
+MANYHEADS_PRECISION is train.precision, as "bfloat16".
+"""
 
 import os
 import sys
@@ -34,7 +37,8 @@ class Manyheads:
         self.model = Transformer(settings)
         # Text and material are for making batches, and those are given.
         self.lesson = Seq2SeqLesson(self.model, None, Seq2SeqSettings(smoothing=size["smoothing"]), None)
-        how = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip=1.0)
+        precision = os.environ.get("MANYHEADS_PRECISION", "auto")
+        how = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip=1.0, precision=precision)
         self.trainer = Trainer(self.model, self.lesson, how, width=size["width"], seed=1)
 
     def prepare(self, ids: Ids) -> Any:
