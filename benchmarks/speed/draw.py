@@ -87,6 +87,11 @@ class TrainingRecord:
     def times_faster(self, name: str, than: str) -> float:
         return median_ratio(self.seconds(than), self.seconds(name))
 
+    def range_told(self, name: str, than: str) -> str:
+        """The slowest and the fastest turn: how far the median can be trusted."""
+        ratios = [one / other for one, other in zip(self.seconds(than), self.seconds(name), strict=True)]
+        return f"{min(ratios):.2f}–{max(ratios):.2f}"
+
     @property
     def sgemm(self) -> float:
         """GFLOP per CPU second at the size at which it is fastest."""
@@ -119,7 +124,8 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         f"{len(found.turns[0])} step(s). {record['date']}, {record['machine']}, one thread, load {record['load']}. "
         f"SGEMM: {found.sgemm:.1f} GFLOP a CPU second.",
         "",
-        "| | version | parameters | tokens / CPU s | × nn.Transformer | manyheads is × faster | of SGEMM | loss |",
+        "| | version | parameters | tokens / CPU s | × nn.Transformer | manyheads is × faster (turns) | of SGEMM "
+        "| loss |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in sorted(found.names, key=found.speed, reverse=True):
@@ -130,7 +136,8 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         lines.append(
             f"| {CALLED.get(name, name)} | {versions[0] if versions else worker['versions']['torch']} "
             f"| {worker['parameters']:,} | {found.speed(name):,.0f} "
-            f"| {against} | {found.times_faster(OURS, name):.2f} | {found.utilisation(name):.0%} "
+            f"| {against} | {found.times_faster(OURS, name):.2f} ({found.range_told(OURS, name)}) "
+            f"| {found.utilisation(name):.0%} "
             f"| {first:.2f} → {last:.2f} |"
         )
     lines += [f"| {CALLED.get(name, name)} | did not run: {line} ||||||" for name, line in record["failed"].items()]
