@@ -22,6 +22,7 @@ from typing import Any
 import draw
 import torch
 from children import in_child, measure, refuse_other_systems
+from draw_attention import attention_tables
 from frame import HERE, stamp, store
 
 from manyheads.model import (
@@ -155,7 +156,7 @@ def main() -> None:
         "forward": {**stamp(), "points": list(forward_points(given.longest))},
         "training": {**stamp(), "points": list(training_points(min(given.longest, given.longest_training)))},
     }
-    print(draw.attention_tables(records))
+    print(attention_tables(records))
     if not given.keep_nothing:
         for name, record in records.items():
             store(RESULT, name, record)

@@ -26,6 +26,7 @@ from typing import Any
 import draw
 import numpy as np
 import torch
+from draw_growth import growth_table
 from frame import HERE, stamp, store
 
 from manyheads.bench.decoding import GREEDY, make_endless_model
@@ -175,7 +176,7 @@ def main() -> None:
     torch.set_num_threads(1)
     curves = [curve for name in given.curves for curve in measure_curve(name, given.turns)]
     record = {**stamp(), "n_turns": given.turns, "curves": curves}
-    print(draw.growth_table(record))
+    print(growth_table(record))
     if not given.keep_nothing:
         store(RESULT, "curves", record)
         draw.main()
