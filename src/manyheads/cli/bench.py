@@ -112,6 +112,8 @@ def _follow(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) -
                 )
             elif isinstance(event, DecodingSpeed):
                 found.decoding.append(event)
+                if found.products is None and not model:
+                    _show_load(machine, console)
                 if event.model != model:
                     console.print(f"\nAnswering · 推理   {event.model:<10}one alone{'many at once':>26}")
                 model = event.model
@@ -128,6 +130,14 @@ def _show_machine(machine: "Machine", console: "Console") -> None:
     console.print(
         f"This machine · 本机   {_count(machine.n_cores, 'core')}, {_count(machine.n_threads, 'thread')}", style="bold"
     )
+
+
+def _show_load(machine: "Machine", console: "Console") -> None:
+    if machine.is_busy:
+        console.print(
+            f"  The machine is busy (load {machine.load:.1f}); when it is free all is faster. 机器正忙，空闲时会更快。",
+            style="yellow",
+        )
 
 
 def _count(number: int, noun: str) -> str:
