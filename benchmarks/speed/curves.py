@@ -26,7 +26,7 @@ _STYLE = """
 """
 _WIDTH, _HEIGHT = 330, 270  # of a panel
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 24, 34, 34
-_ROW = 15  # of the legend
+_ROW, _MARGIN = 15, 22  # of the legend
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def _draw(panel: Panel) -> str:
         parts.append(f'<polyline class="s{number}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in at)}"/>')
         parts += [f'<circle class="f{number}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>' for x, y in at]
         y = _HEIGHT + 12 + number * _ROW
-        parts.append(f'<rect class="f{number}" x="{_LEFT}" y="{y - 7}" width="14" height="4"/>')
-        parts.append(f'<text x="{_LEFT + 20}" y="{y}">{escape(curve.name)}</text>')
+        parts.append(f'<rect class="f{number}" x="{_MARGIN}" y="{y - 7}" width="14" height="4"/>')
+        parts.append(f'<text x="{_MARGIN + 20}" y="{y}">{escape(curve.name)}</text>')
     if panel.limit:
         y = _HEIGHT + 12 + len(panel.curves) * _ROW
-        parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_LEFT + 14}" y1="{y - 5}" y2="{y - 5}"/>')
-        parts.append(f'<text x="{_LEFT + 20}" y="{y}">{escape(panel.limit[1])}</text>')
+        parts.append(f'<line class="limit" x1="{_MARGIN}" x2="{_MARGIN + 14}" y1="{y - 5}" y2="{y - 5}"/>')
+        parts.append(f'<text x="{_MARGIN + 20}" y="{y}">{escape(panel.limit[1])}</text>')
     return "".join(parts)
 
 
@@ -127,4 +127,4 @@ def _levels(low: float, high: float) -> list[float]:
 
 
 def _short(number: float) -> str:
-    return f"{number / 1000:g}k" if number >= 10_000 else f"{number:,.0f}"
+    return f"{number / 1000:g}k" if number >= 10_000 and number % 1000 == 0 else f"{number:,.0f}"

@@ -112,7 +112,7 @@ def attention_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
             for loss, name in _LOSSES.items():
                 memory = _memory(records["training"], kind, loss)
                 points = list(memory.items())
-                curves.append(Curve(f"{name}: n to the {_power(points)} ({_power(points[-2:])} at the end)", points))
+                curves.append(Curve(f"{name}: power {_power(points)} ({_power(points[-2:])} at the end)", points))
             panels.append(Panel(f"Training: extra memory, {kind}", "places", curves, _bytes))
     return curves_svg("Attention: time and memory against length · 注意力的时间与内存", panels)
 

@@ -51,7 +51,7 @@ def growth_picture(record: Mapping[str, Any]) -> str:
     for name in dict.fromkeys(curve["curve"] for curve in record["curves"]):
         curves = [
             Curve(
-                f"{curve['what']}, {_unit(curve)}: to the {fit_power(_points(curve)):.2f} "
+                f"{curve['what']}, {_unit(curve)}: power {fit_power(_points(curve)):.2f} "
                 f"({fit_power(_points(curve)[-2:]):.2f} at the end)",
                 _points(curve),
             )

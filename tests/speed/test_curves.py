@@ -38,7 +38,7 @@ def test_a_table_and_a_picture_of_growth(curves: ModuleType) -> None:
     assert lines[-1] == "| length | decoding (native) | 128 … 512 | a sentence | 128 µs | 512 µs | 1.00 | 1.00 |"
     picture = draw_growth.growth_picture(record)
     assert picture.count("<polyline") == 2
-    assert "training, a step: to the 2.00 (2.00 at the end)" in picture
+    assert "training, a step: power 2.00 (2.00 at the end)" in picture
     # On logarithmic axes points whose ratio is the same are as far from one another.
     across = [float(x) for x in re.findall(r'<circle class="f0" cx="([\d.]+)"', picture)]
     assert across[1] - across[0] == pytest.approx(across[2] - across[1], abs=0.2)
