@@ -68,8 +68,9 @@ def test_memory_is_counted_in_a_child_alone(curves: ModuleType) -> None:
     def hold(n_bytes: int) -> dict[str, object]:
         return children.measure(lambda: torch.ones(n_bytes // 4), seconds=0.0)
 
+    torch.ones(10_000_000)  # warm, as the benchmarks are: what torch touches for the first time is not counted
     few, many = (children.in_child(lambda n=n: hold(n))["extra_bytes"] for n in (40_000_000, 80_000_000))
     assert few == pytest.approx(40e6, rel=0.1)
-    assert many == pytest.approx(80e6, rel=0.1)
+    assert many - few == pytest.approx(40e6, rel=0.02)
     with pytest.raises(RuntimeError, match="A measurement failed"):
         children.in_child(lambda: {"made": set()})
