@@ -16,6 +16,8 @@ help:
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
+	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
+	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Installing manyheads and what it needs into .venv (once)"
@@ -77,9 +79,9 @@ lint: .venv/installed-dev
 ingest: .venv/installed
 	$(BIN)/python benchmarks/ingest.py $(ARGS)
 
-.PHONY: bench-training
-bench-training: .venv/installed
-	$(BIN)/python benchmarks/speed/training.py $(ARGS)
+.PHONY: bench-training bench-attention bench-growth
+bench-training bench-attention bench-growth: .venv/installed
+	$(BIN)/python benchmarks/speed/$(@:bench-%=%).py $(ARGS)
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

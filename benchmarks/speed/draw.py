@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from draw_attention import attention_picture, attention_tables
+from draw_growth import growth_picture, growth_table
 from frame import HERE, median_ratio
 
 OURS = "manyheads"
@@ -178,6 +180,16 @@ def main() -> None:
         records = json.loads(stored.read_text(encoding="utf-8"))
         (HERE / "training.svg").write_text(training_picture(records), encoding="utf-8")
         text = put_between(text, "training", training_table(records))
+    stored = HERE / "attention.json"
+    if stored.exists():
+        records = json.loads(stored.read_text(encoding="utf-8"))
+        (HERE / "attention.svg").write_text(attention_picture(records), encoding="utf-8")
+        text = put_between(text, "attention", attention_tables(records))
+    stored = HERE / "growth.json"
+    if stored.exists():
+        record = json.loads(stored.read_text(encoding="utf-8"))["curves"]
+        (HERE / "growth.svg").write_text(growth_picture(record), encoding="utf-8")
+        text = put_between(text, "growth", growth_table(record))
     readme.write_text(text, encoding="utf-8")
 
 

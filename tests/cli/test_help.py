@@ -4,8 +4,10 @@ import pytest
 
 from cli.conftest import Run
 
+COMMANDS = ("quickstart", "init", "doctor", "train", "evaluate", "predict", "quantise", "heads", "walk", "bench")
 
-@pytest.mark.parametrize("command", ["quickstart", "init", "doctor", "train", "evaluate", "predict", "heads", "walk"])
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) -> None:
     done = manyheads(command, "--help")
     assert done.returncode == 0
@@ -15,8 +17,7 @@ def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) 
 
 def test_the_commands_are_listed_in_the_order_one_meets_them(manyheads: Run) -> None:
     text = manyheads("--help").stdout
-    names = ("quickstart", "init", "doctor", "train", "evaluate", "predict", "heads", "walk")
-    order = [text.index(f"\n  {name} ") for name in names]
+    order = [text.index(f"\n  {name} ") for name in COMMANDS]
     assert order == sorted(order)
     assert "用你自己的文本" in text
 
