@@ -16,6 +16,7 @@ help:
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
+	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Installing manyheads and what it needs into .venv (once)"
@@ -80,6 +81,11 @@ ingest: .venv/installed
 .PHONY: bench-training
 bench-training: .venv/installed
 	$(BIN)/python benchmarks/speed/training.py $(ARGS)
+
+.PHONY: bench-decoding
+bench-decoding: .venv/installed-dev
+	$(BIN)/python benchmarks/speed/decoding.py --data $(TOKENISED)/test_2016_flickr.lc.norm.tok.en \
+	  $(TOKENISED)/test_2016_flickr.lc.norm.tok.de $(ARGS)
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

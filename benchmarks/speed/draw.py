@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from draw_decoding import decoding_bars, decoding_table
 from frame import HERE, median_ratio
 
 OURS = "manyheads"
@@ -171,6 +172,12 @@ def main() -> None:
         records = json.loads(stored.read_text(encoding="utf-8"))
         (HERE / "training.svg").write_text(training_picture(records), encoding="utf-8")
         text = put_between(text, "training", training_table(records))
+    stored = HERE / "decoding.json"
+    if stored.exists():
+        records = json.loads(stored.read_text(encoding="utf-8"))
+        picture = bars_svg("Decoding speed of manyheads and its peers · 解码速度对比", decoding_bars(records))
+        (HERE / "decoding.svg").write_text(picture, encoding="utf-8")
+        text = put_between(text, "decoding", decoding_table(records))
     readme.write_text(text, encoding="utf-8")
 
 
