@@ -101,9 +101,9 @@ CASES = {
     "multi30k": Case(
         tuple(Task(do, beam) for do in ("file", "ids", "alone") for beam in (1, 5)),
         tuple(CONTENDERS),
-        n_turns=4,
-        n_alone=100,
-        n_tuning=500,
+        n_turns=3,
+        n_alone=99,
+        n_tuning=240,
     ),
     "base": Case(
         (
@@ -195,12 +195,16 @@ def export_with_pieces(model: Transformer, folder: Path, pieces: Sequence[str]) 
     return folder
 
 
+def spread(count: int, n_wanted: int) -> list[int]:
+    """So many of the first `count` numbers, at even distances."""
+    return [int(row) for row in np.linspace(0, count - 1, min(count, n_wanted))]
+
+
 def choose_rows(material: Material, case: Case, task: Task, contender: Contender, turn: int, n_turns: int) -> list[int]:
     """Which sentences a contender gets in a turn."""
     count = len(material.sources)
     if task.do == "alone":  # those of one turn are spread over all lengths
-        alone = np.linspace(0, count - 1, min(count, case.n_alone)).astype(int).tolist()
-        return alone[turn % n_turns :: n_turns]
+        return spread(count, case.n_alone)[turn % n_turns :: n_turns]
     if contender.is_slow and count > SHARE * BATCH:
         return [row for first in range(turn % SHARE * BATCH, count, SHARE * BATCH) for row in
                 range(first, min(count, first + BATCH))]  # fmt: skip
@@ -286,10 +290,11 @@ def measure(name: str, case: Case, given: argparse.Namespace) -> dict[str, Any]:
             order = {"core": given.core, "model": model}
             ask_or_fail(workers, who, order, failed, lambda answer, who=who: about.update({who: answer}))
         measurement = Measurement(case, material, place, given.turns or case.n_turns)
-        tuning = material.sources[:: max(1, len(material.sources) // case.n_tuning)]
         for who in list(workers):
-            for beam in CONTENDERS[who].beams:  # which warms the others too
-                message = {"do": "tune", "beam": beam, "sources": tuning}
+            for beam in CONTENDERS[who].beams:
+                n_tuning = case.n_tuning if beam == 1 else case.n_tuning // 2
+                rows = spread(len(material.sources), n_tuning)
+                message = {"do": "tune", "beam": beam, "sources": [material.sources[row] for row in rows]}
                 if who in workers:
                     ask_or_fail(
                         workers, who, message, failed,
