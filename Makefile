@@ -18,6 +18,7 @@ help:
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
+	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Installing manyheads and what it needs into .venv (once)"
@@ -82,6 +83,11 @@ ingest: .venv/installed
 .PHONY: bench-training bench-attention bench-growth
 bench-training bench-attention bench-growth: .venv/installed
 	$(BIN)/python benchmarks/speed/$(@:bench-%=%).py $(ARGS)
+
+.PHONY: bench-decoding
+bench-decoding: .venv/installed-dev
+	$(BIN)/python benchmarks/speed/decoding.py --data $(TOKENISED)/test_2016_flickr.lc.norm.tok.en \
+	  $(TOKENISED)/test_2016_flickr.lc.norm.tok.de $(ARGS)
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -12,6 +12,7 @@ from typing import Any
 
 from draw_attention import attention_picture, attention_tables
 from draw_growth import growth_picture, growth_table
+from draw_decoding import decoding_bars, decoding_table
 from frame import HERE, median_ratio
 
 OURS = "manyheads"
@@ -190,6 +191,12 @@ def main() -> None:
         record = json.loads(stored.read_text(encoding="utf-8"))["curves"]
         (HERE / "growth.svg").write_text(growth_picture(record), encoding="utf-8")
         text = put_between(text, "growth", growth_table(record))
+    stored = HERE / "decoding.json"
+    if stored.exists():
+        records = json.loads(stored.read_text(encoding="utf-8"))
+        picture = bars_svg("Decoding speed of manyheads and its peers · 解码速度对比", decoding_bars(records))
+        (HERE / "decoding.svg").write_text(picture, encoding="utf-8")
+        text = put_between(text, "decoding", decoding_table(records))
     readme.write_text(text, encoding="utf-8")
 
 

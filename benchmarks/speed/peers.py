@@ -28,7 +28,9 @@ class Peer:
 
 
 PEERS = {
-    "transformers": Peer(("torch", "numpy", "transformers"), "", ("transformers.models.marian.modeling_marian",)),
+    "transformers": Peer(
+        ("torch", "numpy", "transformers", "sentencepiece"), "", ("transformers.models.marian.modeling_marian",)
+    ),
     "joeynmt": Peer(
         # Its pin of protobuf is of before Python 3.11.
         (
@@ -53,7 +55,7 @@ PEERS = {
         "eole==0.6.4",
         ("eole.models.model", "eole.utils.loss", "eole.config.run"),
     ),
-    "ctranslate2": Peer(("ctranslate2", "numpy"), "", ("ctranslate2",)),
+    "ctranslate2": Peer(("ctranslate2", "numpy", "sentencepiece"), "", ("ctranslate2", "sentencepiece")),
 }
 
 

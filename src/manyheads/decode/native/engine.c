@@ -46,18 +46,27 @@ INLINE vec larger(vec a, vec b)
     return (vec)(((ivec)a & is) | ((ivec)b & ~is));
 }
 
+/* Halves onto halves: four steps that wait for one another, where one by one it would be sixteen. */
 INLINE float sum_of(vec x)
 {
-    float total = 0;
-    for (int i = 0; i < LANES; i++) total += x[i];
-    return total;
+#if LANES == 16
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    for (int n = LANES / 2; n; n /= 2)
+        for (int i = 0; i < n; i++) x[i] += x[i + n];
+    return x[0];
+#endif
 }
 
 INLINE float largest_of(vec x)
 {
-    float most = x[0];
-    for (int i = 1; i < LANES; i++) most = x[i] > most ? x[i] : most;
-    return most;
+#if LANES == 16
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    for (int n = LANES / 2; n; n /= 2)
+        for (int i = 0; i < n; i++) x[i] = x[i] > x[i + n] ? x[i] : x[i + n];
+    return x[0];
+#endif
 }
 
 /* e^x to about one unit in the last place; 0 below -87. */

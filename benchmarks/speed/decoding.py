@@ -1,0 +1,353 @@
+"""Decoding speed: sentences per second of manyheads' engines, of CTranslate2 and of Hugging Face, on the same weights.
+
+    make bench-decoding                                   needs runs/multi30k/bundle (make multi30k) and its test set
+    make bench-decoding ARGS="--cases base --turns 2"     random weights: needs nothing
+
+Every worker is a process of its own with one thread, on one core; they take turns, and what counts is CPU time. A
+ratio is the median over turns. Three things are measured, greedily and with a beam of 5:
+    file    a text file in, a text file out: cutting into pieces and joining them is in it
+    ids     what the engine alone takes
+    alone   one call a sentence, what a person waits for: the median over sentences
+CTranslate2 runs on the weights that we export for it, with the batch size (in tokens) that is fastest here, found
+before the turns, with and without scores. Hugging Face gets 32 sentences of like length at a time. What takes long
+(Hugging Face, our own reference) is given every eighth of those batches, others in each turn, and counted by sentence.
+The model of random weights writes 20 ids for 20, whatever they are: all of them do the same number of steps.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import draw
+import numpy as np
+import torch
+from draw_decoding import decoding_table
+from frame import HERE, ROOT, Worker, ask_or_fail, stamp, store
+from peers import FOLDER, PeerError, prepare
+from safetensors.torch import save_file
+
+from manyheads.bundle import load
+from manyheads.decode import Marks
+from manyheads.decode.ctranslate2.exporting import export
+from manyheads.metrics import bleu_tally
+from manyheads.model import ModelSettings, Transformer
+from manyheads.model.weights import weights_of
+from manyheads.text.vocabulary import BEGIN, END, PAD, UNKNOWN
+
+RESULT = HERE / "decoding.json"
+MARKS = Marks(begin=BEGIN, end=END, padding=PAD, never=(PAD, UNKNOWN, BEGIN))
+BATCH = 32  # sentences of Hugging Face's batches
+SHARE = 8  # what takes long is given one of so many batches
+FIXED = 20  # ids of the sources and of the answers of random weights
+BASE = {"vocabulary": 16_000, "max_length": 256, "dropout": 0.0}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Who translates, by which worker, how."""
+
+    script: str
+    home: str = ""  # the peer's environment; "": ours
+    engine: str = ""
+    precision: str = "float32"
+    is_slow: bool = False
+    beams: tuple[int, ...] = (1, 5)
+
+
+CONTENDERS = {
+    "native": Contender("decoding_manyheads.py", engine="native"),
+    "native int8": Contender("decoding_manyheads.py", engine="native", precision="int8"),
+    "ctranslate2 engine": Contender("decoding_manyheads.py", engine="ctranslate2", beams=(1,)),
+    "reference": Contender("decoding_manyheads.py", engine="reference", is_slow=True),
+    "CTranslate2": Contender("decoding_ctranslate2.py", "ctranslate2"),
+    "CTranslate2 int8": Contender("decoding_ctranslate2.py", "ctranslate2", precision="int8_float32"),
+    "Hugging Face": Contender("decoding_transformers.py", "transformers", is_slow=True),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing that is measured."""
+
+    do: str  # file, ids or alone
+    beam: int
+    n_sentences: int = 0  # 0: all
+    not_for: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        size = f"{self.n_sentences} " if self.n_sentences and self.do == "ids" else ""
+        return f"{size}{self.do}, {'greedy' if self.beam == 1 else f'beam {self.beam}'}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and what is asked of it."""
+
+    tasks: tuple[Task, ...]
+    contenders: tuple[str, ...]
+    n_turns: int
+    n_alone: int  # sentences over all turns
+    n_tuning: int
+
+
+CASES = {
+    "multi30k": Case(
+        tuple(Task(do, beam) for do in ("file", "ids", "alone") for beam in (1, 5)),
+        tuple(CONTENDERS),
+        n_turns=3,
+        n_alone=99,
+        n_tuning=240,
+    ),
+    "base": Case(
+        (
+            Task("ids", 1, 32),
+            Task("ids", 1, 96, not_for=("Hugging Face",)),
+            Task("ids", 5, 32, not_for=("Hugging Face",)),
+            Task("alone", 1),
+            Task("alone", 5, not_for=("Hugging Face",)),
+        ),
+        ("native", "native int8", "CTranslate2", "CTranslate2 int8", "Hugging Face"),
+        n_turns=3,
+        n_alone=12,
+        n_tuning=64,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a case works on, as files that every worker can read."""
+
+    order: Mapping[str, Any]  # for the workers
+    sources: Sequence[Sequence[int]]  # with END; those of like length beside one another
+    texts: Sequence[str] = ()  # of the same order
+    references: Sequence[str] = ()
+
+
+def make_multi30k(given: argparse.Namespace, place: Path) -> Material:
+    """The trained bundle and its test set."""
+    bundle = load(given.bundle)
+    model, tokenizer = bundle.task.model, bundle.task.tokenizer
+    pairs = list(zip(*(file.read_text(encoding="utf-8").splitlines() for file in given.data), strict=True))
+    rows = sorted(zip(tokenizer.encode_many([source for source, _ in pairs]), pairs, strict=True), key=_length)
+    pieces = [tokenizer._processor.id_to_piece(number) for number in range(tokenizer.vocabulary)]
+    places = torch.arange(model.settings.max_length)[None]
+    save_file({"positions": model.source_embedding.positions(places)[0]}, place / "positions.safetensors")
+    return Material(
+        {
+            "bundle": str(given.bundle),
+            "weights": str(given.bundle / "weights.safetensors"),
+            "positions": str(place / "positions.safetensors"),
+            "tokenizer": str(given.bundle / "tokenizer.model"),
+            "settings": asdict(model.settings),
+            "exported": str(export_with_pieces(model, place / "exported", pieces)),
+            "pieces": pieces,
+            "fixed_length": 0,
+        },
+        [[*ids, END] for ids, _ in rows],
+        [source for _, (source, _) in rows],
+        [reference for _, (_, reference) in rows],
+    )
+
+
+def make_base(given: argparse.Namespace, place: Path) -> Material:
+    """A model of the paper's base size that has learnt nothing."""
+    torch.manual_seed(1)
+    model = Transformer(ModelSettings(**BASE)).eval()
+    save_file({name: value.contiguous() for name, value in weights_of(model).items()}, place / "weights.safetensors")
+    pieces = [f"piece {number}" for number in range(model.settings.vocabulary)]
+    words = np.random.default_rng(1).integers(4, model.settings.vocabulary, size=(96, FIXED - 1))
+    return Material(
+        {
+            "bundle": "",
+            "weights": str(place / "weights.safetensors"),
+            "positions": "",
+            "tokenizer": "",
+            "settings": asdict(model.settings),
+            "exported": str(export_with_pieces(model, place / "exported", pieces)),
+            "pieces": pieces,
+            "fixed_length": FIXED,
+        },
+        [[*row, END] for row in words.tolist()],
+    )
+
+
+def _length(row: tuple[Sequence[int], tuple[str, str]]) -> int:
+    return len(row[0])
+
+
+def export_with_pieces(model: Transformer, folder: Path, pieces: Sequence[str]) -> Path:
+    """Our export, its tokens named as SentencePiece names them: as a user would have it."""
+    folder.mkdir()
+    export(model, MARKS, folder)
+    for file in folder.glob("*vocabulary.json"):
+        file.write_text(json.dumps(list(pieces)), encoding="utf-8")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {name: pieces[int(value)] for name, value in config.items() if name.endswith("_token")}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def spread(count: int, n_wanted: int) -> list[int]:
+    """So many of the first `count` numbers, at even distances."""
+    return [int(row) for row in np.linspace(0, count - 1, min(count, n_wanted))]
+
+
+def choose_rows(material: Material, case: Case, task: Task, contender: Contender, turn: int, n_turns: int) -> list[int]:
+    """Which sentences a contender gets in a turn."""
+    count = len(material.sources)
+    if task.do == "alone":  # those of one turn are spread over all lengths
+        return spread(count, case.n_alone)[turn % n_turns :: n_turns]
+    if contender.is_slow and count > SHARE * BATCH:
+        return [row for first in range(turn % SHARE * BATCH, count, SHARE * BATCH) for row in
+                range(first, min(count, first + BATCH))]  # fmt: skip
+    return list(range(task.n_sentences or count))
+
+
+def start(case: Case, given: argparse.Namespace, logs: Path, failed: dict[str, str]) -> dict[str, Worker]:
+    """The workers, each in its environment; a peer that has none is told in `failed`."""
+    workers = {}
+    for name in case.contenders:
+        contender = CONTENDERS[name]
+        try:
+            python = prepare(contender.home, given.folder.resolve()) if contender.home else sys.executable
+        except PeerError as error:
+            failed[name] = str(error)
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        workers[name] = Worker(python, contender.script, logs / name, {"MANYHEADS_SRC": str(ROOT / "src")})
+    return workers
+
+
+class Measurement:
+    """The turns of one case."""
+
+    def __init__(self, case: Case, material: Material, place: Path, n_turns: int) -> None:
+        self.case, self.material, self.place, self.n_turns = case, material, place, n_turns
+        self.turns: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by task, by contender
+        self.written: dict[str, dict[str, dict[int, Any]]] = {}  # by task, by contender: what was written for each row
+
+    def message(self, task: Task, name: str, rows: Sequence[int]) -> dict[str, Any]:
+        if task.do != "file":
+            return {"do": task.do, "beam": task.beam, "sources": [self.material.sources[row] for row in rows]}
+        source, target = self.place / "source.txt", self.place / "target.txt"
+        source.write_text("".join(f"{self.material.texts[row]}\n" for row in rows), encoding="utf-8")
+        return {"do": "file", "beam": task.beam, "source": str(source), "target": str(target)}
+
+    def take(self, task: Task, name: str, rows: Sequence[int], answer: dict[str, Any]) -> None:
+        written = answer.pop("written", None)
+        if written is None:
+            written = (self.place / "target.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        assert len(written) == len(rows), f"{name}: {len(rows)} sentences in, {len(written)} out"
+        self.written.setdefault(task.name, {}).setdefault(name, {}).update(zip(rows, written, strict=True))
+        self.turns.setdefault(task.name, {}).setdefault(name, []).append({"n_sentences": len(rows), **answer})
+
+    def run(self, workers: dict[str, Worker], failed: dict[str, str]) -> None:
+        for turn in range(self.n_turns):
+            for task in self.case.tasks:
+                names = [name for name in workers if task.beam in CONTENDERS[name].beams and name not in task.not_for]
+                first = turn % max(1, len(names))
+                for name in names[first:] + names[:first]:
+                    rows = choose_rows(self.material, self.case, task, CONTENDERS[name], turn, self.n_turns)
+                    ask_or_fail(
+                        workers, name, self.message(task, name, rows), failed,
+                        lambda answer, task=task, name=name, rows=rows: self.take(task, name, rows, answer),
+                    )  # fmt: skip
+                print(f"turn {turn + 1} of {self.n_turns}: {task.name}", file=sys.stderr, flush=True)
+
+    def agreement(self, task: str, name: str) -> float:
+        """How many of the answers are those of the native engine."""
+        own, native = self.written[task][name], self.written[task]["native"]
+        return sum(own[row] == native[row] for row in own) / len(own)
+
+    def bleu(self, task: str, name: str) -> float | None:
+        """Of what was written for the whole test set."""
+        texts = self.written[task][name]
+        if not self.material.references or len(texts) < len(self.material.references):
+            return None
+        in_order = [texts[row] for row in range(len(texts))]
+        return bleu_tally(in_order, list(self.material.references), "de").value
+
+
+def measure(name: str, case: Case, given: argparse.Namespace) -> dict[str, Any]:
+    """One case, all workers."""
+    failed: dict[str, str] = {}
+    about: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as folder:
+        place = Path(folder)
+        material = (make_multi30k if name == "multi30k" else make_base)(given, place)
+        workers = start(case, given, place, failed)
+        for who in list(workers):
+            contender = CONTENDERS[who]
+            model = {**material.order, "engine": contender.engine, "precision": contender.precision}
+            order = {"core": given.core, "model": model}
+            ask_or_fail(workers, who, order, failed, lambda answer, who=who: about.update({who: answer}))
+        measurement = Measurement(case, material, place, given.turns or case.n_turns)
+        for who in list(workers):
+            for beam in CONTENDERS[who].beams:
+                n_tuning = case.n_tuning if beam == 1 else case.n_tuning // 2
+                rows = spread(len(material.sources), n_tuning)
+                message = {"do": "tune", "beam": beam, "sources": [material.sources[row] for row in rows]}
+                if who in workers:
+                    ask_or_fail(
+                        workers, who, message, failed,
+                        lambda answer, who=who, beam=beam: about[who].setdefault("tuned", {}).update(
+                            {str(beam): answer["tuned"]} if answer["tuned"] else {}
+                        ),
+                    )  # fmt: skip
+        for who in list(workers):
+            warming = {"do": "ids", "beam": 1, "sources": list(material.sources[:4])}
+            ask_or_fail(workers, who, warming, failed, lambda answer: None)
+        measurement.run(workers, failed)
+        for worker in workers.values():
+            worker.end()
+    record = {**stamp(), "settings": material.order["settings"], "failed": failed, "workers": about, "tasks": {}}
+    for task, turns in measurement.turns.items():
+        record["tasks"][task] = {
+            who: {
+                "turns": own,
+                "same_as_native": measurement.agreement(task, who),
+                "bleu": measurement.bleu(task, who) if task.startswith("file") else None,
+            }
+            for who, own in turns.items()
+            if who in workers
+        }
+    return record
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--bundle", type=Path, default=ROOT / "runs" / "multi30k" / "bundle")
+    parser.add_argument("--data", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="the test set of multi30k")
+    parser.add_argument("--turns", type=int, default=0, help="how many; 0: as many as the case says")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the peers' environments are or shall be")
+    parser.add_argument("--core", type=int, help="to run on; none: the last that is allowed")
+    parser.add_argument("--keep-nothing", action="store_true", help="print the table, but write no files")
+    given = parser.parse_args()
+    if "multi30k" in given.cases and (not given.data or not given.bundle.is_dir()):
+        parser.error("--cases multi30k needs --data SOURCE TARGET and --bundle. Train it: make multi30k")
+    if given.core is None and hasattr(os, "sched_getaffinity"):
+        given.core = max(os.sched_getaffinity(0))
+    if given.core is not None:
+        os.sched_setaffinity(0, [given.core])
+    torch.set_num_threads(1)
+    records = {}
+    for name in given.cases:
+        records[name] = measure(name, CASES[name], given)
+        if not given.keep_nothing:
+            store(RESULT, name, records[name])
+    print(decoding_table(records))
+    if not given.keep_nothing:
+        draw.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Hugging Face's `generate`, 32 sentences at once.
+
+A model that was trained has the very weights of ours, as an M2M100: like ours it has its norms before the sub-layers,
+which Marian has not. The model of random weights is a Marian.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import M2M100Config, M2M100ForConditionalGeneration, MarianConfig, MarianMTModel
+from translating import Ids, serve
+
+PAD, BEGIN, END = 0, 2, 3
+BATCH = 32
+_NORMS = {"around_attention": "self_attn", "around_cross_attention": "encoder_attn", "around_feed_forward": "final"}
+_PROJECTIONS = {"project.query": "q_proj", "project.key": "k_proj", "project.value": "v_proj", "output": "out_proj"}
+
+
+def make_config(kind: type, settings: Mapping[str, Any]) -> Any:
+    """Of our sizes."""
+    sides = {
+        f"{side}_{what}": settings[ours]
+        for side in ("encoder", "decoder")
+        for what, ours in (
+            ("layers", f"n_{side}_layers"),
+            ("attention_heads", "n_heads"),
+            ("ffn_dim", "feed_forward_width"),
+        )
+    }
+    return kind(
+        vocab_size=settings["vocabulary"],
+        d_model=settings["width"],
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=1024,
+        pad_token_id=PAD,
+        bos_token_id=BEGIN,
+        eos_token_id=END,
+        forced_eos_token_id=None,
+        decoder_start_token_id=BEGIN,
+        **sides,
+    )
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], positions: Tensor) -> None:
+    """Ours under its names; its attention has biases, which become zero, and counts places from 1."""
+    state = {name: torch.zeros_like(value) if "attn" in name else value for name, value in model.state_dict().items()}
+    for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
+        state[f"{name}.weight"] = weights["source_embedding.vocabulary.weight"]
+    ours = dict(weights)
+    del ours["source_embedding.vocabulary.weight"]
+    for name, value in ours.items():
+        state[_rename(name)] = value
+    model.load_state_dict(state)
+    for side in (model.model.encoder, model.model.decoder):
+        side.embed_positions.weights[1 : len(positions) + 1] = positions
+
+
+def _rename(name: str) -> str:
+    """decoder.0.cross_attention.project.key.weight → model.decoder.layers.0.encoder_attn.k_proj.weight, and so on."""
+    name, _, what = name.rpartition(".")
+    what = {"gain": "weight", "shift": "bias"}.get(what, what)
+    side, _, rest = name.partition(".")
+    if side.endswith("_norm"):
+        return f"model.{side.removesuffix('_norm')}.layer_norm.{what}"
+    layer, _, part = rest.partition(".")
+    if part.startswith("around"):
+        place = f"{_NORMS[part.removesuffix('.norm')]}_layer_norm"
+    elif part.startswith("feed_forward"):
+        place = "fc1" if part.endswith("inner") else "fc2"
+    else:
+        attention, _, projection = part.partition(".")
+        place = f"{'self_attn' if attention == 'attention' else 'encoder_attn'}.{_PROJECTIONS[projection]}"
+    return f"model.{side}.layers.{layer}.{place}.{what}"
+
+
+class HuggingFace:
+    def __init__(self, order: Mapping[str, Any]) -> None:
+        torch.set_num_threads(1)
+        torch.manual_seed(1)
+        is_trained = bool(order["positions"])
+        kind, config = (M2M100ForConditionalGeneration, M2M100Config) if is_trained else (MarianMTModel, MarianConfig)
+        self.model = kind(make_config(config, order["settings"])).eval()
+        if is_trained:
+            load_weights(self.model, load_file(order["weights"]), load_file(order["positions"])["positions"])
+        self.processor = sentencepiece.SentencePieceProcessor(order["tokenizer"]) if order["tokenizer"] else None
+        length = order["fixed_length"]
+        self.length = {"min_new_tokens": length, "max_new_tokens": length} if length else {"max_new_tokens": 256}
+
+    def tune(self, sources: Ids, beam: int) -> dict[str, Any]:
+        return {}
+
+    def translate_file(self, source: str, target: str, beam: int) -> None:
+        assert self.processor is not None
+        lines = Path(source).read_text(encoding="utf-8").splitlines()
+        encoded = self.processor.encode(lines, add_eos=True)
+        order = sorted(range(len(lines)), key=lambda row: len(encoded[row]))
+        found = self.read(self.translate(self.prepare([encoded[row] for row in order]), beam))
+        texts = dict(zip(order, self.processor.decode(found), strict=True))
+        Path(target).write_text("".join(f"{texts[row]}\n" for row in range(len(lines))), encoding="utf-8")
+
+    def prepare(self, sources: Ids) -> list[Tensor]:
+        batches = []
+        for start in range(0, len(sources), BATCH):
+            rows = sources[start : start + BATCH]
+            width = max(map(len, rows))
+            batches.append(torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows]))
+        return batches
+
+    @torch.inference_mode()
+    def translate(self, prepared: list[Tensor], beam: int) -> list[Tensor]:
+        return [
+            self.model.generate(
+                source, attention_mask=(source != PAD).long(), num_beams=beam, do_sample=False, **self.length
+            )
+            for source in prepared
+        ]
+
+    def read(self, given: list[Tensor]) -> list[list[int]]:
+        return [[id for id in row if id not in (PAD, BEGIN, END)] for batch in given for row in batch.tolist()]
+
+
+if __name__ == "__main__":
+    serve(["transformers", "torch"], HuggingFace)

@@ -1,0 +1,98 @@
+"""The decoding benchmark gives everybody the same work, and its tables say what was measured."""
+
+import argparse
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from manyheads.decode import DecodeSettings, ReferenceEngine
+from manyheads.model import ModelSettings, Transformer
+
+SPEED = Path(__file__).parents[2] / "benchmarks" / "speed"
+SMALL = {
+    "vocabulary": 40, "width": 16, "n_encoder_layers": 1, "n_decoder_layers": 1, "feed_forward_width": 24,
+    "n_heads": 2, "max_length": 64, "dropout": 0.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def decoding(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(SPEED))
+    import decoding
+
+    return decoding
+
+
+def material(decoding: ModuleType, count: int) -> Any:
+    return decoding.Material({}, [[4, 3]] * count)
+
+
+def test_what_takes_long_sees_every_sentence_in_as_many_turns_as_there_are_shares(decoding: ModuleType) -> None:
+    case, task = decoding.CASES["multi30k"], decoding.Task("ids", 1)
+    slow, fast = decoding.CONTENDERS["Hugging Face"], decoding.CONTENDERS["native"]
+    given = material(decoding, 1000)
+    turns = [decoding.choose_rows(given, case, task, slow, turn, 3) for turn in range(decoding.SHARE)]
+    assert sorted(row for rows in turns for row in rows) == list(range(1000))
+    assert all(len(rows) >= 3 * decoding.BATCH for rows in turns)
+    assert decoding.choose_rows(given, case, task, fast, 1, 3) == list(range(1000))
+
+
+def test_sentences_alone_are_the_same_for_all_and_none_comes_twice(decoding: ModuleType) -> None:
+    case, task, given = decoding.CASES["multi30k"], decoding.Task("alone", 5), material(decoding, 1000)
+    by_contender = [
+        [row for turn in range(3) for row in decoding.choose_rows(given, case, task, contender, turn, 3)]
+        for contender in decoding.CONTENDERS.values()
+    ]
+    assert all(rows == by_contender[0] for rows in by_contender)
+    assert len(set(by_contender[0])) == case.n_alone
+
+
+def test_a_ratio_is_of_the_same_turn_and_counted_by_sentence(decoding: ModuleType) -> None:
+    draw = sys.modules["draw_decoding"]
+    ours = [{"cpu": 1.0, "n_sentences": 100}, {"cpu": 4.0, "n_sentences": 100}, {"cpu": 1.0, "n_sentences": 100}]
+    theirs = [{"cpu": 0.5, "n_sentences": 10}, {"cpu": 2.0, "n_sentences": 10}, {"cpu": 0.3, "n_sentences": 10}]
+    assert draw.times_faster(ours, theirs) == pytest.approx(5.0)
+    alone = [{"cpu": [0.001, 0.002], "n_sentences": 2}, {"cpu": [0.004], "n_sentences": 1}]
+    assert draw.told("alone, greedy", alone) == "2.0 ms"
+    assert draw.told("file, greedy", ours) == "100 /s"
+
+
+def test_the_export_with_pieces_writes_what_the_model_writes(decoding: ModuleType, tmp_path: Path) -> None:
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    torch.manual_seed(1)
+    model = Transformer(ModelSettings(**SMALL)).eval()  # type: ignore[arg-type]
+    pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"word{number}" for number in range(36))]
+    folder = decoding.export_with_pieces(model, tmp_path / "exported", pieces)
+    sources = [[5, 9, 17, 3], [30, 8, 3]]
+    given = ctranslate2.Translator(str(folder), intra_threads=1).translate_batch(
+        [[pieces[number] for number in source] for source in sources],
+        beam_size=1,
+        # By itself it writes marks that a model of random weights finds likely, and never nothing at all.
+        suppress_sequences=[[pieces[number]] for number in decoding.MARKS.never],
+        min_decoding_length=0,
+        max_decoding_length=8,
+    )
+    settings = DecodeSettings(method="greedy", max_extra=8)
+    expected = ReferenceEngine(model, decoding.MARKS).generate(sources, settings, [0, 1])
+    for result, found in zip(given, expected, strict=True):
+        written = [pieces[number] for number in found[0].ids][:8]
+        assert result.hypotheses[0] == written and written
+
+
+@pytest.mark.slow
+def test_a_run_from_workers_to_table_and_bars(decoding: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "BASE", SMALL)
+    case = decoding.Case(
+        (decoding.Task("ids", 1, 32), decoding.Task("alone", 5)), ("native", "reference"),
+        n_turns=2, n_alone=4, n_tuning=4,
+    )  # fmt: skip
+    record = decoding.measure("base", case, argparse.Namespace(turns=0, core=None, folder=Path("unused")))
+    assert record["failed"] == {}
+    assert record["tasks"]["32 ids, greedy"]["reference"]["same_as_native"] == 1.0
+    draw = sys.modules["draw_decoding"]
+    assert "| native than reference |" in draw.decoding_table({"base": record})
+    assert [len(bars) for bars in draw.decoding_bars({"base": record}).values()] == [2, 2]
