@@ -11,8 +11,8 @@ from html import escape
 from typing import Any
 
 from draw_attention import attention_picture, attention_tables
-from draw_growth import growth_picture, growth_table
 from draw_decoding import decoding_bars, decoding_table
+from draw_growth import growth_picture, growth_table
 from frame import HERE, median_ratio
 
 OURS = "manyheads"
