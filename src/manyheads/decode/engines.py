@@ -137,7 +137,9 @@ class ChosenEngine:
                     case "native":
                         from manyheads.decode.native import make_native
 
-                        made.append(make_native(model, marks, self.tell, is_int8=self.is_int8, shortlist=self.shortlist))
+                        made.append(
+                            make_native(model, marks, self.tell, is_int8=self.is_int8, shortlist=self.shortlist)
+                        )
                     case "ctranslate2":
                         from manyheads.decode.ctranslate2 import make_ctranslate2
 

@@ -51,7 +51,9 @@ class Shortlist:
         """Say so where it is not of a vocabulary of this size: an engine reads where it points."""
         if len(self.starts) != vocabulary + 1:
             raise BundleError(f"The shortlist is for {len(self.starts) - 1:,} pieces, the model has {vocabulary:,}.")
-        is_sorted = self.starts[0] == 0 and self.starts[-1] == len(self.words) and bool((np.diff(self.starts) >= 0).all())
+        is_sorted = (
+            self.starts[0] == 0 and self.starts[-1] == len(self.words) and bool((np.diff(self.starts) >= 0).all())
+        )
         everything = np.concatenate([self.always, self.words])
         if not is_sorted or (everything.size and not 0 <= everything.min() <= everything.max() < vocabulary):
             raise BundleError("The shortlist points beyond its own words or the model's pieces: it is damaged.")

@@ -14,7 +14,7 @@ from torch import nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
-from manyheads.decode import DecodeSettings, EngineName, Hypothesis
+from manyheads.decode import DecodeSettings, EngineName, Hypothesis, Shortlist
 from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.text.readers import Row
@@ -195,5 +195,13 @@ class Writer(Protocol):
 class Answering(Protocol):
     """A task that can be answered by an engine instead of the model itself."""
 
-    def answering(self, engine: EngineName, folder: Path, tell: Callable[[str], None], *, is_int8: bool) -> Task:
-        """The same task, answered by the engine of this name, in eight bits where the engine can."""
+    def answering(
+        self,
+        engine: EngineName,
+        folder: Path,
+        tell: Callable[[str], None],
+        *,
+        is_int8: bool,
+        shortlist: Shortlist | None,
+    ) -> Task:
+        """The same task, answered by the engine of this name, in eight bits and by a shortlist where it can."""
