@@ -5,7 +5,10 @@ import pytest
 from cli.conftest import Run
 
 
-@pytest.mark.parametrize("command", ["quickstart", "init", "doctor", "train", "evaluate", "predict", "heads", "walk"])
+@pytest.mark.parametrize(
+    "command",
+    ["quickstart", "init", "doctor", "train", "evaluate", "predict", "quantise", "shortlist", "heads", "walk"],
+)
 def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) -> None:
     done = manyheads(command, "--help")
     assert done.returncode == 0

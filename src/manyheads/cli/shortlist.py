@@ -17,7 +17,7 @@ from manyheads.cli.program import program
 @click.option(
     "--valid", multiple=True, type=click.Path(path_type=Path), help="Pairs to measure by, instead of the recipe's."
 )
-@click.option("--sample", type=int, default=20_000, show_default=True, help="How many pairs to learn from.")
+@click.option("--sample", type=int, default=30_000, show_default=True, help="How many pairs to learn from.")
 @click.option("--measure", type=int, default=1000, show_default=True, help="How many sentences to measure by.")
 @click.option("--words", type=int, default=50, show_default=True, help="Words that each piece of a source brings.")
 @click.option("--frequent", type=int, default=100, show_default=True, help="Words that are always thought of.")
@@ -67,13 +67,13 @@ def shortlist(
         facts: dict[str, Any] = {"bundle": str(out), **(short.shortened or {})}
         click.echo(json.dumps(facts, indent=2))
         return
-    trade = found.trade
     click.echo(f"Learnt from {found.n_pairs:,} pairs by {', '.join(found.heads)}.")
     click.echo(f"A sentence thinks of {found.mean_words:,.0f} words of {found.vocabulary:,}, at the mean.")
-    click.echo(
-        f"BLEU {trade.before:.2f} → {trade.after:.2f} ({-trade.lost:+.2f} [{trade.low:+.2f}, {trade.high:+.2f}], "
-        f"{trade.n_sentences} sentences); {trade.same:.0%} of the translations are the same"
-    )
-    click.echo(f"{found.speed_alone:.2f} × as fast one by one, {trade.speed:.2f} × all together ({found.engine})")
+    for name, trade in (("One by one", found.alone), ("All together", found.together)):
+        click.echo(
+            f"{name}: BLEU {trade.before:.2f} → {trade.after:.2f} "
+            f"({-trade.lost:+.2f} [{trade.low:+.2f}, {trade.high:+.2f}], {trade.n_sentences} sentences), "
+            f"{trade.speed:.2f} × as fast, {trade.same:.0%} of the translations are the same"
+        )
     click.echo(f"\nWith a shortlist · 带候选词表:   {out}")
     click.echo(f"Try next · 接下来:   {program()} predict {out} YOUR-FILE")

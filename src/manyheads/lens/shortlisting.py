@@ -1,14 +1,12 @@
 """`learn_shortlist`: which words are written for which, by the heads that align, so that not all have to be thought of.
 
-Every piece of a training target belongs to the source piece that the aligning heads look at most there. What is
-written often for whatever reason may always be written; of the rest each source piece keeps what was written for it
+Every piece of a training target is shared out among the source pieces that the aligning heads look at most there. What
+is written often for whatever reason may always be written; of the rest each source piece keeps what was written for it
 most often, and itself: names are copied.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from time import perf_counter
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,22 +16,20 @@ from torch import Tensor
 from manyheads.bundle import Bundle
 from manyheads.data import pad
 from manyheads.decode import Shortlist
-from manyheads.errors import BundleError, EngineError
+from manyheads.errors import BundleError, DataError, EngineError
 from manyheads.lens.aligner import Aligner, choose_aligner, refuse_without_cross
 from manyheads.lens.watching import MapTap
-from manyheads.model import Transformer
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.recipe.trading import MOST_LOST, Trade, measure
 from manyheads.settings import refuse
-from manyheads.tasks import Seq2Seq
 from manyheads.tasks.reading import like_lengths
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN
 
-_ALONE = 100  # sentences that are asked for one by one
-_TURNS = 3
+_LOOKED_AT = 4  # source pieces that a target piece is shared out among
 
 Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +58,8 @@ class Shortened:
     engine: str
     mean_words: float  # in the list of one sentence
     vocabulary: int
-    speed_alone: float  # of sentences asked for one by one, to those without a list
-    trade: Trade
+    alone: Trade  # each sentence with its own list: the shortest, and the dearest
+    together: Trade
 
 
 def shorten(
@@ -82,7 +78,8 @@ def shorten(
     engine = whole.engine.choose(bundle.decode).name
     if engine == "reference":
         raise EngineError(f"Only the native engine knows shortlists. {' '.join(told)}".strip())
-    trade = measure(whole, listed, valid, bundle.decode)
+    trades = [measure(whole, listed, valid, bundle.decode, at_once=at_once) for at_once in (1, len(valid))]
+    trade = max(trades, key=lambda trade: trade.lost)
     if trade.lost > MOST_LOST:
         raise BundleError(
             f"This shortlist would cost {trade.lost:.2f} BLEU ({trade.before:.2f} → {trade.after:.2f} on "
@@ -96,42 +93,24 @@ def shorten(
         engine=engine,
         mean_words=float(np.mean(sizes)),
         vocabulary=task.tokenizer.vocabulary,
-        speed_alone=_speed_alone(bundle, whole, listed, [row[0] for row in valid[:_ALONE]]),
-        trade=trade,
+        alone=trades[0],
+        together=trades[1],
     )
-    return replace(bundle, shortlist=shortlist, shortened=_facts(shortened, settings), swift=None), shortened
-
-
-def _facts(shortened: Shortened, settings: ShortlistSettings) -> dict[str, Any]:
-    """What bundle.json says of it."""
-    facts = asdict(shortened)
-    return asdict(settings) | facts.pop("trade") | facts | {"heads": list(shortened.heads)}
-
-
-def _speed_alone(bundle: Bundle, whole: Seq2Seq, listed: Seq2Seq, texts: Sequence[str]) -> float:
-    """How much sooner one has a translation, at the median."""
-    ratios = []
-    for text in texts:
-        seconds = [0.0, 0.0]
-        for _ in range(_TURNS):
-            for side, task in enumerate((whole, listed)):
-                started = perf_counter()
-                task.predict([text], bundle.decode)
-                seconds[side] += perf_counter() - started
-        ratios.append(seconds[0] / seconds[1])
-    return float(np.median(ratios))
+    facts = asdict(settings) | asdict(shortened) | {"heads": list(aligner.heads)}
+    return replace(bundle, shortlist=shortlist, shortened=facts, swift=None), shortened
 
 
 def learn_shortlist(aligner: Aligner, rows: Sequence[Row], settings: ShortlistSettings) -> Shortlist:
     """The table that these pairs teach."""
     vocabulary = aligner.task.tokenizer.vocabulary
-    links = np.concatenate([np.zeros((2, 0), dtype=np.int64), *_links(aligner, rows)], axis=1)
-    often = np.bincount(links[1], minlength=vocabulary)
+    links = _Links.joined(_each_links(aligner, rows))
+    often = np.bincount(links.targets, weights=links.shares, minlength=vocabulary)
     often[[PAD, UNKNOWN, BEGIN, END]] = 0
     ranked = np.argsort(-often, kind="stable")[: settings.frequent]
     always = {END, *ranked[often[ranked] > 0].tolist()}
-    is_other = ~np.isin(links[1], list(always))
-    pairs, counts = np.unique(links[0, is_other] * vocabulary + links[1, is_other], return_counts=True)
+    is_other = ~np.isin(links.targets, list(always)) & (links.shares > 0)
+    pairs, number = np.unique((links.sources * vocabulary + links.targets)[is_other], return_inverse=True)
+    counts = np.bincount(number, weights=links.shares[is_other], minlength=len(pairs))
     lists = [[piece] for piece in range(vocabulary)]
     for pair in pairs[np.lexsort((pairs, -counts))].tolist():
         source, target = divmod(pair, vocabulary)
@@ -140,12 +119,32 @@ def learn_shortlist(aligner: Aligner, rows: Sequence[Row], settings: ShortlistSe
     return Shortlist.from_lists(lists, sorted(always))
 
 
-def _links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[Ids]:
-    """Of each batch, the source pieces and the target pieces that belong to them."""
+@dataclass(frozen=True, eq=False)
+class _Links:
+    """Which target piece belongs to which source piece, and how much of it."""
+
+    sources: Ids
+    targets: Ids
+    shares: Floats
+
+    @classmethod
+    def joined(cls, parts: Iterable["_Links"]) -> "_Links":
+        found = list(parts)
+        return cls(
+            np.concatenate([part.sources for part in found]),
+            np.concatenate([part.targets for part in found]),
+            np.concatenate([part.shares for part in found]),
+        )
+
+
+def _each_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
+    """The links of each batch."""
     task = aligner.task
     most = task.model.settings.max_length
     sides = [task.tokenizer.encode_many([row[side] for row in rows]) for side in (0, 1)]
     pairs = [(source, target) for source, target in zip(*sides, strict=True) if max(len(source), len(target)) < most]
+    if not pairs:
+        raise DataError(f"None of {len(rows):,} pairs is short enough for this model: there is nothing to learn from.")
     was_training = task.model.training
     task.model.eval()
     try:
@@ -156,26 +155,32 @@ def _links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[Ids]:
         task.model.train(was_training)
 
 
-def _align(aligner: Aligner, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Ids:
+def _align(aligner: Aligner, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> _Links:
     """The links of one batch; those of what pads a text, and of BEGIN, are left out."""
-    model = aligner.task.model
-    source, read, written = (
-        pad([np.array([*before, *ids, *after], dtype=np.int64) for ids in side])
-        for side, before, after in (
-            ([pair[0] for pair in pairs], (), (END,)),
-            ([pair[1] for pair in pairs], (BEGIN,), ()),
-            ([pair[1] for pair in pairs], (), (END,)),
-        )
-    )
-    strengths = _strengths(aligner, model, torch.from_numpy(source), torch.from_numpy(read))
-    aims = np.take_along_axis(source, strengths.argmax(-1).cpu().numpy(), axis=1)
+    source = pad([pair[0] for pair in pairs], after=END)
+    target = pad([pair[1] for pair in pairs], before=BEGIN, after=END)
+    is_read = ~np.isin(target[:, :-1], (PAD, END))
+    read, written = np.where(is_read, target[:, :-1], PAD), target[:, 1:]
+    strengths = _strengths(aligner, torch.from_numpy(source), torch.from_numpy(read)).numpy()
+    # Heads that find nothing to look at rest on END: what little they see elsewhere tells more.
+    strengths = np.where(np.isin(source, (PAD, END))[:, None], 0.0, strengths)
+    n_kept = min(_LOOKED_AT, strengths.shape[-1])
+    places = np.argpartition(-strengths, n_kept - 1, axis=-1)[..., :n_kept]
+    shares = np.take_along_axis(strengths, places, axis=-1)
+    total = shares.sum(-1, keepdims=True)
+    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
     meant = read if aligner.variant.endswith("read") else written
-    is_word = ~np.isin(meant, (PAD, BEGIN)) & (read != PAD)
-    return np.stack([aims[is_word], meant[is_word]])
+    is_word = is_read & ~np.isin(meant, (PAD, BEGIN))
+    return _Links(
+        sources=np.take_along_axis(source[:, None], places, axis=-1)[is_word].ravel(),
+        targets=np.repeat(meant[is_word], n_kept),
+        shares=shares[is_word].astype(np.float64).ravel(),
+    )
 
 
-def _strengths(aligner: Aligner, model: Transformer, source: Tensor, read: Tensor) -> Tensor:
+def _strengths(aligner: Aligner, source: Tensor, read: Tensor) -> Tensor:
     """B × Q × K: how much the aligning heads look at each source piece, all of them together."""
+    model = aligner.task.model
     total = torch.zeros(*read.shape, source.size(1))
 
     def receive(attention: MultiHeadAttention, weights: Tensor, norms: Tensor) -> None:

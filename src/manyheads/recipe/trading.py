@@ -7,7 +7,7 @@ from statistics import median
 
 from manyheads.decode import DecodeSettings
 from manyheads.metrics import compare
-from manyheads.tasks import Seq2Seq
+from manyheads.tasks import Seq2Seq, one_line
 from manyheads.text.readers import Row
 
 MOST_LOST = 0.2  # BLEU: what costs more is refused
@@ -32,18 +32,26 @@ class Trade:
         return self.before - self.after
 
 
-def measure(before: Seq2Seq, after: Seq2Seq, rows: Sequence[Row], decode: DecodeSettings) -> Trade:
-    """Translate the rows both ways, in turns."""
-    found: dict[str, Sequence[str]] = {}
+def measure(
+    before: Seq2Seq, after: Seq2Seq, rows: Sequence[Row], decode: DecodeSettings, *, at_once: int | None = None
+) -> Trade:
+    """Translate the rows both ways, in turns: all together, or so many at once."""
+    size = at_once or len(rows)
+    found: list[list[str]] = [[], []]
     ratios = []
-    for _ in range(_TURNS):
-        seconds = []
-        for name, task in (("before", before), ("after", after)):
-            started = time.perf_counter()
-            found[name] = task.answer(rows, decode).texts
-            seconds.append(time.perf_counter() - started)
-        ratios.append(seconds[0] / seconds[1])
-    bleu = compare(found["after"], found["before"], [row[1] for row in rows], before.settings.target_language)[0]
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        sources = [row[0] if before.fits(row[0]) else "" for row in part]
+        for turn in range(_TURNS if len(rows) <= size else 1):  # of many parts each is a turn
+            seconds = []
+            for texts, task in zip(found, (before, after), strict=True):
+                started = time.perf_counter()
+                answers = task.answers(sources, decode)
+                seconds.append(time.perf_counter() - started)
+                if turn == 0:
+                    texts += [one_line(candidates[0].text) for candidates in answers]
+            ratios.append(seconds[0] / seconds[1])
+    bleu = compare(found[1], found[0], [row[1] for row in rows], before.settings.target_language)[0]
     return Trade(
         n_sentences=len(rows),
         before=bleu.other,
@@ -51,5 +59,5 @@ def measure(before: Seq2Seq, after: Seq2Seq, rows: Sequence[Row], decode: Decode
         low=bleu.low,
         high=bleu.high,
         speed=median(ratios),
-        same=sum(a == b for a, b in zip(found["before"], found["after"], strict=True)) / len(rows),
+        same=sum(a == b for a, b in zip(*found, strict=True)) / len(rows),
     )
