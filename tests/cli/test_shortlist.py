@@ -28,4 +28,3 @@ def test_a_bundle_with_a_shortlist_is_written_and_used(manyheads: Run, bundle_fo
     whole = manyheads("predict", bundle_folder, stdin=text).stdout
     listed = manyheads("predict", tmp_path / "bundle-shortlist", stdin=text).stdout
     assert manyheads("predict", tmp_path / "bundle-shortlist", "--no-shortlist", stdin=text).stdout == whole != listed
-    assert "is there already" in manyheads("shortlist", bundle_folder, *few).stderr
