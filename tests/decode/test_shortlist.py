@@ -29,7 +29,7 @@ def make_shortlist(seed: int = 0) -> Shortlist:
 
 
 def test_what_several_may_become_is_what_each_may() -> None:
-    shortlist = Shortlist.from_lists([[], [5, 4], [9], [4, 8]], always=[7, 1])
+    shortlist = Shortlist.from_lists([[], [5, 4], [9], [4, 8], *[[]] * 6], always=[7, 1])
     assert shortlist.of(np.array([1, 3, 1], dtype=np.int32)).tolist() == [1, 4, 5, 7, 8]
     assert shortlist.of(np.array([0], dtype=np.int32)).tolist() == [1, 7]
 

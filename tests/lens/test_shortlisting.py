@@ -100,7 +100,7 @@ def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path
 def test_what_costs_too_much_is_refused_with_the_figure(untrained: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     _needs_a_compiler()
 
-    def costly(*rest: object, at_once: int) -> Trade:
+    def costly(*rest: object, at_once: int, clock: object) -> Trade:
         return Trade(12, before=40.0, after=39.5 if at_once == 1 else 40.0, low=-0.9, high=-0.1, speed=2.0, same=0.8)
 
     monkeypatch.setattr(shortlisting, "measure", costly)

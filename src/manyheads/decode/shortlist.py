@@ -44,8 +44,11 @@ class Shortlist:
 
     def of(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """All that may be written for these ids together: sorted, each once."""
-        own = [self.words[self.starts[id] : self.starts[id + 1]] for id in np.unique(ids).tolist()]
-        return np.unique(np.concatenate([self.always, *own]))
+        is_listed = np.zeros(len(self.starts) - 1, dtype=np.bool_)
+        is_listed[self.always] = True
+        for id in set(ids.tolist()):
+            is_listed[self.words[self.starts[id] : self.starts[id + 1]]] = True
+        return np.flatnonzero(is_listed).astype(np.int32)
 
     def refuse_other(self, vocabulary: int) -> None:
         """Say so where it is not of a vocabulary of this size: an engine reads where it points."""

@@ -7,6 +7,7 @@ most often, and itself: names are copied.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from time import process_time
 
 import numpy as np
 import torch
@@ -78,7 +79,9 @@ def shorten(
     engine = whole.engine.choose(bundle.decode).name
     if engine == "reference":
         raise EngineError(f"Only the native engine knows shortlists. {' '.join(told)}".strip())
-    trades = [measure(whole, listed, valid, bundle.decode, at_once=at_once) for at_once in (1, len(valid))]
+    trades = [
+        measure(whole, listed, valid, bundle.decode, at_once=at_once, clock=process_time) for at_once in (1, len(valid))
+    ]
     trade = max(trades, key=lambda trade: trade.lost)
     if trade.lost > MOST_LOST:
         raise BundleError(

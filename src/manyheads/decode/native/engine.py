@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 from weakref import finalize
@@ -92,6 +92,7 @@ class NativeEngine:
     ) -> None:
         if shortlist is not None:
             shortlist.refuse_other(model.settings.vocabulary)
+            shortlist = replace(shortlist, always=np.union1d(shortlist.always, [marks.end]).astype(np.int32))
         self.shortlist = shortlist
         self.name = "native int8" if is_int8 else "native"
         self.marks = marks
@@ -214,7 +215,7 @@ class NativeEngine:
         """The ids that may be written for these; none: all of them."""
         if self.shortlist is None:
             return np.zeros(0, dtype=np.int32)
-        return np.union1d(self.shortlist.of(ids), [self.marks.end]).astype(np.int32)
+        return self.shortlist.of(ids)
 
 
 def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
