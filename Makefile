@@ -15,6 +15,9 @@ help:
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
+	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
+	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
+	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Installing manyheads and what it needs into .venv (once)"
@@ -76,9 +79,13 @@ lint: .venv/installed-dev
 ingest: .venv/installed
 	$(BIN)/python benchmarks/ingest.py $(ARGS)
 
+.PHONY: bench-training bench-attention bench-growth
+bench-training bench-attention bench-growth: .venv/installed
+	$(BIN)/python benchmarks/speed/$(@:bench-%=%).py $(ARGS)
+
 format: .venv/installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .peers runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -130,7 +130,8 @@ def pruning(facts: dict[str, Any]) -> str:
         f"| {point.n_heads} | – | 200 sentences of val, greedy | {point.score.value:.1f} | {change(point.change)} |"
         for point in points
     ]
-    for name, told in (("tuned20", "300 steps"), ("tuned20long", "1,500 steps"), ("gates20", "gates, 300 + 300 steps")):
+    stages = {"tuned20": "300 steps", "tuned20long": "1,500 steps", "tuned20longest": "4,000 steps"}
+    for name, told in (stages | {"gates20": "gates, 300 + 300 steps"}).items():
         point = point_of(facts[name]["point"])
         score = f"{point.score.value:.1f} | {change(point.change)}"
         lines.append(f"| {point.n_heads} | {told} | 200 sentences of val, greedy | {score} |")

@@ -51,3 +51,12 @@ def test_wrong_wishes_are_one_line(manyheads: Run, bundle_folder: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("Error: 1 is no share of the heads.")
     assert "is the bundle itself" in manyheads("heads", bundle_folder, "--prune", "0.4", "-o", bundle_folder).stderr
+
+
+def test_a_rate_without_tuning_is_refused(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("heads", bundle_folder, "--prune", "0.5", "--rate", "0.01")
+    assert done.returncode == 2
+    assert "--rate is for --tune" in done.stderr
+    fast = manyheads("heads", bundle_folder, "--prune", "0.5", "--tune", 5, "--rate", 2)
+    assert fast.returncode == 1
+    assert "A learning rate of 2 is none. Give one like 0.0005." in fast.stderr

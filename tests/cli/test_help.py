@@ -4,11 +4,22 @@ import pytest
 
 from cli.conftest import Run
 
-
-@pytest.mark.parametrize(
-    "command",
-    ["quickstart", "init", "doctor", "train", "evaluate", "predict", "quantise", "shortlist", "heads", "walk"],
+COMMANDS = (
+    "quickstart",
+    "init",
+    "doctor",
+    "train",
+    "evaluate",
+    "predict",
+    "quantise",
+    "shortlist",
+    "heads",
+    "walk",
+    "bench",
 )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) -> None:
     done = manyheads(command, "--help")
     assert done.returncode == 0
@@ -18,8 +29,7 @@ def test_every_command_has_an_example_and_chinese(manyheads: Run, command: str) 
 
 def test_the_commands_are_listed_in_the_order_one_meets_them(manyheads: Run) -> None:
     text = manyheads("--help").stdout
-    names = ("quickstart", "init", "doctor", "train", "evaluate", "predict", "heads", "walk")
-    order = [text.index(f"\n  {name} ") for name in names]
+    order = [text.index(f"\n  {name} ") for name in COMMANDS]
     assert order == sorted(order)
     assert "用你自己的文本" in text
 

@@ -211,5 +211,5 @@ def test_a_triangle_is_seen_the_same_whoever_computes_it(positions: str) -> None
         return model.decode(target, state, view=view, tap=tap)
 
     unread = hidden(view)
-    torch.testing.assert_close(unread, hidden(replace(view, is_triangle=False)))
+    torch.testing.assert_close(unread, hidden(replace(view, drawn=view.visible)))
     torch.testing.assert_close(unread, hidden(view, Tap()))

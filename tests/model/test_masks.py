@@ -28,6 +28,13 @@ def test_backward_sees_itself_and_the_real_ones_before() -> None:
     )
 
 
+def test_backward_without_padding_need_not_be_drawn() -> None:
+    view = causal_view(real("xxx", "xxx"))
+    assert view.is_triangle
+    assert torch.equal(view.visible[0, 0], real("x..", "xx.", "xxx"))
+    assert not causal_view(real("xxx", "xx.")).is_triangle
+
+
 def test_backward_of_the_last_places_is_the_end_of_the_whole() -> None:
     is_real = real("xxxxx", "xx.xx")
     whole, last = causal_view(is_real), View.backward(is_real, count_places(is_real), 2)

@@ -1,6 +1,7 @@
 """The translation task: its loss, its predictions, its limits."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from manyheads.bundle import Bundle
 from manyheads.data import Encoded, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
-from manyheads.model import Transformer, disagreement, smoothed_cross_entropy
+from manyheads.model import Tap, Transformer, disagreement, smoothed_cross_entropy
 from manyheads.tasks import Material, Seq2Seq, Seq2SeqLesson, Seq2SeqSettings
+from manyheads.tasks.seq2seq import TensorBatch
 from manyheads.text import grammar
 from manyheads.text.tokenizer import END, PAD
 
@@ -48,6 +50,44 @@ def test_the_loss_is_that_of_the_smoothed_distribution(lesson: Seq2SeqLesson) ->
     n_classes = log_p.size(-1)
     wanted = torch.full_like(log_p, 0.1 / (n_classes - 1)).scatter(-1, batch.target_written[0, :, None], 0.9)
     torch.testing.assert_close(lesson.loss(batch, 1), -(wanted * log_p).sum(-1).mean())
+
+
+def fifty_losses(
+    lesson: Seq2SeqLesson, loss_of: Callable[[Seq2SeqLesson, TensorBatch, int], torch.Tensor]
+) -> list[float]:
+    """Of a model that begins anew and learns by this loss, without dropout."""
+    torch.manual_seed(1)
+    model = Transformer(replace(lesson.model.settings, dropout=0.0)).train()
+    lesson = replace(lesson, model=model)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    plans = [plan for epoch in range(50) for plan in lesson.plan(epoch)][:50]
+    found = []
+    for step, plan in enumerate(plans, start=1):
+        loss = loss_of(lesson, lesson.make(plan, seed=step), step)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        found.append(loss.item())
+    return found
+
+
+def slow_loss(lesson: Seq2SeqLesson, batch: TensorBatch, step: int) -> torch.Tensor:
+    """Attention in the open, and all logits at once."""
+    is_real = batch.target_written != PAD
+    logits = lesson.model(
+        batch.source,
+        batch.target_read,
+        source_is_real=batch.source != PAD,
+        target_is_real=batch.target_read != PAD,
+        tap=Tap(),
+    )
+    return smoothed_cross_entropy(logits[is_real], batch.target_written[is_real], lesson.settings.smoothing)
+
+
+def test_fifty_steps_the_fast_way_come_to_the_loss_of_the_slow_way(lesson: Seq2SeqLesson) -> None:
+    fast, slow = fifty_losses(lesson, Seq2SeqLesson.loss), fifty_losses(lesson, slow_loss)
+    assert fast == pytest.approx(slow, abs=1e-4)
+    assert fast[-1] < 0.9 * fast[0]  # it has learnt something, or the comparison would say little
 
 
 def test_r_drop_adds_the_disagreement_of_two_passes(lesson: Seq2SeqLesson) -> None:

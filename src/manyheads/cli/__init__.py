@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from manyheads import __version__
+from manyheads.cli.bench import bench
 from manyheads.cli.doctor import doctor
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.heads import heads
@@ -55,7 +56,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, doctor, train, evaluate, predict, quantise, shortlist, heads, walk):
+for command in (quickstart, init, doctor, train, evaluate, predict, quantise, shortlist, heads, walk, bench):
     commands.add_command(command)
 
 

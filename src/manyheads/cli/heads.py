@@ -37,6 +37,7 @@ _CHINESE = {
 @click.option("--sample", type=click.IntRange(min=2), help="Rows to measure by. [default: 200; 300 for roles]")
 @click.option("--valid", multiple=True, type=_FILES, help="Measure by these rows instead.")
 @click.option("--tune", type=int, default=0, help="Train so many steps after heads went. 剪枝后再训练的步数。")
+@click.option("--rate", type=float, help="Learning rate of --tune at its peak. [default: a fifth of the recipe's]")
 @click.option("--gate-steps", type=int, default=300, show_default=True, help="Steps in which gates are learned.")
 @click.option("--train", "train_files", multiple=True, type=_FILES, help="Train on these files.")
 @click.option("-o", "--output", type=_FILES, help="The pruned bundle. [default: BUNDLE-pruned]")
@@ -106,6 +107,7 @@ def _prune(
     sample: int,
     valid: tuple[Path, ...],
     tune: int,
+    rate: float | None,
     gate_steps: int,
     train_files: tuple[Path, ...],
     output: Path | None,
@@ -129,7 +131,9 @@ def _prune(
 
     out = output or bundle.with_name(f"{bundle.name}-pruned")
     refuse_other_bundle(out, bundle, overwrite=overwrite)
-    tuning = TuningSettings(tune) if tune else None
+    if rate is not None and not tune:
+        raise click.UsageError("--rate is for --tune: say how many steps, as in --tune 1500 --rate 0.0015.")
+    tuning = TuningSettings(tune, rate or 0.0) if tune else None
     gates = TuningSettings(gate_steps)
     loaded = load(bundle)
     n_removed = count_to_remove(len(heads_of(loaded.task.model)), share)

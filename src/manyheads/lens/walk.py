@@ -276,7 +276,7 @@ def choose_place(names: Sequence[str], wanted: str | None, usual: int) -> int:
 
 def _first_of(view: View) -> View:
     visible, query_places, key_places = (each[:1].cpu() for each in (view.visible, view.query_places, view.key_places))
-    return View(visible, query_places, key_places, view.is_triangle)
+    return View(visible, query_places, key_places)
 
 
 def _terms(attention: MultiHeadAttention, q: Tensor, k: Tensor, head: int, view: View) -> tuple[Tensor, float]:

@@ -169,7 +169,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B H Q E"]:
         """The same mix by torch's kernel, in which the weights never exist as a whole."""
         q, k = form.prepare(q, k)
+        scale = form.scale(q.size(-1))  # by the kernel, which has the products at hand anyway
         if view.is_triangle and bias is None:  # what is hidden is not even computed
-            return F.scaled_dot_product_attention(q, k, v, None, dropout, is_causal=True, scale=1.0)
+            return F.scaled_dot_product_attention(q, k, v, None, dropout, is_causal=True, scale=scale)
         mask = view.visible if bias is None else bias.masked_fill(~view.visible, -math.inf)
-        return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=1.0)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=scale)

@@ -28,8 +28,9 @@ class Dropout(nn.Module):
             return F.dropout(x, self.rate)
         size = x.numel()
         words = torch.empty((size + 7) // 8, dtype=torch.int64).random_(-(2**63), None)  # 8 bytes at once
-        survives = words.view(torch.uint8)[:size].view(x.shape) >= self.n_losing
-        return x * survives.to(x.dtype).mul_(_SIDES / (_SIDES - self.n_losing))
+        # Compared straight into 0.0 and 1.0, without a table of True and False in between.
+        survives = torch.ge(words.view(torch.uint8)[:size].view(x.shape), self.n_losing, out=torch.empty_like(x))
+        return x * survives.mul_(_SIDES / (_SIDES - self.n_losing))
 
     def of_whole(self, x: Tensor, n_axes: int) -> Tensor:
         """The survivors among parts of x: all that share their places on the first axes stand or fall together."""

@@ -11,10 +11,19 @@ from torch import Tensor
 class View:
     """What each query may look at, and the places of queries and keys in their sequences."""
 
-    visible: Bool[Tensor, "#B 1 #Q K"]
+    drawn: Bool[Tensor, "#B 1 #Q K"] | None  # None: every place up to the query's own, which need not be drawn
     query_places: Int[Tensor, "#B Q"]
     key_places: Int[Tensor, "#B K"]
-    is_triangle: bool = False  # `visible` is every place up to the query's own: torch's kernel need not read it
+
+    @property
+    def is_triangle(self) -> bool:
+        """Whether each query sees its own place and all before it: then torch's kernel reads no mask."""
+        return self.drawn is None
+
+    @property
+    def visible(self) -> Bool[Tensor, "#B 1 #Q K"]:
+        """True where a query may look; a triangle is drawn when it is asked for, for it grows with the square."""
+        return _triangle(self.key_places.size(1), self.key_places.device) if self.drawn is None else self.drawn
 
     @classmethod
     def everywhere(cls, is_real: Bool[Tensor, "B K"]) -> "View":
@@ -26,6 +35,8 @@ class View:
     def backward(cls, is_real: Bool[Tensor, "B K"], key_places: Int[Tensor, "#B K"], n_queries: int) -> "View":
         """The place itself and the real ones before it, for the last `n_queries` places: the decoder's view."""
         n_keys = is_real.size(1)
+        if n_queries == n_keys and is_real.all():
+            return cls(None, key_places, key_places)
         earlier = torch.ones(n_queries, n_keys, dtype=torch.bool, device=is_real.device).tril(n_keys - n_queries)
         return cls(earlier & is_real[:, None, None, :], key_places[:, n_keys - n_queries :], key_places)
 
@@ -40,11 +51,11 @@ class View:
         is_first = torch.ones_like(numbers, dtype=torch.bool)
         is_first[:, 1:] = numbers[:, 1:] != numbers[:, :-1]
         starts = places.masked_fill(~is_first, 0).cummax(dim=1).values
-        earlier = torch.ones(n_places, n_places, dtype=torch.bool, device=numbers.device).tril()
         if (numbers == 1).all():  # one sequence a row: all rows look alike
-            return cls(earlier[None, None], places[:1], places[:1], is_triangle=True)
+            return cls(None, places[:1], places[:1])
         together = (numbers[:, :, None] == numbers[:, None, :]) & (numbers != 0)[:, None, :]
-        return cls((earlier & together)[:, None], places - starts, places - starts)
+        earlier = _triangle(n_places, numbers.device)
+        return cls(earlier & together[:, None], places - starts, places - starts)
 
     @classmethod
     def across(cls, query_places: Int[Tensor, "#B Q"], memory_is_real: Bool[Tensor, "B K"]) -> "View":
@@ -55,3 +66,7 @@ class View:
 def count_places(is_real: Bool[Tensor, "B K"]) -> Int[Tensor, "B K"]:
     """0, 1, 2 … over the real places: padding takes none, so it may stand before, between or after them."""
     return (is_real.cumsum(dim=1) - 1).clamp(min=0)
+
+
+def _triangle(n_places: int, device: torch.device) -> Bool[Tensor, "1 1 Q Q"]:
+    return torch.ones(1, 1, n_places, n_places, dtype=torch.bool, device=device).tril()

@@ -1,8 +1,8 @@
 """Score forms: how well a query matches a key, before the softmax.
 
 Each form is a module behind one interface: queries and keys in, scores out. Forms that are a dot product in disguise
-also `prepare` queries and keys such that the score is their plain product, which the fast path of attention needs.
-The paper's form is `ScaledDot`; the rest are for experiments.
+also `prepare` queries and keys such that the score is their product times a `scale`, which the fast path of attention
+needs. The paper's form is `ScaledDot`; the rest are for experiments.
 """
 
 import math
@@ -33,10 +33,14 @@ class ScoreForm(nn.Module):
 class DotForm(ScoreForm):
     """Forms whose score is a dot product once queries and keys are prepared; these take the fast path."""
 
+    def scale(self, head_width: int) -> float:
+        """What every product is multiplied by."""
+        return 1.0
+
     def prepare(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]
     ) -> tuple[Float[Tensor, "B H Q D"], Float[Tensor, "B H K D"]]:
-        """Queries and keys such that the score is q · k."""
+        """Queries and keys such that the score is scale · q · k."""
         return q, k
 
     def forward(
@@ -47,15 +51,15 @@ class DotForm(ScoreForm):
     ) -> Float[Tensor, "B H Q K"]:
         """How well each query matches each key."""
         q, k = self.prepare(q, k)
-        return q @ k.mT
+        return (q * self.scale(q.size(-1))) @ k.mT
 
 
 class ScaledDot(DotForm):
     """q · k / √d_k: the paper's form. Unscaled, the products' spread grows with d_k and the softmax saturates."""
 
-    def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Dividing the queries scales every score."""
-        return q / math.sqrt(q.size(-1)), k
+    def scale(self, head_width: int) -> float:
+        """1 / √d_k."""
+        return 1.0 / math.sqrt(head_width)
 
 
 class PlainDot(DotForm):

@@ -64,7 +64,7 @@ class ModelSettings:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelSettings":
-        """A named size (tiny, small, base, big) with any field changed."""
+        """A named size (tiny, small, deep-shallow, base, big) with any field changed."""
         if name not in PRESETS:
             raise RecipeError(f'model.preset = "{name}" is not a preset. {did_you_mean(name, PRESETS)}')
         return cls(**{**PRESETS[name], **changes})
@@ -197,6 +197,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "small": {
         "n_encoder_layers": 4, "n_decoder_layers": 4, "width": 256, "feed_forward_width": 1024, "n_heads": 4,
+    },
+    "deep-shallow": {  # as many numbers to learn as tiny's, most of them where they are used once a sentence
+        "n_encoder_layers": 12, "n_decoder_layers": 1, "width": 128, "feed_forward_width": 256, "n_heads": 4,
+        "norm_place": "pre",
     },
     "base": {
         "n_encoder_layers": 6, "n_decoder_layers": 6, "width": 512, "feed_forward_width": 2048, "n_heads": 8,

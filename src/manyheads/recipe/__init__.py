@@ -1,8 +1,8 @@
 """The recipe room: a whole run described in one TOML file, and the wiring that carries it out.
 
 A recipe names the data, the tokenizer, the model, the task, the training and the decoding. `run` takes it from
-text to a scored bundle and yields events on the way. May import everything but the rooms above it (cli and later
-lens, lab, serve).
+text to a scored bundle and yields events on the way. May import everything but the rooms above it (cli, bench, doctor,
+lens and later lab, serve).
 """
 
 from manyheads.recipe.corpus import Corpus

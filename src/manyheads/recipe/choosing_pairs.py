@@ -39,7 +39,7 @@ def propose_translation(survey: Survey, preset: str = "") -> Proposal:
         )
         choices.insert([choice.name for choice in choices].index("tokenizer.vocabulary") + 1, sampling)
     return Proposal(
-        tuple(choices), preset, _n_epochs(n), f"preset {preset}, {_SIZES[preset]}", default_budget(survey.n_rows)
+        tuple(choices), preset, count_epochs(n), f"preset {preset}, {_SIZES[preset]}", default_budget(survey.n_rows)
     )
 
 
@@ -54,7 +54,7 @@ _SIZES = {
     "base": "6 + 6 layers of width 512",
 }
 _RATES = {"tiny": 3e-3, "small": 2e-3, "base": 1e-3}
-_BATCHES = {"tiny": 1200, "small": 3000, "base": 8000}  # small ones learn more from as many tokens
+BATCHES = {"tiny": 1200, "small": 3000, "base": 8000}  # small ones learn more from as many tokens
 
 
 def _language_choices(survey: Survey) -> Iterable[Choice]:
@@ -70,7 +70,7 @@ def _training_choices(n_pairs: int, preset: str) -> Iterable[Choice]:
     """Steps and what follows from them are put in by `with_steps`, when the length of an epoch is known."""
     yield Choice("train.steps", 1, "")
     few = n_pairs < _FEW
-    yield Choice("train.batch_tokens", 1000 if few else _BATCHES[preset], "padded tokens of a batch, on either side")
+    yield Choice("train.batch_tokens", 1000 if few else BATCHES[preset], "padded tokens of a batch, on either side")
     if preset == "base":
         yield Choice("train.accumulate", 3, "batches an update is made of: large models like 25,000 tokens")
     yield from steady_choices(
@@ -80,7 +80,7 @@ def _training_choices(n_pairs: int, preset: str) -> Iterable[Choice]:
     )
 
 
-def _n_epochs(n_pairs: int) -> float:
+def count_epochs(n_pairs: int) -> float:
     """45 epochs of Multi30k's 29,000 pairs, fewer of more."""
     return min(100.0, max(3.0, 45.0 * (29_000 / n_pairs) ** 0.55))
 

@@ -191,7 +191,8 @@ class _Trial:
         if isinstance(self.task, Seq2Seq):
             # Without extra length, an untrained model writes as much as a trained one.
             validate = self._translate(DecodeSettings(method="greedy", max_extra=0), _WATCHED)
-            return validate, self._translate(replace(self.recipe.decode, max_extra=0), self.survey.n_scored)
+            scored = self.task.answering("auto")  # as the run will score them
+            return validate, self._translate(replace(self.recipe.decode, max_extra=0), self.survey.n_scored, scored)
         watched = list(self.task.usable(self.survey.watched or self.survey.sample[:_WATCHED]))
         if not watched:
             return 0.0, 0.0
@@ -211,13 +212,14 @@ class _Trial:
         seconds = self._clocked(lambda: self.task.score(documents, replace(self.recipe.decode, max_extra=1)))
         return seconds * self.survey.n_scored_characters / sum(len(text) for (text,) in documents)
 
-    def _translate(self, settings: DecodeSettings, n_sentences: int) -> float:
+    def _translate(self, settings: DecodeSettings, n_sentences: int, task: Task | None = None) -> float:
         """Seconds to translate so many."""
+        task = self.task if task is None else task
         wanted = min(n_sentences, _TRIAL_SENTENCES if self.recipe.model.width <= 128 else _FEWER_SENTENCES)
         sources = list(islice((row[0] for row in self.task.usable(self.survey.sample)), wanted))
         if not sources:
             return 0.0
-        return self._clocked(lambda: self.task.predict(sources, settings)) * n_sentences / len(sources)
+        return self._clocked(lambda: task.predict(sources, settings)) * n_sentences / len(sources)
 
     def _clocked(self, work: Callable[[], object]) -> float:
         started = self.clock()

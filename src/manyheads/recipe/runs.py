@@ -45,7 +45,7 @@ from manyheads.recipe.report import REPORT, Reporter
 from manyheads.recipe.settings import Recipe
 from manyheads.settings import read_toml, to_table, to_toml
 from manyheads.storage import MANIFEST, locked, sweep, write_whole
-from manyheads.tasks import Material, Task
+from manyheads.tasks import Answering, Material, Task
 from manyheads.train import Checkpoints, Trainer
 
 _RECIPE = "recipe.toml"
@@ -333,10 +333,11 @@ class _Run:
         load_weights(self.task.module, weights, "what was saved of the run")
         self.task.module.eval()
         task = self.task.finish(self.valid)
+        swift = task.answering("auto") if isinstance(task, Answering) else task
         cards = {}
         for name, rows in self.corpus.tests().items():
             yield Stage(f"scoring the {name} set")
-            cards[name] = task.score(rows, self.recipe.decode)
+            cards[name] = swift.score(rows, self.recipe.decode)
         scores = {name: card.scores for name, card in cards.items()}
         Bundle(task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder / "bundle")
         yield Finished(bundle=self.folder / "bundle", cards=cards)

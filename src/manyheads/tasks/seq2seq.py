@@ -290,7 +290,8 @@ class Seq2Seq:
 
     def check(self, text: str, where: str) -> None:
         """Refuse a text that is too long for the model."""
-        self.encode(text, where)
+        if not self.fits(text):
+            self._refuse_long(self.tokenizer.encode(text), where)
 
     def reading(self, text: str, answer: str | None = None) -> Reading:
         """The pieces of a text and END; BEGIN and those of the answer."""
@@ -327,14 +328,18 @@ class Seq2Seq:
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""
-        return len(self.tokenizer.encode(text)) <= self.limit
+        # A piece has at least a byte, and one may stand for the space before the text: most need not be cut up to tell.
+        return len(text.encode(errors="replace")) < self.limit or len(self.tokenizer.encode(text)) <= self.limit
 
     def encode(self, text: str, where: str) -> list[int]:
         """The pieces of one input; one too long for the model is an error that says where, never cut short."""
         ids = self.tokenizer.encode(text)
+        self._refuse_long(ids, where)
+        return ids
+
+    def _refuse_long(self, ids: Sequence[int], where: str) -> None:
         if len(ids) > self.limit:
             raise DataError(f"{where} has {len(ids):,} pieces; this model reads at most {self.limit:,}. Split it up.")
-        return ids
 
     def translate(
         self, texts: Sequence[str], settings: DecodeSettings, first: int = 0
@@ -344,11 +349,9 @@ class Seq2Seq:
         Texts of like length are decoded together. A blank text gives blank candidates. `first` is the number of
         the first text where these are a part of many: samples are drawn by a text's number.
         """
-        encoded = [
-            self.encode(text, f"text {number}") if text.strip() else []
-            for number, text in enumerate(texts, start=first + 1)
-        ]
+        encoded = self.tokenizer.encode_many([text if text.strip() else "" for text in texts])
         for index, ids in enumerate(encoded):
+            self._refuse_long(ids, f"text {first + index + 1}")
             if not ids:
                 yield index, [Translation("", 0.0, 0.0, finished=True)] * settings.n_best
         wanted = np.array([index for index, ids in enumerate(encoded) if ids], dtype=np.int64)

@@ -198,10 +198,13 @@ class Answering(Protocol):
     def answering(
         self,
         engine: EngineName,
-        folder: Path,
-        tell: Callable[[str], None],
+        folder: Path | None = None,
+        tell: Callable[[str], None] = lambda line: None,
         *,
-        is_int8: bool,
-        shortlist: Shortlist | None,
+        is_int8: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> Task:
-        """The same task, answered by the engine of this name, in eight bits and by a shortlist where it can."""
+        """The same task, answered by the engine of this name, in eight bits and by a shortlist where it can.
+
+        What the engine has to keep is kept beside `folder`, the bundle's.
+        """

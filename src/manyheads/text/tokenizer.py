@@ -193,7 +193,8 @@ class Tokenizer:
             to_utf8(text, f"Text {number}")
         parts = [text.split(SPACE_SIGN) for text in texts]
         rows = encode(self._processor, [first for first, *_ in parts])
-        inner = iter(encode(self._inner, [part for _, *rest in parts for part in rest]))
+        after = [part for _, *rest in parts for part in rest]
+        inner = iter(encode(self._inner, after) if after else [])
         for row, (_, *rest) in zip(rows, parts, strict=True):
             for _ in rest:
                 row += self._sign + next(inner)

@@ -1,0 +1,52 @@
+"""manyheads in training: its own lesson and its own loop; from the source tree MANYHEADS_SRC where that is set.
+
+MANYHEADS_PRECISION is train.precision, as "bfloat16".
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+if os.environ.get("MANYHEADS_SRC"):
+    sys.path.insert(0, os.environ["MANYHEADS_SRC"])
+
+from turns import Ids, serve
+
+from manyheads.data import PairBatch
+from manyheads.model import ModelSettings, Transformer
+from manyheads.tasks.seq2seq import Seq2SeqLesson, Seq2SeqSettings
+from manyheads.train.loop import Trainer
+from manyheads.train.settings import TrainSettings
+
+
+class Manyheads:
+    def __init__(self, size: Mapping[str, Any]) -> None:
+        settings = ModelSettings(
+            vocabulary=size["vocabulary"],
+            n_encoder_layers=size["layers"],
+            n_decoder_layers=size["layers"],
+            width=size["width"],
+            feed_forward_width=size["feed_forward_width"],
+            n_heads=size["n_heads"],
+            dropout=size["dropout"],
+            attention_dropout=size["inner_dropout"],
+            feed_forward_dropout=size["inner_dropout"],
+        )
+        self.model = Transformer(settings)
+        # Text and material are for making batches, and those are given.
+        self.lesson = Seq2SeqLesson(self.model, None, Seq2SeqSettings(smoothing=size["smoothing"]), None)
+        precision = os.environ.get("MANYHEADS_PRECISION", "auto")
+        how = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip=1.0, precision=precision)
+        self.trainer = Trainer(self.model, self.lesson, how, width=size["width"], seed=1)
+
+    def prepare(self, ids: Ids) -> Any:
+        return self.lesson._to_tensors(PairBatch(*(part.numpy() for part in ids)))
+
+    def step(self, prepared: Any) -> float:
+        return self.trainer._update([None], [prepared], time.perf_counter()).loss
+
+
+if __name__ == "__main__":
+    serve(["manyheads"], Manyheads)

@@ -1,0 +1,109 @@
+"""What every worker does alike: a line of JSON in, a turn of work, a line of JSON out.
+
+    → {"size": {…}, "batches": "batches.npz", "core": 1}     ← {"parameters": 2131712, "versions": {…}}
+    → {"batches": [0, 1, 2]}                                 ← {"cpu": 1.21, "wall": 1.25, "losses": […]}
+
+It needs nothing but torch and numpy, for it runs in the peers' environments.
+"""
+
+import importlib.metadata
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+PAD = 0  # in the batches
+
+
+class Ids(NamedTuple):
+    """One batch: B × S and, twice, B × T; what is read is what is written, one place later, behind BEGIN."""
+
+    source: Tensor
+    target_read: Tensor
+    target_written: Tensor
+
+    @property
+    def target(self) -> Tensor:
+        """BEGIN, the target, END, in one row, as some want it: B × (T + 1)."""
+        return torch.cat([self.target_read[:, :1], self.target_written], dim=1)
+
+    @property
+    def n_tokens(self) -> int:
+        return int((self.target_written != PAD).sum())
+
+
+class Learner(Protocol):
+    """A model in training, as the frame knows it."""
+
+    model: nn.Module
+
+    def prepare(self, ids: Ids) -> Any:
+        """A batch as this learner takes it; not timed."""
+
+    def step(self, prepared: Any) -> float:
+        """Forward, loss, backward, clip, update; the loss per real token."""
+
+
+class Update:
+    """Backward, clip and Adam, alike for every peer: the fused Adam is the fastest that torch has."""
+
+    def __init__(self, model: nn.Module, learning_rate: float) -> None:
+        self.parameters = list(model.parameters())
+        self.optimiser = torch.optim.AdamW(
+            self.parameters, lr=learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0, fused=True
+        )
+        model.train()
+
+    def __call__(self, loss: Tensor) -> float:
+        self.optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.optimiser.step()
+        return loss.item()
+
+
+def serve(packages: list[str], make: Callable[[Mapping[str, Any]], Learner]) -> None:
+    """Answer turns until nobody asks any more; an error is answered by its last line."""
+    # Peers print and log as they like: what was standard output is ours alone, and theirs goes to standard error.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def reply(message: Mapping[str, Any]) -> None:
+        replies.write(json.dumps(message) + "\n")
+        replies.flush()
+
+    try:
+        order = json.loads(sys.stdin.readline())
+        if order["core"] is not None:
+            os.sched_setaffinity(0, [order["core"]])
+        torch.set_num_threads(1)
+        torch.manual_seed(1)
+        learner = make(order["size"])
+        batches = [learner.prepare(ids) for ids in _read(order["batches"])]
+        versions = {name: importlib.metadata.version(name) for name in packages}
+        parameters = {id(parameter): parameter.numel() for parameter in learner.model.parameters()}
+        reply({"parameters": sum(parameters.values()), "versions": {**versions, "torch": torch.__version__}})
+        for line in sys.stdin:
+            chosen = json.loads(line)["batches"]
+            wall, cpu = time.perf_counter(), time.process_time()
+            losses = [learner.step(batches[number]) for number in chosen]
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            reply({"cpu": cpu, "wall": wall, "losses": losses})
+    except Exception as error:
+        traceback.print_exc()
+        reply({"error": f"{type(error).__name__}: {error}".strip().splitlines()[-1]})
+
+
+def _read(path: str) -> list[Ids]:
+    with np.load(path) as arrays:
+        count = len(arrays.files) // len(Ids._fields)
+        return [
+            Ids(*(torch.from_numpy(arrays[f"{number}.{field}"]) for field in Ids._fields)) for number in range(count)
+        ]

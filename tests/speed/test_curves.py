@@ -1,0 +1,76 @@
+"""Curves of the speed benchmarks: the power that fits, what is drawn of it, and memory that is counted."""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+SPEED = Path(__file__).parents[2] / "benchmarks" / "speed"
+
+
+@pytest.fixture
+def curves(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(SPEED))
+    import curves
+
+    return curves
+
+
+def test_the_power_of_a_power_is_found(curves: ModuleType) -> None:
+    assert curves.fit_power([(x, 3 * x**1.7) for x in (1, 2, 5, 9)]) == pytest.approx(1.7)
+    assert curves.fit_power([(x, 4.0) for x in (1, 2, 5)]) == pytest.approx(0)
+
+
+def test_a_table_and_a_picture_of_growth(curves: ModuleType) -> None:
+    import draw_growth
+
+    sizes = [128, 256, 512]
+    both = [
+        {"curve": "length", "what": "training", "sizes": sizes, "cpu": [[x**2 / 1e6] * 3 for x in sizes]},
+        {"curve": "length", "what": "decoding", "engine": "native", "sizes": sizes, "cpu": [[x / 1e6] for x in sizes]},
+    ]
+    record = {"n_turns": 3, "date": "today", "machine": "here", "load": 0.1, "curves": both}
+    lines = draw_growth.growth_table(record).splitlines()
+    assert lines[-2] == "| length | training | 128 … 512 | a step | 16.4 ms | 262 ms | 2.00 | 2.00 |"
+    assert lines[-1] == "| length | decoding (native) | 128 … 512 | a sentence | 128 µs | 512 µs | 1.00 | 1.00 |"
+    picture = draw_growth.growth_picture(record)
+    assert picture.count("<polyline") == 2
+    assert "training, a step: power 2.00 (2.00 at the end)" in picture
+    # On logarithmic axes points whose ratio is the same are as far from one another.
+    across = [float(x) for x in re.findall(r'<circle class="f0" cx="([\d.]+)"', picture)]
+    assert across[1] - across[0] == pytest.approx(across[2] - across[1], abs=0.2)
+
+
+def test_what_was_left_out_has_no_figure(curves: ModuleType) -> None:
+    import draw_attention
+
+    points = [
+        {"path": path, "what": what, "view": view, "n": n, "extra_bytes": 2e6 * n, "cpu": [0.5]}
+        for n in (128, 256)
+        for path in ("fast", "open")
+        for view in ("everywhere", "triangle", "backward")
+        for what in ("attention", "module")
+        if (path, n) != ("open", 256)
+    ]
+    records = {"forward": {"date": "today", "machine": "here", "load": 0.1, "points": points}}
+    last = draw_attention.attention_tables(records).splitlines()[-1]
+    assert last == "| 256 |" + " 0.5 s, 512 / 512 MB |" * 3 + " — |" * 3
+    assert draw_attention.attention_picture(records).count("<polyline") == 8
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts by /proc")
+def test_memory_is_counted_in_a_child_alone(curves: ModuleType) -> None:
+    import children
+
+    def hold(n_bytes: int) -> dict[str, object]:
+        return children.measure(lambda: torch.ones(n_bytes // 4), seconds=0.0)
+
+    torch.ones(10_000_000)  # warm, as the benchmarks are: what torch touches for the first time is not counted
+    few, many = (children.in_child(lambda n=n: hold(n))["extra_bytes"] for n in (40_000_000, 80_000_000))
+    assert few == pytest.approx(40e6, rel=0.1)
+    assert many - few == pytest.approx(40e6, rel=0.02)
+    with pytest.raises(RuntimeError, match="A measurement failed"):
+        children.in_child(lambda: {"made": set()})
