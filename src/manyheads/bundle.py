@@ -4,6 +4,7 @@
     weights.safetensors  as they were trained; or, where bundle.json has int8, their matrices in bytes
     tokenizer.model
     recipe.toml          the resolved recipe it was trained by
+    shortlist.safetensors  where bundle.json has shortlist: which pieces may be written for which
     MANIFEST.sha256      of all the others; checked on load
 
 No pickle anywhere. May import tasks and everything below.
@@ -15,10 +16,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from manyheads.decode import DecodeSettings, EngineName
+from manyheads.decode import DecodeSettings, EngineName, Shortlist
 from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
@@ -35,6 +37,7 @@ _FACTS = "bundle.json"
 _WEIGHTS = "weights.safetensors"
 _TOKENIZER = "tokenizer.model"
 _RECIPE = "recipe.toml"
+_SHORTLIST = "shortlist.safetensors"
 _FILES = (_FACTS, _WEIGHTS, _TOKENIZER, _RECIPE)
 
 
@@ -47,6 +50,8 @@ class Bundle:
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
     int8: Mapping[str, Any] | None = None  # of a model in eight bits, what that was measured to cost
+    shortlist: Shortlist | None = None  # the pieces that may be written for each; without it all may
+    shortened: Mapping[str, Any] | None = None  # of a shortlist, what it was measured to cost
     swift: Task | None = None  # the task as the chosen engine answers it; of taps and gates an engine knows nothing
 
     @property
@@ -99,19 +104,30 @@ class Bundle:
         weights = weights_of(self.task.module)
         if self.int8 is not None:
             facts["int8"], weights = self.int8, to_bytes(weights)
+        if self.shortlist is not None:
+            facts["shortlist"] = self.shortened or {}
         with sealed_folder(Path(path)) as folder:
             (folder / _FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
             save_tensors(weights, folder / _WEIGHTS)
+            if self.shortlist is not None:
+                arrays = {name: torch.from_numpy(array) for name, array in self.shortlist.arrays.items()}
+                save_tensors(arrays, folder / _SHORTLIST)
             (folder / _TOKENIZER).write_bytes(self.task.tokenizer.to_bytes())
             (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
 
 
 def load(
-    path: Path | str, device: str = "cpu", engine: EngineName = "auto", tell: Callable[[str], None] = lambda line: None
+    path: Path | str,
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    tell: Callable[[str], None] = lambda line: None,
+    *,
+    use_shortlist: bool = True,
 ) -> Bundle:
     """Read a bundle, after checking that every byte of it is what was written.
 
-    What it is asked is answered by the `engine` of this name, or the fastest that can; `tell` hears which.
+    What it is asked is answered by the `engine` of this name, or the fastest that can; `tell` hears which. A bundle
+    with a shortlist answers by it, where the engine can, unless told not to.
     """
     if engine not in get_args(EngineName):
         raise BundleError(f'engine = "{engine}" is not an engine. {did_you_mean(engine, get_args(EngineName))}')
@@ -141,12 +157,32 @@ def load(
             "They are not of one training."
         )
     task.module.to(pick_device(device)).eval()
-    int8 = facts.get("int8")
+    int8, shortened = facts.get("int8"), facts.get("shortlist")
+    shortlist = None if shortened is None else _read_shortlist(folder, sealed, tokenizer.vocabulary)
     swift = None
     if isinstance(task, Answering):
-        swift = task.answering(engine, folder, tell, is_int8=int8 is not None)
-    recipe = read_toml(folder / _RECIPE)
-    return Bundle(task=task, decode=decode, recipe=recipe, scores=scores, int8=int8, swift=swift)
+        used = shortlist if use_shortlist else None
+        swift = task.answering(engine, folder, tell, is_int8=int8 is not None, shortlist=used)
+    return Bundle(
+        task=task,
+        decode=decode,
+        recipe=read_toml(folder / _RECIPE),
+        scores=scores,
+        int8=int8,
+        shortlist=shortlist,
+        shortened=shortened,
+        swift=swift,
+    )
+
+
+def _read_shortlist(folder: Path, sealed: set[str], vocabulary: int) -> Shortlist:
+    check_files(folder, sealed, (_SHORTLIST,), BundleError)
+    try:
+        found = Shortlist.from_arrays({name: one.numpy() for name, one in load_file(folder / _SHORTLIST).items()})
+        found.refuse_other(vocabulary)
+    except (SafetensorError, BundleError) as error:
+        raise BundleError(f"{folder}/{_SHORTLIST}: {error}") from None
+    return found
 
 
 def model_settings(path: Path | str) -> dict[str, Any]:

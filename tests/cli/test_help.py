@@ -4,7 +4,19 @@ import pytest
 
 from cli.conftest import Run
 
-COMMANDS = ("quickstart", "init", "doctor", "train", "evaluate", "predict", "quantise", "heads", "walk", "bench")
+COMMANDS = (
+    "quickstart",
+    "init",
+    "doctor",
+    "train",
+    "evaluate",
+    "predict",
+    "quantise",
+    "shortlist",
+    "heads",
+    "walk",
+    "bench",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -20,6 +20,7 @@ from manyheads.cli.init import init
 from manyheads.cli.predict import predict
 from manyheads.cli.quantise import quantise
 from manyheads.cli.quickstart import quickstart
+from manyheads.cli.shortlist import shortlist
 from manyheads.cli.train import train
 from manyheads.cli.walk import walk
 from manyheads.errors import ManyheadsError
@@ -55,7 +56,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, doctor, train, evaluate, predict, quantise, heads, walk, bench):
+for command in (quickstart, init, doctor, train, evaluate, predict, quantise, shortlist, heads, walk, bench):
     commands.add_command(command)
 
 

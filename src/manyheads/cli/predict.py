@@ -36,6 +36,9 @@ _LINES_AT_ONCE = 1000
 @click.option("--align", is_flag=True, help="After a tab, which word stands for which: 0-0 1-2 (Pharaoh). 词对齐。")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: probabilities, spans, candidates.")
 @click.option("--engine", default="auto", show_default=True, help="native, ctranslate2, reference or auto. 推理引擎。")
+@click.option(
+    "--no-shortlist", is_flag=True, help="Think of every word, though the bundle has a shortlist. 不用候选词表。"
+)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 def predict(
     bundle: Path,
@@ -44,6 +47,7 @@ def predict(
     prompt: str | None,
     device: str,
     engine: "EngineName",
+    no_shortlist: bool,
     align: bool,
     as_json: bool,
     **how: Any,
@@ -79,7 +83,13 @@ def predict(
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
     lines = read_lines(sys.stdin.buffer if file == "-" else file)
-    loaded = load(bundle, device=device, engine=engine, tell=lambda line: click.echo(line, err=True))
+    loaded = load(
+        bundle,
+        device=device,
+        engine=engine,
+        tell=lambda line: click.echo(line, err=True),
+        use_shortlist=not no_shortlist,
+    )
     _refuse_search(loaded, bundle, changes)
     # Somebody who types wants an answer to each line at once.
     at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE

@@ -11,6 +11,7 @@ from manyheads.decode.engines import ChosenEngine, Engine, EngineName, Marks, Re
 from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.searching import generate, search
 from manyheads.decode.settings import DecodeSettings
+from manyheads.decode.shortlist import Shortlist
 from manyheads.decode.steppers import CachedStepper, PlainStepper, Stepper
 from manyheads.decode.streaming import Written, stream
 from manyheads.decode.walk import IsOver
@@ -26,6 +27,7 @@ __all__ = [
     "Marks",
     "PlainStepper",
     "ReferenceEngine",
+    "Shortlist",
     "Stepper",
     "Written",
     "generate",

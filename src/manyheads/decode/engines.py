@@ -19,6 +19,7 @@ from torch import Tensor
 from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.searching import generate
 from manyheads.decode.settings import DecodeSettings
+from manyheads.decode.shortlist import Shortlist
 from manyheads.errors import DataError, EngineError
 from manyheads.model import Transformer
 
@@ -102,8 +103,10 @@ class ChosenEngine:
         tell: Tell = lambda line: None,
         *,
         is_int8: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> None:
         self.wanted, self.tell, self.is_int8 = wanted, tell, is_int8
+        self.shortlist = shortlist  # for those engines that know what to do with it: the others use all words
         self.reference = ReferenceEngine(model, marks)
         self.folder = folder  # of the bundle: what an engine has to keep is kept beside it
         self._candidates: list[Engine] | None = None
@@ -134,7 +137,9 @@ class ChosenEngine:
                     case "native":
                         from manyheads.decode.native import make_native
 
-                        made.append(make_native(model, marks, self.tell, is_int8=self.is_int8))
+                        made.append(
+                            make_native(model, marks, self.tell, is_int8=self.is_int8, shortlist=self.shortlist)
+                        )
                     case "ctranslate2":
                         from manyheads.decode.ctranslate2 import make_ctranslate2
 

@@ -40,7 +40,8 @@ def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
 def pruned_bundle(bundle: Bundle, task: Task, scores: Mapping[str, Any] | None = None) -> Bundle:
     """The bundle with a pruned task in it: its recipe builds the same model, and old scores are not claimed."""
     recipe = {**bundle.recipe, "model": to_table(task.model.settings)}
-    return replace(bundle, task=task, recipe=recipe, scores=scores or {})
+    # What a shortlist costs was measured with the heads that are gone.
+    return replace(bundle, task=task, recipe=recipe, scores=scores or {}, shortlist=None, shortened=None)
 
 
 def _check_removable(model: Transformer, heads: list[Head]) -> None:

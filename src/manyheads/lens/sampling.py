@@ -1,5 +1,6 @@
 """A sample of a bundle's own rows to measure heads by, and what it comes to: a loss, a score."""
 
+import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,32 @@ def valid_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[
         raise DataError(f"{error}{told}") from None
     if len(found) < 2:
         raise DataError(f"There are {len(found)} rows to measure by; at least 2 are needed. Name others with --valid.")
+    return found
+
+
+def train_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[Row]:
+    """Some usable rows of what the bundle was trained on, or of these files: drawn from all of them alike."""
+    if n_rows < 1:
+        raise LensError(f"A sample of {n_rows} rows teaches nothing. Take some thousands.")
+    try:
+        if files:
+            rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
+        else:
+            recipe = Recipe.from_table(bundle.recipe)
+            rows = iter(Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).train())
+        chance, found = random.Random(1), list[Row]()
+        for number, row in enumerate(bundle.task.usable(rows)):
+            if number < n_rows:
+                found.append(row)
+            elif (place := chance.randrange(number + 1)) < n_rows:
+                found[place] = row
+    except DataError as error:
+        told = (
+            "" if files else " The training text of the bundle's recipe cannot be read: name other rows with --train."
+        )
+        raise DataError(f"{error}{told}") from None
+    if not found:
+        raise DataError("There are no rows to learn from. Name others with --train.")
     return found
 
 

@@ -166,7 +166,7 @@ def _read_batch(model: Transformer, batch: Sequence[Scene], numbers: Sequence[in
             own = (whole[row, :, :n_queries, :n_keys].double().cpu().numpy() for whole in (weights, norms))
             watcher(number, attention.name, *own)
 
-    tap = _MapTap(model, receive)
+    tap = MapTap(model, receive)
     source, target = (sides[0], None) if model.settings.has_encoder else (None, sides[0])
     target = sides[1] if len(sides) > 1 else target
     model.hidden(
@@ -178,7 +178,7 @@ def _read_batch(model: Transformer, batch: Sequence[Scene], numbers: Sequence[in
     )
 
 
-class _MapTap(Tap):
+class MapTap(Tap):
     """Hands each attention's weights on as they come, with the norms ‖α f(x)‖ of what they bring."""
 
     def __init__(self, model: Transformer, receive: Callable[[MultiHeadAttention, Tensor, Tensor], None]) -> None:

@@ -1,23 +1,19 @@
 """`quantise`: a translator in eight bits, if it can be trusted: what that costs is measured before it is believed."""
 
-import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from statistics import median
 
 from manyheads.bundle import Bundle
 from manyheads.decode import EngineName
 from manyheads.errors import BundleError, EngineError
-from manyheads.metrics import compare
 from manyheads.model.rounding import from_bytes, to_bytes
 from manyheads.model.weights import load_weights, weights_of
+from manyheads.recipe.trading import MOST_LOST, measure
 from manyheads.tasks import Seq2Seq
 from manyheads.text.readers import Row
 
-MOST_LOST = 0.2  # BLEU
 _PATHS: tuple[EngineName, ...] = ("native", "ctranslate2")
-_TURNS = 3
 
 Tell = Callable[[str], None]
 
@@ -71,30 +67,22 @@ def quantise(bundle: Bundle, rows: Sequence[Row], tell: Tell = lambda line: None
             "Use it as it is."
         )
     best = max(trusted, key=lambda trial: trial.speed)
-    return replace(bundle, task=rounded, int8=asdict(best), swift=None), trials
+    # A shortlist's cost was measured with the weights as they were: it is learnt anew from the new bundle.
+    small = replace(bundle, task=rounded, int8=asdict(best), shortlist=None, shortened=None, swift=None)
+    return small, trials
 
 
 def _try(bundle: Bundle, exact: Seq2Seq, bytewise: Seq2Seq, rows: Sequence[Row]) -> Trial:
-    """Translate the rows both ways, in turns."""
-    found: dict[str, Sequence[str]] = {}
-    ratios = []
-    for _ in range(_TURNS):
-        seconds = []
-        for name, task in (("exact", exact), ("bytes", bytewise)):
-            started = time.perf_counter()
-            found[name] = task.answer(rows, bundle.decode).texts
-            seconds.append(time.perf_counter() - started)
-        ratios.append(seconds[0] / seconds[1])
+    """Translate the rows both ways."""
+    trade = measure(exact, bytewise, rows, bundle.decode)
     assert bytewise.engine is not None
-    references = [row[1] for row in rows]
-    bleu = compare(found["bytes"], found["exact"], references, bundle.task.settings.target_language)[0]
     return Trial(
         engine=bytewise.engine.used,
-        n_sentences=len(rows),
-        float32=bleu.other,
-        int8=bleu.value,
-        low=bleu.low,
-        high=bleu.high,
-        speed=median(ratios),
-        same=sum(a == b for a, b in zip(found["exact"], found["bytes"], strict=True)) / len(rows),
+        n_sentences=trade.n_sentences,
+        float32=trade.before,
+        int8=trade.after,
+        low=trade.low,
+        high=trade.high,
+        speed=trade.speed,
+        same=trade.same,
     )

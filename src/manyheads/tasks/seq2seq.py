@@ -16,7 +16,16 @@ from torch import Tensor
 
 from manyheads.data import PairBatch, choose_examples, make_batch, plan_batches
 from manyheads.data.cleaning import PAIR, Fields
-from manyheads.decode import ChosenEngine, DecodeSettings, EngineName, Hypothesis, Marks, ReferenceEngine, generate
+from manyheads.decode import (
+    ChosenEngine,
+    DecodeSettings,
+    EngineName,
+    Hypothesis,
+    Marks,
+    ReferenceEngine,
+    Shortlist,
+    generate,
+)
 from manyheads.errors import DataError
 from manyheads.metrics import Answers, Scorecard, Tally, bleu_tally, make_card, quick_score
 from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
@@ -311,9 +320,11 @@ class Seq2Seq:
         tell: Callable[[str], None] = lambda line: None,
         *,
         is_int8: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> "Seq2Seq":
         """The same, answered by the engine of this name; what that has to keep is kept beside the bundle's folder."""
-        return replace(self, engine=ChosenEngine(self.model, _MARKS, engine, folder, tell, is_int8=is_int8))
+        chosen = ChosenEngine(self.model, _MARKS, engine, folder, tell, is_int8=is_int8, shortlist=shortlist)
+        return replace(self, engine=chosen)
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""

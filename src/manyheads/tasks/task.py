@@ -14,7 +14,7 @@ from torch import nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
-from manyheads.decode import DecodeSettings, EngineName, Hypothesis
+from manyheads.decode import DecodeSettings, EngineName, Hypothesis, Shortlist
 from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.text.readers import Row
@@ -202,8 +202,9 @@ class Answering(Protocol):
         tell: Callable[[str], None] = lambda line: None,
         *,
         is_int8: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> Task:
-        """The same task, answered by the engine of this name, in eight bits where the engine can.
+        """The same task, answered by the engine of this name, in eight bits and by a shortlist where it can.
 
         What the engine has to keep is kept beside `folder`, the bundle's.
         """

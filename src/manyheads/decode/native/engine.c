@@ -239,6 +239,43 @@ static void take_matrix(Model *model, Given *given, Matrix *matrix, int n_out, i
     }
 }
 
+/* Some of a matrix's columns, as a matrix of its own in one room, which `weights` or `bytes` begins; 0: no memory. */
+static int gather_columns(const Matrix *from, const int32_t *columns, int n_columns, Matrix *to)
+{
+    const int n_panels = ROUND_UP(n_columns, PANEL) / PANEL, n_room = n_panels * PANEL;
+    const size_t n_bytes = from->bytes ? (size_t)n_room * from->n_quads * 4 : (size_t)n_room * from->n_in * sizeof(float);
+    char *room = NULL;
+    if (posix_memalign((void **)&room, 64, n_bytes + 3 * (size_t)n_room * sizeof(float))) return 0;
+    *to = (Matrix){.n_in = from->n_in, .n_out = n_columns, .n_panels = n_panels, .n_quads = from->n_quads};
+    to->bias = (float *)(room + n_bytes);
+    to->scales = to->bias + n_room;
+    to->sums = (int32_t *)(to->scales + n_room);
+    if (from->bytes)
+        to->bytes = (int8_t *)room;
+    else
+        to->weights = (float *)room;
+    for (int i = 0; i < n_room; i++) { /* what pads the last panel repeats a column that can never be chosen */
+        const int column = columns[i < n_columns ? i : n_columns - 1];
+        to->bias[i] = i < n_columns ? from->bias[column] : -INFINITY;
+        to->scales[i] = from->bytes ? from->scales[column] : 0;
+        to->sums[i] = from->bytes ? from->sums[column] : 0;
+    }
+    /* A quad of bytes is as long as a float: both kinds lie panel by panel, in each row by row, PANEL beside another. */
+    const int n_deep = from->bytes ? from->n_quads : from->n_in;
+    const float *all = from->bytes ? (const float *)from->bytes : from->weights;
+    for (int panel = 0; panel < n_panels; panel++) {
+        const float *own[PANEL];
+        float *into = (float *)room + (size_t)panel * n_deep * PANEL;
+        for (int i = 0; i < PANEL; i++) {
+            const int at = panel * PANEL + i, column = columns[at < n_columns ? at : n_columns - 1];
+            own[i] = all + (size_t)(column / PANEL) * n_deep * PANEL + column % PANEL;
+        }
+        for (size_t k = 0; k < (size_t)n_deep; k++)
+            for (int i = 0; i < PANEL; i++) memcpy(into + k * PANEL + i, own[i] + k * PANEL, sizeof(float));
+    }
+    return 1;
+}
+
 /* An attention: how many heads read each key head, then W^Q W^K W^V in one (or W^Q alone, and W^K W^V), then W^O. */
 static void take_attention(Model *model, Given *given, Attention *attention, int is_cross)
 {
@@ -408,6 +445,9 @@ typedef struct {
     float *x, *normed, *wide, *mixed, *change, *scores;
     uint8_t *bytes; /* of rows in 8 bits */
     float *byte_scales;
+    const Matrix *output;         /* the model's, or the columns that a job asks for */
+    const int32_t *never;         /* columns of it that may not be written */
+    int n_never;
 } Work;
 
 /* Sums of four products of bytes in every lane: whole numbers, the same on every processor. Where the processor takes
@@ -809,6 +849,8 @@ typedef struct {
     int32_t *answers, *n_answers, *answer_lengths, *are_finished;
     float *log_probabilities;
     volatile int32_t *stop; /* set by another thread: come back soon, with nothing */
+    const int32_t *outputs; /* the ids that may be written, sorted, each once, END among them */
+    int32_t n_outputs;      /* 0: all ids */
 } Job;
 
 static float penalty(int length, float alpha) { return (float)pow((5.0 + length) / 6.0, alpha); }
@@ -1139,27 +1181,29 @@ static int step(const Work *work, const Job *job, Sentence **sentences, int n_se
         feed_forward(work, layer, n_rows);
     }
     const float *hidden = prepare(work, &model->decoder_norm, n_rows);
-    const int n_columns = model->output.n_panels * PANEL;
-    const int n_wanted = job->beam < s->vocabulary ? job->beam : s->vocabulary;
-    float *never = alloca(job->n_never * sizeof(float) + 4);
+    const int n_columns = work->output->n_panels * PANEL;
+    const int n_wanted = job->beam < work->output->n_out ? job->beam : work->output->n_out;
+    float *never = alloca(work->n_never * sizeof(float) + 4);
     for (int start = 0; start < n_rows; start += ROWS_OF_LOGITS) {
         int height = n_rows - start < ROWS_OF_LOGITS ? n_rows - start : ROWS_OF_LOGITS;
-        multiply(work, &model->output, hidden + (size_t)start * room, height, room, logits, n_columns);
+        multiply(work, work->output, hidden + (size_t)start * room, height, room, logits, n_columns);
         for (int i = 0; i < height; i++) {
             float *scores = logits + (size_t)i * n_columns;
             float *own_gains = gains + (size_t)(start + i) * job->beam;
-            for (int k = 0; k < job->n_never; k++) {
-                never[k] = scores[job->never[k]];
-                scores[job->never[k]] = -INFINITY;
+            for (int k = 0; k < work->n_never; k++) {
+                never[k] = scores[work->never[k]];
+                scores[work->never[k]] = -INFINITY;
             }
             int n = n_choices[start + i] = choose_largest(scores, n_columns, n_wanted, own_gains,
                                                           ids + (size_t)(start + i) * job->beam);
             if (!n) continue;
             /* What may not be written keeps its share of the probability. */
             float most = own_gains[0], total = sum_of_powers(scores, n_columns, most);
-            for (int k = 0; k < job->n_never; k++) total += expf(never[k] - most);
+            for (int k = 0; k < work->n_never; k++) total += expf(never[k] - most);
             float log_total = most + logf(total);
             for (int k = 0; k < n; k++) own_gains[k] -= log_total;
+            int *own_ids = ids + (size_t)(start + i) * job->beam;
+            for (int k = 0; job->n_outputs && k < n; k++) own_ids[k] = job->outputs[own_ids[k]];
         }
     }
     return 1;
@@ -1178,6 +1222,19 @@ static void answer(const Job *job, const Sentence *sentence)
         job->are_finished[at] = found->is_finished;
         job->log_probabilities[at] = found->log_probability;
     }
+}
+
+/* Which column of the output an id has; -1: none. */
+static int column_of(const Job *job, int id)
+{
+    if (!job->n_outputs) return id;
+    int low = 0, high = job->n_outputs;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (job->outputs[middle] < id) low = middle + 1;
+        else high = middle;
+    }
+    return low < job->n_outputs && job->outputs[low] == id ? low : -1;
 }
 
 #define ROWS_TO_ENCODE 256 /* tokens of new sentences that are encoded together */
@@ -1201,21 +1258,30 @@ int mh_translate(const Model *model, const Job *job)
         if (model->decoder[i].self.n_heads > n_heads) n_heads = model->decoder[i].self.n_heads;
     if (s->inner_width > widest) widest = s->inner_width;
     const size_t n_scores = (size_t)n_heads * ROUND_UP(longest > longest_limit ? longest : longest_limit, LANES) + LANES;
+    const int n_logits = ROUND_UP(job->n_outputs ? job->n_outputs : s->vocabulary, PANEL);
     const size_t sizes[] = {(size_t)n_rows * model->width_room, (size_t)n_rows * model->width_room,
                             (size_t)n_rows * model->wide_room + PANEL, (size_t)n_rows * model->mixed_room + LANES,
                             (size_t)n_rows * model->width_room, n_scores,
-                            (size_t)ROWS_OF_LOGITS * model->output.n_panels * PANEL, (size_t)n_decode * job->beam,
+                            (size_t)ROWS_OF_LOGITS * n_logits, (size_t)n_decode * job->beam,
                             (size_t)n_decode * job->beam, (size_t)n_decode,
                             s->is_int8 ? (size_t)n_rows * ROUND_UP(widest, 64) / 4 + 64 : 0, s->is_int8 ? n_rows : 0};
     enum { N_ROOMS = sizeof(sizes) / sizeof(*sizes) };
     float *rooms[N_ROOMS] = {0};
+    Matrix some = {0};
+    int32_t *never = malloc((job->n_never + 1) * sizeof(int32_t));
     Sentence **open = calloc(n_at_once ? n_at_once : 1, sizeof(Sentence *));
-    int result = open ? 0 : 1, n_open = 0;
+    int result = open && never ? 0 : 1, n_open = 0, n_never = 0;
     for (int i = 0; i < N_ROOMS; i++) {
         if (posix_memalign((void **)&rooms[i], 64, sizes[i] * sizeof(float) + 64)) result = 1, rooms[i] = NULL;
         if (rooms[i]) memset(rooms[i], 0, sizes[i] * sizeof(float) + 64);
     }
-    const Work work = {model, n_rows, rooms[0], rooms[1], rooms[2], rooms[3], rooms[4], rooms[5], (uint8_t *)rooms[10], rooms[11]};
+    if (job->n_outputs && !gather_columns(&model->output, job->outputs, job->n_outputs, &some)) result = 1;
+    for (int i = 0; !result && i < job->n_never; i++) {
+        int at = column_of(job, job->never[i]);
+        if (at >= 0) never[n_never++] = at;
+    }
+    const Work work = {model, n_rows, rooms[0], rooms[1], rooms[2], rooms[3], rooms[4], rooms[5], (uint8_t *)rooms[10], rooms[11],
+                       job->n_outputs ? &some : &model->output, never, n_never};
     float *logits = rooms[6], *gains = rooms[7];
     int *ids = (int *)rooms[8], *n_choices = (int *)rooms[9];
     int64_t next = 0;
@@ -1254,6 +1320,8 @@ int mh_translate(const Model *model, const Job *job)
     }
     for (int i = 0; i < n_open; i++) close_sentence(model, open[i]);
     for (int i = 0; i < N_ROOMS; i++) free(rooms[i]);
+    free(some.bytes ? (void *)some.bytes : (void *)some.weights);
+    free(never);
     free(open);
     return result;
 }

@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 from weakref import finalize
@@ -16,6 +16,7 @@ from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.native.building import library
 from manyheads.decode.native.packing import PackedSettings, pack_groups, pack_settings, pack_tensors, refuse
 from manyheads.decode.settings import DecodeSettings
+from manyheads.decode.shortlist import Shortlist
 from manyheads.errors import EngineError
 from manyheads.model import Transformer
 
@@ -41,17 +42,24 @@ class _Job(ctypes.Structure):
         *((name, _int32) for name in ("answers", "n_answers", "answer_lengths", "are_finished")),
         ("log_probabilities", _float),
         ("stop", _int32),
+        ("outputs", _int32),
+        ("n_outputs", ctypes.c_int32),
     ]
 
 
 def make_native(
-    model: Transformer, marks: Marks, tell: Tell = lambda line: None, *, is_int8: bool = False
+    model: Transformer,
+    marks: Marks,
+    tell: Tell = lambda line: None,
+    *,
+    is_int8: bool = False,
+    shortlist: Shortlist | None = None,
 ) -> "NativeEngine":
     """The engine for a model; says what it cannot do, or why it cannot be built."""
     refuse(model.settings)
     if model.output.weight.device.type != "cpu":
         raise EngineError(f"The native engine is for the CPU; the model is on {model.output.weight.device}.")
-    return NativeEngine(model, marks, library(tell), is_int8=is_int8)
+    return NativeEngine(model, marks, library(tell), is_int8=is_int8, shortlist=shortlist)
 
 
 @dataclass(frozen=True)
@@ -64,11 +72,28 @@ class _Part:
 
 
 class NativeEngine:
-    """A model packed for engine.c; its weights are copied, so what happens to the model later does not count here."""
+    """A model packed for engine.c; its weights are copied, so what happens to the model later does not count here.
+
+    With a shortlist only the ids on it are written, and probabilities are among these: they sum up to 1 over the list.
+    It is the list of all sentences that one core gets at once, so that what a sentence becomes may depend, a little, on
+    its neighbours; of a sentence that is asked for alone it is its own.
+    """
 
     tokens_at_once = 40_000
 
-    def __init__(self, model: Transformer, marks: Marks, native: ctypes.CDLL, *, is_int8: bool = False) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        marks: Marks,
+        native: ctypes.CDLL,
+        *,
+        is_int8: bool = False,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        if shortlist is not None:
+            shortlist.refuse_other(model.settings.vocabulary)
+            shortlist = replace(shortlist, always=np.union1d(shortlist.always, [marks.end]).astype(np.int32))
+        self.shortlist = shortlist
         self.name = "native int8" if is_int8 else "native"
         self.marks = marks
         self.max_length, self.vocabulary = model.settings.max_length, model.settings.vocabulary
@@ -144,6 +169,7 @@ class NativeEngine:
         own_limits = np.array([limits[row] for row in index], dtype=np.int32)
         answer_starts = np.array([0, *accumulate(n_best * limits[row] for row in index)], dtype=np.int64)
         never = np.array(sorted({*self.marks.never, self.marks.begin}), dtype=np.int32)
+        outputs = self._outputs(ids)
         answers = np.zeros(int(answer_starts[-1]), dtype=np.int32)
         counts = np.zeros(len(index), dtype=np.int32)
         lengths, finished = (np.zeros(n_best * len(index), dtype=np.int32) for _ in range(2))
@@ -166,6 +192,8 @@ class NativeEngine:
             are_finished=_at(finished, _int32),
             log_probabilities=_at(log_probabilities, _float),
             stop=_at(stop, _int32),
+            outputs=_at(outputs, _int32),
+            n_outputs=len(outputs),
         )
         held = (
             answers,
@@ -179,8 +207,15 @@ class NativeEngine:
             starts,
             never,
             stop,
+            outputs,
         )
         return _Part(index, job, held)
+
+    def _outputs(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The ids that may be written for these; none: all of them."""
+        if self.shortlist is None:
+            return np.zeros(0, dtype=np.int32)
+        return self.shortlist.of(ids)
 
 
 def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
