@@ -9,11 +9,8 @@ worker is a process of its own with one thread, on one core; they take turns of 
 and what counts is CPU time. A ratio is the median over turns.
 
 How much of the machine training uses is FLOP of the model / CPU seconds / what SGEMM reaches in the same run. FLOP of
-the model are those of its matrix products on real tokens, padding not counted, the forward pass's × 3:
-    encoder layer   S · 2 (4 W² + 2 W F) + Σ s² · 4 W                W width, F feed-forward width, V vocabulary
-    decoder layer   T · 2 (6 W² + 2 W F) + S · 2 · 2 W²              S, T source and target tokens of the batch
-                    + Σ t (t + 1) / 2 · 4 W + Σ s t · 4 W            s, t those of each pair
-    output          T · 2 W V
+the model are those of its matrix products on real tokens, padding not counted, the forward pass's × 3; the formula
+stands in src/manyheads/bench/flop.py.
 Dropout stands where the paper has it, on what enters a stack and on what a sub-layer adds. What peers drop besides
 (attention weights, inside the feed-forward) is off for all, or with --inner-dropout on for all.
 """
@@ -32,7 +29,9 @@ from batches import drawn_pairs, make_batches, real_pairs, save_batches
 from frame import HERE, ROOT, Worker, ask_in_turns, ask_or_fail, stamp, store
 from peers import FOLDER, PeerError, prepare
 
+from manyheads import bench
 from manyheads.data import PairBatch
+from manyheads.model import ModelSettings
 
 RESULT = HERE / "training.json"
 OURS = "manyheads"
@@ -72,17 +71,16 @@ WORKERS = {
 
 
 def count_flop(size: Size, batch: PairBatch) -> int:
-    """The formula above."""
-    sources, targets = ((ids != 0).sum(axis=1) for ids in (batch.source, batch.target_written))
-    n_source, n_target = int(sources.sum()), int(targets.sum())
-    width, inner = size.width, size.feed_forward_width
-    encoder = n_source * 2 * (4 * width**2 + 2 * width * inner) + int((sources**2).sum()) * 4 * width
-    decoder = (
-        n_target * 2 * (6 * width**2 + 2 * width * inner)
-        + n_source * 4 * width**2
-        + int((targets * (targets + 1) // 2 + sources * targets).sum()) * 4 * width
+    """Of a step on this batch; the formula is `manyheads.bench.count_flop`'s."""
+    settings = ModelSettings(
+        vocabulary=size.vocabulary,
+        n_encoder_layers=size.layers,
+        n_decoder_layers=size.layers,
+        width=size.width,
+        feed_forward_width=size.feed_forward_width,
+        n_heads=size.n_heads,
     )
-    return 3 * (size.layers * (encoder + decoder) + n_target * 2 * width * size.vocabulary)
+    return bench.count_flop(settings, *((ids != 0).sum(axis=1) for ids in (batch.source, batch.target_written)))
 
 
 def describe(batches: Sequence[PairBatch], size: Size) -> list[dict[str, Any]]:
