@@ -125,7 +125,8 @@ def decoding_bars(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tu
     for name, record in records.items():
         for task, found in record["tasks"].items():
             speed = {who: 1 / statistics.median(seconds(own["turns"])) for who, own in found.items()}
-            groups[f"{name}, {task}: sentences per CPU second"] = [
+            unit = "CPU time of one sentence (longer is faster)" if is_alone(task) else "sentences per CPU second"
+            groups[f"{name}, {task}: {unit}"] = [
                 (CALLED[who], value, told(task, found[who]["turns"]), who in OURS)
                 for who, value in sorted(speed.items(), key=lambda pair: -pair[1])
             ]
