@@ -18,6 +18,7 @@ from manyheads.bundle import load
 from manyheads.cli.output import open_output
 from manyheads.cli.predict import _Writer
 from manyheads.decode import ChosenEngine, DecodeSettings, Hypothesis, Marks
+from manyheads.decode.native.building import library
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import load_weights
 from manyheads.text.readers import read_lines
@@ -35,6 +36,8 @@ class Manyheads:
         else:
             model = Transformer(ModelSettings(**order["settings"])).eval()
             load_weights(model, load_file(order["weights"]), order["weights"])
+        if order["engine"] == "native":
+            library()  # built now, if it never was: what the engine tells later is why it cannot
         self.engine = ChosenEngine(model, marks, order["engine"], None, _refuse, is_int8=is_int8)
         if order["bundle"]:
             self.bundle = replace(bundle, swift=replace(bundle.task, engine=self.engine))
