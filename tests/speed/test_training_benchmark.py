@@ -85,7 +85,7 @@ def test_a_readme_without_markers_is_refused(training: ModuleType) -> None:
 @pytest.mark.slow
 def test_a_run_from_workers_to_table_and_picture(training: ModuleType) -> None:
     size = training.Size(1, 16, 16, 2, 300, 100, steps_a_turn=1, n_turns=1)
-    given = argparse.Namespace(turns=2, data=None, core=None, peers=["torch"], folder=Path("unused"))
+    given = argparse.Namespace(turns=2, data=None, core=None, peers=["torch"], folder=Path("unused"), bfloat16=False)
     records = {"small": training.measure(size, given, {})}
     draw = sys.modules["draw"]
     assert records["small"]["failed"] == {}
