@@ -26,7 +26,7 @@ def _translate() -> dict[str, Any]:
     return {
         "data": {"builtin_pairs": 100_000},
         "tokenizer": {"kind": "bpe", "vocabulary": 3000, "signs": "apart"},  # most words of letters are one piece
-        "model": {"n_encoder_layers": 2, "n_decoder_layers": 2, "positions": "rotary"},
+        "model": {"n_encoder_layers": 4, "n_decoder_layers": 2, "positions": "rotary"},
         "train": {"batch_tokens": 1500, "learning_rate": 4e-3, "warmup": 150, "validate_every": 100},
     }
 
