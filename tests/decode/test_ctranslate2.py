@@ -231,3 +231,13 @@ def test_without_a_bundle_nothing_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     model = make_model()
     assert_same(model, make_engine(model), GREEDY, make_sources(0, n_sources=3))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_torch_keeps_its_threads() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        make_ctranslate2(make_model(), MARKS, None, print).generate([[5, 6, END]], GREEDY, [0])
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from manyheads.decode.ctranslate2.exporting import find_unknown, source_tokens, target_tokens
 from manyheads.decode.ctranslate2.keeping import exported
 from manyheads.decode.engines import Marks, Tell, count_cores, refuse_long
@@ -123,7 +125,7 @@ def make_ctranslate2(
     device = model.output.weight.device
     if device.type != "cpu":
         raise EngineError(f"The ctranslate2 engine is for the CPU; this model is on {device}.")
-    n_workers = count_cores()
+    n_workers, n_threads = count_cores(), torch.get_num_threads()
     with exported(model, marks, folder, tell) as place:
         try:
             # Two threads that share one computation are slower than two workers with one thread each.
@@ -135,4 +137,6 @@ def make_ctranslate2(
             )
         except (RuntimeError, ValueError) as reason:
             raise EngineError(f"ctranslate2 cannot load this model in {precision}: {reason}") from None
+        finally:
+            torch.set_num_threads(n_threads)  # it shares OpenMP with torch, which would go on with its one thread
     return CTranslate2Engine(translator, model, marks, n_workers)
