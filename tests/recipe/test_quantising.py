@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from manyheads.bundle import Bundle, load
+from manyheads.bundle import load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError
 from manyheads.model.rounding import from_bytes, to_bytes
 from manyheads.recipe import quantising
-from manyheads.recipe.quantising import Trial, quantise
+from manyheads.recipe.quantising import quantise
+from manyheads.recipe.trading import Trade
 from manyheads.tasks import Seq2Seq
 
 
@@ -36,7 +37,7 @@ def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path
     small, trials = quantise(replace(bundle, decode=DecodeSettings(method="greedy")), rows)
     assert trials
     assert small.int8 is not None
-    assert small.int8["n_sentences"] == 12
+    assert small.int8["trade"]["n_sentences"] == 12
     small.save(tmp_path / "small")
     loaded = load(tmp_path / "small")
     assert loaded.int8 == small.int8
@@ -54,9 +55,9 @@ def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path
 
 
 def test_what_costs_too_much_is_refused_with_the_figure(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def costly(bundle: Bundle, *rest: object) -> Trial:
-        return Trial("native int8", 12, float32=40.0, int8=39.5, low=-0.9, high=-0.1, speed=2.0, same=0.8)
+    def costly(*rest: object) -> Trade:
+        return Trade(12, before=40.0, after=39.5, low=-0.9, high=-0.1, speed=2.0, same=0.8)
 
-    monkeypatch.setattr(quantising, "_try", costly)
+    monkeypatch.setattr(quantising, "measure", costly)
     with pytest.raises(BundleError, match=r"cost this model 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences"):
         quantise(load(bundle_folder), [("a", "b")] * 12)

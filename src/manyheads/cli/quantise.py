@@ -51,10 +51,11 @@ def quantise(
         click.echo(json.dumps(facts, indent=2))
         return
     for trial in trials:
+        trade = trial.trade
         click.echo(
-            f"{trial.engine}: BLEU {trial.float32:.2f} → {trial.int8:.2f} "
-            f"({-trial.lost:+.2f} [{trial.low:+.2f}, {trial.high:+.2f}], {trial.n_sentences} sentences), "
-            f"{trial.speed:.1f} × as fast, {trial.same:.0%} of the translations are the same"
+            f"{trial.engine}: BLEU {trade.before:.2f} → {trade.after:.2f} "
+            f"({-trade.lost:+.2f} [{trade.low:+.2f}, {trade.high:+.2f}], {trade.n_sentences} sentences), "
+            f"{trade.speed:.1f} × as fast, {trade.same:.0%} of the translations are the same"
         )
     click.echo(f"\nIn 8 bits · 8 位模型:   {out} ({sizes[1] / 1e6:.1f} MB, before {sizes[0] / 1e6:.1f} MB)")
     click.echo(f"Try next · 接下来:     {program()} predict {out} YOUR-FILE")

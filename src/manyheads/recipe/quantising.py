@@ -9,7 +9,7 @@ from manyheads.decode import EngineName
 from manyheads.errors import BundleError, EngineError
 from manyheads.model.rounding import from_bytes, to_bytes
 from manyheads.model.weights import load_weights, weights_of
-from manyheads.recipe.trading import MOST_LOST, measure
+from manyheads.recipe.trading import MOST_LOST, Trade, measure
 from manyheads.tasks import Seq2Seq
 from manyheads.text.readers import Row
 
@@ -20,21 +20,10 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Trial:
-    """One way to compute with bytes, and what came of it."""
+    """One way to compute with bytes, and what came of it beside the model as it is, by the fastest engine for it."""
 
     engine: str
-    n_sentences: int
-    float32: float  # BLEU of the model as it is, by the fastest engine for it
-    int8: float
-    low: float  # 95 % of resamples have a difference int8 − float32 between these
-    high: float
-    speed: float  # sentences a second, to those of float32
-    same: float  # the share of sentences that are the same to the last character
-
-    @property
-    def lost(self) -> float:
-        """BLEU that bytes cost."""
-        return self.float32 - self.int8
+    trade: Trade
 
 
 def quantise(bundle: Bundle, rows: Sequence[Row], tell: Tell = lambda line: None) -> tuple[Bundle, list[Trial]]:
@@ -55,34 +44,20 @@ def quantise(bundle: Bundle, rows: Sequence[Row], tell: Tell = lambda line: None
         if bytewise.engine.choose(bundle.decode).name == "reference":
             tell(told[0] if told else f"The {name} engine cannot do it.")
             continue
-        trials.append(_try(bundle, exact, bytewise, rows))
-    trusted = [trial for trial in trials if trial.lost <= MOST_LOST]
+        trade = measure(exact, bytewise, rows, bundle.decode)
+        trials.append(Trial(bytewise.engine.used, trade))
+    trusted = [trial for trial in trials if trial.trade.lost <= MOST_LOST]
     if not trials:
         raise EngineError("No engine here computes in eight bits: the native one needs a C compiler, as gcc.")
     if not trusted:
-        least = min(trials, key=lambda trial: trial.lost)
+        least = min(trials, key=lambda trial: trial.trade.lost)
+        trade = least.trade
         raise BundleError(
-            f"Eight bits would cost this model {least.lost:.2f} BLEU ({least.float32:.2f} → {least.int8:.2f} on "
-            f"{least.n_sentences} sentences, by the {least.engine} engine); more than {MOST_LOST} is refused. "
+            f"Eight bits would cost this model {trade.lost:.2f} BLEU ({trade.before:.2f} → {trade.after:.2f} on "
+            f"{trade.n_sentences} sentences, by the {least.engine} engine); more than {MOST_LOST} is refused. "
             "Use it as it is."
         )
-    best = max(trusted, key=lambda trial: trial.speed)
+    best = max(trusted, key=lambda trial: trial.trade.speed)
     # A shortlist's cost was measured with the weights as they were: it is learnt anew from the new bundle.
     small = replace(bundle, task=rounded, int8=asdict(best), shortlist=None, shortened=None, swift=None)
     return small, trials
-
-
-def _try(bundle: Bundle, exact: Seq2Seq, bytewise: Seq2Seq, rows: Sequence[Row]) -> Trial:
-    """Translate the rows both ways."""
-    trade = measure(exact, bytewise, rows, bundle.decode)
-    assert bytewise.engine is not None
-    return Trial(
-        engine=bytewise.engine.used,
-        n_sentences=trade.n_sentences,
-        float32=trade.before,
-        int8=trade.after,
-        low=trade.low,
-        high=trade.high,
-        speed=trade.speed,
-        same=trade.same,
-    )

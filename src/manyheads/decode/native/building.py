@@ -104,4 +104,4 @@ def _build(compiler: str, path: Path) -> None:
             return
         Path(part).unlink()
         said = said or next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
-    raise EngineError(f"The native engine could not be built by {compiler}: {said}")
+    raise EngineError(f"The native engine could not be built by {compiler}: {said or 'it failed and said nothing.'}")
