@@ -8,7 +8,8 @@ install_import_hook(
     [f"manyheads.{room}" for room in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
 )
 
-from collections.abc import Callable  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
+from contextlib import suppress  # noqa: E402
 from pathlib import Path  # noqa: E402
 from uuid import uuid4  # noqa: E402
 
@@ -17,6 +18,8 @@ import torch  # noqa: E402
 
 from manyheads.bundle import Bundle  # noqa: E402
 from manyheads.decode import DecodeSettings  # noqa: E402
+from manyheads.decode.native.building import library  # noqa: E402
+from manyheads.errors import EngineError  # noqa: E402
 from manyheads.metrics import Score  # noqa: E402
 from manyheads.model import ModelSettings, Transformer  # noqa: E402
 from manyheads.recipe import Recipe  # noqa: E402
@@ -38,6 +41,16 @@ def small_table(**changes: object) -> dict[str, object]:
         "decode": {"method": "greedy", "max_extra": 3},
     }
     return table | changes
+
+
+@pytest.fixture(autouse=True, scope="session")
+def native_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Built before any test, where there is a compiler, so that no program that a test starts has to tell of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("xdg-cache")))
+        with suppress(EngineError):
+            library()
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,13 @@ It needs nothing but Python, for it runs in the peers' environments.
 
 import importlib.metadata
 import json
-import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
+
+from orders import take_order, take_over_output
 
 Ids = Sequence[Sequence[int]]
 
@@ -42,18 +43,9 @@ class Translator(Protocol):
 
 def serve(packages: Sequence[str], make: Callable[[Mapping[str, Any]], Translator]) -> None:
     """Answer until nobody asks any more; an error is answered by its last line."""
-    # Peers print and log as they like: what was standard output is ours alone, and theirs goes to standard error.
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-
-    def reply(message: Mapping[str, Any]) -> None:
-        replies.write(json.dumps(message) + "\n")
-        replies.flush()
-
+    reply = take_over_output()
     try:
-        order = json.loads(sys.stdin.readline())
-        if order["core"] is not None:
-            os.sched_setaffinity(0, [order["core"]])
+        order = take_order()
         translator = make(order["model"])
         reply({"versions": {name: importlib.metadata.version(name) for name in packages}})
         for line in sys.stdin:

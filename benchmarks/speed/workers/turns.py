@@ -8,7 +8,6 @@ It needs nothing but torch and numpy, for it runs in the peers' environments.
 
 import importlib.metadata
 import json
-import os
 import sys
 import time
 import traceback
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from orders import take_order, take_over_output
 from torch import Tensor, nn
 
 PAD = 0  # in the batches
@@ -71,18 +71,9 @@ class Update:
 
 def serve(packages: list[str], make: Callable[[Mapping[str, Any]], Learner]) -> None:
     """Answer turns until nobody asks any more; an error is answered by its last line."""
-    # Peers print and log as they like: what was standard output is ours alone, and theirs goes to standard error.
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-
-    def reply(message: Mapping[str, Any]) -> None:
-        replies.write(json.dumps(message) + "\n")
-        replies.flush()
-
+    reply = take_over_output()
     try:
-        order = json.loads(sys.stdin.readline())
-        if order["core"] is not None:
-            os.sched_setaffinity(0, [order["core"]])
+        order = take_order()
         torch.set_num_threads(1)
         torch.manual_seed(1)
         learner = make(order["size"])

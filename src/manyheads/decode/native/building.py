@@ -27,8 +27,8 @@ def library(tell: Callable[[str], None] = lambda line: None) -> ctypes.CDLL:
     compiler = find_compiler()
     path = _cache_folder() / f"engine-{_fingerprint(compiler)}.so"
     if not path.exists():
-        tell(f"Building the native engine for this processor, once, by {compiler}.")
         _build(compiler, path)
+        tell(f"Built the native engine for this processor by {compiler}; that is done once.")
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
