@@ -103,13 +103,13 @@ class Watch(threading.Thread):
 
 def child(folder: Path, files: list[str]) -> None:
     """Carry the recipe out to its first steps; print what each stage took as JSON."""
-    from manyheads.recipe import Prepared, Recipe, Stage, run
+    from manyheads.run import Prepared, Recipe, Stage, run
     from manyheads.train import Step
 
     watch = Watch()
     watch.start()
     stages: list[dict[str, object]] = []
-    name, started, facts = "reading the files (SHA-256)", (time.perf_counter(), time.process_time()), {}
+    name, started, record = "reading the files (SHA-256)", (time.perf_counter(), time.process_time()), {}
 
     def end_stage(following: str) -> None:
         nonlocal name, started
@@ -121,15 +121,15 @@ def child(folder: Path, files: list[str]) -> None:
 
     for event in run(Recipe.from_table(recipe_table(files)), folder):
         if isinstance(event, Stage):
-            end_stage(event.what)
+            end_stage(event.description)
         elif isinstance(event, Prepared):
             end_stage(f"planning and {STEPS} steps")
-            facts = {"n_pairs": event.n_pairs, "left_out": dict(event.left_out)}
+            record = {"n_pairs": event.n_rows, "dropped": dict(event.dropped)}
         elif isinstance(event, Step) and event.step == STEPS:
             end_stage("")
             break
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-    print(json.dumps({**facts, "stages": stages, "peak_resident_mb": round(peak)}))
+    print(json.dumps({**record, "stages": stages, "peak_resident_mb": round(peak)}))
 
 
 def measure(megabytes: int) -> dict[str, object]:

@@ -37,9 +37,9 @@ def main() -> None:
     prompts = [line for line in dict.fromkeys(first_lines) if len(line) - 1 in (5, 7)]
     found = bundle.predictions(prompts)
     right, regular = [], 0
-    for prompt, continued in zip(prompts, found, strict=True):
-        poem = prompt + continued.answer
-        is_right = continued.candidates[0].finished and has_form(poem, len(prompt) - 1)
+    for prompt, generation in zip(prompts, found, strict=True):
+        poem = prompt + generation.answer
+        is_right = generation.candidates[0].finished and has_form(poem, len(prompt) - 1)
         regular += is_right and len(lines_of(poem)) in (4, 8)
         right.append(is_right)
     n = len(prompts)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from manyheads.recipe import Corpus, read_recipe
+from manyheads.run import Corpus, read_recipe
 
 _MASKED = """\
 seed = {seed}
@@ -25,12 +25,12 @@ drop_duplicates = false
 
 [tokenizer]
 kind = "{tokenizer}"
-vocabulary = {vocabulary}
+vocab_size = {vocab_size}
 
 [task]
 kind = "masked"
 documents = "line"
-share = 0.2
+mask_probability = 0.2
 
 [model]
 {model}
@@ -42,12 +42,12 @@ schedule = "cosine"
 learning_rate = 2e-3
 warmup = 300
 weight_decay = 0.01
-ema = 0.998
-average = 1
+ema_decay = 0.998
+average_snapshots = 1
 validate_every = 500
 save_every = 1000
 """
-_SIZES = ("width", "n_encoder_layers", "n_heads", "feed_forward_width", "activation", "positions", "norm_place")
+_SIZES = ("width", "n_encoder_layers", "n_heads", "feed_forward_width", "activation", "positions", "norm_placement")
 
 
 def main() -> None:
@@ -59,12 +59,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).train()
     with (folder / "text.txt").open("w", encoding="utf-8") as out:
-        out.writelines(f"{line}\n" for line in recipe.kind.lines(rows))
+        out.writelines(f"{line}\n" for line in recipe.task_class.lines(rows))
     sizes = {name: getattr(recipe.model, name) for name in _SIZES} | {"dropout": 0.1, "max_length": 256}
     masked = _MASKED.format(
         seed=recipe.seed,
         tokenizer=recipe.tokenizer.kind,
-        vocabulary=recipe.tokenizer.vocabulary,
+        vocab_size=recipe.tokenizer.vocab_size,
         steps=steps,
         model="\n".join(f"{name} = {value!r}" for name, value in sizes.items()),
     )

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from manyheads.lens.curve import Point
-from manyheads.lens.curve_picture import curve_svg
+from manyheads.compress.curve_picture import curve_svg
+from manyheads.compress.pruning_curve import CurvePoint
 from manyheads.lens.pictures import draw_heads
-from manyheads.lens.roles import Figure, HeadReport, Role, RoleCard, as_told
+from manyheads.lens.role_names import role_labels
+from manyheads.lens.roles import HeadReport, Role, RoleCard, Statistic, as_displayed
 from manyheads.lens.similarity import Similarity
-from manyheads.lens.wording import named
 from manyheads.metrics import Change, Score
 
 HERE = Path(__file__).parent
@@ -49,44 +49,44 @@ attention. Random: the best head of the untrained twins. Alignment is told as AE
 """
 
 
-def report_of(facts: dict[str, Any]) -> HeadReport:
+def report_of(record: dict[str, Any]) -> HeadReport:
     """The report that was stored."""
     cards = tuple(
         RoleCard(
             card["head"],
             tuple(Role(**role) for role in card["roles"]),
             card["reach"],
-            {name: Figure(**figure) for name, figure in card["figures"].items()},
+            {name: Statistic(**statistic) for name, statistic in card["statistics"].items()},
         )
-        for card in facts["cards"]
+        for card in record["cards"]
     )
-    controls = {role: tuple(heads) for role, heads in facts["controls"].items()}
-    return HeadReport(cards, facts["n_texts"], facts["n_left_out"], tuple(facts["seeds"]), controls)
+    controls = {role: tuple(heads) for role, heads in record["controls"].items()}
+    return HeadReport(cards, record["n_texts"], record["n_skipped"], tuple(record["seeds"]), controls)
 
 
-def section(name: str, facts: dict[str, Any]) -> str:
+def section(name: str, record: dict[str, Any]) -> str:
     """One model: its picture, the heads that are named, and how near the others came to each role."""
-    report = report_of(facts)
+    report = report_of(record)
     similarities = [
         Similarity(one["kind"], tuple(one["heads"]), np.array(one["distances"]), one["n_texts"])
-        for one in facts["similarity"]
+        for one in record["similarity"]
     ]
     (HERE / "pictures" / f"heads-{name}.svg").write_text(draw_heads(report, similarities), "utf-8")
     n_named = sum(bool(card.roles) for card in report.cards)
-    lines = [f"## {name}", "", ABOUT.get(name, ""), "", f"`{facts['command']}`" if "command" in facts else "", ""]
+    lines = [f"## {name}", "", ABOUT.get(name, ""), "", f"`{record['command']}`" if "command" in record else "", ""]
     lines += [f"{n_named} of {len(report.cards)} heads are named; {report.n_texts} texts.", ""]
     lines += [f"![roles and similarity of heads](pictures/heads-{name}.svg)", ""]
     lines += [
-        "| head | role | figure | 95 % | baseline | random | cases |",
+        "| head | role | statistic | 95 % | baseline | random | cases |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [row(card, role) for card in report.cards for role in card.roles]
-    lines += ["", "The best head for each figure, named or not:", ""]
+    lines += ["", "The best head for each statistic, named or not:", ""]
     lines += [
-        "| figure | head | value | 95 % | baseline | random | cases |",
+        "| statistic | head | value | 95 % | baseline | random | cases |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    lines += [best(report, figure) for figure in figures_of(report)]
+    lines += [best(report, statistic) for statistic in statistics_of(report)]
     if report.controls:
         told = "; ".join(f"{role} ({', '.join(heads[:3])})" for role, heads in report.controls.items())
         lines += ["", f"Roles that an untrained twin reaches too, and that are therefore not given: {told}."]
@@ -94,47 +94,47 @@ def section(name: str, facts: dict[str, Any]) -> str:
 
 
 def row(card: RoleCard, role: Role) -> str:
-    return f"| {card.head} | {' · '.join(named(role.name))} | {cells(role.figure, card.figures[role.figure])} |"
+    return f"| {card.head} | {' · '.join(role_labels(role.name))} | {cells(role.statistic, card.statistics[role.statistic])} |"
 
 
 def best(report: HeadReport, name: str) -> str:
-    card = max((card for card in report.cards if name in card.figures), key=lambda card: card.figures[name].value)
-    return f"| {name} | {card.head} | {cells(name, card.figures[name])} |"
+    card = max((card for card in report.cards if name in card.statistics), key=lambda card: card.statistics[name].value)
+    return f"| {name} | {card.head} | {cells(name, card.statistics[name])} |"
 
 
-def cells(name: str, figure: Figure) -> str:
-    before, told = as_told(name, figure)
+def cells(name: str, statistic: Statistic) -> str:
+    before, told = as_displayed(name, statistic)
     base = f"{told.baseline:.2f} ({told.baseline_by})"
     return f"{before}{told.value:.2f} | {told.low:.2f}–{told.high:.2f} | {base} | {told.control:.2f} | {told.n:,}"
 
 
-def figures_of(report: HeadReport) -> list[str]:
-    wanted = ("weight-1", "weight+1", "begin", "end", "punctuation", "rare", "duplicate", "induction")
-    found = dict.fromkeys(name for card in report.cards for name in card.figures)
+def statistics_of(report: HeadReport) -> list[str]:
+    wanted = ("weight-1", "weight+1", "bos", "eos", "punctuation", "rare", "duplicate", "induction")
+    found = dict.fromkeys(name for card in report.cards for name in card.statistics)
     return [name for name in found if name in wanted or name.startswith("align") or name[-1] in "<>"]
 
 
-def peer(facts: dict[str, Any]) -> str:
+def peer(record: dict[str, Any]) -> str:
     """An aligner beside the heads."""
-    rates = facts["AER"]
+    rates = record["AER"]
     return (
-        f"An aligner made for the purpose, eflomal, trained on the same {facts['trained_on']:,} pairs and the gold "
+        f"An aligner made for the purpose, eflomal, trained on the same {record['trained_on']:,} pairs and the gold "
         f"sentences themselves (without their links), comes to an AER of {rates['forth']:.2f} and {rates['back']:.2f} "
         f"in its two directions and {rates['in both']:.2f} where both agree (`benchmarks/heads/eflomal.py`, "
-        f"{facts['date']}): far ahead of any head of a translator that has hardly met these words."
+        f"{record['date']}): far ahead of any head of a translator that has hardly met these words."
     )
 
 
-def pruning(facts: dict[str, Any]) -> str:
+def pruning(record: dict[str, Any]) -> str:
     """What became of the Multi30k model without some of its heads."""
-    points = sorted((point_of(one) for one in facts["curve"]["points"]), key=lambda point: -point.n_heads)
+    points = sorted((point_of(one) for one in record["curve"]["points"]), key=lambda point: -point.n_heads)
     (HERE / "pictures" / "heads-pruned.svg").write_text(curve_svg(points), "utf-8")
-    weigh, speed = facts["weigh"], facts["tuned20_speed"]
+    weigh, speed = record["weigh"], record["tuned20_speed"]
     lines = [
         "## Without some of them",
         "",
         "The Multi30k model with heads removed greedily, those first whose loss costs least "
-        f"(`benchmarks/heads/prune.py`, {facts['order']['date']}). {facts['order']['chosen_by']} sentences of val "
+        f"(`benchmarks/heads/prune.py`, {record['order']['date']}). {record['order']['chosen_by']} sentences of val "
         "choose; others are scored.",
         "",
         "![BLEU against heads kept](pictures/heads-pruned.svg)",
@@ -148,19 +148,19 @@ def pruning(facts: dict[str, Any]) -> str:
     ]
     stages = {"tuned20": "300 steps", "tuned20long": "1,500 steps", "tuned20longest": "4,000 steps"}
     for name, told in (stages | {"gates20": "gates, 300 + 300 steps"}).items():
-        point = point_of(facts[name]["point"])
+        point = point_of(record[name]["point"])
         score = f"{point.score.value:.1f} | {change(point.change)}"
         lines.append(f"| {point.n_heads} | {told} | 200 sentences of val, greedy | {score} |")
         for where in ("other_rows", "test2016"):
-            if further := facts.get(f"{name}_on_{where}"):
+            if further := record.get(f"{name}_on_{where}"):
                 one = further["differences"][0]
                 gap = f"{one['difference']:+.2f} [{one['low']:+.2f}, {one['high']:+.2f}]"
                 lines.append(f"| {point.n_heads} | {told} | {further['what']} | {one['value']:.1f} | {gap} |")
     agreement = weigh["agreement"]
     lines += [
         "",
-        f"With {facts['tuned20']['point']['n_heads']} of 48 heads it has {points[0].n_parameters:,} − "
-        f"{points[0].n_parameters - facts['tuned20']['point']['n_parameters']:,} parameters and translates "
+        f"With {record['tuned20']['point']['n_heads']} of 48 heads it has {points[0].n_parameters:,} − "
+        f"{points[0].n_parameters - record['tuned20']['point']['n_parameters']:,} parameters and translates "
         f"{speed['ratio']:.2f} × as fast (median of {speed['n_turns']} turns, whole and pruned interleaved, processor "
         "time).",
         "",
@@ -171,9 +171,13 @@ def pruning(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def point_of(facts: dict[str, Any]) -> Point:
-    known = {"score": Score(**facts["score"]), "change": Change(**facts["change"]), "removed": tuple(facts["removed"])}
-    return Point(**(facts | known))
+def point_of(record: dict[str, Any]) -> CurvePoint:
+    known = {
+        "score": Score(**record["score"]),
+        "change": Change(**record["change"]),
+        "removed": tuple(record["removed"]),
+    }
+    return CurvePoint(**(record | known))
 
 
 def change(found: Change) -> str:
@@ -182,7 +186,7 @@ def change(found: Change) -> str:
 
 if __name__ == "__main__":
     stored = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RESULTS.glob("*.json"))}
-    cards = {name: facts for name, facts in stored.items() if "cards" in facts}
+    cards = {name: record for name, record in stored.items() if "cards" in record}
     order = [*(name for name in ABOUT if name in cards), *(name for name in cards if name not in ABOUT)]
     sections = {name: section(name, cards[name]) for name in order}
     sections["multi30k"] += "\n\n" + peer(stored["eflomal"])

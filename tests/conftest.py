@@ -16,16 +16,16 @@ from uuid import uuid4  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
+from manyheads import corpora  # noqa: E402
 from manyheads.bundle import Bundle  # noqa: E402
 from manyheads.decode import DecodeSettings  # noqa: E402
-from manyheads.decode.native.building import library  # noqa: E402
+from manyheads.decode.native.library import library  # noqa: E402
 from manyheads.errors import EngineError  # noqa: E402
 from manyheads.metrics import Score  # noqa: E402
 from manyheads.model import ModelSettings, Transformer  # noqa: E402
-from manyheads.recipe import Recipe  # noqa: E402
+from manyheads.run import Recipe  # noqa: E402
 from manyheads.settings import to_table  # noqa: E402
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings  # noqa: E402
-from manyheads.text import grammar  # noqa: E402
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
 
 torch.set_num_threads(1)  # the tensors of tests are so small that a second thread only costs
@@ -34,11 +34,18 @@ torch.set_num_threads(1)  # the tensors of tests are so small that a second thre
 def small_table(**changes: object) -> dict[str, object]:
     """A recipe that trains in seconds; `changes` replace whole sections."""
     table: dict[str, object] = {
-        "data": {"builtin": "en-zh", "builtin_pairs": 1000},
-        "tokenizer": {"vocabulary": 1500},
+        "data": {"builtin": "en-zh", "builtin_rows": 1000},
+        "tokenizer": {"vocab_size": 1500},
         "model": {"width": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1, "max_length": 64},
-        "train": {"steps": 6, "batch_tokens": 500, "warmup": 2, "validate_every": 3, "save_every": 2, "average": 2},
-        "decode": {"method": "greedy", "max_extra": 3},
+        "train": {
+            "steps": 6,
+            "batch_tokens": 500,
+            "warmup": 2,
+            "validate_every": 3,
+            "save_every": 2,
+            "average_snapshots": 2,
+        },
+        "decode": {"method": "greedy", "max_new_tokens": 3},
     }
     return table | changes
 
@@ -64,7 +71,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 @pytest.fixture(autouse=True)
 def short_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole runs in a test score a few sentences rather than a thousand; programs that tests start score them all."""
-    monkeypatch.setattr("manyheads.recipe.corpus._BUILTIN_TEST", 60)
+    monkeypatch.setattr("manyheads.run.corpus._BUILTIN_TEST", 60)
 
 
 @pytest.fixture
@@ -75,13 +82,13 @@ def recipe_table() -> Callable[..., dict[str, object]]:
 @pytest.fixture(scope="session")
 def untrained() -> Bundle:
     """A bundle that is whole but knows nothing: enough for everything but quality."""
-    lines = [text for pair in grammar.pairs("en", "zh", "train", 1000) for text in pair]
-    tokenizer = Tokenizer.learn(lines, TokenizerSettings(vocabulary=1500))
+    lines = [text for pair in corpora.pairs("en", "zh", "train", 1000) for text in pair]
+    tokenizer = Tokenizer.train(lines, TokenizerSettings(vocab_size=1500))
     torch.manual_seed(5)
     model = Transformer(
         ModelSettings.preset(
             "tiny",
-            vocabulary=tokenizer.vocabulary,
+            vocab_size=tokenizer.vocab_size,
             width=16,
             feed_forward_width=32,
             n_encoder_layers=1,
@@ -91,7 +98,7 @@ def untrained() -> Bundle:
     )
     return Bundle(
         task=Seq2Seq(model.eval(), tokenizer, Seq2SeqSettings(source_language="en", target_language="zh")),
-        decode=DecodeSettings(beam=2, max_extra=5),
+        decode=DecodeSettings(beam=2, max_new_tokens=5),
         recipe=to_table(Recipe.from_table(small_table())),
         scores={"test": [Score("BLEU", 12.5, 11.0, 14.0, "tok:zh")]},
     )

@@ -21,9 +21,9 @@ def reseal(folder: Path) -> None:
     (folder / "MANIFEST.sha256").write_text("".join(lines))
 
 
-def edit_facts(folder: Path, **changes: object) -> None:
-    facts = json.loads((folder / "bundle.json").read_text())
-    (folder / "bundle.json").write_text(json.dumps({k: v for k, v in (facts | changes).items() if v is not ...}))
+def edit_config(folder: Path, **changes: object) -> None:
+    config = json.loads((folder / "bundle.json").read_text())
+    (folder / "bundle.json").write_text(json.dumps({k: v for k, v in (config | changes).items() if v is not ...}))
     reseal(folder)
 
 
@@ -73,7 +73,7 @@ def test_a_missing_file_is_named(bundle_folder: Path, name: str) -> None:
 
 
 def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
-    edit_facts(bundle_folder, format=99)
+    edit_config(bundle_folder, format=99)
     with pytest.raises(BundleError, match=r"made by a newer manyheads \(bundle format 99.*Upgrade"):
         load(bundle_folder)
 
@@ -83,14 +83,14 @@ def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
     [
         ({"format": "x"}, "names no bundle format that we know: 'x'"),
         ({"task": "juggle"}, "its task 'juggle' is not known"),
-        ({"model": {"vocabulary": 10, "widht": 3}}, r"model.widht is not a setting. Did you mean width\?"),
+        ({"model": {"vocab_size": 10, "widht": 3}}, r"model.widht is not a setting. Did you mean width\?"),
         ({"model": ...}, "is not as this manyheads writes it: 'model'"),
         ({"scores": [1]}, "is not as this manyheads writes it"),
-        ({"model": {"vocabulary": 10}}, r"weights.safetensors does not fit this model: .* is missing"),
+        ({"model": {"vocab_size": 10}}, r"weights.safetensors does not fit this model: .* is missing"),
     ],
 )
 def test_facts_that_do_not_fit(bundle_folder: Path, changes: dict[str, object], told: str) -> None:
-    edit_facts(bundle_folder, **changes)
+    edit_config(bundle_folder, **changes)
     with pytest.raises(BundleError, match=told):
         load(bundle_folder)
 
@@ -122,10 +122,10 @@ def test_weights_or_tokenizer_of_something_else(bundle_folder: Path) -> None:
     with pytest.raises(BundleError, match="is not a safetensors file"):
         load(bundle_folder)
     (bundle_folder / "weights.safetensors").write_bytes(weights)
-    other = mh.Tokenizer.learn(["some other text"], TokenizerSettings(vocabulary=300))
+    other = mh.Tokenizer.train(["some other text"], TokenizerSettings(vocab_size=300))
     (bundle_folder / "tokenizer.model").write_bytes(other.to_bytes())
     reseal(bundle_folder)
-    with pytest.raises(BundleError, match=r"the tokenizer has \d+ pieces, the model 1,500"):
+    with pytest.raises(BundleError, match=r"the tokenizer has \d+ tokens, the model 1,500"):
         load(bundle_folder)
 
 
@@ -153,6 +153,6 @@ def test_facts_that_are_no_facts(bundle_folder: Path, content: str, told: str) -
 
 def test_a_newer_format_may_have_other_files(bundle_folder: Path) -> None:
     (bundle_folder / "tokenizer.model").rename(bundle_folder / "tokenizer.json")
-    edit_facts(bundle_folder, format=3)
+    edit_config(bundle_folder, format=3)
     with pytest.raises(BundleError, match="made by a newer manyheads"):
         load(bundle_folder)

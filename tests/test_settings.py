@@ -9,7 +9,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import RecipeError
-from manyheads.settings import build, did_you_mean, misfits, override, read_toml, refuse, show, to_table, to_toml
+from manyheads.settings import (
+    build,
+    did_you_mean,
+    override,
+    raise_faults,
+    read_toml,
+    to_table,
+    to_toml,
+    toml_value,
+    type_faults,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +28,7 @@ class Inner:
     kind: Literal["red", "blue"] = "red"
 
     def __post_init__(self) -> None:
-        refuse([f"inner.rate = {self.rate} must not be negative."] if self.rate < 0 else [])
+        raise_faults([f"inner.rate = {self.rate} must not be negative."] if self.rate < 0 else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +105,13 @@ class TestBuild:
             build(Outer, {"name": "x", "inner": {"kin": 1}}, "train.")
 
     def test_made_settings_can_be_checked_too(self) -> None:
-        assert misfits(Outer(name="x", second=Inner(), limit=3)) == []
+        assert type_faults(Outer(name="x", second=Inner(), limit=3)) == []
         wrong = Outer(name=3, inner=replace(Inner(), kind="green"), second=4)  # type: ignore[arg-type]
-        assert misfits(wrong, "a.") == [
+        assert type_faults(wrong, "a.") == [
             "a.name = 3 should be text in quotes.",
             "a.second = 4 should be a table: write [a.second].",
         ]
-        assert misfits(wrong.inner, "a.inner.") == ['a.inner.kind = "green" is not one of "red", "blue".']
+        assert type_faults(wrong.inner, "a.inner.") == ['a.inner.kind = "green" is not one of "red", "blue".']
 
 
 def test_a_hint_is_the_closest_word_or_all_of_them() -> None:
@@ -110,7 +120,7 @@ def test_a_hint_is_the_closest_word_or_all_of_them() -> None:
 
 
 def test_nothing_is_refused_when_nothing_is_wrong() -> None:
-    refuse([])
+    raise_faults([])
 
 
 # Half a surrogate pair is no character: neither TOML nor UTF-8 can hold it.
@@ -134,7 +144,7 @@ class TestToml:
         assert tomllib.loads(to_toml(table)) == table
 
     def test_what_is_not_a_number_is_written_as_toml_writes_it(self) -> None:
-        assert show(math.nan) == "nan"
+        assert toml_value(math.nan) == "nan"
         assert math.isnan(tomllib.loads(to_toml({"a": math.nan}))["a"])
 
     @settings(max_examples=50, deadline=None, derandomize=True)

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import BundleError
-from manyheads.storage import MANIFEST, check_files, check_seal, sealed_folder
+from manyheads.storage import MANIFEST, atomic_folder, require_files, verify_manifest
 
 
 def write(path: Path, **files: bytes) -> Path:
-    with sealed_folder(path) as aside:
+    with atomic_folder(path) as aside:
         for name, content in files.items():
             (aside / name).write_bytes(content)
     return path
 
 
 def check(folder: Path) -> None:
-    check_files(folder, check_seal(folder, BundleError), ("a", "b"), BundleError)
+    require_files(folder, verify_manifest(folder, BundleError), ("a", "b"), BundleError)
 
 
 def test_a_sealed_folder_passes_its_check_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
@@ -28,10 +28,10 @@ def test_a_sealed_folder_passes_its_check_and_leaves_nothing_beside_it(tmp_path:
 
 def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"old")
-    with pytest.raises(RuntimeError), sealed_folder(folder) as aside:
+    with pytest.raises(RuntimeError), atomic_folder(folder) as aside:
         (aside / "a").write_bytes(b"new")
         raise RuntimeError("power cut")
-    check_seal(folder, BundleError)
+    verify_manifest(folder, BundleError)
     assert (folder / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
 
@@ -39,7 +39,7 @@ def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path) -> None:
 def test_a_second_write_takes_the_place_of_the_first(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"old", gone=b"x")
     write(folder, a=b"new")
-    check_seal(folder, BundleError)
+    verify_manifest(folder, BundleError)
     assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, "a"]
 
 
@@ -55,7 +55,7 @@ def test_if_the_last_rename_fails_the_old_folder_comes_back(tmp_path: Path, monk
     monkeypatch.setattr(Path, "rename", fail_once_filled)
     with pytest.raises(OSError, match="no"):
         write(folder, a=b"new")
-    check_seal(folder, BundleError)
+    verify_manifest(folder, BundleError)
     assert (folder / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
 
@@ -88,7 +88,7 @@ def test_a_manifest_cannot_name_files_elsewhere(tmp_path: Path) -> None:
     with (folder / MANIFEST).open("a") as stream:
         stream.write("0" * 64 + "  ../../etc/passwd\n")
     with pytest.raises(BundleError, match=r"MANIFEST\.sha256 is damaged"):
-        check_seal(folder, BundleError)
+        verify_manifest(folder, BundleError)
 
 
 @pytest.mark.parametrize(("make", "told"), [(False, "there is no such folder"), (True, "MANIFEST.sha256 is missing")])
@@ -97,4 +97,4 @@ def test_a_folder_that_is_not_ours(tmp_path: Path, make: bool, told: str) -> Non
     if make:
         folder.mkdir()
     with pytest.raises(BundleError, match=told):
-        check_seal(folder, BundleError)
+        verify_manifest(folder, BundleError)

@@ -16,7 +16,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from manyheads.text.alignments import AlignedPair, Link, read_alignments
+from manyheads.text.gold_alignments import AlignedPair, Link, read_alignments
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,15 +66,15 @@ def main() -> None:
     found = {
         "forth": forth, "back": back, "in both": [a & b for a, b in both], "in either": [a | b for a, b in both],
     }  # fmt: skip
-    facts = {
+    record = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "trained_on": n_trained,
         "pairs": len(gold),
         "AER": {name: round(error_rate(links, gold), 4) for name, links in found.items()},
     }
-    given.result.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(facts["AER"]))
+    given.result.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(record["AER"]))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/heads/prune.py order  BUNDLE RESULT.json --heads 30     which heads go first (greedy, by loss)
     python benchmarks/heads/prune.py curve  BUNDLE RESULT.json --counts 0 12 20 24
-    python benchmarks/heads/prune.py tune   BUNDLE RESULT.json --count 20 --steps 300 -o OUT     fine-tuned, as a bundle
+    python benchmarks/heads/prune.py fine-tune BUNDLE RESULT.json --count 20 --steps 300 -o OUT     fine-tuned, as a bundle
     python benchmarks/heads/prune.py gates  BUNDLE RESULT.json --count 20 --steps 300 -o OUT     by learned gates
     python benchmarks/heads/prune.py weigh  BUNDLE RESULT.json --rows 100     importance by gradient and by ablation
 
@@ -27,22 +27,22 @@ import torch
 
 from manyheads import load
 from manyheads.bundle import Bundle
-from manyheads.lens.curve import measure_point, measure_speed, trace_curve
-from manyheads.lens.gates import learn_gates
+from manyheads.compress.fine_tuning import FineTuneSettings, open_fine_tuner
+from manyheads.compress.hard_concrete import learn_gates
+from manyheads.compress.head_order import greedy_order
+from manyheads.compress.head_removal import pruned_bundle, remove_heads
+from manyheads.compress.pruning_curve import measure_curve, measure_point, measure_speed
 from manyheads.lens.heads import Head
 from manyheads.lens.importance import ablate, gradient_importance, rank_agreement, single_heads, whole_attentions
-from manyheads.lens.prune import greedy_order
-from manyheads.lens.removing import pruned_bundle, remove_heads
-from manyheads.lens.sampling import Sample, sample_of, valid_rows
-from manyheads.lens.tuning import TuningSettings, tuner_for
+from manyheads.lens.row_sample import Sample, open_sample, valid_rows
 
 
 @contextmanager
 def samples(bundle: Bundle, size: int) -> Iterator[tuple[Sample, Sample]]:
     rows = valid_rows(bundle, 2 * size)
     with (
-        sample_of(bundle.task, rows[:size], bundle.decode) as choosing,
-        sample_of(bundle.task, rows[size:], bundle.decode) as reporting,
+        open_sample(bundle.task, rows[:size], bundle.decode) as choosing,
+        open_sample(bundle.task, rows[size:], bundle.decode) as reporting,
     ):
         yield choosing, reporting
 
@@ -73,7 +73,7 @@ def choose(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> 
 def curve(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
     order = [Head.parse(one["head"]) for one in known["order"]["order"]]
     with samples(bundle, given.sample) as (_, reporting):
-        points = trace_curve(bundle.task, order, reporting, given.counts, progress=lambda one: print(one, flush=True))
+        points = measure_curve(bundle.task, order, reporting, given.counts, progress=lambda one: print(one, flush=True))
         found = [asdict(point) for point in points]
         if given.turns:
             for count, point in zip(given.counts, found, strict=True):
@@ -85,39 +85,41 @@ def curve(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> d
     return {"measured_by": given.sample, "points": found}
 
 
-def tune(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+def fine_tune(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
     order = [Head.parse(one["head"]) for one in known["order"]["order"]][: given.count]
-    steps = TuningSettings(given.steps, given.rate)
+    steps = FineTuneSettings(given.steps, given.rate)
     task = remove_heads(bundle.task, order)
-    with tuner_for(bundle, given.bundle, given.output) as tuner:
-        tuner.tune(task, steps, tell)
+    with open_fine_tuner(bundle, given.bundle, given.output) as fine_tuner:
+        fine_tuner.fine_tune(task, steps, tell)
     return report(bundle, task, order, given)
 
 
 def gates(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
-    steps = TuningSettings(given.steps, given.rate)
+    steps = FineTuneSettings(given.steps, given.rate)
     task = remove_heads(bundle.task, [])
-    with tuner_for(bundle, given.bundle, given.output) as tuner:
-        found = learn_gates(task, tuner, given.count, steps, tell)
+    with open_fine_tuner(bundle, given.bundle, given.output) as fine_tuner:
+        found = learn_gates(task, fine_tuner, given.count, steps, tell)
         order = [head for head, _ in found[: given.count]]
         task = remove_heads(task, order)
         if given.then:
-            tuner.tune(task, TuningSettings(given.then, given.rate), tell)
-    facts = report(bundle, task, order, given)
-    return {**facts, "log_alpha": {str(head): round(alpha, 3) for head, alpha in found}}
+            fine_tuner.fine_tune(task, FineTuneSettings(given.then, given.rate), tell)
+    record = report(bundle, task, order, given)
+    return {**record, "log_alpha": {str(head): round(alpha, 3) for head, alpha in found}}
 
 
 def report(bundle: Bundle, task: Any, order: list[Head], given: argparse.Namespace) -> dict[str, Any]:
     pruned_bundle(bundle, task).save(given.output)
     with samples(bundle, given.sample) as (_, reporting):
-        point = measure_point(task, bundle.task, order, reporting, reporting.tally(bundle.task), tuned=given.steps)
+        point = measure_point(
+            task, bundle.task, order, reporting, reporting.tally(bundle.task), fine_tune_steps=given.steps
+        )
     print(point, flush=True)
     return {"measured_by": given.sample, "steps": given.steps, "then": given.then, "point": asdict(point)}
 
 
 def weigh(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
     task = bundle.task
-    with sample_of(task, valid_rows(bundle, given.rows), bundle.decode) as sample:
+    with open_sample(task, valid_rows(bundle, given.rows), bundle.decode) as sample:
         by_gradient = gradient_importance(task, sample)
         found = ablate(
             task,
@@ -140,7 +142,7 @@ def tell(step: Any) -> None:
         print(step.step, round(step.loss, 3), flush=True)
 
 
-STAGES = {"order": choose, "curve": curve, "tune": tune, "gates": gates, "weigh": weigh}
+STAGES = {"order": choose, "curve": curve, "fine-tune": fine_tune, "gates": gates, "weigh": weigh}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -159,8 +161,8 @@ if __name__ == "__main__":
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     known = json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}
-    facts = STAGES[arguments.stage](load(arguments.bundle), arguments, known)
+    record = STAGES[arguments.stage](load(arguments.bundle), arguments, known)
     known = json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}  # another may be done
     name = arguments.stage if arguments.stage in ("order", "curve", "weigh") else arguments.output.name
-    known[name] = {**stamp(), **facts}
+    known[name] = {**stamp(), **record}
     arguments.result.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", "utf-8")

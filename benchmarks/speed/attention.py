@@ -34,7 +34,7 @@ from manyheads.model import (
     smoothed_cross_entropy,
 )
 from manyheads.model.blocks import make_self_attention
-from manyheads.model.masks import View, count_places
+from manyheads.model.masks import View, count_positions
 
 RESULT = HERE / "attention.json"
 N_HEADS, HEAD_WIDTH = 8, 64
@@ -47,15 +47,15 @@ def make_view(name: str, n: int) -> View:
     is_real = torch.ones(1, n, dtype=torch.bool)
     match name:
         case "everywhere":
-            return View.everywhere(is_real)
+            return View.bidirectional(is_real)
         case "triangle":
             return View.packed(torch.ones(1, n, dtype=torch.long))
         case _:
-            return View.backward(is_real, count_places(is_real), n)
+            return View.causal(is_real, count_positions(is_real), n)
 
 
 def make_attention() -> MultiHeadAttention:
-    settings = ModelSettings(vocabulary=2, width=N_HEADS * HEAD_WIDTH, n_heads=N_HEADS)
+    settings = ModelSettings(vocab_size=2, width=N_HEADS * HEAD_WIDTH, n_heads=N_HEADS)
     attention = make_self_attention("encoder.0.self", settings)
     assert isinstance(attention, MultiHeadAttention)
     return attention.eval()
@@ -66,7 +66,7 @@ def forward(path: str, what: str, view: str, n: int) -> dict[str, Any]:
     """One point, in a child."""
     attention = make_attention()
     if path == "open":
-        attention._attend_fast = lambda form, q, k, v, view, bias, dropout: attention._attend_in_the_open(
+        attention._attend_fused = lambda form, q, k, v, view, bias, dropout: attention._attend_explicit(
             q, k, v, view, bias, dropout, None
         )
     if what == "module":
@@ -74,14 +74,14 @@ def forward(path: str, what: str, view: str, n: int) -> dict[str, Any]:
         return measure(lambda: attention(x, x, make_view(view, n)), seconds=1.0)
     q, k, v = torch.randn(3, 1, N_HEADS, n, HEAD_WIDTH)
     given = make_view(view, n)
-    return measure(lambda: attention._attend_fast(attention.scores, q, k, v, given, None, 0.0), seconds=1.0)
+    return measure(lambda: attention._attend_fused(attention.scores, q, k, v, given, None, 0.0), seconds=1.0)
 
 
 def train(kind: str, loss: str, n: int) -> dict[str, Any]:
     """One point, in a child: forward and backward, gradients included."""
     settings = ModelSettings.preset(
         "tiny",
-        vocabulary=VOCABULARY,
+        vocab_size=VOCABULARY,
         n_encoder_layers=2,
         n_decoder_layers=2,
         max_length=n,

@@ -10,19 +10,19 @@ from manyheads.data import PairBatch, make_batch, plan_batches
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
 N_PAIRS = 29_000
-FIRST_WORD = 4  # below are PAD, UNKNOWN, BEGIN and END
-# Of Multi30k's English and German in 6,000 pieces, END included: the logarithms' means and covariance.
+FIRST_WORD = 4  # below are PAD, UNK, BOS and EOS
+# Of Multi30k's English and German in 6,000 tokens, EOS included: the logarithms' means and covariance.
 MEANS = (2.698, 2.722)
 COVARIANCE = ((0.0906, 0.0859), (0.0859, 0.1100))
 
 Ids = Sequence[NDArray[np.int64]]
 
 
-def drawn_pairs(vocabulary: int, seed: int = 1) -> tuple[Ids, Ids]:
+def drawn_pairs(vocab_size: int, seed: int = 1) -> tuple[Ids, Ids]:
     """Words by Zipf's law in sentences whose lengths are drawn from the normal distribution of their logarithms."""
     chance = np.random.default_rng(seed)
     lengths = np.exp(chance.multivariate_normal(MEANS, COVARIANCE, N_PAIRS)).round().astype(np.int64)
-    frequency = 1.0 / np.arange(1, vocabulary - FIRST_WORD + 1)
+    frequency = 1.0 / np.arange(1, vocab_size - FIRST_WORD + 1)
     sides = []
     for column in np.maximum(1, lengths - 1).T:
         words = FIRST_WORD + chance.choice(len(frequency), column.sum(), p=frequency / frequency.sum())
@@ -30,11 +30,11 @@ def drawn_pairs(vocabulary: int, seed: int = 1) -> tuple[Ids, Ids]:
     return sides[0], sides[1]
 
 
-def real_pairs(files: Sequence[Path], vocabulary: int) -> tuple[Ids, Ids]:
-    """Two parallel texts in pieces that they share."""
+def real_pairs(files: Sequence[Path], vocab_size: int) -> tuple[Ids, Ids]:
+    """Two parallel texts in tokens that they share."""
     texts = [file.read_text(encoding="utf-8").splitlines() for file in files]
-    tokenizer = Tokenizer.learn((*texts[0], *texts[1]), TokenizerSettings(kind="bpe", vocabulary=vocabulary))
-    sides = [[np.array(ids) for ids in tokenizer.encode_many(text)] for text in texts]
+    tokenizer = Tokenizer.train((*texts[0], *texts[1]), TokenizerSettings(kind="bpe", vocab_size=vocab_size))
+    sides = [[np.array(ids) for ids in tokenizer.encode_batch(text)] for text in texts]
     return sides[0], sides[1]
 
 
@@ -49,5 +49,5 @@ def make_batches(pairs: tuple[Ids, Ids], budget: int, count: int) -> list[PairBa
 
 def save_batches(path: Path, batches: Sequence[PairBatch]) -> None:
     """As one file that numpy reads."""
-    fields = ("source", "target_read", "target_written")
+    fields = ("source", "target_input", "target_output")
     np.savez(path, **{f"{n}.{field}": getattr(batch, field) for n, batch in enumerate(batches) for field in fields})

@@ -5,7 +5,7 @@
 
 Every worker is a process of its own with one thread, on one core; they take turns, and what counts is CPU time. A
 ratio is the median over turns. Three things are measured, greedily and with a beam of 5:
-    file    a text file in, a text file out: cutting into pieces and joining them is in it
+    file    a text file in, a text file out: cutting into tokens and joining them is in it
     ids     what the engine alone takes
     alone   one call a sentence, what a person waits for: the median over sentences
 CTranslate2 runs on the weights that we export for it, with the batch size (in tokens) that is fastest here, found
@@ -33,19 +33,19 @@ from peers import FOLDER, PeerError, prepare
 from safetensors.torch import save_file
 
 from manyheads.bundle import load
-from manyheads.decode import Marks
-from manyheads.decode.ctranslate2.exporting import export
+from manyheads.decode import SpecialTokens
+from manyheads.decode.ctranslate2.ctranslate2_export import export
 from manyheads.metrics import bleu_tally
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import weights_of
-from manyheads.text.vocabulary import BEGIN, END, PAD, UNKNOWN
+from manyheads.text.vocabulary import BOS, EOS, PAD, UNK
 
 RESULT = HERE / "decoding.json"
-MARKS = Marks(begin=BEGIN, end=END, padding=PAD, never=(PAD, UNKNOWN, BEGIN))
+SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 BATCH = 32  # sentences of Hugging Face's batches
 SHARE = 8  # what takes long is given one of so many batches
 FIXED = 20  # ids of the sources and of the answers of random weights
-BASE = {"vocabulary": 16_000, "max_length": 256, "dropout": 0.0}
+BASE = {"vocab_size": 16_000, "max_length": 256, "dropout": 0.0}
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ CONTENDERS = {
     "native": Contender("decoding_manyheads.py", engine="native"),
     "native int8": Contender("decoding_manyheads.py", engine="native", precision="int8"),
     "ctranslate2 engine": Contender("decoding_manyheads.py", engine="ctranslate2", beams=(1,)),
-    "reference": Contender("decoding_manyheads.py", engine="reference", is_slow=True),
+    "torch": Contender("decoding_manyheads.py", engine="torch", is_slow=True),
     "CTranslate2": Contender("decoding_ctranslate2.py", "ctranslate2"),
     "CTranslate2 int8": Contender("decoding_ctranslate2.py", "ctranslate2", precision="int8_float32"),
     "Hugging Face": Contender("decoding_transformers.py", "transformers", is_slow=True),
@@ -122,60 +122,60 @@ CASES = {
 
 
 @dataclass(frozen=True)
-class Material:
+class BenchmarkData:
     """What a case works on, as files that every worker can read."""
 
     order: Mapping[str, Any]  # for the workers
-    sources: Sequence[Sequence[int]]  # with END; those of like length beside one another
+    sources: Sequence[Sequence[int]]  # with EOS; those of like length beside one another
     texts: Sequence[str] = ()  # of the same order
     references: Sequence[str] = ()
 
 
-def make_multi30k(given: argparse.Namespace, place: Path) -> Material:
+def make_multi30k(given: argparse.Namespace, place: Path) -> BenchmarkData:
     """The trained bundle and its test set."""
     bundle = load(given.bundle)
     model, tokenizer = bundle.task.model, bundle.task.tokenizer
     pairs = list(zip(*(file.read_text(encoding="utf-8").splitlines() for file in given.data), strict=True))
-    rows = sorted(zip(tokenizer.encode_many([source for source, _ in pairs]), pairs, strict=True), key=_length)
-    pieces = [tokenizer._processor.id_to_piece(number) for number in range(tokenizer.vocabulary)]
+    rows = sorted(zip(tokenizer.encode_batch([source for source, _ in pairs]), pairs, strict=True), key=_length)
+    tokens = [tokenizer._processor.id_to_piece(number) for number in range(tokenizer.vocab_size)]
     places = torch.arange(model.settings.max_length)[None]
     save_file({"positions": model.source_embedding.positions(places)[0]}, place / "positions.safetensors")
-    return Material(
+    return BenchmarkData(
         {
             "bundle": str(given.bundle),
             "weights": str(given.bundle / "weights.safetensors"),
             "positions": str(place / "positions.safetensors"),
             "tokenizer": str(given.bundle / "tokenizer.model"),
             "settings": asdict(model.settings),
-            "exported": str(export_with_pieces(model, place / "exported", pieces)),
-            "pieces": pieces,
+            "exported": str(export_with_tokens(model, place / "exported", tokens)),
+            "tokens": tokens,
             "fixed_length": 0,
         },
-        [[*ids, END] for ids, _ in rows],
+        [[*ids, EOS] for ids, _ in rows],
         [source for _, (source, _) in rows],
         [reference for _, (_, reference) in rows],
     )
 
 
-def make_base(given: argparse.Namespace, place: Path) -> Material:
+def make_base(given: argparse.Namespace, place: Path) -> BenchmarkData:
     """A model of the paper's base size that has learnt nothing."""
     torch.manual_seed(1)
     model = Transformer(ModelSettings(**BASE)).eval()
     save_file({name: value.contiguous() for name, value in weights_of(model).items()}, place / "weights.safetensors")
-    pieces = [f"piece {number}" for number in range(model.settings.vocabulary)]
-    words = np.random.default_rng(1).integers(4, model.settings.vocabulary, size=(96, FIXED - 1))
-    return Material(
+    tokens = [f"token {number}" for number in range(model.settings.vocab_size)]
+    words = np.random.default_rng(1).integers(4, model.settings.vocab_size, size=(96, FIXED - 1))
+    return BenchmarkData(
         {
             "bundle": "",
             "weights": str(place / "weights.safetensors"),
             "positions": "",
             "tokenizer": "",
             "settings": asdict(model.settings),
-            "exported": str(export_with_pieces(model, place / "exported", pieces)),
-            "pieces": pieces,
+            "exported": str(export_with_tokens(model, place / "exported", tokens)),
+            "tokens": tokens,
             "fixed_length": FIXED,
         },
-        [[*row, END] for row in words.tolist()],
+        [[*row, EOS] for row in words.tolist()],
     )
 
 
@@ -183,14 +183,14 @@ def _length(row: tuple[Sequence[int], tuple[str, str]]) -> int:
     return len(row[0])
 
 
-def export_with_pieces(model: Transformer, folder: Path, pieces: Sequence[str]) -> Path:
+def export_with_tokens(model: Transformer, folder: Path, tokens: Sequence[str]) -> Path:
     """Our export, its tokens named as SentencePiece names them: as a user would have it."""
     folder.mkdir()
-    export(model, MARKS, folder)
+    export(model, SPECIAL_TOKENS, folder)
     for file in folder.glob("*vocabulary.json"):
-        file.write_text(json.dumps(list(pieces)), encoding="utf-8")
+        file.write_text(json.dumps(list(tokens)), encoding="utf-8")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {name: pieces[int(value)] for name, value in config.items() if name.endswith("_token")}
+    config |= {name: tokens[int(value)] for name, value in config.items() if name.endswith("_token")}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
 
@@ -200,9 +200,11 @@ def spread(count: int, n_wanted: int) -> list[int]:
     return [int(row) for row in np.linspace(0, count - 1, min(count, n_wanted))]
 
 
-def choose_rows(material: Material, case: Case, task: Task, contender: Contender, turn: int, n_turns: int) -> list[int]:
+def choose_rows(
+    data: BenchmarkData, case: Case, task: Task, contender: Contender, turn: int, n_turns: int
+) -> list[int]:
     """Which sentences a contender gets in a turn."""
-    count = len(material.sources)
+    count = len(data.sources)
     if task.do == "alone":  # those of one turn are spread over all lengths
         return spread(count, case.n_alone)[turn % n_turns :: n_turns]
     if contender.is_slow and count > SHARE * BATCH:
@@ -229,16 +231,16 @@ def start(case: Case, given: argparse.Namespace, logs: Path, failed: dict[str, s
 class Measurement:
     """The turns of one case."""
 
-    def __init__(self, case: Case, material: Material, place: Path, n_turns: int) -> None:
-        self.case, self.material, self.place, self.n_turns = case, material, place, n_turns
+    def __init__(self, case: Case, data: BenchmarkData, place: Path, n_turns: int) -> None:
+        self.case, self.data, self.place, self.n_turns = case, data, place, n_turns
         self.turns: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by task, by contender
         self.written: dict[str, dict[str, dict[int, Any]]] = {}  # by task, by contender: what was written for each row
 
     def message(self, task: Task, name: str, rows: Sequence[int]) -> dict[str, Any]:
         if task.do != "file":
-            return {"do": task.do, "beam": task.beam, "sources": [self.material.sources[row] for row in rows]}
+            return {"do": task.do, "beam": task.beam, "sources": [self.data.sources[row] for row in rows]}
         source, target = self.place / "source.txt", self.place / "target.txt"
-        source.write_text("".join(f"{self.material.texts[row]}\n" for row in rows), encoding="utf-8")
+        source.write_text("".join(f"{self.data.texts[row]}\n" for row in rows), encoding="utf-8")
         return {"do": "file", "beam": task.beam, "source": str(source), "target": str(target)}
 
     def take(self, task: Task, name: str, rows: Sequence[int], answer: dict[str, Any]) -> None:
@@ -255,7 +257,7 @@ class Measurement:
                 names = [name for name in workers if task.beam in CONTENDERS[name].beams and name not in task.not_for]
                 first = turn % max(1, len(names))
                 for name in names[first:] + names[:first]:
-                    rows = choose_rows(self.material, self.case, task, CONTENDERS[name], turn, self.n_turns)
+                    rows = choose_rows(self.data, self.case, task, CONTENDERS[name], turn, self.n_turns)
                     ask_or_fail(
                         workers, name, self.message(task, name, rows), failed,
                         lambda answer, task=task, name=name, rows=rows: self.take(task, name, rows, answer),
@@ -270,10 +272,10 @@ class Measurement:
     def bleu(self, task: str, name: str) -> float | None:
         """Of what was written for the whole test set."""
         texts = self.written[task][name]
-        if not self.material.references or len(texts) < len(self.material.references):
+        if not self.data.references or len(texts) < len(self.data.references):
             return None
         in_order = [texts[row] for row in range(len(texts))]
-        return bleu_tally(in_order, list(self.material.references), "de").value
+        return bleu_tally(in_order, list(self.data.references), "de").value
 
 
 def measure(name: str, case: Case, given: argparse.Namespace) -> dict[str, Any]:
@@ -282,19 +284,19 @@ def measure(name: str, case: Case, given: argparse.Namespace) -> dict[str, Any]:
     about: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as folder:
         place = Path(folder)
-        material = (make_multi30k if name == "multi30k" else make_base)(given, place)
+        data = (make_multi30k if name == "multi30k" else make_base)(given, place)
         workers = start(case, given, place, failed)
         for who in list(workers):
             contender = CONTENDERS[who]
-            model = {**material.order, "engine": contender.engine, "precision": contender.precision}
+            model = {**data.order, "engine": contender.engine, "precision": contender.precision}
             order = {"core": given.core, "model": model}
             ask_or_fail(workers, who, order, failed, lambda answer, who=who: about.update({who: answer}))
-        measurement = Measurement(case, material, place, given.turns or case.n_turns)
+        measurement = Measurement(case, data, place, given.turns or case.n_turns)
         for who in list(workers):
             for beam in CONTENDERS[who].beams:
                 n_tuning = case.n_tuning if beam == 1 else case.n_tuning // 2
-                rows = spread(len(material.sources), n_tuning)
-                message = {"do": "tune", "beam": beam, "sources": [material.sources[row] for row in rows]}
+                rows = spread(len(data.sources), n_tuning)
+                message = {"do": "tune", "beam": beam, "sources": [data.sources[row] for row in rows]}
                 if who in workers:
                     ask_or_fail(
                         workers, who, message, failed,
@@ -303,12 +305,12 @@ def measure(name: str, case: Case, given: argparse.Namespace) -> dict[str, Any]:
                         ),
                     )  # fmt: skip
         for who in list(workers):
-            warming = {"do": "ids", "beam": 1, "sources": list(material.sources[:4])}
+            warming = {"do": "ids", "beam": 1, "sources": list(data.sources[:4])}
             ask_or_fail(workers, who, warming, failed, lambda answer: None)
         measurement.run(workers, failed)
         for worker in workers.values():
             worker.end()
-    record = {**stamp(), "settings": material.order["settings"], "failed": failed, "workers": about, "tasks": {}}
+    record = {**stamp(), "settings": data.order["settings"], "failed": failed, "workers": about, "tasks": {}}
     for task, turns in measurement.turns.items():
         record["tasks"][task] = {
             who: {

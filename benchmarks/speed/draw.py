@@ -122,7 +122,7 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         f"### {size}",
         "",
         f"{shape['layers']} + {shape['layers']} layers, width {shape['width']}, feed-forward "
-        f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocabulary']:,} (tied), "
+        f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocab_size']:,} (tied), "
         f"{shape['batch_tokens']:,} tokens a batch, lengths {record['text']}; {len(found.turns)} turns of "
         f"{len(found.turns[0])} step(s). {record['date']}, {record['machine']}, one thread, load {record['load']}. "
         f"SGEMM: {found.sgemm:.1f} GFLOP a CPU second.",

@@ -7,7 +7,7 @@ from typing import Any
 from curves import Curve, Panel, curves_svg, fit_power
 
 _ASKED = 64e6  # bytes more, of attention at 8,192 places
-_PATHS = {"fast": "fast", "open": "in the open"}
+_PATHS = {"fast": "fused", "open": "explicit"}
 _LOSSES = {"chunks": "loss in chunks", "whole": "whole logits"}
 
 

@@ -14,14 +14,14 @@ AGAINST = (
     ("native int8", "native"),
     ("native", "Hugging Face"),
     ("native int8", "Hugging Face"),
-    ("native", "reference"),
+    ("native", "torch"),
 )
-OURS = ("native", "native int8", "ctranslate2 engine", "reference")
+OURS = ("native", "native int8", "ctranslate2 engine", "torch")
 CALLED = {
     "native": "manyheads, native",
     "native int8": "manyheads, native int8",
     "ctranslate2 engine": "manyheads, ctranslate2",
-    "reference": "manyheads, reference",
+    "torch": "manyheads, torch",
     "CTranslate2": "CTranslate2",
     "CTranslate2 int8": "CTranslate2 int8",
     "Hugging Face": "Hugging Face generate",
@@ -66,7 +66,7 @@ def _part(name: str, record: Mapping[str, Any]) -> str:
         f"### {name}",
         "",
         f"{shape['n_encoder_layers']} + {shape['n_decoder_layers']} layers, width {shape['width']}, feed-forward "
-        f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocabulary']:,}. "
+        f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocab_size']:,}. "
         f"{record['date']}, {record['machine']}, one thread, load {record['load']}. {_versions(record)}.",
         "",
         "Sentences a CPU second; alone: median CPU time of one.",

@@ -7,7 +7,7 @@ from typing import Any
 from curves import Curve, Panel, curves_svg, fit_power
 
 _ACROSS = {
-    "length": "pieces of a sentence",
+    "length": "tokens of a sentence",
     "batch": "sentences together",
     "vocabulary": "words",
     "layers": "layers of either stack",

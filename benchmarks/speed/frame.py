@@ -122,9 +122,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    best = next((name for name in ("avx512f", "avx2", "avx") if name in facts.get("flags", "").split()), "")
-    return f"{facts.get('model name', platform.processor())} {best}".strip()
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    best = next((name for name in ("avx512f", "avx2", "avx") if name in fields.get("flags", "").split()), "")
+    return f"{fields.get('model name', platform.processor())} {best}".strip()
 
 
 def store(path: Path, key: str, record: Mapping[str, Any]) -> None:

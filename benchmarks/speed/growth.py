@@ -3,8 +3,8 @@
     make bench-growth                                     every curve, into benchmarks/speed/ (five minutes)
     make bench-growth ARGS="--curves length vocabulary --turns 3"
 
-A small model (2 + 2 layers of width 128, 8 heads of 16, 4,000 words, sentences of 16 pieces, 32 of them together). Of
-each curve one thing grows: the length of the sentences, how many there are together, the vocabulary, the layers of
+A small model (2 + 2 layers of width 128, 8 heads of 16, 4,000 words, sentences of 16 tokens, 32 of them together). Of
+each curve one thing grows: the length of the sentences, how many there are together, the vocab_size, the layers of
 either stack, the heads kept in every attention (the others are pruned away), the pairs of the corpus. Training is one
 step, forward, backward and update, by our own loop; of the corpus, one epoch of a yet smaller model, with planning and
 making its batches. Decoding is greedy, by the engine that is the default here; seconds are those of a sentence, but of
@@ -29,19 +29,19 @@ import torch
 from draw_growth import growth_table
 from frame import HERE, stamp, store
 
-from manyheads.bench.decoding import GREEDY, make_endless_model
+from manyheads.bench.decoding_speed import GREEDY, make_endless_model
 from manyheads.data import make_batch, plan_batches
-from manyheads.decode import ChosenEngine, Engine, Marks
+from manyheads.decode import Engine, EngineSelector, SpecialTokens
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks.seq2seq import Seq2SeqLesson, Seq2SeqSettings, TensorBatch
-from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN
+from manyheads.tasks.seq2seq.sequence_to_sequence import Seq2SeqSettings, Seq2SeqTrainingTask, TensorBatch
+from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 from manyheads.train import Trainer, TrainSettings
 
 RESULT = HERE / "growth.json"
 FIRST_WORD = 4
-MARKS = Marks(begin=BEGIN, end=END, padding=PAD, never=(PAD, UNKNOWN, BEGIN))
+SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 MODEL = ModelSettings(
-    vocabulary=4_000,
+    vocab_size=4_000,
     width=128,
     feed_forward_width=256,
     n_heads=8,
@@ -50,7 +50,7 @@ MODEL = ModelSettings(
     max_length=1100,
 )
 SMALLER = replace(
-    MODEL, width=32, feed_forward_width=32, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, vocabulary=500
+    MODEL, width=32, feed_forward_width=32, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, vocab_size=500
 )
 
 
@@ -71,7 +71,7 @@ def keep_heads(count: int) -> ModelSettings:
 CURVES: dict[str, tuple[Sequence[int], Callable[[int], Case]]] = {
     "length": ((8, 16, 32, 64, 128, 256, 512), lambda n: Case(length=n, batch=4)),
     "batch": ((1, 2, 4, 8, 16, 32, 64, 128), lambda n: Case(batch=n)),
-    "vocabulary": ((1000, 2000, 4000, 8000, 16_000, 32_000), lambda n: Case(replace(MODEL, vocabulary=n))),
+    "vocabulary": ((1000, 2000, 4000, 8000, 16_000, 32_000), lambda n: Case(replace(MODEL, vocab_size=n))),
     "layers": ((1, 2, 3, 4, 6, 8), lambda n: Case(replace(MODEL, n_encoder_layers=n, n_decoder_layers=n))),
     "heads kept": ((1, 2, 3, 4, 6, 8), lambda n: Case(keep_heads(n))),
     "corpus": ((250, 500, 1000, 2000, 4000), lambda n: Case(SMALLER, n_pairs=n)),
@@ -79,17 +79,17 @@ CURVES: dict[str, tuple[Sequence[int], Callable[[int], Case]]] = {
 
 
 class Made:
-    """A lesson whose batches are there already, or are planned and made of a corpus."""
+    """A training task whose batches are there already, or are planned and made of a corpus."""
 
     def __init__(self, model: Transformer, case: Case) -> None:
-        # Text and material are for making batches of text, and here there is none.
-        self.inner = Seq2SeqLesson(model, None, Seq2SeqSettings(), None)
+        # Text and training data are for making batches of text, and here there is none.
+        self.inner = Seq2SeqTrainingTask(model, None, Seq2SeqSettings(), None)
         self.case = case
         chance = np.random.default_rng(1)
-        vocabulary = case.model.vocabulary
+        vocab_size = case.model.vocab_size
         count = case.n_pairs or case.batch
         lengths = chance.integers(8, 24, (count, 2)) if case.n_pairs else np.full((count, 2), case.length - 1)
-        self.sides = [[chance.integers(FIRST_WORD, vocabulary, n) for n in column] for column in lengths.T]
+        self.sides = [[chance.integers(FIRST_WORD, vocab_size, n) for n in column] for column in lengths.T]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -101,7 +101,7 @@ class Made:
 
     def make(self, plan: Any, seed: int) -> TensorBatch:
         batch = make_batch(*([side[row] for row in plan.tolist()] for side in self.sides))
-        tensors = (torch.from_numpy(ids) for ids in (batch.source, batch.target_read, batch.target_written))
+        tensors = (torch.from_numpy(ids) for ids in (batch.source, batch.target_input, batch.target_output))
         return TensorBatch(*tensors, batch.n_tokens)
 
     def loss(self, batch: TensorBatch, step: int) -> torch.Tensor:
@@ -118,14 +118,14 @@ class Training:
         torch.manual_seed(1)
         model = Transformer(case.model)
         how = TrainSettings(steps=10**6, learning_rate=1e-4, warmup=1)
-        self.lesson = Made(model, case)
+        self.training_task = Made(model, case)
         self.is_epoch = bool(case.n_pairs)
-        self.steps = Trainer(model, self.lesson, how, width=case.model.width, seed=1).run()
+        self.steps = Trainer(model, self.training_task, how, width=case.model.width, seed=1).run()
         next(self.steps)
 
     def measure(self) -> float:
         started = time.process_time()
-        count = len(self.lesson.plan(0)) if self.is_epoch else 1
+        count = len(self.training_task.plan(0)) if self.is_epoch else 1
         for _ in range(count):
             next(self.steps)
         return time.process_time() - started
@@ -135,14 +135,14 @@ class Decoding:
     """Seconds of a sentence, or of a file where there is a corpus."""
 
     def __init__(self, case: Case) -> None:
-        self.engine: Engine = ChosenEngine(make_endless_model(case.model), MARKS).choose(GREEDY)
-        self.sources = [[*ids.tolist(), END] for ids in Made(Transformer(SMALLER), case).sides[0]]
+        self.engine: Engine = EngineSelector(make_endless_model(case.model), SPECIAL_TOKENS).choose(GREEDY)
+        self.sources = [[*ids.tolist(), EOS] for ids in Made(Transformer(SMALLER), case).sides[0]]
         self.share = 1 if case.n_pairs else len(self.sources)
 
     def measure(self) -> float:
         started = time.process_time()
         lengths = np.array([[len(source)] for source in self.sources])
-        for rows in plan_batches(lengths, self.engine.tokens_at_once, seed=0, epoch=0):
+        for rows in plan_batches(lengths, self.engine.max_batch_tokens, seed=0, epoch=0):
             self.engine.generate([self.sources[row] for row in rows.tolist()], GREEDY, rows.tolist())
         return (time.process_time() - started) / self.share
 

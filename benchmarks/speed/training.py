@@ -46,7 +46,7 @@ class Size:
     width: int
     feed_forward_width: int
     n_heads: int
-    vocabulary: int
+    vocab_size: int
     batch_tokens: int  # padded, on either side
     steps_a_turn: int
     n_turns: int
@@ -73,14 +73,14 @@ WORKERS = {
 def count_flop(size: Size, batch: PairBatch) -> int:
     """Of a step on this batch; the formula is `manyheads.bench.count_flop`'s."""
     settings = ModelSettings(
-        vocabulary=size.vocabulary,
+        vocab_size=size.vocab_size,
         n_encoder_layers=size.layers,
         n_decoder_layers=size.layers,
         width=size.width,
         feed_forward_width=size.feed_forward_width,
         n_heads=size.n_heads,
     )
-    return bench.count_flop(settings, *((ids != 0).sum(axis=1) for ids in (batch.source, batch.target_written)))
+    return bench.count_flop(settings, *((ids != 0).sum(axis=1) for ids in (batch.source, batch.target_output)))
 
 
 def describe(batches: Sequence[PairBatch], size: Size) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def describe(batches: Sequence[PairBatch], size: Size) -> list[dict[str, Any]]:
             "source_tokens": int((batch.source != 0).sum()),
             "target_tokens": batch.n_tokens,
             "source_places": batch.source.size,
-            "target_places": batch.target_written.size,
+            "target_places": batch.target_output.size,
             "flop": count_flop(size, batch),
         }
         for batch in batches
@@ -125,7 +125,7 @@ def start(
 def measure(size: Size, given: argparse.Namespace, sources: dict[str, Path]) -> dict[str, Any]:
     """One size, all workers."""
     n_turns = given.turns or size.n_turns
-    pairs = real_pairs(given.data, size.vocabulary) if given.data else drawn_pairs(size.vocabulary)
+    pairs = real_pairs(given.data, size.vocab_size) if given.data else drawn_pairs(size.vocab_size)
     batches = make_batches(pairs, size.batch_tokens, size.steps_a_turn * (N_WARMING + n_turns))
     failed: dict[str, str] = {}
     about: dict[str, dict[str, Any]] = {}

@@ -12,30 +12,30 @@ from xml.sax.saxutils import escape
 import torch
 
 import manyheads as mh
-from manyheads.text.tokenizer import BEGIN, END
+from manyheads.text.tokenizer import BOS, EOS
 
 CELL, LEFT, TOP, GAP = 15, 64, 84, 14
 INK, PAPER = (20, 70, 140), (255, 255, 255)
 
 
 def trace(bundle: mh.Bundle, text: str) -> tuple[list[str], list[str], dict[str, torch.Tensor]]:
-    """Source pieces, target pieces, and the weights of every cross-attention: heads × target × source."""
+    """Source tokens, target tokens, and the weights of every cross-attention: heads × target × source."""
     tokenizer, model = bundle.task.tokenizer, bundle.task.model
     (translation,) = bundle.predict([text])
-    source, target = [*tokenizer.encode(text), END], tokenizer.encode(translation)
+    source, target = [*tokenizer.encode(text), EOS], tokenizer.encode(translation)
     tap = mh.Tap()
     with torch.inference_mode():
-        model(torch.tensor([source]), torch.tensor([[BEGIN, *target]]), tap=tap)
+        model(torch.tensor([source]), torch.tensor([[BOS, *target]]), tap=tap)
     weights = {name: value[0] for name, value in tap.values.items() if name.endswith("cross.weights")}
 
-    def pieces(words: str) -> list[str]:
-        return [piece.text.replace("▁", "") or "␣" for piece in tokenizer.pieces(words)]
+    def tokens(words: str) -> list[str]:
+        return [token.text.replace("▁", "") or "␣" for token in tokenizer.tokenize(words)]
 
-    return [*pieces(text), "■"], [*pieces(translation), "■"], weights
+    return [*tokens(text), "■"], [*tokens(translation), "■"], weights
 
 
 def draw(text: str, source: list[str], target: list[str], weights: dict[str, torch.Tensor]) -> str:
-    """One map a head, a row a layer: dark where the head looks when it writes the piece at the left."""
+    """One map a head, a row a layer: dark where the head looks when it writes the token at the left."""
     n_heads = next(iter(weights.values())).size(0)
     wide, high = LEFT + CELL * len(source) + GAP, TOP + CELL * len(target) + GAP
     shapes = [f'<text x="16" y="26" font-size="15" font-weight="bold">{escape(text)}</text>']
@@ -56,14 +56,14 @@ def draw(text: str, source: list[str], target: list[str], weights: dict[str, tor
 def draw_map(title: str, source: list[str], target: list[str], weights: torch.Tensor, x: int, y: int) -> list[str]:
     """The map of one head."""
     shapes = [f'<text x="{x + LEFT}" y="{y + 16}" fill="#777">{escape(title)}</text>']
-    for column, piece in enumerate(source):
+    for column, token in enumerate(source):
         place = f"{x + LEFT + CELL * column + 11} {y + TOP - 5}"
-        shapes.append(f'<text transform="translate({place}) rotate(-60)">{escape(piece)}</text>')
+        shapes.append(f'<text transform="translate({place}) rotate(-60)">{escape(token)}</text>')
     size = f'width="{CELL * len(source)}" height="{CELL * len(target)}"'
     shapes.append(f'<rect x="{x + LEFT}" y="{y + TOP}" {size} fill="#f6f8fb"/>')
-    for row, piece in enumerate(target):
+    for row, token in enumerate(target):
         middle = y + TOP + CELL * row + 11
-        shapes.append(f'<text x="{x + LEFT - 5}" y="{middle}" text-anchor="end">{escape(piece)}</text>')
+        shapes.append(f'<text x="{x + LEFT - 5}" y="{middle}" text-anchor="end">{escape(token)}</text>')
         for column, weight in enumerate(weights[row].tolist()):
             if weight < 0.01:
                 continue

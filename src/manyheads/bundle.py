@@ -4,7 +4,7 @@
     weights.safetensors  as they were trained; or, where bundle.json has int8, their matrices in bytes
     tokenizer.model
     recipe.toml          the resolved recipe it was trained by
-    shortlist.safetensors  where bundle.json has shortlist: which pieces may be written for which
+    shortlist.safetensors  where bundle.json has shortlist: which tokens may be written for which
     MANIFEST.sha256      of all the others; checked on load
 
 No pickle anywhere. May import tasks and everything below.
@@ -25,20 +25,20 @@ from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
-from manyheads.model.rounding import from_bytes, to_bytes
+from manyheads.model.rounding import dequantize_weights, quantize_weights
 from manyheads.model.weights import load_weights, save_tensors, weights_of
 from manyheads.settings import build, did_you_mean, read_toml, to_table, to_toml
-from manyheads.storage import check_files, check_seal, sealed_folder
-from manyheads.tasks import TASKS, Answering, Prediction, Task, Translation, Translations
+from manyheads.storage import atomic_folder, require_files, verify_manifest
+from manyheads.tasks import TASKS, Prediction, SupportsEngines, Task, Translation, Translations
 from manyheads.text.tokenizer import Tokenizer
 
 FORMAT = 2  # raised when an older manyheads could no longer read what this one writes; 2: weights may be bytes
-_FACTS = "bundle.json"
+_CONFIG = "bundle.json"
 _WEIGHTS = "weights.safetensors"
 _TOKENIZER = "tokenizer.model"
 _RECIPE = "recipe.toml"
 _SHORTLIST = "shortlist.safetensors"
-_FILES = (_FACTS, _WEIGHTS, _TOKENIZER, _RECIPE)
+_FILES = (_CONFIG, _WEIGHTS, _TOKENIZER, _RECIPE)
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,20 @@ class Bundle:
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
     int8: Mapping[str, Any] | None = None  # of a model in eight bits, what that was measured to cost
-    shortlist: Shortlist | None = None  # the pieces that may be written for each; without it all may
-    shortened: Mapping[str, Any] | None = None  # of a shortlist, what it was measured to cost
-    swift: Task | None = None  # the task as the chosen engine answers it; of taps and gates an engine knows nothing
+    shortlist: Shortlist | None = None  # the tokens that may be written for each; without it all may
+    shortlist_cost: Mapping[str, Any] | None = None  # of a shortlist, what it was measured to cost
+    engine_task: Task | None = (
+        None  # the task as the chosen engine answers it; of taps and gates an engine knows nothing
+    )
 
     @property
-    def answering(self) -> Task:
+    def inference_task(self) -> Task:
         """The task to ask when only the answers matter: by the fastest engine that gives the same."""
-        return self.swift if self.swift is not None and self.swift.model is self.task.model else self.task
+        return (
+            self.engine_task
+            if self.engine_task is not None and self.engine_task.model is self.task.model
+            else self.task
+        )
 
     @property
     def kind(self) -> str:
@@ -88,26 +94,26 @@ class Bundle:
             if not isinstance(text, str):
                 raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
         table = to_table(self.decode) | changes
-        return self.answering.predict(texts, build(DecodeSettings, table, "decode."), first)
+        return self.inference_task.predict(texts, build(DecodeSettings, table, "decode."), first)
 
     def save(self, path: Path | str) -> None:
         """Write the folder, whole or not at all."""
-        facts: dict[str, Any] = {
+        config: dict[str, Any] = {
             "format": 1 if self.int8 is None else 2,
             "task": self.kind,
             "model": to_table(self.task.model.settings),
             "settings": to_table(self.task.settings),
-            "facts": self.task.facts(),
+            "metadata": self.task.metadata(),
             "decode": to_table(self.decode),
             "scores": {name: [asdict(score) for score in scores] for name, scores in self.scores.items()},
         }
         weights = weights_of(self.task.module)
         if self.int8 is not None:
-            facts["int8"], weights = self.int8, to_bytes(weights)
+            config["int8"], weights = self.int8, quantize_weights(weights)
         if self.shortlist is not None:
-            facts["shortlist"] = self.shortened or {}
-        with sealed_folder(Path(path)) as folder:
-            (folder / _FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+            config["shortlist"] = self.shortlist_cost or {}
+        with atomic_folder(Path(path)) as folder:
+            (folder / _CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
             save_tensors(weights, folder / _WEIGHTS)
             if self.shortlist is not None:
                 arrays = {name: torch.from_numpy(array) for name, array in self.shortlist.arrays.items()}
@@ -132,37 +138,37 @@ def load(
     if engine not in get_args(EngineName):
         raise BundleError(f'engine = "{engine}" is not an engine. {did_you_mean(engine, get_args(EngineName))}')
     folder = Path(path)
-    sealed = check_seal(folder, BundleError)
-    facts = _read_facts(folder, sealed)
-    check_files(folder, sealed, _FILES, BundleError)
+    sealed = verify_manifest(folder, BundleError)
+    config = _read_config(folder, sealed)
+    require_files(folder, sealed, _FILES, BundleError)
     tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     try:
-        model = Transformer(build(ModelSettings, facts["model"], "model."))
-        kind = TASKS[facts["task"]]
-        settings: Any = build(kind.settings_type, facts["settings"], "task.")
-        task = kind.restore(model, tokenizer, settings, facts.get("facts", {}))
-        decode = build(DecodeSettings, facts["decode"], "decode.")
-        scores = {name: [Score(**score) for score in scores] for name, scores in facts["scores"].items()}
+        model = Transformer(build(ModelSettings, config["model"], "model."))
+        kind = TASKS[config["task"]]
+        settings: Any = build(kind.settings_type, config["settings"], "task.")
+        task = kind.restore(model, tokenizer, settings, config.get("metadata", {}))
+        decode = build(DecodeSettings, config["decode"], "decode.")
+        scores = {name: [Score(**score) for score in scores] for name, scores in config["scores"].items()}
     except (RecipeError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: {error}") from None
+        raise BundleError(f"{folder}/{_CONFIG} is not as this manyheads writes it: {error}") from None
     try:
-        load_weights(task.module, from_bytes(load_file(folder / _WEIGHTS)), f"{folder}/{_WEIGHTS}")
+        load_weights(task.module, dequantize_weights(load_file(folder / _WEIGHTS)), f"{folder}/{_WEIGHTS}")
     except SafetensorError as error:
         raise BundleError(f"{folder}/{_WEIGHTS} is not a safetensors file: {error}.") from None
     except KeyError as error:
         raise BundleError(f"{folder}/{_WEIGHTS} has bytes without their scales: {error}.") from None
-    if tokenizer.vocabulary != model.settings.vocabulary:
+    if tokenizer.vocab_size != model.settings.vocab_size:
         raise BundleError(
-            f"{folder}: the tokenizer has {tokenizer.vocabulary:,} pieces, the model {model.settings.vocabulary:,}. "
+            f"{folder}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {model.settings.vocab_size:,}. "
             "They are not of one training."
         )
     task.module.to(pick_device(device)).eval()
-    int8, shortened = facts.get("int8"), facts.get("shortlist")
-    shortlist = None if shortened is None else _read_shortlist(folder, sealed, tokenizer.vocabulary)
-    swift = None
-    if isinstance(task, Answering):
+    int8, shortlist_cost = config.get("int8"), config.get("shortlist")
+    shortlist = None if shortlist_cost is None else _read_shortlist(folder, sealed, tokenizer.vocab_size)
+    engine_task = None
+    if isinstance(task, SupportsEngines):
         used = shortlist if use_shortlist else None
-        swift = task.answering(engine, folder, tell, is_int8=int8 is not None, shortlist=used)
+        engine_task = task.with_engine(engine, folder, tell, is_int8=int8 is not None, shortlist=used)
     return Bundle(
         task=task,
         decode=decode,
@@ -170,16 +176,16 @@ def load(
         scores=scores,
         int8=int8,
         shortlist=shortlist,
-        shortened=shortened,
-        swift=swift,
+        shortlist_cost=shortlist_cost,
+        engine_task=engine_task,
     )
 
 
-def _read_shortlist(folder: Path, sealed: set[str], vocabulary: int) -> Shortlist:
-    check_files(folder, sealed, (_SHORTLIST,), BundleError)
+def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:
+    require_files(folder, sealed, (_SHORTLIST,), BundleError)
     try:
         found = Shortlist.from_arrays({name: one.numpy() for name, one in load_file(folder / _SHORTLIST).items()})
-        found.refuse_other(vocabulary)
+        found.check_vocab_size(vocab_size)
     except (SafetensorError, BundleError) as error:
         raise BundleError(f"{folder}/{_SHORTLIST}: {error}") from None
     return found
@@ -188,30 +194,30 @@ def _read_shortlist(folder: Path, sealed: set[str], vocabulary: int) -> Shortlis
 def model_settings(path: Path | str) -> dict[str, Any]:
     """The model settings of a bundle, as a table."""
     folder = Path(path)
-    facts = _read_facts(folder, check_seal(folder, BundleError))
-    model = facts.get("model")
+    config = _read_config(folder, verify_manifest(folder, BundleError))
+    model = config.get("model")
     if not isinstance(model, dict):
-        raise BundleError(f"{folder}/{_FACTS} is not as this manyheads writes it: it has no model.")
+        raise BundleError(f"{folder}/{_CONFIG} is not as this manyheads writes it: it has no model.")
     return dict(model)
 
 
-def _read_facts(folder: Path, sealed: set[str]) -> dict[str, Any]:
+def _read_config(folder: Path, sealed: set[str]) -> dict[str, Any]:
     """What bundle.json says, if it is of a format and a task that we know: only then can the rest be judged."""
-    check_files(folder, sealed, (_FACTS,), BundleError)
+    require_files(folder, sealed, (_CONFIG,), BundleError)
     try:
-        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BundleError(f"{folder}/{_FACTS} is not JSON: {error}.") from None
-    given = facts.get("format") if isinstance(facts, dict) else None
+        raise BundleError(f"{folder}/{_CONFIG} is not JSON: {error}.") from None
+    given = config.get("format") if isinstance(config, dict) else None
     if not isinstance(given, int) or given < 1:
-        raise BundleError(f"{folder}/{_FACTS} names no bundle format that we know: {given!r}.")
+        raise BundleError(f"{folder}/{_CONFIG} names no bundle format that we know: {given!r}.")
     if given > FORMAT:
         raise BundleError(
             f"{folder}: made by a newer manyheads (bundle format {given}; this one reads up to {FORMAT}). "
             "Upgrade: pip install -U manyheads"
         )
-    if facts.get("task") not in TASKS:
+    if config.get("task") not in TASKS:
         raise BundleError(
-            f"{folder}: its task {facts.get('task')!r} is not known to this manyheads. Known: {', '.join(TASKS)}."
+            f"{folder}: its task {config.get('task')!r} is not known to this manyheads. Known: {', '.join(TASKS)}."
         )
-    return dict(facts)
+    return dict(config)

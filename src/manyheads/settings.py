@@ -1,6 +1,6 @@
 """Strict settings: frozen dataclasses read from TOML tables and written back.
 
-A settings class is a frozen dataclass beside the code it configures; its `__post_init__` calls `refuse` with
+A settings class is a frozen dataclass beside the code it configures; its `__post_init__` calls `raise_faults` with
 whatever does not fit. This module turns nested tables into such classes: an unknown key fails with a suggestion,
 a wrong type says what is allowed, and all faults of a file are reported together. It imports nothing of ours
 but the errors.
@@ -21,7 +21,7 @@ from manyheads.errors import RecipeError
 T = TypeVar("T")
 
 
-def refuse(faults: Iterable[str]) -> None:
+def raise_faults(faults: Iterable[str]) -> None:
     """Raise one RecipeError that lists every fault; do nothing when there is none."""
     found = tuple(faults)
     if found:
@@ -39,7 +39,7 @@ def build(kind: type[T], table: Mapping[str, object], section: str = "") -> T:
     """Make settings of `kind` out of a TOML table; `section` prefixes the names in error messages."""
     faults: list[str] = []
     made = _build(kind, table, section, faults)
-    refuse(faults)
+    raise_faults(faults)
     assert made is not None  # no faults means it was made
     return made
 
@@ -66,7 +66,7 @@ def _build(kind: type[T], table: Mapping[str, object], section: str, faults: lis
         return None
 
 
-def misfits(settings: Any, section: str = "") -> list[str]:
+def type_faults(settings: Any, section: str = "") -> list[str]:
     """The values of made settings that their types do not allow: Python itself lets any through."""
     faults: list[str] = []
     hints = typing.get_type_hints(type(settings))
@@ -90,30 +90,30 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
     if origin is Literal:
         if value in get_args(kind):
             return value
-        allowed = ", ".join(show(option) for option in get_args(kind))
-        faults.append(f"{name} = {show(value)} is not one of {allowed}.")
+        allowed = ", ".join(toml_value(option) for option in get_args(kind))
+        faults.append(f"{name} = {toml_value(value)} is not one of {allowed}.")
     elif origin is Mapping:
         if isinstance(value, Mapping):
             kind = get_args(kind)[1]
             return {key: _convert(kind, item, f"{name}.{_show_key(key)}", faults) for key, item in value.items()}
-        faults.append(f"{name} = {show(value)} should be a table: write [{name}].")
+        faults.append(f"{name} = {toml_value(value)} should be a table: write [{name}].")
     elif origin is tuple:
         if isinstance(value, list | tuple):
             return tuple(_convert(get_args(kind)[0], item, name, faults) for item in value)
-        faults.append(f"{name} = {show(value)} should be a list.")
+        faults.append(f"{name} = {toml_value(value)} should be a list.")
     elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if isinstance(value, Mapping):
             return _build(kind, value, f"{name}.", faults)
         if isinstance(value, kind):
             return value
-        faults.append(f"{name} = {show(value)} should be a table: write [{name}].")
+        faults.append(f"{name} = {toml_value(value)} should be a table: write [{name}].")
     elif kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     else:
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
-        faults.append(f"{name} = {show(value)} should be {words[kind]}.")
+        faults.append(f"{name} = {toml_value(value)} should be {words[kind]}.")
     return None
 
 
@@ -131,12 +131,12 @@ def _kind_of(option: type) -> object:
     return next((field.default for field in dataclasses.fields(option) if field.name == "kind"), None)
 
 
-def show(value: object) -> str:
+def toml_value(value: object) -> str:
     """A value as it would stand in TOML."""
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(show(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_show_key(key)} = {show(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_show_key(key)} = {toml_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, float):
         return repr(float(value))  # JSON has no inf or nan
     # TOML's basic strings, whole numbers and booleans are written as JSON writes them, but for one character.
@@ -145,7 +145,7 @@ def show(value: object) -> str:
 
 def _show_key(key: str) -> str:
     is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if is_bare else show(key)
+    return key if is_bare else toml_value(key)
 
 
 def to_table(settings: Any) -> dict[str, Any]:
@@ -167,7 +167,9 @@ def to_table(settings: Any) -> dict[str, Any]:
 
 def to_toml(table: Mapping[str, Any], section: str = "") -> str:
     """Nested tables as TOML text: plain values first, then a section for each inner table."""
-    lines = [f"{_show_key(key)} = {show(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    lines = [
+        f"{_show_key(key)} = {toml_value(value)}" for key, value in table.items() if not isinstance(value, Mapping)
+    ]
     for key, value in table.items():
         if isinstance(value, Mapping):
             inner = f"{section}{_show_key(key)}"

@@ -22,7 +22,7 @@ _SEAL = "  sealed by "
 
 
 @contextmanager
-def sealed_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder to fill; on leaving, it is sealed and takes the place of `path`.
 
     Files are on the disk before the folder has its name, and the name is before anything older is removed.
@@ -31,25 +31,25 @@ def sealed_folder(path: Path) -> Iterator[Path]:
     aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield aside
-        seal(aside)
+        write_manifest(aside)
         _replace(aside, path)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def atomic_write(path: Path, content: bytes) -> None:
     """Write a file that is the old one or the new one, never a part of it, however we end."""
     aside = path.with_name(f".{path.name}.partial")
     try:
         aside.write_bytes(content)
-        _force_to_disk(aside)
+        _fsync(aside)
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
-    _force_to_disk(path.parent)
+    _fsync(path.parent)
 
 
-def sweep(parent: Path, names: str) -> None:
+def remove_partial(parent: Path, names: str) -> None:
     """Remove what writers that died left of sealed folders with such names (a regular expression).
 
     A folder that had only stepped aside for its successor comes back. Nobody else may be writing there.
@@ -61,7 +61,7 @@ def sweep(parent: Path, names: str) -> None:
             before = aside / found["name"]
             if found["old"] and before.exists() and not (parent / found["name"]).exists():
                 before.rename(parent / found["name"])
-                _force_to_disk(parent)
+                _fsync(parent)
             shutil.rmtree(aside)
 
 
@@ -83,18 +83,18 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def seal(folder: Path) -> None:
+def write_manifest(folder: Path) -> None:
     """Write the manifest of every file in the folder and force all of it to the disk."""
     files = sorted(file for file in folder.iterdir() if file.name != MANIFEST)
-    lines = "".join(f"{digest_of(file)}  {file.name}\n" for file in files).encode()
+    lines = "".join(f"{sha256_of(file)}  {file.name}\n" for file in files).encode()
     (folder / MANIFEST).write_bytes(f"{_SEAL}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines)
     for file in (*files, folder / MANIFEST):
         file.chmod(0o644)  # some writers keep theirs private
-        _force_to_disk(file)
-    _force_to_disk(folder)
+        _fsync(file)
+    _fsync(folder)
 
 
-def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:
+def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
     """The names of the sealed files; raise `error`, naming all that is missing or damaged, unless they are whole.
 
     Files that the manifest does not list are nobody's concern: file managers and people leave some.
@@ -112,7 +112,7 @@ def check_seal(folder: Path, error: type[ManyheadsError]) -> set[str]:
         try:
             if not (folder / name).is_file():
                 faults.append(f"{name} is missing")
-            elif digest_of(folder / name) != digest:
+            elif sha256_of(folder / name) != digest:
                 faults.append(f"{name} is damaged (its SHA-256 is not the one in {MANIFEST})")
         except OSError as reason:
             faults.append(f"{name} cannot be read ({reason.strerror})")
@@ -138,7 +138,7 @@ def _read_manifest(manifest: Path) -> dict[str, str] | None:
     return digests if digests and lines[-1] == "" and len(digests) == len(matches) else None
 
 
-def check_files(folder: Path, sealed: set[str], required: Iterable[str], error: type[ManyheadsError]) -> None:
+def require_files(folder: Path, sealed: set[str], required: Iterable[str], error: type[ManyheadsError]) -> None:
     """Raise `error` unless all the required files are among the sealed ones."""
     absent = [name for name in required if name not in sealed]
     if absent:
@@ -147,7 +147,7 @@ def check_files(folder: Path, sealed: set[str], required: Iterable[str], error: 
         )
 
 
-def digest_of(file: Path) -> str:
+def sha256_of(file: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -157,7 +157,7 @@ def _replace(aside: Path, path: Path) -> None:
     aside.chmod(0o755)  # mkdtemp's folders are private
     if not path.exists():
         aside.rename(path)
-        _force_to_disk(path.parent)
+        _fsync(path.parent)
         return
     # A folder cannot be renamed over another: the old one steps aside first, comes back if that fails, goes last.
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -169,7 +169,7 @@ def _replace(aside: Path, path: Path) -> None:
             (old / path.name).rename(path)
         old.rmdir()
         raise
-    _force_to_disk(path.parent)
+    _fsync(path.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -178,10 +178,10 @@ def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        _force_to_disk(folder.parent)
+        _fsync(folder.parent)
 
 
-def _force_to_disk(path: Path) -> None:
+def _fsync(path: Path) -> None:
     if os.name == "nt":  # Windows opens no folders, and syncs only files opened for writing
         return
     descriptor = os.open(path, os.O_RDONLY)

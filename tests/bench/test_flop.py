@@ -1,4 +1,4 @@
-"""The work that utilisation is reckoned by is that of the products that are made."""
+"""The work that utilization is reckoned by is that of the products that are made."""
 
 import numpy as np
 import torch
@@ -9,12 +9,12 @@ from manyheads.data import make_batch
 from manyheads.model import ModelSettings, Tap, Transformer
 
 SETTINGS = ModelSettings(
-    vocabulary=50, width=16, feed_forward_width=24, n_heads=4, head_width=6, n_encoder_layers=3, n_decoder_layers=2
+    vocab_size=50, width=16, feed_forward_width=24, n_heads=4, head_width=6, n_encoder_layers=3, n_decoder_layers=2
 )
 
 
 class Deaf(Tap):
-    """Has the attention computed in the open, by products that can be counted."""
+    """Has the attention computed explicitly, by products that can be counted."""
 
     def receive(self, name: str, value: torch.Tensor) -> None:
         pass
@@ -23,7 +23,7 @@ class Deaf(Tap):
 def test_as_many_as_torch_counts() -> None:
     batch = make_batch([np.arange(4, 11)], [np.arange(4, 9)])  # 8 and 6 with what ends or begins them: no padding
     with FlopCounterMode(display=False) as counter:
-        Transformer(SETTINGS)(torch.from_numpy(batch.source), torch.from_numpy(batch.target_read), tap=Deaf())
+        Transformer(SETTINGS)(torch.from_numpy(batch.source), torch.from_numpy(batch.target_input), tap=Deaf())
     hidden = 2 * 4 * 24 * (6 * 6 - 6 * 7 // 2)  # what a target place may not see is computed here, but not counted
     assert count_flop(SETTINGS, np.array([8]), np.array([6])) == 3 * (counter.get_total_flops() - hidden)
 

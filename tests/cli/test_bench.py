@@ -13,43 +13,45 @@ from cli.conftest import Run
 def test_the_machine_in_json(manyheads: Run) -> None:
     done = manyheads("bench", "--quick", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    facts = json.loads(done.stdout)
-    assert facts["machine"]["n_threads"] == 1
-    assert facts["products"]["gflop_per_second"] > 0
-    assert facts["products"]["slowdown"] >= 1
-    (training,) = facts["training"]
+    payload = json.loads(done.stdout)
+    assert payload["machine"]["n_threads"] == 1
+    assert payload["matmul"]["gflop_per_second"] > 0
+    assert payload["matmul"]["slowdown"] >= 1
+    (training,) = payload["training"]
     assert training["model"] == "tiny"
     assert training["tokens_per_second"] > 0
-    assert 0 < training["utilisation"] < 2
-    for turn in training["turns"]:
+    assert 0 < training["utilization"] < 2
+    for turn in training["steps"]:
         assert turn["n_tokens"] <= training["batch_tokens"]
-    check_decoding(facts["decoding"])
-    engines = {row["engine"] for row in facts["decoding"]} | set(facts["missing"])
-    assert engines >= {"reference", "native", "native int8", "ctranslate2"}
+    check_decoding(payload["decoding"])
+    engines = {row["engine"] for row in payload["decoding"]} | set(payload["missing"])
+    assert engines >= {"torch", "native", "native int8", "ctranslate2"}
 
-    (corpus,) = facts["meaning"]["training"]
-    tokens = corpus["n_pairs"] * corpus["n_epochs"] * facts["sentences"]["mean_lengths"][1]
+    (corpus,) = payload["estimates"]["training"]
+    tokens = corpus["n_pairs"] * corpus["n_epochs"] * payload["sentences"]["mean_lengths"][1]
     assert corpus["seconds"] == pytest.approx(tokens / training["tokens_per_second"])
-    check_translating(facts)
+    check_translating(payload)
 
 
 def check_decoding(rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        assert row["milliseconds"] > 0
+        assert row["latency_ms"] > 0
         assert row["n_sentences"] > 0
-        assert row["milliseconds"] == pytest.approx(1000 * median(row["alone"]))
-        assert row["sentences_per_second"] == pytest.approx(median(row["n_sentences"] / one for one in row["together"]))
+        assert row["latency_ms"] == pytest.approx(1000 * median(row["latency_seconds"]))
+        assert row["sentences_per_second"] == pytest.approx(
+            median(row["n_sentences"] / one for one in row["batch_seconds"])
+        )
     methods = [row["method"] for row in rows if row["is_default"]]
     assert sorted(methods) == sorted(set(methods))  # one engine is the default of each
 
 
-def check_translating(facts: dict[str, Any]) -> None:
-    speeds = {(row["engine"], row["method"]): row for row in facts["decoding"] if row["is_default"]}
-    assert facts["meaning"]["translating"]
-    for row in facts["meaning"]["translating"]:
+def check_translating(payload: dict[str, Any]) -> None:
+    speeds = {(row["engine"], row["method"]): row for row in payload["decoding"] if row["is_default"]}
+    assert payload["estimates"]["translating"]
+    for row in payload["estimates"]["translating"]:
         speed = speeds.pop((row["engine"], row["method"]))
         assert row["seconds"] == pytest.approx(row["n_lines"] / speed["sentences_per_second"])
-        assert row["milliseconds"] == speed["milliseconds"]
+        assert row["latency_ms"] == speed["latency_ms"]
     assert not speeds
 
 
@@ -57,19 +59,19 @@ def test_a_bundle_with_lines_of_the_users(manyheads: Run, bundle_folder: Path, t
     (tmp_path / "letters.en").write_text("The dog sleeps.\n\nWho is it?\n" * 4, "utf-8")
     done = manyheads("bench", bundle_folder, "--lines", "letters.en", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    facts = json.loads(done.stdout)
-    assert "training" not in facts
-    assert {row["n_sentences"] for row in facts["decoding"]} == {8}  # blank lines are no sentences
-    assert {row["method"] for row in facts["decoding"]} == {"beam 2", "greedy"}
-    check_decoding(facts["decoding"])
-    check_translating(facts)
+    payload = json.loads(done.stdout)
+    assert "training" not in payload
+    assert {row["n_sentences"] for row in payload["decoding"]} == {8}  # blank lines are no sentences
+    assert {row["method"] for row in payload["decoding"]} == {"beam 2", "greedy"}
+    check_decoding(payload["decoding"])
+    check_translating(payload)
 
 
 def test_a_bundle_by_its_own_valid_set_in_words(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("bench", bundle_folder)
     assert (done.returncode, done.stderr) == (0, "")
     for told in (
-        "reference",
+        "torch",
         "← default · 默认",
         "What it means for you · 对你意味着什么",
         "A file of 10,000 lines",

@@ -15,7 +15,7 @@ from manyheads.tasks import Card
 
 
 @dataclass
-class Answering:
+class FakeTask:
     """A task that has a scorecard ready."""
 
     card: Card
@@ -30,12 +30,12 @@ class Answering:
 
 @dataclass
 class Loaded:
-    task: Answering
+    task: FakeTask
     decode: object = None
 
 
 def run(card: Card, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
-    monkeypatch.setattr("manyheads.bundle.load", lambda path, device: Loaded(Answering(card)))
+    monkeypatch.setattr("manyheads.bundle.load", lambda path, device: Loaded(FakeTask(card)))
     result = CliRunner().invoke(evaluate, ["bundle", "test.tsv", *arguments])
     return result.exit_code, result.output
 

@@ -40,17 +40,17 @@ def test_recipe(manyheads: Run, recipe: Path) -> None:
     assert "v.en:1: This is sentence number 7" in done.stdout
     assert "✓ alignment" in done.stdout
     assert "1 to mend" in done.stdout
-    assert "by heart" not in done.stdout
+    assert "overfit one batch" not in done.stdout
 
 
 def test_json_and_all_faults_of_a_recipe(manyheads: Run, recipe: Path) -> None:
     broken = recipe.read_text("utf-8").replace("n_heads = 2", "n_head = 2").replace("steps = 6", 'steps = "6"')
     recipe.write_text(broken, "utf-8")
     done = manyheads("doctor", recipe, "--json")
-    facts = json.loads(done.stdout)
-    assert (done.returncode, facts["kind"], facts["is_well"]) == (1, "recipe", False)
-    assert len(facts["findings"]) == 2
-    assert "Did you mean n_heads?" in facts["findings"][0]["told"]
+    payload = json.loads(done.stdout)
+    assert (done.returncode, payload["kind"], payload["is_ok"]) == (1, "recipe", False)
+    assert len(payload["findings"]) == 2
+    assert "Did you mean n_heads?" in payload["findings"][0]["message"]
 
 
 def test_a_file_that_is_not_there_is_a_finding(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_bundle(manyheads: Run, untrained: Bundle, tmp_path: Path) -> None:
     untrained.save(tmp_path / "b")
     done = manyheads("doctor", "b", "--json")
     checks = [finding["check"] for finding in json.loads(done.stdout)["findings"]]
-    assert checks == ["seal", "finite weights", "dead rows", "output collapse"]
+    assert checks == ["manifest", "finite weights", "dead rows", "output collapse"]
 
 
 @pytest.mark.parametrize(("path", "told"), [("nowhere", "there is no such file or folder"), (".", "is neither a run")])

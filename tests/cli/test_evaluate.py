@@ -13,7 +13,7 @@ from rich.console import Console
 from manyheads.cli import commands
 from manyheads.cli.scorecard import show_cards, show_differences
 from manyheads.errors import BundleError, DataError
-from manyheads.metrics import Difference, Scorecard
+from manyheads.metrics import Difference, TranslationCard
 
 from cli.conftest import Run
 
@@ -40,45 +40,45 @@ def test_the_scorecard_and_a_file_that_sacrebleu_scores_the_same(
     for label in ("BLEU", "chrF", "TER", "length to reference", "copies of the source", "repetitions", "empty"):
         assert label in done.stdout
 
-    facts = json.loads(manyheads("evaluate", bundle_folder, *files, "--json").stdout)["t.en + t.zh"]
+    payload = json.loads(manyheads("evaluate", bundle_folder, *files, "--json").stdout)["t.en + t.zh"]
     assert len((tmp_path / "out.zh").read_text("utf-8").split("\n")) == 4 + 1
     words = ["sacrebleu", "t.zh", "-i", "out.zh", "-m", "bleu", "chrf", "-tok", "zh", "-w", "6", "-f", "json"]
     theirs = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, check=True)
     assert [one["score"] for one in json.loads(theirs.stdout)] == [
-        round(one["value"], 6) for one in facts["scores"][:2]
+        round(one["value"], 6) for one in payload["scores"][:2]
     ]
-    assert facts["n_sentences"] == len(facts["worst"]) == 4
-    assert (facts["n_too_long"], facts["n_empty_references"]) == (1, 1)
+    assert payload["n_sentences"] == len(payload["worst"]) == 4
+    assert (payload["n_too_long"], payload["n_empty_references"]) == (1, 1)
 
 
 def test_against_other_output_and_against_another_bundle(
     manyheads: Run, bundle_folder: Path, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "other.zh").write_text("那条狗在睡觉。\n一只小猫在看书。\n\n猫\n", "utf-8")
-    done = manyheads("evaluate", bundle_folder, *files, "--against", "other.zh", "--examples", 0, "--tokenised")
+    done = manyheads("evaluate", bundle_folder, *files, "--against", "other.zh", "--examples", 0, "--tokenized")
     assert done.returncode == 0
     assert "compared with other.zh" in done.stdout
     assert "against 100.0: -" in done.stdout
-    assert "BLEU (tokenised, lower-cased)" in done.stdout
-    assert "do not look tokenised" in done.stderr
+    assert "BLEU (tokenized, lowercased)" in done.stdout
+    assert "do not look tokenized" in done.stderr
     assert "sentences, worst" not in done.stdout
 
     done = manyheads("evaluate", bundle_folder, *files, "--against-bundle", bundle_folder, "--json")
-    (facts,) = json.loads(done.stdout).values()
-    assert [(one["name"], one["difference"], one["p_randomisation"]) for one in facts["differences"]] == [
+    (payload,) = json.loads(done.stdout).values()
+    assert [(one["name"], one["difference"], one["p_randomization"]) for one in payload["differences"]] == [
         ("BLEU", 0, 1),
         ("chrF", 0, 1),
     ]
-    assert facts["against"] == str(bundle_folder)
+    assert payload["against"] == str(bundle_folder)
     assert "cannot read 1 of the sources" in done.stderr
 
 
-def test_references_that_look_tokenised_are_pointed_out(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+def test_references_that_look_tokenized_are_pointed_out(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("The dog sleeps .\tder hund schläft .\n", "utf-8")
     done = manyheads("evaluate", bundle_folder, "t.tsv")
     assert done.returncode == 0
-    assert "look tokenised already" in done.stderr
-    assert "--tokenised" in done.stderr
+    assert "look tokenized already" in done.stderr
+    assert "--tokenized" in done.stderr
 
 
 def test_an_output_of_another_length_is_one_clear_line(
@@ -101,9 +101,13 @@ def test_an_output_of_another_length_is_one_clear_line(
         (["t.en", "t.zh", "--against-bundle", "nowhere"], BundleError, "nowhere: there is no such folder"),
         (["t.en", "t.zh", "-o", "t.zh"], DataError, "t.zh is the file being read"),
         (["t.en", "t.zh", "-o", "t.en", "--against", "t.zh"], DataError, "t.en is the file being read"),
-        (["t.en", "t.zh", "--set", "test"], click.UsageError, "leave it out, or DATA"),
-        (["--set", "tset"], click.UsageError, "There is no test set 'tset'. There is: test, compositional"),
-        (["-o", "out.zh"], click.UsageError, "--output is for one test set.*Choose one with --set, as in --set test"),
+        (["t.en", "t.zh", "--test-set", "test"], click.UsageError, "leave it out, or DATA"),
+        (["--test-set", "tset"], click.UsageError, "There is no test set 'tset'. There is: test, compositional"),
+        (
+            ["-o", "out.zh"],
+            click.UsageError,
+            "--output is for one test set.*Choose one with --test-set, as in --test-set test",
+        ),
         (["--against", "t.zh"], click.UsageError, "--against is for one test set"),
         (["t.en", "t.zh", "--examples", "-1"], click.UsageError, "-1 is not in the range"),
     ],
@@ -130,7 +134,7 @@ def test_help_says_what_the_published_protocol_is_for(manyheads: Run) -> None:
     assert "32.3" in text
 
 
-CARD = Scorecard(
+CARD = TranslationCard(
     scores=[],
     n_sentences=200,
     length_ratio=0.87,
@@ -174,7 +178,7 @@ def test_counts_come_with_their_share() -> None:
 )
 def test_a_difference_that_may_be_luck_is_called_no_difference(difference: float, p: float, verdict: str) -> None:
     one = Difference(
-        "BLEU (tokenised, lower-cased)",
+        "BLEU (tokenized, lowercased)",
         40 + difference,
         40,
         difference,
@@ -187,5 +191,5 @@ def test_a_difference_that_may_be_luck_is_called_no_difference(difference: float
     text = draw(show_differences, [one])
     assert verdict in text
     assert f"40.0: {difference:+.2f} [{difference - 1:+.2f}, {difference + 1:+.2f}]" in text
-    assert f"p = <0.001 bootstrap, {p:.3f} randomisation" in text
+    assert f"p = <0.001 bootstrap, {p:.3f} randomization" in text
     assert len(text.splitlines()) == 2  # 80 columns are enough

@@ -11,7 +11,7 @@ COMMANDS = (
     "train",
     "evaluate",
     "predict",
-    "quantise",
+    "quantize",
     "shortlist",
     "heads",
     "walk",

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.recipe import read_recipe
-from manyheads.text import grammar
+from manyheads import corpora
+from manyheads.run import read_recipe
 
 from cli.conftest import Run
 
 
 def write_sides(folder: Path, name: str, n_pairs: int) -> None:
-    pairs = list(grammar.pairs("en", "zh", name if name == "train" else "valid", n_pairs))
+    pairs = list(corpora.pairs("en", "zh", name if name == "train" else "valid", n_pairs))
     for side, language in enumerate(("en", "zh")):
         (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
 
@@ -34,13 +34,15 @@ def test_two_files_become_a_recipe_that_trains(manyheads: Run, tmp_path: Path) -
     assert recipe.data.valid == (str(tmp_path / "val.en"), str(tmp_path / "val.zh"))
     assert "中文" not in done.stdout and "配方" in (tmp_path / "recipe.toml").read_text("utf-8").splitlines()[0]
 
-    trained = manyheads("train", "recipe.toml", "train.steps=2", "decode.max_extra=2", "-o", "run")
+    trained = manyheads("train", "recipe.toml", "train.steps=2", "decode.max_new_tokens=2", "-o", "run")
     assert (trained.returncode, trained.stderr) == (0, "")
 
     before = (tmp_path / "recipe.toml").read_bytes()
     again = manyheads("init", "train.en", "train.zh")
     assert again.returncode == 1
-    assert again.stderr == "Error: recipe.toml is there already. Replace it with --force, or name another with -o.\n"
+    assert (
+        again.stderr == "Error: recipe.toml is there already. Replace it with --overwrite, or name another with -o.\n"
+    )
     assert (tmp_path / "recipe.toml").read_bytes() == before
 
 
@@ -92,7 +94,7 @@ def test_garbage_is_one_line(manyheads: Run, tmp_path: Path, name: str, content:
         (["a.tsv", "--budget", "soon"], "'soon' is not a time. Write 45m, 3h or 1h30m."),
         (["a.tsv", "-o", "nowhere/r.toml"], "there is no folder nowhere"),
         (["a.tsv", "-o", "."], ". is a folder. Name a file to write with -o"),
-        (["a.tsv", "-o", "a.tsv", "--force"], "a.tsv is part of the data"),
+        (["a.tsv", "-o", "a.tsv", "--overwrite"], "a.tsv is part of the data"),
         (["a.tsv", "--source-column", "1"], "only one column is given"),
         (["a", "b", "c"], "3 files are given"),
         (["missing.tsv"], "missing.tsv: there is no such file"),

@@ -66,16 +66,16 @@ def test_n_best_and_json(manyheads: Run, bundle_folder: Path) -> None:
     numbers, scores, _ = zip(*(row.split("\t") for row in rows.splitlines()), strict=True)
     assert numbers == ("1", "1")
     assert float(scores[0]) >= float(scores[1])
-    facts = json.loads(manyheads("predict", bundle_folder, "--json", stdin="The dog sleeps.\n").stdout)
-    assert facts["line"] == 1
-    assert facts["candidates"][0]["log_probability"] < 0
+    payload = json.loads(manyheads("predict", bundle_folder, "--json", stdin="The dog sleeps.\n").stdout)
+    assert payload["line"] == 1
+    assert payload["candidates"][0]["log_probability"] < 0
 
 
 def test_json_says_which_line_was_too_long(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--json", stdin="cat " * 200 + "\n")
-    facts = json.loads(done.stdout)
-    assert facts["candidates"] == []
-    assert facts["error"].startswith("Line 1 has")
+    payload = json.loads(done.stdout)
+    assert payload["candidates"] == []
+    assert payload["error"].startswith("Line 1 has")
 
 
 def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from manyheads.cli.scorecard import score_title, show_card
-from manyheads.metrics import Continuation, LabelCard, label_card, language_card, span_card
+from manyheads.metrics import GenerationSample, LabelCard, label_card, language_card, span_card
 from manyheads.tasks import Card
-from manyheads.text.spans import Span
+from manyheads.text.tag_schemes import Span
 
 
 def shown(card: Card, width: int = 100) -> str:
@@ -80,7 +80,7 @@ def test_nothing_found_and_nothing_to_find() -> None:
 
 
 def test_a_language_model() -> None:
-    samples = [Continuation("Once ", "upon [a] time")]
+    samples = [GenerationSample("Once ", "upon [a] time")]
     found = shown(language_card([300.0, 310.0], [100, 100], [400, 400], [80, 80], [420, 420], samples=samples))
     assert "Once upon [a] time" in found
     assert "nats per character · 每字符奈特 (lower is better · 越低越好) 0.762 [0.750, 0.775]" in found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.decode.native import building
+from manyheads.decode.native import library
 from manyheads.errors import EngineError
 
 from cli.conftest import Run
@@ -13,17 +13,17 @@ from cli.conftest import Run
 
 def test_a_bundle_with_a_shortlist_is_written_and_used(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     try:
-        building.find_compiler()
+        library.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
-    few = ("--sample", 50, "--measure", 10, "--words", 3, "--frequent", 5)
+    few = ("--train-sample", 50, "--valid-sample", 10, "--words", 3, "--frequent", 5)
     done = manyheads("shortlist", bundle_folder, *few, "--json")
     assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
-    assert Path(facts["bundle"]) == tmp_path / "bundle-shortlist"
-    assert facts["n_pairs"] == 50
-    assert facts["alone"]["n_sentences"] == facts["together"]["n_sentences"] == 10
-    assert 5 < facts["mean_words"] < facts["vocabulary"]
+    payload = json.loads(done.stdout)
+    assert Path(payload["bundle"]) == tmp_path / "bundle-shortlist"
+    assert payload["n_pairs"] == 50
+    assert payload["alone"]["n_sentences"] == payload["together"]["n_sentences"] == 10
+    assert 5 < payload["mean_tokens"] < payload["vocab_size"]
     text = "The red cat sees Tom.\n"
     whole = manyheads("predict", bundle_folder, stdin=text).stdout
     listed = manyheads("predict", tmp_path / "bundle-shortlist", stdin=text).stdout

@@ -39,10 +39,10 @@ def test_train_then_evaluate(manyheads: Run, recipe: Path, tmp_path: Path) -> No
     ):
         assert told in done.stdout
     bundle = tmp_path / "runs" / "small" / "bundle"
-    facts = json.loads(manyheads("evaluate", bundle, "--json").stdout)
+    payload = json.loads(manyheads("evaluate", bundle, "--json").stdout)
     kept = json.loads((bundle / "bundle.json").read_text("utf-8"))["scores"]
-    assert {name: row["scores"] for name, row in facts.items()} == kept
-    assert facts["test"]["n_sentences"] == 1000
+    assert {name: row["scores"] for name, row in payload.items()} == kept
+    assert payload["test"]["n_sentences"] == 1000
 
 
 @pytest.mark.parametrize(

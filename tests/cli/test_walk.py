@@ -13,11 +13,11 @@ from rich.cells import cell_len
 
 from manyheads.bundle import Bundle
 from manyheads.cli import main
-from manyheads.cli.walk_numbers import number, sum_of, sum_of_products, vector, wrapped
+from manyheads.cli.number_format import number, sum_of, sum_of_products, vector, wrapped
 from manyheads.cli.walk_page import Page, show_heading
 from manyheads.cli.walk_steps import STEPS, show_steps
 from manyheads.lens import Walk, walk
-from manyheads.lens.teaching import saturate, walk_sentence, worked_example
+from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
 
 from cli.conftest import Run
 from lens.test_walk import each_walk
@@ -62,7 +62,7 @@ def number_in(text: str) -> float:
     return float(text.strip("() "))
 
 
-def value_of(side: str) -> float:
+def score_from_stats(side: str) -> float:
     """What one side of a printed sum comes to: products, [126 more: …], numbers, a bias."""
     total = 0.0
     for part in re.split(r" \+ ", side.replace(" (bias)", "")):
@@ -78,7 +78,7 @@ def printed_sums(lines: list[str]) -> list[list[float]]:
     for line in joined(lines):
         if "×" in line and " = " in line and " × " not in line and "√" not in line:
             *_, shown = re.split(r"\s{2,}|\] = (?=\S)", line.strip(), maxsplit=1)
-            found.append([value_of(side) for side in shown.split(" = ")])
+            found.append([score_from_stats(side) for side in shown.split(" = ")])
     return found
 
 
@@ -92,7 +92,7 @@ def pages(untrained: Bundle) -> dict[str, Page]:
         "long": walk(untrained, WIDE_TEXT, head=1, query="teacher"),
     }
     kept = {name: Page(one, "bundle" if name in ("bundle", "long") else "untrained") for name, one in found.items()}
-    return {"worked": Page(worked_example(), "worked", saturations=saturate()), **kept}
+    return {"worked": Page(worked_example(), "worked", saturations=measure_saturation()), **kept}
 
 
 def test_printed_sums_come_to_what_is_printed(pages: dict[str, Page]) -> None:
@@ -164,7 +164,7 @@ def test_nothing_is_wider_than_the_screen(pages: dict[str, Page], columns: int) 
 
 
 def test_every_step_speaks_both_languages() -> None:
-    page = Page(walk_sentence("猫在睡觉", layer="decoder.0.self"), "untrained", saturations=saturate())
+    page = Page(walk_sentence("猫在睡觉", layer="decoder.0.self"), "untrained", saturations=measure_saturation())
     for place in range(1, len(STEPS) + 1):
         text = "\n".join(text_of(page, place))
         assert re.search(r"[a-z]{3,} [a-z]{2,} ", text), place
@@ -243,14 +243,14 @@ def test_sentences(here: Here, text: str) -> None:
 
 def test_json_has_every_number(here: Here) -> None:
     code, out, _ = here("walk", "我爱水课", "--layer", "decoder.0.self", "--query", "水", "--json")
-    facts = json.loads(out)
-    assert (code, facts["origin"], facts["attention"], facts["query"]) == (0, "untrained", "decoder.0.self", 3)
-    assert facts["softmax"]["scores"][0][1] is None  # hidden
-    weights, v = np.array(facts["softmax"]["weights"]), np.array(facts["v"])
-    np.testing.assert_allclose(weights @ v, facts["mixed"], atol=1e-12)
-    np.testing.assert_allclose(np.array(facts["heads"]) @ np.array(facts["matrices"]["output"]), facts["output"])
-    assert np.array(facts["terms"]).shape == (5, 5, 2)
-    assert facts["contrast"]["scale"] == 1.0
+    payload = json.loads(out)
+    assert (code, payload["origin"], payload["attention"], payload["query"]) == (0, "untrained", "decoder.0.self", 3)
+    assert payload["softmax"]["scores"][0][1] is None  # hidden
+    weights, v = np.array(payload["softmax"]["weights"]), np.array(payload["v"])
+    np.testing.assert_allclose(weights @ v, payload["weighted_sum"], atol=1e-12)
+    np.testing.assert_allclose(np.array(payload["heads"]) @ np.array(payload["matrices"]["output"]), payload["output"])
+    assert np.array(payload["terms"]).shape == (5, 5, 2)
+    assert payload["contrast"]["scale"] == 1.0
 
 
 def test_a_bundle(here: Here, bundle_folder: Path) -> None:

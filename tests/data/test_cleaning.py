@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.cleaning import Cleaner, CleanSettings, HashSet, bear_bad_lines, clean
+from manyheads.data.cleaning import Cleaner, CleanSettings, HashSet, clean, tolerate_bad_lines
 from manyheads.errors import DataError, RecipeError
 from manyheads.text.readers import Pair
 
@@ -143,13 +143,13 @@ def read_with(n_bad: int, n_pairs: int) -> Callable[[Callable[[DataError], None]
 @pytest.mark.parametrize(("n_bad", "n_pairs"), [(10, 20), (11, 1100), (0, 3)])
 def test_a_few_bad_lines_are_borne(n_bad: int, n_pairs: int) -> None:
     counts = Counter[str]()
-    list(clean(bear_bad_lines(read_with(n_bad, n_pairs)), CleanSettings(drop_duplicates=False), counts))
+    list(clean(tolerate_bad_lines(read_with(n_bad, n_pairs)), CleanSettings(drop_duplicates=False), counts))
     assert (counts["bad encoding"], counts["kept"]) == (n_bad, n_pairs - n_bad)
 
 
 def test_many_bad_lines_are_the_wrong_encoding() -> None:
     with pytest.raises(DataError, match="line 1 is not UTF-8"):
-        list(bear_bad_lines(read_with(11, 1099)))
+        list(tolerate_bad_lines(read_with(11, 1099)))
 
 
 def test_what_cannot_be_decoded_is_the_reason_even_where_its_columns_are_wrong() -> None:
@@ -159,4 +159,4 @@ def test_what_cannot_be_decoded_is_the_reason_even_where_its_columns_are_wrong()
         raise DataError("line 2: the number of columns is 1")
 
     with pytest.raises(DataError, match="line 1 is not UTF-8"):
-        list(bear_bad_lines(read))
+        list(tolerate_bad_lines(read))

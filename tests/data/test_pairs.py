@@ -9,7 +9,7 @@ import pytest
 
 from manyheads.data import Encoded, Ragged, RaggedWriter, Texts, make_batch, pad
 from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BEGIN, END, PAD, Tokenizer, TokenizerSettings
+from manyheads.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerSettings
 
 PAIRS = [("a small cat", "一只小猫"), ("", "空"), ("the dog sleeps", "那条狗在睡觉"), ("long " * 200, "长" * 500)]
 
@@ -32,7 +32,7 @@ def tokenizer() -> Tokenizer:
         "小狗",
     ]
     lines = [line for pair in PAIRS for line in pair] + [f"{a} {b}" for a in words for b in words]
-    return Tokenizer.learn(lines, TokenizerSettings(vocabulary=340))
+    return Tokenizer.train(lines, TokenizerSettings(vocab_size=340))
 
 
 def stored(folder: Path, tokenizer: Tokenizer) -> tuple[Encoded, "Counter[str]"]:
@@ -40,7 +40,7 @@ def stored(folder: Path, tokenizer: Tokenizer) -> tuple[Encoded, "Counter[str]"]
     texts = Texts.open(folder / "text")
 
     def encode(rows: Sequence[Row]) -> list[list[list[int]]]:
-        return [tokenizer.encode_many([row[side] for row in rows]) for side in (0, 1)]
+        return [tokenizer.encode_batch([row[side] for row in rows]) for side in (0, 1)]
 
     counts = Encoded.write(folder / "ids", texts, encode, longest=63)
     return Encoded.open(folder / "ids", texts), counts
@@ -63,7 +63,7 @@ def test_ragged_gives_back_what_was_written(tmp_path: Path) -> None:
     ragged = Ragged(tmp_path / "ids", "int32")
     assert [ragged[index].tolist() for index in range(len(ragged))] == rows
     assert ragged.lengths.tolist() == [3, 0, 1, 1]
-    ragged.let_go()
+    ragged.release()
     assert ragged[0].tolist() == rows[0]
 
 
@@ -76,7 +76,7 @@ def test_an_empty_ragged_file_opens(tmp_path: Path) -> None:
 def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokenizer: Tokenizer) -> None:
     pairs, counts = stored(tmp_path, tokenizer)
     assert counts == {"kept": 2, "empty": 1, "too long": 1}
-    assert pairs.places([0, 1, 2, 4]) == [0, 1, 1, 2]
+    assert pairs.find_rows([0, 1, 2, 4]) == [0, 1, 1, 2]
     assert [(pairs.text(0, index), pairs.text(1, index)) for index in range(len(pairs))] == [PAIRS[0], PAIRS[2]]
     assert tokenizer.decode(pairs.columns[1][1].tolist()) == "那条狗在睡觉"
     assert pairs.lengths.tolist() == [[len(tokenizer.encode(text)) + 1 for text in PAIRS[row]] for row in (0, 2)]
@@ -84,14 +84,14 @@ def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokeni
 
 def test_a_batch_is_padded_and_shifted() -> None:
     batch = make_batch([[7, 8], [9]], [[5], [4, 6, 7]])
-    assert batch.source.tolist() == [[7, 8, END], [9, END, PAD]]
-    assert batch.target_read.tolist() == [[BEGIN, 5, PAD, PAD], [BEGIN, 4, 6, 7]]
-    assert batch.target_written.tolist() == [[5, END, PAD, PAD], [4, 6, 7, END]]
+    assert batch.source.tolist() == [[7, 8, EOS], [9, EOS, PAD]]
+    assert batch.target_input.tolist() == [[BOS, 5, PAD, PAD], [BOS, 4, 6, 7]]
+    assert batch.target_output.tolist() == [[5, EOS, PAD, PAD], [4, 6, 7, EOS]]
     assert batch.n_tokens == 6
 
 
 def test_padding_nothing_gives_no_rows() -> None:
-    assert pad([], after=END).shape == (0, 1)
+    assert pad([], after=EOS).shape == (0, 1)
 
 
 def test_rows_may_have_any_number_of_fields(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from manyheads.model import ModelSettings, Transformer
 
-PAD, UNKNOWN, BEGIN, END = range(4)
-NEVER = (PAD, UNKNOWN)
-SPECIAL = {"begin": BEGIN, "end": END, "never": NEVER}
+PAD, UNK, BOS, EOS = range(4)
+FORBIDDEN = (PAD, UNK)
+SPECIAL = {"bos": BOS, "eos": EOS, "forbidden": FORBIDDEN}
 
 
 class TableStepper:
@@ -19,14 +19,14 @@ class TableStepper:
 
     device = torch.device("cpu")
 
-    def __init__(self, seed: int, names: list[int], vocabulary: int = 8, spread: float = 2.0) -> None:
+    def __init__(self, seed: int, names: list[int], vocab_size: int = 8, spread: float = 2.0) -> None:
         self.rows = [(name, ()) for name in names]
         self.calls: list[int] = []  # how many rows each step had
         self.n_selects = 0
 
         @cache
         def table(name: int, prefix: tuple[int, ...]) -> list[float]:
-            logits = numpy.random.default_rng([seed, name, *prefix]).normal(size=vocabulary) * spread
+            logits = numpy.random.default_rng([seed, name, *prefix]).normal(size=vocab_size) * spread
             return torch.from_numpy(logits).log_softmax(0).tolist()
 
         self.table = table
@@ -62,7 +62,7 @@ class FixedStepper:
 
 def random_model(seed: int = 0, **changes: Any) -> Transformer:
     torch.manual_seed(seed)
-    sizes = {"vocabulary": 9, "width": 16, "feed_forward_width": 24, "n_heads": 4, "max_length": 40}
+    sizes = {"vocab_size": 9, "width": 16, "feed_forward_width": 24, "n_heads": 4, "max_length": 40}
     layers = {"n_encoder_layers": 1, "n_decoder_layers": 2, "tie_output": False}
     model = Transformer(ModelSettings(**{**sizes, **layers, **changes})).double().eval()
     with torch.no_grad():
@@ -79,9 +79,9 @@ def random_sources(seed: int, lengths: list[int]) -> tuple[Tensor, Tensor]:
 
 KINDS: dict[str, dict[str, Any]] = {
     "2017": {},
-    "learned, pre": {"positions": "learned", "norm_place": "pre"},
+    "learned, pre": {"positions": "learned", "norm_placement": "pre"},
     "rotary, grouped, rms": {"positions": "rotary", "n_key_heads": 2, "norm": "rms"},
-    "alibi, one key head, pre": {"positions": "alibi", "n_key_heads": 1, "norm_place": "pre"},
+    "alibi, one key head, pre": {"positions": "alibi", "n_key_heads": 1, "norm_placement": "pre"},
     "no positions, batch norm": {"positions": "none", "norm": "batch"},
     "dense synthesizer": {"scores": "dense-synthesizer"},
     "random synthesizer": {"scores": "random-synthesizer"},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from manyheads.decode import DecodeSettings, search
 
-from decode.small import BEGIN, END, NEVER, SPECIAL, FixedStepper, TableStepper
+from decode.small import BOS, EOS, FORBIDDEN, SPECIAL, FixedStepper, TableStepper
 from reference import beam as reference
 
 seeds = st.integers(0, 10_000)
@@ -34,13 +34,13 @@ def test_finds_what_the_slow_reference_finds(
         zip(search(stepper, max_lengths, settings=how, **SPECIAL), max_lengths, strict=True)
     ):
         expected = reference.beam_search(
-            lambda ids, name=name: stepper.table(name, (BEGIN, *ids)),
+            lambda ids, name=name: stepper.table(name, (BOS, *ids)),
             beam=beam,
             alpha=alpha,
             n_best=n_best,
             max_length=max_length,
-            end=END,
-            never=[*NEVER, BEGIN],
+            eos=EOS,
+            forbidden=[*FORBIDDEN, BOS],
         )
         assert [(h.ids, h.finished) for h in hypotheses] == [(ids, finished) for ids, _, _, finished in expected]
         for hypothesis, (_, log_probability, score, _) in zip(hypotheses, expected, strict=True):
@@ -52,13 +52,13 @@ def test_finds_what_the_slow_reference_finds(
 @given(seed=seeds, alpha=alphas, max_length=st.integers(1, 4))
 def test_a_beam_as_wide_as_the_tree_is_exact(seed: int, alpha: float, max_length: int) -> None:
     words = (4, 5, 6)
-    stepper = TableStepper(seed, [0], vocabulary=7)
+    stepper = TableStepper(seed, [0], vocab_size=7)
 
     def log_probability(ids: tuple[int, ...]) -> float:
-        return sum(stepper.table(0, (BEGIN, *ids[:place]))[i] for place, i in enumerate(ids))
+        return sum(stepper.table(0, (BOS, *ids[:place]))[i] for place, i in enumerate(ids))
 
     everything = [
-        (ids, log_probability((*ids, END)) / ((5 + n + 1) / 6) ** alpha)
+        (ids, log_probability((*ids, EOS)) / ((5 + n + 1) / 6) ** alpha)
         for n in range(max_length)
         for ids in itertools.product(words, repeat=n)
     ]

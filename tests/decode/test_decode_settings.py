@@ -11,7 +11,7 @@ from manyheads.errors import RecipeError
         ({"n_best": 0}, "decode.n_best = 0 must be at least 1."),
         ({"length_penalty": -0.5}, "decode.length_penalty = -0.5 must be at least 0 and at most 10."),
         ({"length_penalty": float("nan")}, "decode.length_penalty = nan must be at least 0 and at most 10."),
-        ({"max_extra": -1}, "decode.max_extra = -1 must not be negative."),
+        ({"max_new_tokens": -1}, "decode.max_new_tokens = -1 must not be negative."),
         ({"top_k": -1}, "decode.top_k = -1 must not be negative."),
         ({"seed": -1}, "decode.seed = -1 must not be negative."),
         ({"n_best": 5}, "decode.n_best = 5 is more than decode.beam = 4 can find. Widen the beam."),

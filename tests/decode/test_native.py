@@ -8,30 +8,30 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.decode import ChosenEngine, DecodeSettings, Marks, ReferenceEngine
-from manyheads.decode.native import building
-from manyheads.decode.native.engine import make_native
+from manyheads.decode import DecodeSettings, EngineSelector, SpecialTokens, TorchEngine
+from manyheads.decode.native import library
+from manyheads.decode.native.native_engine import make_native
 from manyheads.errors import DataError, EngineError
 from manyheads.model import ModelSettings, Transformer
 
-MARKS = Marks(begin=2, end=3, padding=0, never=(0, 1, 2))
+SPECIAL_TOKENS = SpecialTokens(bos=2, eos=3, pad=0, forbidden=(0, 1, 2))
 
 
 def make_model(seed: int = 0, **changes: object) -> Transformer:
     torch.manual_seed(seed)
     settings = {
-        "vocabulary": 61, "width": 32, "n_encoder_layers": 2, "n_decoder_layers": 2, "feed_forward_width": 48,
+        "vocab_size": 61, "width": 32, "n_encoder_layers": 2, "n_decoder_layers": 2, "feed_forward_width": 48,
         "n_heads": 4, "max_length": 40, **changes,
     }  # fmt: skip
     model = Transformer(ModelSettings(**settings))  # type: ignore[arg-type]
     with torch.no_grad():  # probabilities far apart, so that rounding does not decide; and every bias counts
         for name, parameter in model.named_parameters():
-            if "bias" in name or "shift" in name:
+            if "bias" in name:
                 parameter.normal_(0, 0.1)
         for name, buffer in model.named_buffers():
             if name.endswith("mean"):
                 buffer.normal_(0, 0.1)
-            elif name.endswith("variance"):
+            elif name.endswith("running_var"):
                 buffer.uniform_(1, 2)
         model.output.weight.mul_(2)
     return model.eval()
@@ -39,23 +39,23 @@ def make_model(seed: int = 0, **changes: object) -> Transformer:
 
 def make_sources(n: int = 23, seed: int = 1) -> list[list[int]]:
     random = np.random.default_rng(seed)
-    return [[*random.integers(4, 61, size=random.integers(1, 24)).tolist(), MARKS.end] for _ in range(n)]
+    return [[*random.integers(4, 61, size=random.integers(1, 24)).tolist(), SPECIAL_TOKENS.eos] for _ in range(n)]
 
 
 VARIANTS = {
     "paper": {},
-    "pre-norm": {"norm_place": "pre"},
-    "rotary": {"positions": "rotary", "norm_place": "pre"},
+    "pre-norm": {"norm_placement": "pre"},
+    "rotary": {"positions": "rotary", "norm_placement": "pre"},
     "alibi": {"positions": "alibi"},
     "learned": {"positions": "learned"},
-    "no positions": {"positions": "none", "norm": "rms", "norm_place": "pre"},
+    "no positions": {"positions": "none", "norm": "rms", "norm_placement": "pre"},
     "batch norm": {"norm": "batch"},
     "gelu": {"activation": "gelu"},
     "swiglu": {"activation": "swiglu", "feed_forward_width": 50},
     "biases": {"attention_bias": True},
     "plain dot": {"scores": "dot"},
     "grouped": {"n_key_heads": 2, "positions": "rotary"},
-    "odd sizes": {"width": 38, "n_heads": 3, "head_width": 10, "value_width": 7, "vocabulary": 67},
+    "odd sizes": {"width": 38, "n_heads": 3, "head_width": 10, "value_width": 7, "vocab_size": 67},
     "tied": {"projections": "tied"},
     "shared": {"projections": "shared"},
     "untied": {"tie_source_target": False, "tie_output": False, "scale_embedding": False},
@@ -67,18 +67,18 @@ VARIANTS = {
     "pruned groups": {"kept_heads": {"decoder.0.cross": (0, 2, 3)}, "n_key_heads": 2},
 }
 SEARCHES = {
-    "greedy": DecodeSettings(method="greedy", max_extra=8),
-    "beam": DecodeSettings(beam=4, length_penalty=1.0, max_extra=8),
-    "n-best": DecodeSettings(beam=5, n_best=3, length_penalty=0.6, max_extra=8),
-    "one beam": DecodeSettings(beam=1, max_extra=3),
-    "wider than the vocabulary": DecodeSettings(beam=64, n_best=2, max_extra=2),
+    "greedy": DecodeSettings(method="greedy", max_new_tokens=8),
+    "beam": DecodeSettings(beam=4, length_penalty=1.0, max_new_tokens=8),
+    "n-best": DecodeSettings(beam=5, n_best=3, length_penalty=0.6, max_new_tokens=8),
+    "one beam": DecodeSettings(beam=1, max_new_tokens=3),
+    "wider than the vocabulary": DecodeSettings(beam=64, n_best=2, max_new_tokens=2),
 }
 
 
 @pytest.fixture(autouse=True)
 def _needs_a_compiler() -> None:
     try:
-        building.find_compiler()
+        library.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
 
@@ -95,7 +95,7 @@ def test_every_search_finds_the_same(search: str) -> None:
 
 
 def _compare(model: Transformer, searches: list[DecodeSettings]) -> None:
-    native, reference = make_native(model, MARKS), ReferenceEngine(model, MARKS)
+    native, reference = make_native(model, SPECIAL_TOKENS), TorchEngine(model, SPECIAL_TOKENS)
     sources = make_sources()
     for settings in searches:
         found = native.generate(sources, settings, range(len(sources)))
@@ -109,19 +109,19 @@ def _compare(model: Transformer, searches: list[DecodeSettings]) -> None:
 
 
 def test_a_sentence_does_not_depend_on_its_neighbours() -> None:
-    native, sources = make_native(make_model(), MARKS), make_sources(150)
+    native, sources = make_native(make_model(), SPECIAL_TOKENS), make_sources(150)
     together = native.generate(sources, SEARCHES["beam"], range(len(sources)))
     for row in (0, 7, 149):
         assert native.generate([sources[row]], SEARCHES["beam"], [0]) == [together[row]]  # to the last bit
 
 
 def test_nothing_is_nothing() -> None:
-    assert make_native(make_model(), MARKS).generate([], SEARCHES["beam"], []) == []
+    assert make_native(make_model(), SPECIAL_TOKENS).generate([], SEARCHES["beam"], []) == []
 
 
 def test_what_points_beyond_the_tables_is_refused() -> None:
-    native = make_native(make_model(), MARKS)
-    with pytest.raises(DataError, match="A sequence of 41 pieces is longer than this model's 40"):
+    native = make_native(make_model(), SPECIAL_TOKENS)
+    with pytest.raises(DataError, match="A sequence of 41 tokens is longer than this model's 40"):
         native.generate([[5] * 41], SEARCHES["greedy"], [0])
     with pytest.raises(ValueError, match="from 0 to 60, not 3 … 61"):
         native.generate([[5, 61, 3]], SEARCHES["greedy"], [0])
@@ -129,11 +129,11 @@ def test_what_points_beyond_the_tables_is_refused() -> None:
 
 def test_where_nothing_may_be_written_what_was_written_must_do() -> None:
     model = make_model()
-    marks = Marks(begin=2, end=3, padding=0, never=tuple(range(61)))
+    special_tokens = SpecialTokens(bos=2, eos=3, pad=0, forbidden=tuple(range(61)))
     settings = SEARCHES["beam"]
     sources = make_sources(3)
-    found = make_native(model, marks).generate(sources, settings, range(3))
-    assert found == ReferenceEngine(model, marks).generate(sources, settings, range(3))
+    found = make_native(model, special_tokens).generate(sources, settings, range(3))
+    assert found == TorchEngine(model, special_tokens).generate(sources, settings, range(3))
     assert [one.ids for (one,) in found] == [(), (), ()]
 
 
@@ -147,23 +147,23 @@ def test_where_nothing_may_be_written_what_was_written_must_do() -> None:
 )
 def test_a_setting_it_does_not_know_is_named(changes: dict[str, str], told: str) -> None:
     with pytest.raises(EngineError, match=told):
-        make_native(make_model(**changes), MARKS)
+        make_native(make_model(**changes), SPECIAL_TOKENS)
 
 
 def test_sampling_is_left_to_the_reference_and_told_once() -> None:
     told: list[str] = []
-    engine = ChosenEngine(make_model(), MARKS, "native", tell=told.append)
+    engine = EngineSelector(make_model(), SPECIAL_TOKENS, "native", tell=told.append)
     for _ in range(2):
-        assert engine.choose(DecodeSettings(method="sample")).name == "reference"
+        assert engine.choose(DecodeSettings(method="sample")).name == "torch"
     assert engine.choose(SEARCHES["beam"]).name == "native"
-    assert told == ["Engine: reference, since the native engine has no sampling."]
+    assert told == ["Engine: torch, since the native engine has no sampling."]
 
 
 def test_without_a_compiler_the_reference_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     told: list[str] = []
-    engine = ChosenEngine(make_model(), MARKS, "native", tell=told.append)
-    assert engine.choose(SEARCHES["beam"]).name == "reference"
+    engine = EngineSelector(make_model(), SPECIAL_TOKENS, "native", tell=told.append)
+    assert engine.choose(SEARCHES["beam"]).name == "torch"
     assert len(told) == 1
     assert 'CC = "no-such-compiler", which is not there' in told[0]
 
@@ -174,7 +174,7 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     with pytest.raises(EngineError, match="no luck today"):
-        building.library()
+        library.library()
 
 
 def test_a_cache_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +182,9 @@ def test_a_cache_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatc
     folder = tmp_path / "manyheads" / "native"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    assert building._cache_folder() != folder
+    assert library._cache_folder() != folder
     folder.chmod(0o700)
-    assert building._cache_folder() == folder
+    assert library._cache_folder() == folder
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="other vector widths are those of x86-64")
@@ -196,24 +196,24 @@ def test_other_processors_write_the_same(
     if "-mavx2" in flags and " avx2 " not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX2")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(building, "_FLAGS", (flags,))
+    monkeypatch.setattr(library, "_FLAGS", (flags,))
     for variant in ("paper", "odd sizes", "swiglu"):
         _compare(make_model(**VARIANTS[variant]), [SEARCHES["greedy"], SEARCHES["n-best"]])
     assert [path.suffix for path in (tmp_path / "manyheads" / "native").iterdir()] == [".so"]
 
 
 def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
-    command = [building.find_compiler(), "-std=gnu11", "-Wall", "-Wextra", "-O2", "-c", str(building.SOURCE)]
+    command = [library.find_compiler(), "-std=gnu11", "-Wall", "-Wextra", "-O2", "-c", str(library.SOURCE)]
     done = subprocess.run([*command, "-o", str(tmp_path / "engine.o")], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_bytes_are_near_the_numbers_they_stand_for() -> None:
     """Eight bits change a log-probability a little: more than rounding would, far less than another model would."""
-    model, settings, sources = make_model(norm_place="pre"), SEARCHES["greedy"], make_sources(60)
-    exact = make_native(model, MARKS).generate(sources, settings, range(60))
-    bytes_ = make_native(model, MARKS, is_int8=True).generate(sources, settings, range(60))
-    other = make_native(make_model(seed=3, norm_place="pre"), MARKS).generate(sources, settings, range(60))
+    model, settings, sources = make_model(norm_placement="pre"), SEARCHES["greedy"], make_sources(60)
+    exact = make_native(model, SPECIAL_TOKENS).generate(sources, settings, range(60))
+    bytes_ = make_native(model, SPECIAL_TOKENS, is_int8=True).generate(sources, settings, range(60))
+    other = make_native(make_model(seed=3, norm_placement="pre"), SPECIAL_TOKENS).generate(sources, settings, range(60))
     same = [(a[0], b[0]) for a, b in zip(exact, bytes_, strict=True) if a[0].ids == b[0].ids]
     assert len(same) >= 40
     assert sum(a[0].ids == b[0].ids for a, b in zip(exact, other, strict=True)) <= 5
@@ -229,7 +229,7 @@ def test_bytes_give_the_same_on_every_processor(tmp_path: Path, monkeypatch: pyt
     has_avx2 = " avx2 " in Path("/proc/cpuinfo").read_text()
     found = []
     for flags in [("-O2", "-march=native"), ("-O2",), *([("-O2", "-mavx2", "-mfma")] if has_avx2 else [])]:
-        monkeypatch.setattr(building, "_FLAGS", (flags,))
-        answers = make_native(model, MARKS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
+        monkeypatch.setattr(library, "_FLAGS", (flags,))
+        answers = make_native(model, SPECIAL_TOKENS, is_int8=True).generate(sources, SEARCHES["beam"], range(40))
         found.append([one[0].ids for one in answers])
     assert all(answers == found[0] for answers in found)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.decode import ChosenEngine, DecodeSettings, Hypothesis, ReferenceEngine, Shortlist
-from manyheads.decode.native import building
-from manyheads.decode.native.engine import make_native
+from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, Shortlist, TorchEngine
+from manyheads.decode.native import library
+from manyheads.decode.native.native_engine import make_native
 from manyheads.errors import BundleError, EngineError
 from manyheads.model import Transformer
 
-from decode.test_native import MARKS, SEARCHES, make_model, make_sources
+from decode.test_native import SEARCHES, SPECIAL_TOKENS, make_model, make_sources
 
 V = 61
 
@@ -18,7 +18,7 @@ V = 61
 @pytest.fixture(autouse=True)
 def _needs_a_compiler() -> None:
     try:
-        building.find_compiler()
+        library.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
 
@@ -30,8 +30,8 @@ def make_shortlist(seed: int = 0) -> Shortlist:
 
 def test_what_several_may_become_is_what_each_may() -> None:
     shortlist = Shortlist.from_lists([[], [5, 4], [9], [4, 8], *[[]] * 6], always=[7, 1])
-    assert shortlist.of(np.array([1, 3, 1], dtype=np.int32)).tolist() == [1, 4, 5, 7, 8]
-    assert shortlist.of(np.array([0], dtype=np.int32)).tolist() == [1, 7]
+    assert shortlist.allowed(np.array([1, 3, 1], dtype=np.int32)).tolist() == [1, 4, 5, 7, 8]
+    assert shortlist.allowed(np.array([0], dtype=np.int32)).tolist() == [1, 7]
 
 
 @pytest.mark.parametrize("is_int8", [False, True])
@@ -39,8 +39,8 @@ def test_what_several_may_become_is_what_each_may() -> None:
 def test_a_list_of_all_words_changes_nothing(search: str, is_int8: bool) -> None:
     model, sources, settings = make_model(), make_sources(), SEARCHES[search]
     everything = Shortlist.from_lists([[]] * V, range(V))
-    whole = make_native(model, MARKS, is_int8=is_int8)
-    listed = make_native(model, MARKS, is_int8=is_int8, shortlist=everything)
+    whole = make_native(model, SPECIAL_TOKENS, is_int8=is_int8)
+    listed = make_native(model, SPECIAL_TOKENS, is_int8=is_int8, shortlist=everything)
     rows = range(len(sources))
     assert listed.generate(sources, settings, rows) == whole.generate(sources, settings, rows)  # to the last bit
 
@@ -48,14 +48,16 @@ def test_a_list_of_all_words_changes_nothing(search: str, is_int8: bool) -> None
 @pytest.mark.parametrize("changes", [{}, {"width": 38, "n_heads": 2}])
 def test_the_likeliest_of_the_list_are_written_and_share_all_probability(changes: dict[str, int]) -> None:
     model, shortlist, settings = make_model(**changes), make_shortlist(), SEARCHES["greedy"]
-    listed = make_native(model, MARKS, shortlist=shortlist)
+    listed = make_native(model, SPECIAL_TOKENS, shortlist=shortlist)
     for source in make_sources(8):
-        ids = np.union1d(shortlist.of(np.array(source, dtype=np.int32)), [MARKS.end])
+        ids = np.union1d(shortlist.allowed(np.array(source, dtype=np.int32)), [SPECIAL_TOKENS.eos])
         (found,) = listed.generate([source], settings, [0])
-        assert set(found[0].ids) <= set(ids.tolist()) - set(MARKS.never)
+        assert set(found[0].ids) <= set(ids.tolist()) - set(SPECIAL_TOKENS.forbidden)
         others = tuple(set(range(V)) - set(ids.tolist()))
-        marks = type(MARKS)(MARKS.begin, MARKS.end, MARKS.padding, (*MARKS.never, *others))
-        (expected,) = ReferenceEngine(model, marks).generate([source], settings, [0])
+        special_tokens = type(SPECIAL_TOKENS)(
+            SPECIAL_TOKENS.bos, SPECIAL_TOKENS.eos, SPECIAL_TOKENS.pad, (*SPECIAL_TOKENS.forbidden, *others)
+        )
+        (expected,) = TorchEngine(model, special_tokens).generate([source], settings, [0])
         assert found[0].ids == expected[0].ids
         assert found[0].log_probability == pytest.approx(_among(model, source, found[0], ids), abs=1e-4)
 
@@ -64,21 +66,23 @@ def _among(
     model: Transformer, source: list[int], found: Hypothesis, ids: "np.ndarray[tuple[int], np.dtype[np.int64]]"
 ) -> float:
     """The log-probability of what was written, where only these ids exist."""
-    written = [*found.ids, *([MARKS.end] if found.finished else [])]
+    written = [*found.ids, *([SPECIAL_TOKENS.eos] if found.finished else [])]
     with torch.inference_mode():
-        hidden = model.hidden(torch.tensor([source]), torch.tensor([[MARKS.begin, *written[:-1]]]))
+        hidden = model.hidden(torch.tensor([source]), torch.tensor([[SPECIAL_TOKENS.bos, *written[:-1]]]))
         logs = model.output.logits(hidden)[0][:, torch.from_numpy(ids)].log_softmax(-1)
     return sum(float(logs[place, ids.tolist().index(id)]) for place, id in enumerate(written))
 
 
 @pytest.mark.parametrize("is_int8", [False, True])
 def test_sentences_of_one_call_share_a_list(is_int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.decode.native.engine.count_cores", lambda: 1)
+    monkeypatch.setattr("manyheads.decode.native.native_engine.count_cores", lambda: 1)
     model, shortlist, sources = make_model(), make_shortlist(3), make_sources(5)
-    together = np.union1d(shortlist.of(np.array([id for one in sources for id in one], dtype=np.int32)), [MARKS.end])
+    together = np.union1d(
+        shortlist.allowed(np.array([id for one in sources for id in one], dtype=np.int32)), [SPECIAL_TOKENS.eos]
+    )
     same = Shortlist.from_lists([[]] * V, together.tolist())
     found = [
-        make_native(model, MARKS, is_int8=is_int8, shortlist=one).generate(sources, SEARCHES["beam"], range(5))
+        make_native(model, SPECIAL_TOKENS, is_int8=is_int8, shortlist=one).generate(sources, SEARCHES["beam"], range(5))
         for one in (shortlist, same)
     ]
     assert found[0] == found[1]
@@ -86,17 +90,17 @@ def test_sentences_of_one_call_share_a_list(is_int8: bool, monkeypatch: pytest.M
 
 
 def test_a_list_that_points_elsewhere_is_refused() -> None:
-    with pytest.raises(BundleError, match="for 60 pieces, the model has 61"):
-        make_native(make_model(), MARKS, shortlist=Shortlist.from_lists([[]] * 60, []))
+    with pytest.raises(BundleError, match="for 60 tokens, the model has 61"):
+        make_native(make_model(), SPECIAL_TOKENS, shortlist=Shortlist.from_lists([[]] * 60, []))
     for wrong in (61, -1):
         with pytest.raises(BundleError, match="points beyond"):
-            make_native(make_model(), MARKS, shortlist=Shortlist.from_lists([[wrong]] * V, []))
-    with pytest.raises(BundleError, match="without 'words' is none"):
+            make_native(make_model(), SPECIAL_TOKENS, shortlist=Shortlist.from_lists([[wrong]] * V, []))
+    with pytest.raises(BundleError, match="without 'token_ids' is none"):
         Shortlist.from_arrays({"always": np.zeros(1), "starts": np.zeros(1)})
 
 
 def test_engines_that_know_no_lists_use_all_words() -> None:
     model, sources = make_model(), make_sources(3)
-    engine = ChosenEngine(model, MARKS, "reference", shortlist=make_shortlist()).choose(DecodeSettings())
-    whole = ReferenceEngine(model, MARKS).generate(sources, SEARCHES["beam"], range(3))
+    engine = EngineSelector(model, SPECIAL_TOKENS, "torch", shortlist=make_shortlist()).choose(DecodeSettings())
+    whole = TorchEngine(model, SPECIAL_TOKENS).generate(sources, SEARCHES["beam"], range(3))
     assert engine.generate(sources, SEARCHES["beam"], range(3)) == whole

@@ -3,17 +3,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.decode import CachedStepper, PlainStepper, Stepper
+from manyheads.decode import CachedStepper, Stepper, UncachedStepper
 from manyheads.model import Tap
 
-from decode.small import BEGIN, KINDS, random_model, random_sources
+from decode.small import BOS, KINDS, random_model, random_sources
 
 
 def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps: int = 5) -> None:
     """Random ids and random selections through all steppers, whose answers must agree at every step."""
     generator = torch.Generator().manual_seed(seed)
     n_beams = 1
-    ids = torch.full((n_sentences,), BEGIN)
+    ids = torch.full((n_sentences,), BOS)
     for _ in range(n_steps):
         first, *others = [stepper.step(ids) for stepper in steppers]
         assert torch.allclose(first.exp().sum(-1), torch.ones(len(first), dtype=first.dtype))
@@ -35,7 +35,7 @@ def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps:
 def test_cached_is_plain_under_any_selection(kind: str, seed: int, lengths: list[int]) -> None:
     model = random_model(seed, **KINDS[kind])
     source, is_real = random_sources(seed, lengths)
-    walk_together([CachedStepper(model, source, is_real), PlainStepper(model, source, is_real)], len(lengths), seed)
+    walk_together([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], len(lengths), seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,27 +44,27 @@ def test_cached_is_plain_under_any_selection(kind: str, seed: int, lengths: list
 def test_cached_is_plain_after_a_prompt(kind: str, n_prompt: int) -> None:
     model = random_model(1, shape="decoder", **KINDS[kind])
     prompt = torch.randint(4, 9, (3, n_prompt))
-    steppers = [made(model, prompt=prompt) for made in (CachedStepper, PlainStepper)]
+    steppers = [made(model, prompt=prompt) for made in (CachedStepper, UncachedStepper)]
     walk_together(steppers, 3, 1)
 
 
-@pytest.mark.parametrize("made", [CachedStepper, PlainStepper])
+@pytest.mark.parametrize("made", [CachedStepper, UncachedStepper])
 @torch.inference_mode()
 def test_selecting_before_the_first_step_keeps_each_prompt_with_its_source(made: type) -> None:
     model = random_model(2)
     source, is_real = random_sources(2, [3, 5, 2])
     prompt = torch.tensor([[4, 5], [6, 7], [8, 8]])
-    all_rows = made(model, source, is_real, prompt=prompt).step(torch.full((3,), BEGIN))
+    all_rows = made(model, source, is_real, prompt=prompt).step(torch.full((3,), BOS))
     stepper = made(model, source, is_real, prompt=prompt)
     stepper.select(torch.tensor([[2, 2], [0, 0]]))
-    assert torch.allclose(stepper.step(torch.full((4,), BEGIN)), all_rows[[2, 2, 0, 0]])
+    assert torch.allclose(stepper.step(torch.full((4,), BOS)), all_rows[[2, 2, 0, 0]])
 
 
 @torch.inference_mode()
 def test_learned_places_are_counted_by_length_not_by_beams() -> None:
     model = random_model(3, positions="learned", max_length=6)
     source, is_real = random_sources(3, [4])
-    walk_together([CachedStepper(model, source, is_real), PlainStepper(model, source, is_real)], 1, 3, n_steps=6)
+    walk_together([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], 1, 3, n_steps=6)
 
 
 @torch.inference_mode()
@@ -72,10 +72,10 @@ def test_gates_and_tap_reach_the_model() -> None:
     model = random_model(4)
     source, is_real = random_sources(4, [4, 4])
     gates = {"decoder.0.cross": torch.zeros(4, dtype=torch.float64)}
-    begin = torch.full((2,), BEGIN)
+    begin = torch.full((2,), BOS)
     open_, *gated = (
         made(model, source, is_real, gates=chosen).step(begin)
-        for made, chosen in ((CachedStepper, None), (CachedStepper, gates), (PlainStepper, gates))
+        for made, chosen in ((CachedStepper, None), (CachedStepper, gates), (UncachedStepper, gates))
     )
     assert torch.allclose(*gated)
     assert not torch.allclose(open_, gated[0])

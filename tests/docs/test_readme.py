@@ -9,7 +9,7 @@ from click import Context
 
 from manyheads.bundle import Bundle
 from manyheads.cli import commands
-from manyheads.recipe import read_recipe
+from manyheads.run import read_recipe
 
 ROOT = Path(__file__).parents[2]
 READMES = ["README.md", "README.zh-CN.md"]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
+from manyheads import corpora
 from manyheads.data import CleanSettings
-from manyheads.doctor.survey import Source, Survey, survey
-from manyheads.text import grammar
+from manyheads.doctor.corpus_stats import CorpusStats, Source, collect_stats
 
 Pairs = list[tuple[str, str]]
 
@@ -25,11 +25,13 @@ def healthy(target: str = "de", count: int = 1500) -> Pairs:
 
 @cache
 def _distinct(target: str) -> Pairs:
-    pairs = list(dict.fromkeys(grammar.pairs("en", target, "train", 3000)))
+    pairs = list(dict.fromkeys(corpora.pairs("en", target, "train", 3000)))
     random.Random(7).shuffle(pairs)
     return pairs
 
 
-def surveyed(pairs: Sequence[tuple[str, str]], name: str = "train", clean: CleanSettings | None = None) -> Survey:
+def make_stats(
+    pairs: Sequence[tuple[str, str]], name: str = "train", clean: CleanSettings | None = None
+) -> CorpusStats:
     source = Source(name, lambda: pairs, (f"{name}.en", f"{name}.xx"))
-    return survey(source, clean or CleanSettings())
+    return collect_stats(source, clean or CleanSettings())

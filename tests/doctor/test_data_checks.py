@@ -8,12 +8,12 @@ import pytest
 
 from manyheads.data import Cleaner, CleanSettings
 from manyheads.doctor import data_checks
-from manyheads.doctor.alignment import check_alignment
-from manyheads.doctor.examine import check_data
-from manyheads.doctor.survey import Source, survey
+from manyheads.doctor.corpus_stats import Source, collect_stats
+from manyheads.doctor.diagnosis import check_data
+from manyheads.doctor.misalignment import check_alignment
 from manyheads.errors import DataError
 
-from doctor.makers import healthy, surveyed
+from doctor.makers import healthy, make_stats
 
 CLEAN = CleanSettings()
 KEEP = CleanSettings(drop_duplicates=False, drop_leaked=False)
@@ -25,7 +25,7 @@ def test_healthy_data_is_good(target: str) -> None:
     valid = [pair for pair in healthy(target, 1700)[1500:] if pair not in set(pairs)]
     known = {text.casefold() for text, _ in pairs}
     valid = [pair for pair in valid if pair[0].casefold() not in known]
-    findings = list(check_data([surveyed(pairs), surveyed(valid, "valid")], ("en", target), CLEAN))
+    findings = list(check_data([make_stats(pairs), make_stats(valid, "valid")], ("en", target), CLEAN))
     assert [finding for finding in findings if finding.verdict != "good"] == []
     assert len(findings) > 12
 
@@ -33,11 +33,11 @@ def test_healthy_data_is_good(target: str) -> None:
 def test_duplicates_agree_with_what_training_drops() -> None:
     pairs = healthy()
     sick = pairs + pairs[:200]
-    finding = data_checks.check_duplicates(surveyed(sick), CLEAN)
+    finding = data_checks.check_duplicates(make_stats(sick), CLEAN)
     assert finding.verdict == "warning"
-    assert "200 of 1,700" in finding.told
-    assert "by itself" in finding.told
-    assert "by itself" not in data_checks.check_duplicates(surveyed(sick), KEEP).told
+    assert "200 of 1,700" in finding.message
+    assert "by itself" in finding.message
+    assert "by itself" not in data_checks.check_duplicates(make_stats(sick), KEEP).message
     counts: Counter[str] = Counter()
     list(Cleaner(CLEAN).clean(sick, counts))
     assert counts["duplicate"] == 200
@@ -46,79 +46,79 @@ def test_duplicates_agree_with_what_training_drops() -> None:
 
 def test_many_targets() -> None:
     sick = healthy() + [("The same.", f"Etwas anderes {number}.") for number in range(900)]
-    finding = data_checks.check_many_targets(surveyed(sick))
+    finding = data_checks.check_many_targets(make_stats(sick))
     assert finding.verdict == "warning"
-    assert "at most 900" in finding.told
+    assert "at most 900" in finding.message
     assert "The same." in finding.examples[0]
 
 
 def test_leakage_ignores_case_and_spacing() -> None:
     pairs = healthy()
-    held = surveyed(
+    held = make_stats(
         [(pairs[3][0].upper() + "  ", "Etwas ganz anderes."), pairs[4], ("Unheard-of words.", "Neu.")], "test"
     )
-    finding = data_checks.check_leakage(surveyed(pairs), held, KEEP)
+    finding = data_checks.check_leakage(make_stats(pairs), held, KEEP)
     assert finding.verdict == "bad"
-    assert "2 of 3 (66.7 %) pairs of test have a side that also stands in train" in finding.told
-    assert "(sources: 2, targets: 1, whole pairs: 1)" in finding.told
+    assert "2 of 3 (66.7 %) pairs of test have a side that also stands in train" in finding.message
+    assert "(sources: 2, targets: 1, whole pairs: 1)" in finding.message
     assert finding.examples[0].startswith("test.en:1: ")
-    assert "drop_leaked" in finding.remedy
+    assert "drop_leaked" in finding.fix
 
 
 def test_length_ratio() -> None:
     long = " ".join(["und noch ein Wort"] * 20)
-    finding = data_checks.check_ratio(surveyed(healthy() + [("A short one for it.", long)] * 30))
+    finding = data_checks.check_ratio(make_stats(healthy() + [("A short one for it.", long)] * 30))
     assert finding.verdict == "warning"
-    assert "30 of 1,530" in finding.told
-    assert "Training leaves out 30 by itself" in finding.told
+    assert "30 of 1,530" in finding.message
+    assert "Training leaves out 30 by itself" in finding.message
     assert "A short one" in finding.examples[0]
 
 
 @pytest.mark.parametrize("bad", ["Ein \ufffd Haus.", "Ein\0 Haus.", "MÃ¤nner schlafen.", "Itâ€™s", "锟斤拷"])
 def test_garbled_text(bad: str) -> None:
-    finding = data_checks.check_broken(surveyed([*healthy(), ("A house.", bad)]), CLEAN)
+    finding = data_checks.check_encoding(make_stats([*healthy(), ("A house.", bad)]), CLEAN)
     assert finding.verdict == "warning"
     assert finding.examples[0].startswith("train.xx:1501: ")
-    assert data_checks.check_broken(surveyed([("A house.", bad)] * 50), CLEAN).verdict == "bad"
+    assert data_checks.check_encoding(make_stats([("A house.", bad)] * 50), CLEAN).verdict == "bad"
 
 
 def test_accents_are_not_garbled() -> None:
     text = [("The café of São Paulo, naïve.", "Das Café in São Paulo, naïv: Âge, Ångström, Übung.")] * 3
-    assert data_checks.check_broken(surveyed(text), CLEAN).verdict == "good"
+    assert data_checks.check_encoding(make_stats(text), CLEAN).verdict == "good"
 
 
 def test_invisible_characters() -> None:
     odd = [("No.\xa01", "Nr. 1"), ("A\u200b b", "A b"), ("end ", "Ende")]
-    finding = data_checks.check_invisible(surveyed(healthy() + odd * 3))
+    finding = data_checks.check_invisible(make_stats(healthy() + odd * 3))
     assert finding.verdict == "warning"
-    assert "odd spaces: 3, with zero-width characters: 3, with a space at an end: 3" in finding.told
+    assert "odd spaces: 3, with zero-width characters: 3, with a space at an end: 3" in finding.message
     assert any("<U+200B>" in example for example in finding.examples)
 
 
 def test_joiners_that_belong_are_no_fault() -> None:
     pictures = [("A family \U0001f468\u200d\U0001f469.", "Eine Familie \U0001f468\u200d\U0001f469.")]
     persian = [("I want it.", "می\u200cخواهم آن را.")]
-    assert data_checks.check_invisible(surveyed(pictures * 20)).verdict == "good"
-    assert data_checks.check_invisible(surveyed(persian * 20)).verdict == "good"
+    assert data_checks.check_invisible(make_stats(pictures * 20)).verdict == "good"
+    assert data_checks.check_invisible(make_stats(persian * 20)).verdict == "good"
 
 
 def test_mixed_widths() -> None:
     pairs = healthy("zh")
     narrow = [(source, target.replace("，", ",").replace("？", "?") + "!") for source, target in pairs[:300]]
     wide = [(source, target + "！") for source, target in pairs[300:]]
-    finding = data_checks.check_width(surveyed(narrow + wide))
+    finding = data_checks.check_full_width(make_stats(narrow + wide))
     assert finding.verdict == "warning"
-    assert "of the target side" in finding.told
+    assert "of the target side" in finding.message
 
 
 def test_blank_and_long_lines() -> None:
-    found = surveyed([*healthy(), ("Only one side.", " "), ("word " * 3000, "Wort"), ("word " * 3000, "Worte")])
+    found = make_stats([*healthy(), ("Only one side.", " "), ("word " * 3000, "Wort"), ("word " * 3000, "Worte")])
     blank = data_checks.check_blank(found)
     assert blank.verdict == "warning"
     assert blank.examples == ("train.en:1501: Only one side. → ␣",)
-    long = data_checks.check_long(found)
+    long = data_checks.check_long_lines(found)
     assert long.verdict == "warning"
-    assert "the longest line has 15,000" in long.told
+    assert "the longest line has 15,000" in long.message
 
 
 @pytest.mark.parametrize("where", [0, 700])
@@ -128,30 +128,30 @@ def test_a_slip_is_found_to_the_line(where: int) -> None:
     slipped = [
         (source, target) for (source, _), target in zip(pairs, targets[:where] + targets[where + 1 :], strict=False)
     ]
-    finding = check_alignment(surveyed(slipped))
+    finding = check_alignment(make_stats(slipped))
     assert finding.verdict == "bad"
-    assert "1 line too early" in finding.told
-    line = int(finding.told.split("from about line ")[1].split()[0].replace(",", ""))
+    assert "1 line too early" in finding.message
+    line = int(finding.message.split("from about line ")[1].split()[0].replace(",", ""))
     assert abs(line - 1 - where) <= 6
-    assert "missing in the target" in finding.remedy
+    assert "missing in the target" in finding.fix
 
 
 def test_a_slip_that_ends_is_bounded() -> None:
     pairs = healthy()
     targets = [target for _, target in pairs]
     moved = [*targets[:400], "Eine Zeile zu viel steht hier.", *targets[400:900], *targets[901:]]
-    finding = check_alignment(surveyed([(source, target) for (source, _), target in zip(pairs, moved, strict=True)]))
-    assert "1 line too late" in finding.told
-    end = int(finding.told.split(" to ")[1].split()[0].replace(",", ""))
+    finding = check_alignment(make_stats([(source, target) for (source, _), target in zip(pairs, moved, strict=True)]))
+    assert "1 line too late" in finding.message
+    end = int(finding.message.split(" to ")[1].split()[0].replace(",", ""))
     assert abs(end - 901) <= 6
 
 
 def test_shuffled_lines_are_found() -> None:
     pairs = healthy()
     others = random.Random(3).sample(pairs, len(pairs))
-    finding = check_alignment(surveyed([(a, d) for (a, _), (_, d) in zip(pairs, others, strict=True)]))
+    finding = check_alignment(make_stats([(a, d) for (a, _), (_, d) in zip(pairs, others, strict=True)]))
     assert finding.verdict == "bad"
-    assert "nothing to do with each other" in finding.told
+    assert "nothing to do with each other" in finding.message
 
 
 def test_what_cannot_be_read_is_told_and_the_rest_examined() -> None:
@@ -159,51 +159,51 @@ def test_what_cannot_be_read_is_told_and_the_rest_examined() -> None:
         yield from healthy()
         raise DataError("a.en has 9 lines, but a.de has 8.")
 
-    found = survey(Source("train", broken, ("a.en", "a.de")), CLEAN)
+    found = collect_stats(Source("train", broken, ("a.en", "a.de")), CLEAN)
     assert len(found) == 1500
     assert data_checks.check_readable(found).verdict == "bad"
-    assert "9 lines" in data_checks.check_readable(found).told
+    assert "9 lines" in data_checks.check_readable(found).message
 
 
 def test_an_empty_set_and_a_part() -> None:
-    assert data_checks.check_readable(surveyed([])).verdict == "bad"
-    part = survey(Source("train", lambda: healthy()), CLEAN, most=100)
-    assert "the first 100 pairs were examined" in data_checks.check_readable(part).told
+    assert data_checks.check_readable(make_stats([])).verdict == "bad"
+    part = collect_stats(Source("train", lambda: healthy()), CLEAN, max_pairs=100)
+    assert "the first 100 pairs were examined" in data_checks.check_readable(part).message
 
 
 def test_marks_within_numbers_have_no_width() -> None:
     pairs = [(source, f"{target}，9:30有1,000人") for source, target in healthy("zh", 300)]
-    assert data_checks.check_width(surveyed(pairs)).verdict == "good"
+    assert data_checks.check_full_width(make_stats(pairs)).verdict == "good"
 
 
 def test_leakage_counts_what_training_loses_by_it() -> None:
     pairs = [*healthy(), ("Quite so.", "Ja."), ("Yes!", "Ja."), ("Indeed.", "ja.")]
     held = [("Certainly.", "Ja."), ("Unheard-of words.", "Neu.")]
-    finding = data_checks.check_leakage(surveyed(pairs), surveyed(held, "valid"), CLEAN)
+    finding = data_checks.check_leakage(make_stats(pairs), make_stats(held, "valid"), CLEAN)
     assert finding.verdict == "warning"  # training mends it by itself
-    assert "That is 3 of 1,503" in finding.told
-    assert "take these sentences out of valid" in finding.remedy
+    assert "That is 3 of 1,503" in finding.message
+    assert "take these sentences out of valid" in finding.fix
     counts: Counter[str] = Counter()
     list(Cleaner(CLEAN, held).clean(pairs, counts))
     assert counts["in valid or test"] == 3
 
 
 def test_what_training_mends_is_no_more_than_a_warning() -> None:
-    finding = data_checks.check_duplicates(surveyed(healthy(count=100) * 3), CLEAN)
-    assert (finding.verdict, "Nothing need be done" in finding.remedy) == ("warning", True)
-    assert data_checks.check_duplicates(surveyed(healthy(count=100) * 3), KEEP).verdict == "bad"
+    finding = data_checks.check_duplicates(make_stats(healthy(count=100) * 3), CLEAN)
+    assert (finding.verdict, "Nothing need be done" in finding.fix) == ("warning", True)
+    assert data_checks.check_duplicates(make_stats(healthy(count=100) * 3), KEEP).verdict == "bad"
     lost = [*healthy(count=400), *[("A house.", "Ein\0 Haus.")] * 30]
-    finding = data_checks.check_broken(surveyed(lost), CLEAN)
+    finding = data_checks.check_encoding(make_stats(lost), CLEAN)
     assert finding.verdict == "warning"
-    assert "U+FFFD or NUL by itself" in finding.told
-    assert data_checks.check_broken(surveyed(lost, "valid"), CLEAN).verdict == "bad"
+    assert "U+FFFD or NUL by itself" in finding.message
+    assert data_checks.check_encoding(make_stats(lost, "valid"), CLEAN).verdict == "bad"
 
 
 def test_only_training_leaves_out_blank_lines() -> None:
-    assert "by itself" in data_checks.check_blank(surveyed([("a", "")])).told
-    assert "by itself" not in data_checks.check_blank(surveyed([("a", "")], "valid")).told
+    assert "by itself" in data_checks.check_blank(make_stats([("a", "")])).message
+    assert "by itself" not in data_checks.check_blank(make_stats([("a", "")], "valid")).message
 
 
 def test_too_little_to_tell_alignment_by() -> None:
-    finding = check_alignment(surveyed([("a", "bbbb"), ("aaaa", "b"), ("aa", "bb")]))
-    assert (finding.verdict, "too little to tell" in finding.told) == ("good", True)
+    finding = check_alignment(make_stats([("a", "bbbb"), ("aaaa", "b"), ("aa", "bb")]))
+    assert (finding.verdict, "too little to tell" in finding.message) == ("good", True)

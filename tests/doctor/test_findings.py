@@ -1,8 +1,8 @@
-from manyheads.doctor.findings import Finding, excerpt, good_once, has_bad, share, verdict_of
+from manyheads.doctor.findings import Finding, excerpt, has_bad, merge_good, share, verdict_of
 
 
 def test_verdict_of_a_share() -> None:
-    assert [verdict_of(n, 100, warn=0.01, refuse=0.1) for n in (1, 2, 10, 11)] == ["good", "warning", "warning", "bad"]
+    assert [verdict_of(n, 100, warn=0.01, fail=0.1) for n in (1, 2, 10, 11)] == ["good", "warning", "warning", "bad"]
     assert verdict_of(0, 0, warn=0.0) == "good"
 
 
@@ -22,7 +22,7 @@ def test_excerpt_makes_the_invisible_visible() -> None:
 
 def test_good_ones_speak_once() -> None:
     good, bad = Finding("a", "good", "fine"), Finding("a", "bad", "broken")
-    assert good_once([good, good]) == [good]
-    assert good_once([good, bad]) == [bad]
+    assert merge_good([good, good]) == [good]
+    assert merge_good([good, bad]) == [bad]
     assert has_bad([good, bad])
     assert not has_bad([good])

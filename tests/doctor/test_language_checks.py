@@ -2,20 +2,20 @@
 
 import pytest
 
-from manyheads.doctor.characters import script_of_language
-from manyheads.doctor.language_checks import check_declared, check_mixed_up, check_untranslated
+from manyheads.doctor.character_classes import script_of_language
+from manyheads.doctor.language_checks import check_declared_languages, check_mixed_languages, check_untranslated
 
-from doctor.makers import healthy, surveyed
+from doctor.makers import healthy, make_stats
 
 
 @pytest.mark.parametrize("target", ["de", "zh"])
 def test_exchanged_lines_are_counted(target: str) -> None:
     pairs = healthy(target)
     sick = [(b, a) if index % 30 == 0 else (a, b) for index, (a, b) in enumerate(pairs)]
-    found = surveyed(sick)
-    finding = check_mixed_up(found, found)
+    found = make_stats(sick)
+    finding = check_mixed_languages(found, found)
     assert finding.verdict == "bad"
-    count = int(finding.told.split()[1])
+    count = int(finding.message.split()[1])
     assert 45 <= count <= 50
     assert finding.examples[0].startswith("train.en:1: ")
 
@@ -24,33 +24,33 @@ def test_exchanged_lines_are_counted(target: str) -> None:
 def test_one_side_in_the_wrong_language(target: str) -> None:
     pairs = healthy(target)
     sick = [(a, pairs[index - 1][0]) if index % 20 == 0 else (a, b) for index, (a, b) in enumerate(pairs)]
-    found = surveyed(sick)
-    finding = check_mixed_up(found, found)
+    found = make_stats(sick)
+    finding = check_mixed_languages(found, found)
     assert finding.verdict == "warning"
-    assert "0 of 1,500 pairs have their sides exchanged" in finding.told
+    assert "0 of 1,500 pairs have their sides exchanged" in finding.message
 
 
 def test_a_whole_set_exchanged_against_the_training_set() -> None:
     pairs = healthy()
-    finding = check_mixed_up(surveyed([(b, a) for a, b in pairs[:100]], "valid"), surveyed(pairs))
+    finding = check_mixed_languages(make_stats([(b, a) for a, b in pairs[:100]], "valid"), make_stats(pairs))
     assert finding.verdict == "bad"
-    assert int(finding.told.split()[1]) >= 95
+    assert int(finding.message.split()[1]) >= 95
 
 
 def test_untranslated_lines() -> None:
     pairs = healthy()
-    finding = check_untranslated(surveyed([*pairs, *((a, a.upper()) for a, _ in pairs[:50])]))
+    finding = check_untranslated(make_stats([*pairs, *((a, a.upper()) for a, _ in pairs[:50])]))
     assert finding.verdict == "warning"
-    assert "50 of 1,550" in finding.told
-    assert check_untranslated(surveyed([("OK", "OK"), ("1984", "1984")] * 50)).verdict == "good"
+    assert "50 of 1,550" in finding.message
+    assert check_untranslated(make_stats([("OK", "OK"), ("1984", "1984")] * 50)).verdict == "good"
 
 
 def test_declared_languages_by_script_and_by_file_name() -> None:
-    found = surveyed(healthy("zh"))
-    assert check_declared(found, ("en", "zh")).verdict == "good"
-    assert check_declared(found, ("", "")).verdict == "good"
-    assert check_declared(found, ("zh", "en")).verdict == "bad"
-    assert check_declared(found, ("xx", "en")).verdict == "bad"  # the files are train.en and train.xx
+    found = make_stats(healthy("zh"))
+    assert check_declared_languages(found, ("en", "zh")).verdict == "good"
+    assert check_declared_languages(found, ("", "")).verdict == "good"
+    assert check_declared_languages(found, ("zh", "en")).verdict == "bad"
+    assert check_declared_languages(found, ("xx", "en")).verdict == "bad"  # the files are train.en and train.xx
 
 
 def test_scripts_of_languages() -> None:
@@ -60,5 +60,5 @@ def test_scripts_of_languages() -> None:
 
 
 def test_one_endless_line_does_not_condemn_the_others() -> None:
-    found = surveyed([*healthy(count=300), ("x " * 500_000, "Ein Haus.")])
-    assert check_mixed_up(found, found).verdict == "good"
+    found = make_stats([*healthy(count=300), ("x " * 500_000, "Ein Haus.")])
+    assert check_mixed_languages(found, found).verdict == "good"

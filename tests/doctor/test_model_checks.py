@@ -10,9 +10,9 @@ from manyheads.doctor.model_checks import (
     check_bundle,
     check_dead_rows,
     check_finite_weights,
-    sentences_for,
+    sample_sources,
 )
-from manyheads.doctor.outputs import check_outputs, repeats
+from manyheads.doctor.outputs import check_outputs, is_repetitive
 from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
 
@@ -20,8 +20,8 @@ from manyheads.settings import to_table
 def test_a_bundle_that_knows_nothing_is_whole_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
     untrained.save(tmp_path / "b")
     found = {finding.check: finding for finding in check_bundle(tmp_path / "b")}
-    assert [found[name].verdict for name in ("seal", "finite weights", "dead rows")] == ["good"] * 3
-    assert "sentences" in found["output collapse"].told
+    assert [found[name].verdict for name in ("manifest", "finite weights", "dead rows")] == ["good"] * 3
+    assert "sentences" in found["output collapse"].message
     (tmp_path / "b" / "weights.safetensors").write_bytes(b"x")
     assert [finding.verdict for finding in check_bundle(tmp_path / "b")] == ["bad"]
 
@@ -42,11 +42,11 @@ def test_weights_that_are_no_numbers_and_rows_that_are_dead(untrained: Bundle) -
 
 def test_sentences_of_its_own_test_set_or_of_the_built_in_corpus(untrained: Bundle) -> None:
     table = dict(untrained.recipe)
-    assert len(sentences_for(table)) > 20
+    assert len(sample_sources(table)) > 20
     gone = {"data": {"train": ["/nowhere/a.en", "/nowhere/a.zh"]}, "model": {"preset": "tiny"}}
-    assert len(sentences_for({**gone, "task": {"source_language": "en", "target_language": "zh"}})) > 20
-    assert sentences_for({**gone, "task": {"source_language": "sw", "target_language": "zh"}}) == []
-    assert sentences_for({"model": 3}) == []
+    assert len(sample_sources({**gone, "task": {"source_language": "en", "target_language": "zh"}})) > 20
+    assert sample_sources({**gone, "task": {"source_language": "sw", "target_language": "zh"}}) == []
+    assert sample_sources({"model": 3}) == []
     assert to_table(untrained.decode)  # the fixture's settings are whole
 
 
@@ -62,7 +62,7 @@ def test_sentences_of_its_own_test_set_or_of_the_built_in_corpus(untrained: Bund
 def test_collapse(outputs: list[str], told: str) -> None:
     finding = check_outputs("output collapse", [f"Source {n}." for n in range(10)], outputs)
     assert finding.verdict == "bad"
-    assert told in finding.told
+    assert told in finding.message
     assert finding.examples
 
 
@@ -72,7 +72,7 @@ def test_live_outputs_are_good() -> None:
 
 
 def test_repeats() -> None:
-    assert repeats("今天早上今天早上今天早上今天早上")
-    assert repeats("a man a man a man a man")
-    assert not repeats("哈哈哈")
-    assert not repeats("Two cats and two dogs and two birds are here.")
+    assert is_repetitive("今天早上今天早上今天早上今天早上")
+    assert is_repetitive("a man a man a man a man")
+    assert not is_repetitive("哈哈哈")
+    assert not is_repetitive("Two cats and two dogs and two birds are here.")

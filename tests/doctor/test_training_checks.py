@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from manyheads.doctor import training_checks
-from manyheads.doctor.training_checks import Log, read_log
-from manyheads.storage import locked, sealed_folder
+from manyheads.doctor.training_checks import RunLog, read_log
+from manyheads.storage import atomic_folder, locked
 
 Events = list[dict[str, object]]
 
@@ -25,7 +25,7 @@ def validated(step: int, score: float, found: str = "Gut.") -> dict[str, object]
     return {"event": "Validated", "time": 1e9 + step, "step": step, "bleu": score, "best": score, "sample": sample}
 
 
-def logged(folder: Path, events: Events, *, end: str = "Finished") -> Log:
+def logged(folder: Path, events: Events, *, end: str = "Finished") -> RunLog:
     last: Events = [{"event": end, "time": 2e9}] if end else []
     text = "".join(json.dumps(event) + "\n" for event in events + last)
     (folder / "log.jsonl").write_text(text, "utf-8")
@@ -52,14 +52,14 @@ def test_blow_up_spikes_and_numbers_that_are_none(tmp_path: Path) -> None:
     up = [2.0 + step / 50 for step in range(200)]
     finding = training_checks.check_divergence(logged(tmp_path, steps(falling(200) + up)))
     assert finding.verdict == "bad"
-    assert "has risen to" in finding.told
-    assert "learning_rate" in finding.remedy
+    assert "has risen to" in finding.message
+    assert "learning_rate" in finding.fix
     spiky = falling()
     spiky[200:220] = [8.0] * 20
     finding = training_checks.check_divergence(logged(tmp_path, steps(spiky)))
-    assert (finding.verdict, "the first before step 220" in finding.told) == ("warning", True)
+    assert (finding.verdict, "the first before step 220" in finding.message) == ("warning", True)
     broken = training_checks.check_finite(logged(tmp_path, steps([*falling(50), math.nan])))
-    assert (broken.verdict, "step 51" in broken.told) == ("bad", True)
+    assert (broken.verdict, "step 51" in broken.message) == ("bad", True)
 
 
 def test_no_progress(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_overfitting_since_its_best_step(tmp_path: Path, key: str) -> None:
     events = [validated(step, 50.0) | {key: value} for step, value in values.items()]
     finding = training_checks.check_overfitting(logged(tmp_path, steps(falling()) + events))
     assert finding.verdict == "warning"
-    assert "since step 200 the score has fallen from 35.0 to 29.0" in finding.told
+    assert "since step 200 the score has fallen from 35.0 to 29.0" in finding.message
     assert all(
-        word in finding.remedy for word in ("dropout", "task.consistency", "tokenizer.sampling", "train.average")
+        word in finding.fix for word in ("dropout", "task.consistency", "tokenizer.sampling", "train.average_snapshots")
     )
 
 
@@ -89,7 +89,7 @@ def test_a_loss_that_rises_because_r_drop_begins_is_no_fault(tmp_path: Path) -> 
     assert training_checks.check_divergence(log).verdict == "good"
     finding = training_checks.check_overfitting(log)  # the loss still falls on R-Drop's own side
     assert finding.verdict == "warning"
-    assert "task.consistency" not in finding.remedy
+    assert "task.consistency" not in finding.fix
     up = [*losses[:300], *(9.0 + step / 50 for step in range(100))]
     assert training_checks.check_divergence(logged(tmp_path, steps(up))).verdict == "bad"
 
@@ -101,10 +101,10 @@ def test_collapsed_samples(tmp_path: Path) -> None:
 
 def test_an_end_without_a_word_and_a_run_that_hangs(tmp_path: Path) -> None:
     log = logged(tmp_path, steps(falling()), end="")
-    assert "without a last word" in training_checks.check_running(log).told
+    assert "without a last word" in training_checks.check_running(log).message
     with locked(tmp_path):
         assert training_checks.check_running(log, now=1e9 + 410).verdict == "good"
-        assert "stuck at step 400" in training_checks.check_running(log, now=1e9 + 4000).told
+        assert "stuck at step 400" in training_checks.check_running(log, now=1e9 + 4000).message
 
 
 def test_steps_made_again_count_once_and_torn_lines_are_passed_over(tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_steps_made_again_count_once_and_torn_lines_are_passed_over(tmp_path: Pa
 
 def test_a_damaged_checkpoint(tmp_path: Path) -> None:
     for step in (1, 2):
-        with sealed_folder(tmp_path / "checkpoints" / f"step-0000000{step}") as folder:
+        with atomic_folder(tmp_path / "checkpoints" / f"step-0000000{step}") as folder:
             (folder / "weights.safetensors").write_bytes(b"abc")
     (tmp_path / "checkpoints" / "step-00000002" / "weights.safetensors").write_bytes(b"abd")
     finding = training_checks.check_checkpoints(tmp_path)
     assert finding.verdict == "bad"
-    assert "1 of 2" in finding.told
+    assert "1 of 2" in finding.message
     assert "step-00000002" in finding.examples[0]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.running import Running, cache_of, entries, told
+from faults.running import RunProcess, cache_of, entries, told
 
-Start = Callable[[], Running]
+Start = Callable[[], RunProcess]
 Moment = Callable[[], bool]
 
-MOMENTS = ("tokenising", "save", "epoch's end", "save", "any time", "within an epoch", "save", "any time", "bundle")
+MOMENTS = ("tokenizing", "save", "epoch's end", "save", "any time", "within an epoch", "save", "any time", "bundle")
 
 
 @dataclass
@@ -43,7 +43,7 @@ def after_steps(folder: Path, count: int) -> Moment:
     return lambda: sum(entry["event"] == "Step" for entry in entries(folder)) >= before + count
 
 
-def kill_when(run: Running, moment: Moment, delay: float) -> bool:
+def kill_when(run: RunProcess, moment: Moment, delay: float) -> bool:
     """Kill the run `delay` seconds after the moment; whether it was still there to be killed."""
     while not moment():
         if run.is_over():
@@ -62,7 +62,7 @@ def kill_until_done(
     """Kill a run once for each moment it lives to see, start it again each time, then let it end."""
     for name in moments:
         watch: dict[str, Moment] = {
-            "tokenising": half_written(cache_of(folder), chance.choice([".text-*", ".ids-*"])),
+            "tokenizing": half_written(cache_of(folder), chance.choice([".text-*", ".ids-*"])),
             "save": half_written(folder, chance.choice(["checkpoints/.step-*", "snapshots/.step-*"])),
             "bundle": half_written(folder, ".bundle.*"),
             "epoch's end": at_an_epochs_end(folder),

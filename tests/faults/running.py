@@ -1,7 +1,7 @@
 """A small run with everything random switched on, as a process of its own that can be killed.
 
-`Warm` processes are forked from one that has imported everything already: the same command line without the seconds
-of start-up. `Fresh` ones are what a user starts.
+`ForkedRun` processes are forked from one that has imported everything already: the same command line without the seconds
+of start-up. `SpawnedRun` ones are what a user starts.
 """
 
 import json
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from manyheads import corpora
 from manyheads.settings import to_toml
-from manyheads.text import grammar
 
 STEPS = 16
 
@@ -25,13 +25,13 @@ def write_recipe(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     data: dict[str, list[str]] = {}
     for name, split, count in (("train", "train", 60), ("valid", "valid", 3), ("test", "test", 3)):
-        pairs = list(grammar.pairs("en", "de", split, count))
+        pairs = list(corpora.pairs("en", "de", split, count))
         data[name] = [str(folder / f"{name}.{code}") for code in ("en", "de")]
         for side, file in enumerate(data[name]):
             Path(file).write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
     table = {
         "data": data,
-        "tokenizer": {"vocabulary": 600, "sampling": 0.2},
+        "tokenizer": {"vocab_size": 600, "sampling": 0.2},
         "model": {
             "width": 32,
             "n_heads": 2,
@@ -45,15 +45,15 @@ def write_recipe(folder: Path) -> Path:
         "train": {
             "steps": STEPS,
             "batch_tokens": 150,
-            "accumulate": 2,
+            "accumulation_steps": 2,
             "warmup": 4,
             "learning_rate": 0.01,
             "validate_every": 3,
             "save_every": 2,
-            "average": 3,
-            "ema": 0.9,
+            "average_snapshots": 3,
+            "ema_decay": 0.9,
         },
-        "decode": {"method": "greedy", "max_extra": 2},
+        "decode": {"method": "greedy", "max_new_tokens": 2},
     }
     (folder / "recipe.toml").write_text(to_toml(table), "utf-8")
     return folder / "recipe.toml"
@@ -64,7 +64,7 @@ def cache_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-cache")
 
 
-class Running(Protocol):
+class RunProcess(Protocol):
     """A run that was started."""
 
     def is_over(self) -> bool: ...
@@ -75,7 +75,7 @@ class Running(Protocol):
         """Its exit code."""
 
 
-class Fresh:
+class SpawnedRun:
     """`python -m manyheads train` as a user starts it."""
 
     def __init__(self, recipe: Path, folder: Path) -> None:
@@ -97,7 +97,7 @@ class Fresh:
         return self._process.wait(timeout=120)
 
 
-class Warm:
+class ForkedRun:
     """The same, forked from a process that has imported everything.
 
     `die_at` kills it at its so-manieth file operation, counted by Python itself (an audit hook).
@@ -106,7 +106,7 @@ class Warm:
 
     def __init__(self, recipe: Path, folder: Path, *, die_at: int = 0, largest_file: int = 0) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["manyheads.cli.show", "manyheads.cli.train", "manyheads.recipe"])
+        context.set_forkserver_preload(["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run"])
         words = ["manyheads", "train", str(recipe), "-o", str(folder), "--plain"]
         self._process = context.Process(target=_train, args=(words, f"{folder}.out", die_at, largest_file))
         self._process.start()

@@ -9,7 +9,7 @@ import pytest
 
 from manyheads.bundle import load
 from manyheads.errors import BundleError, CheckpointError
-from manyheads.storage import MANIFEST, check_seal, seal, sealed_folder
+from manyheads.storage import MANIFEST, atomic_folder, verify_manifest, write_manifest
 from manyheads.train import Checkpoints, Trainer
 
 from train.doubling import Numbers, make_trainer
@@ -54,7 +54,7 @@ def spoil(folder: Path, chance: random.Random) -> tuple[Path, bytes]:
 
 
 def trainer_at(step: int) -> Trainer[Numbers]:
-    trainer = make_trainer(ema=0.9, steps=step)
+    trainer = make_trainer(ema_decay=0.9, steps=step)
     for _event in trainer.run():
         pass
     return trainer
@@ -74,11 +74,11 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(saved: Path, tm
         run = tmp_path / str(trial)
         shutil.copytree(saved, run)
         file, _ = spoil(run / "checkpoints" / "step-00000002", chance)
-        trainer = make_trainer(ema=0.9)
-        (complaint,) = Checkpoints(run, 2, "ours").restore(trainer)
+        trainer = make_trainer(ema_decay=0.9)
+        (warning,) = Checkpoints(run, 2, "ours").restore(trainer)
         assert trainer.step == 1
-        assert file.name in complaint
-        assert "\n" not in complaint
+        assert file.name in warning
+        assert "\n" not in warning
         shutil.rmtree(run)
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_bundle_does_not_load(bundle_folder: Path) -> None:
 
 
 def sealed(folder: Path) -> Path:
-    with sealed_folder(folder) as aside:
+    with atomic_folder(folder) as aside:
         (aside / "a").write_bytes(b"first")
         (aside / "b").write_bytes(b"second")
     return folder
@@ -119,10 +119,10 @@ def test_every_single_byte_of_a_manifest_counts(tmp_path: Path) -> None:
         for bit in range(8):
             manifest.write_bytes(good[:place] + bytes([good[place] ^ (1 << bit)]) + good[place + 1 :])
             with pytest.raises(CheckpointError):
-                check_seal(tmp_path / "thing", CheckpointError)
+                verify_manifest(tmp_path / "thing", CheckpointError)
         manifest.write_bytes(good[:place])
         with pytest.raises(CheckpointError, match=r"MANIFEST\.sha256 is damaged"):
-            check_seal(tmp_path / "thing", CheckpointError)
+            verify_manifest(tmp_path / "thing", CheckpointError)
 
 
 def test_a_line_that_is_gone_from_the_manifest(tmp_path: Path) -> None:
@@ -132,17 +132,17 @@ def test_a_line_that_is_gone_from_the_manifest(tmp_path: Path) -> None:
     for missing in range(2):
         manifest.write_text(first + "".join(line for number, line in enumerate(lines) if number != missing))
         with pytest.raises(CheckpointError, match=r"MANIFEST\.sha256 is damaged"):
-            check_seal(tmp_path / "thing", CheckpointError)
+            verify_manifest(tmp_path / "thing", CheckpointError)
     manifest.write_text("".join(lines))
-    assert check_seal(tmp_path / "thing", CheckpointError) == {"a", "b"}
+    assert verify_manifest(tmp_path / "thing", CheckpointError) == {"a", "b"}
     (tmp_path / "thing" / "b").write_bytes(b"Second")
     with pytest.raises(CheckpointError, match="b is damaged"):
-        check_seal(tmp_path / "thing", CheckpointError)
+        verify_manifest(tmp_path / "thing", CheckpointError)
 
 
 def test_what_a_file_manager_leaves_does_no_harm(tmp_path: Path) -> None:
     (sealed(tmp_path / "thing") / ".DS_Store").write_bytes(b"x")
-    assert check_seal(tmp_path / "thing", CheckpointError) == {"a", "b"}
+    assert verify_manifest(tmp_path / "thing", CheckpointError) == {"a", "b"}
 
 
 def test_a_checkpoint_of_another_run_or_under_another_name_is_not_used(saved: Path, tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_a_checkpoint_of_another_run_or_under_another_name_is_not_used(saved: Pa
         name = f"step-{step:08d}"
         shutil.copytree(tmp_path / "other" / "checkpoints" / name, run / "checkpoints" / name)
     shutil.copytree(run / "checkpoints" / "step-00000001", run / "checkpoints" / "step-00000007")
-    trainer = make_trainer(ema=0.9)
-    complaints = Checkpoints(run, 2, "ours").restore(trainer)
+    trainer = make_trainer(ema_decay=0.9)
+    warnings = Checkpoints(run, 2, "ours").restore(trainer)
     assert trainer.step == 2
-    assert [complaint.split(" ", 1)[1].split(":")[0] for complaint in complaints] == [
+    assert [warning.split(" ", 1)[1].split(":")[0] for warning in warnings] == [
         "is of another run",
         "is of another run",
         "holds step 1, which is not what its name says.",
@@ -176,7 +176,7 @@ def test_a_checkpoint_of_another_run_or_under_another_name_is_not_used(saved: Pa
 def test_a_folder_with_another_name_is_nobodys_checkpoint(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, tmp_path / "run")
     (tmp_path / "run" / "checkpoints" / "step-backup").mkdir()
-    trainer = make_trainer(ema=0.9)
+    trainer = make_trainer(ema_decay=0.9)
     assert Checkpoints(tmp_path / "run", 2, "ours").restore(trainer) == []
     assert trainer.step == 2
 
@@ -184,9 +184,9 @@ def test_a_folder_with_another_name_is_nobodys_checkpoint(saved: Path, tmp_path:
 def test_a_checkpoint_of_another_shape_is_passed_over(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, tmp_path / "run")
     newest = tmp_path / "run" / "checkpoints" / "step-00000002"
-    shutil.copy(newest / "optimiser.safetensors", newest / "weights.safetensors")
-    seal(newest)
-    trainer = make_trainer(ema=0.9)
-    (complaint,) = Checkpoints(tmp_path / "run", 2, "ours").restore(trainer)
-    assert "does not fit this model" in complaint
+    shutil.copy(newest / "optimizer.safetensors", newest / "weights.safetensors")
+    write_manifest(newest)
+    trainer = make_trainer(ema_decay=0.9)
+    (warning,) = Checkpoints(tmp_path / "run", 2, "ours").restore(trainer)
+    assert "does not fit this model" in warning
     assert trainer.step == 1

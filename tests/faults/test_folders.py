@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import CheckpointError
-from manyheads.recipe import Finished, Interrupted, Recipe, Resumed, run
+from manyheads.run import Finished, Interrupted, Recipe, Resumed, run
 
 Table = Callable[..., dict[str, object]]
 
@@ -47,7 +47,7 @@ def test_a_damaged_tokenizer_is_noticed(folder: Path, recipe_table: Table) -> No
     assert Resumed(3, []) in list(run(Recipe.from_table(recipe_table()), folder))
 
 
-def test_a_log_in_pieces_does_no_harm(folder: Path, recipe_table: Table) -> None:
+def test_a_log_in_tokens_does_no_harm(folder: Path, recipe_table: Table) -> None:
     with (folder / "log.jsonl").open("ab") as log:
         log.write(b'\0\0\0\n{"event": "Valid\n[1]\n\xff\n{"event": "Validated", "ste')
     events = list(run(Recipe.from_table(recipe_table()), folder))

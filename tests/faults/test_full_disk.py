@@ -12,11 +12,11 @@ import pytest
 
 from manyheads.errors import CheckpointError, TrainingError
 from manyheads.model import weights
-from manyheads.recipe import Finished, Recipe, run
-from manyheads.storage import check_seal, write_whole
+from manyheads.run import Finished, Recipe, run
+from manyheads.storage import atomic_write, verify_manifest
 from manyheads.train import Checkpoints, Step
 
-from faults.running import Warm, differences, outcome, told, write_recipe
+from faults.running import ForkedRun, differences, outcome, told, write_recipe
 from train.doubling import make_trainer
 
 
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_no_write_of_a_save_damages_what_was_saved_before(tmp_path: Path) -> None:
-    trainer = make_trainer(ema=0.9, steps=3)
+    trainer = make_trainer(ema_decay=0.9, steps=3)
     for event in trainer.run():
         if event.step < 3:
             Checkpoints(tmp_path / "run", 2).save(trainer, snapshot=True)
@@ -89,7 +89,7 @@ def test_no_write_of_a_save_damages_what_was_saved_before(tmp_path: Path) -> Non
             break
         points += 1
         assert {name: after.get(name) for name in before} == before  # every earlier byte is where it was
-        restored = make_trainer(ema=0.9)
+        restored = make_trainer(ema_decay=0.9)
         assert Checkpoints(tmp_path / "copy", 2).restore(restored) == []
         assert restored.step in (2, 3)  # 3: only the folder's own sync failed, after all was in place
         Checkpoints(tmp_path / "copy", 2).save(trainer, snapshot=True)  # there is space again
@@ -109,12 +109,12 @@ def after_all(trainer, tmp_path: Path) -> dict[str, bytes]:  # type: ignore[no-u
 
 def test_a_small_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
-    write_whole(file, b"old")
+    atomic_write(file, b"old")
     for point in range(1, 10):
         with pytest.MonkeyPatch.context() as patch:
             disk = FaultyDisk(patch, point)
             try:
-                write_whole(file, b"new and longer")
+                atomic_write(file, b"new and longer")
             except OSError as error:
                 assert error.errno == errno.ENOSPC
         assert file.read_bytes() in (b"old", b"new and longer")
@@ -149,25 +149,25 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(recipe: Path) -> dict[str, object]:
-    assert Warm(recipe, recipe.parent / "whole").wait() == 0
+    assert ForkedRun(recipe, recipe.parent / "whole").wait() == 0
     return outcome(recipe.parent / "whole")
 
 
 def check_checkpoints(folder: Path) -> None:
     for checkpoint in folder.glob("*/step-*"):
-        check_seal(checkpoint, CheckpointError)
+        verify_manifest(checkpoint, CheckpointError)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("largest_file", [3_000, 60_000, 200_000])
 def test_files_that_may_not_grow(recipe: Path, whole: dict[str, object], largest_file: int) -> None:
-    """A real limit of the system's, which the log, the weights or the optimiser's state runs into."""
+    """A real limit of the system's, which the log, the weights or the optimizer's state runs into."""
     folder = recipe.parent / f"limit-{largest_file}"
-    assert Warm(recipe, folder, largest_file=largest_file).wait() == 1
+    assert ForkedRun(recipe, folder, largest_file=largest_file).wait() == 1
     (line,) = [line for line in told(folder).splitlines() if line.startswith("Error")]
     assert "the disk is full" in line
     check_checkpoints(folder)
-    assert Warm(recipe, folder).wait() == 0, told(folder)
+    assert ForkedRun(recipe, folder).wait() == 0, told(folder)
     assert differences(outcome(folder), whole) == []
 
 
@@ -200,7 +200,7 @@ def test_a_disk_that_is_really_full(recipe: Path, whole: dict[str, object], smal
     failed = 0
     for free in (0, 40, 120, 260, 420, 700, 900, 1100):
         filler = fill(small_disk, free * 1024)
-        code = Warm(recipe, folder).wait()
+        code = ForkedRun(recipe, folder).wait()
         said = (small_disk / "run.out").read_text()
         filler.unlink()
         check_checkpoints(folder)
@@ -210,5 +210,5 @@ def test_a_disk_that_is_really_full(recipe: Path, whole: dict[str, object], smal
         assert code == 1, said
         assert "Traceback" not in said
     assert failed >= 4
-    assert Warm(recipe, folder).wait() == 0, told(folder)
+    assert ForkedRun(recipe, folder).wait() == 0, told(folder)
     assert differences(outcome(folder), whole) == []

@@ -9,10 +9,10 @@ import pytest
 from safetensors.torch import load_file
 
 from manyheads.model.weights import save_tensors
-from manyheads.storage import seal
+from manyheads.storage import write_manifest
 
 from faults.killing import MOMENTS, Tally, kill_until_done
-from faults.running import STEPS, Warm, differences, outcome, told, write_recipe
+from faults.running import STEPS, ForkedRun, differences, outcome, told, write_recipe
 
 pytestmark = pytest.mark.slow
 SEED = 4
@@ -27,7 +27,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(recipe: Path) -> dict[str, object]:
     """What the run comes to when nobody disturbs it."""
     folder = recipe.parent / "whole"
-    run = Warm(recipe, folder)
+    run = ForkedRun(recipe, folder)
     assert run.wait() == 0, told(folder)
     found = outcome(folder)
     assert sum(key.startswith("loss ") for key in found) == STEPS
@@ -40,7 +40,7 @@ def stopped(recipe: Path, whole: dict[str, object]) -> Path:
     folder = recipe.parent / "stopped"
     chance = random.Random(SEED)
     while len(list(folder.glob("checkpoints/step-*"))) < 2:
-        assert Warm(recipe, folder, die_at=chance.randrange(100, 140)).wait() == -9, told(folder)
+        assert ForkedRun(recipe, folder, die_at=chance.randrange(100, 140)).wait() == -9, told(folder)
     return folder
 
 
@@ -49,7 +49,7 @@ def test_twenty_kills_at_chosen_and_random_moments(recipe: Path, whole: dict[str
     tally = Tally()
     for number in range(9):
         folder = recipe.parent / f"killed-{number}"
-        kill_until_done(folder, lambda folder=folder: Warm(recipe, folder), chance, MOMENTS, 2.0, tally)  # type: ignore[misc]
+        kill_until_done(folder, lambda folder=folder: ForkedRun(recipe, folder), chance, MOMENTS, 2.0, tally)  # type: ignore[misc]
         assert differences(outcome(folder), whole) == [], (number, tally)
         assert not [path for path in folder.rglob(".*") if path.is_dir()]  # nothing half-written is left lying about
         if tally.total >= 20 and set(tally.kills) == set(MOMENTS):
@@ -63,21 +63,21 @@ def test_killed_before_operations_on_files_one_after_another(recipe: Path, whole
     """An audit hook kills just before the so-manieth operation: between any two steps of a save, too."""
     chance = random.Random(SEED)
     folder = recipe.parent / "operations"
-    killed = [Warm(recipe, folder, die_at=chance.randrange(40, 150)).wait() == -9 for _ in range(8)]
+    killed = [ForkedRun(recipe, folder, die_at=chance.randrange(40, 150)).wait() == -9 for _ in range(8)]
     assert sum(killed) >= 5
-    assert Warm(recipe, folder).wait() == 0, told(folder)
+    assert ForkedRun(recipe, folder).wait() == 0, told(folder)
     assert differences(outcome(folder), whole) == []
 
 
 def forget_moments(checkpoint: Path) -> None:
-    state = load_file(checkpoint / "optimiser.safetensors")
+    state = load_file(checkpoint / "optimizer.safetensors")
     moments = {name: value * 0 if name.startswith("exp_avg") else value for name, value in state.items()}
     assert moments
-    save_tensors(moments, checkpoint / "optimiser.safetensors")
+    save_tensors(moments, checkpoint / "optimizer.safetensors")
 
 
 def forget_mean(checkpoint: Path) -> None:
-    shutil.copy(checkpoint / "weights.safetensors", checkpoint / "mean.safetensors")
+    shutil.copy(checkpoint / "weights.safetensors", checkpoint / "ema.safetensors")
 
 
 def change_progress(checkpoint: Path, name: str) -> None:
@@ -86,7 +86,7 @@ def change_progress(checkpoint: Path, name: str) -> None:
     (checkpoint / "progress.json").write_text(json.dumps(progress))
 
 
-@pytest.mark.parametrize("forgotten", ["nothing", "moments", "mean", "position", "step"])
+@pytest.mark.parametrize("forgotten", ["nothing", "moments", "ema", "position", "step"])
 def test_the_comparison_can_fail(recipe: Path, stopped: Path, whole: dict[str, object], forgotten: str) -> None:
     """Negative controls: with one part of the state dropped, the same comparison finds a difference."""
     folder = recipe.parent / f"without-{forgotten}"
@@ -95,17 +95,17 @@ def test_the_comparison_can_fail(recipe: Path, stopped: Path, whole: dict[str, o
     step = int(checkpoint.name.removeprefix("step-"))
     if forgotten == "moments":
         forget_moments(checkpoint)
-    elif forgotten == "mean":
+    elif forgotten == "ema":
         forget_mean(checkpoint)
     elif forgotten in ("position", "step"):
         change_progress(checkpoint, forgotten)
-    seal(checkpoint)
+    write_manifest(checkpoint)
     if forgotten == "step":  # another dropout, another sample, another learning rate
         checkpoint.rename(checkpoint.with_name(f"step-{step + 1:08d}"))
-    assert Warm(recipe, folder).wait() == 0, told(folder)
+    assert ForkedRun(recipe, folder).wait() == 0, told(folder)
     found = differences(outcome(folder), whole)
     if forgotten == "nothing":
         assert found == []
     else:
         assert "bundle/weights.safetensors" in found
-        assert (f"loss {STEPS}" in found) == (forgotten != "mean")  # the mean is not trained on
+        assert (f"loss {STEPS}" in found) == (forgotten != "ema")  # the mean is not trained on

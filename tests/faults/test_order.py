@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.storage import sealed_folder, sweep
+from manyheads.storage import atomic_folder, remove_partial
 from manyheads.train import Checkpoints
 
 from train.doubling import make_trainer
@@ -48,7 +48,7 @@ def test_files_then_name_then_folder_and_only_then_the_old_one_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoints = Checkpoints(tmp_path, n_snapshots=1)
-    trainer = make_trainer(ema=0.9)
+    trainer = make_trainer(ema_decay=0.9)
     for trainer.step in (1, 2):
         checkpoints.save(trainer, snapshot=True)
     trainer.step = 3
@@ -56,7 +56,7 @@ def test_files_then_name_then_folder_and_only_then_the_old_one_goes(
     checkpoints.save(trainer, snapshot=True)
     monkeypatch.undo()
     named = seen.index(("rename to", "step-00000003"), seen.index(("rename to", "step-00000003")) + 1)
-    files = ["mean.safetensors", "optimiser.safetensors", "progress.json", "weights.safetensors", "MANIFEST.sha256"]
+    files = ["ema.safetensors", "optimizer.safetensors", "progress.json", "weights.safetensors", "MANIFEST.sha256"]
     assert [name for _, name in seen[named - 6 : named - 1]] == files
     assert seen[named - 1][0] == "sync"  # the folder itself, still under its other name
     assert seen[named - 1][1].startswith(".step-00000003.")
@@ -70,7 +70,7 @@ def test_a_replaced_folder_goes_after_its_successor_has_its_name_on_the_disk(
 ) -> None:
     for content in ("old", "new"):
         seen = record(monkeypatch)
-        with sealed_folder(tmp_path / "bundle") as aside:
+        with atomic_folder(tmp_path / "bundle") as aside:
             (aside / "a").write_text(content)
         monkeypatch.undo()
     kinds = [kind for kind, _ in seen]
@@ -101,9 +101,9 @@ def test_what_killed_runs_left_is_swept_away_and_nothing_else(tmp_path: Path) ->
 
 def test_a_folder_that_had_stepped_aside_comes_back(tmp_path: Path) -> None:
     """Killed between the two renames: the old bundle is whole but has lost its place."""
-    with sealed_folder(tmp_path / "bundle") as aside:
+    with atomic_folder(tmp_path / "bundle") as aside:
         (aside / "a").write_text("old")
     (tmp_path / "bundle").rename(leave(tmp_path, ".bundle.old.") / "bundle")
-    sweep(tmp_path, "bundle")
+    remove_partial(tmp_path, "bundle")
     assert (tmp_path / "bundle" / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]

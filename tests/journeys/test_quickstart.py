@@ -27,7 +27,7 @@ def test_quickstart_can_be_run_run_again_and_continued(manyheads: Run, tmp_path:
     again = manyheads("quickstart", "--direction", "de-en")
     assert again.returncode == 0
     assert "The model is there already" in again.stdout
-    assert "--fresh" in again.stdout
+    assert "--overwrite" in again.stdout
     assert "BLEU" in again.stdout
     assert (bundle / "MANIFEST.sha256").read_bytes() == before
 
@@ -65,7 +65,7 @@ def test_quickstart_of_the_other_tasks_ends_with_answers_and_advice(
         assert text in done.stdout
     again = manyheads("quickstart", "--task", task, "--language", "zh")
     assert "The model is there already" in again.stdout
-    assert f"manyheads quickstart --task {task} --language zh --fresh" in again.stdout
+    assert f"manyheads quickstart --task {task} --language zh --overwrite" in again.stdout
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from manyheads.tasks import (
     TagSettings,
     Task,
 )
-from manyheads.text.tokenizer import END
-from tasks.makers import TOKENIZERS, make_model
+from manyheads.text.tokenizer import EOS
 
 from model.makers import random_ids, shaken
+from tasks.makers import TOKENIZERS, make_model
 
 KINDS = ("seq2seq", "classify", "tag", "language", "masked")
 WRITERS = ("seq2seq", "language")
@@ -35,12 +35,12 @@ TEXTS = {
     "masked": "the [MASK] sat on the [MASK].",
 }
 ANSWER = " to the cat"
-BRIEF = DecodeSettings(method="greedy", max_extra=2)
+BRIEF = DecodeSettings(method="greedy", max_new_tokens=2)
 MODELS: dict[str, dict[str, Any]] = {
     "2017": {},
-    "learned, pre": {"positions": "learned", "norm_place": "pre"},
+    "learned, pre": {"positions": "learned", "norm_placement": "pre"},
     "rotary, grouped, rms": {"positions": "rotary", "n_key_heads": 2, "norm": "rms"},
-    "alibi, one key head, pre": {"positions": "alibi", "n_key_heads": 1, "norm_place": "pre"},
+    "alibi, one key head, pre": {"positions": "alibi", "n_key_heads": 1, "norm_placement": "pre"},
     "no positions, batch norm": {"positions": "none", "norm": "batch"},
     "biases, unequal widths": {"attention_bias": True, "head_width": 6, "value_width": 10},
     "dense synthesizer": {"scores": "dense-synthesizer"},
@@ -54,12 +54,12 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @torch.no_grad()
 def with_ends(model: Transformer) -> Transformer:
-    """END is made about as probable as the best of the others, so that some of what is written has an end."""
-    ids = random_ids(8, 12, vocabulary=model.settings.vocabulary)
+    """EOS is made about as probable as the best of the others, so that some of what is written has an end."""
+    ids = random_ids(8, 12, vocab_size=model.settings.vocab_size)
     hidden = model.hidden(ids if model.settings.has_encoder else None, ids).flatten(0, 1)
     middle = hidden.mean(0)
     best = model.output.logits(hidden).amax(-1).mean()
-    model.output.weight[END] += (best - middle @ model.output.weight[END]) * middle / (middle @ middle)
+    model.output.weight[EOS] += (best - middle @ model.output.weight[EOS]) * middle / (middle @ middle)
     return model
 
 
@@ -68,7 +68,7 @@ def used_to_ids(model: Transformer) -> None:
     """Batch norms get the statistics they would have after training: without, numbers grow from layer to layer."""
     model.train()
     for seed in range(40):
-        ids = random_ids(8, 12, vocabulary=model.settings.vocabulary, seed=seed)
+        ids = random_ids(8, 12, vocab_size=model.settings.vocab_size, seed=seed)
         model.hidden(ids if model.settings.has_encoder else None, ids)
     model.eval()
 
@@ -76,11 +76,11 @@ def used_to_ids(model: Transformer) -> None:
 @cache
 def task_of(kind: str, model: str = "2017", tokenizer: str = "bpe", **changes: Any) -> Task:
     """Shared between tests, so leave its weights alone."""
-    pieces = TOKENIZERS[tokenizer]
+    tokens = TOKENIZERS[tokenizer]
 
     def made(shape: str) -> Transformer:
         sizes = {"width": 16, "n_heads": 4, "max_length": 48, "tie_output": False}
-        found = make_model(pieces, shape, **{**sizes, **MODELS[model], **changes})
+        found = make_model(tokens, shape, **{**sizes, **MODELS[model], **changes})
         shaken(found)
         if found.settings.norm == "batch":
             used_to_ids(found)
@@ -88,16 +88,16 @@ def task_of(kind: str, model: str = "2017", tokenizer: str = "bpe", **changes: A
 
     match kind:
         case "seq2seq":
-            return Seq2Seq(made("encoder-decoder"), pieces, Seq2SeqSettings())
+            return Seq2Seq(made("encoder-decoder"), tokens, Seq2SeqSettings())
         case "language":
-            return Language(made("decoder"), pieces, LanguageSettings())
+            return Language(made("decoder"), tokens, LanguageSettings())
         case "masked":
-            return Masked(made("encoder"), pieces, MaskedSettings())
+            return Masked(made("encoder"), tokens, MaskedSettings())
         case "classify":
-            facts: dict[str, Any] = {"labels": ["a", "b"], "counts": [1, 1], "n_rows": 2, "temperature": 1.0}
-            task: Task = Classify.restore(made("encoder"), pieces, ClassifySettings(), facts)
+            metadata: dict[str, Any] = {"labels": ["a", "b"], "counts": [1, 1], "n_rows": 2, "temperature": 1.0}
+            task: Task = Classify.restore(made("encoder"), tokens, ClassifySettings(), metadata)
         case _:
-            facts = {"labels": ["a"], "intents": [], "unit": "word", "temperature": 1.0}
-            task = Tag.restore(made("encoder"), pieces, TagSettings(), facts)
+            metadata = {"labels": ["a"], "intents": [], "split_by": "word", "temperature": 1.0}
+            task = Tag.restore(made("encoder"), tokens, TagSettings(), metadata)
     task.module.eval()
     return task

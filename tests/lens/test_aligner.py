@@ -8,41 +8,41 @@ import pytest
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
-from manyheads.lens.aligner import choose_aligner, choose_by, hidden_links, words_of
+from manyheads.lens.aligner import choose_aligner, fit_aligner, occlusion_links, split_words
+from manyheads.lens.encoded_examples import encode_examples
 from manyheads.lens.examples import Example
-from manyheads.lens.places import read_all
 
 from lens.makers import task_of
 
 
-def scene_of(source: str, target: str) -> Example:
-    return Example((words_of(source), words_of(target)))
+def example_of(source: str, target: str) -> Example:
+    return Example((split_words(source), split_words(target)))
 
 
 def test_words_have_punctuation_apart_and_chinese_characters_by_themselves() -> None:
-    assert words_of("It's 猫咪.").words == ("It", "'s", "猫", "咪", ".")
+    assert split_words("It's 猫咪.").words == ("It", "'s", "猫", "咪", ".")
 
 
 def test_hiding_tells_which_word_matters() -> None:
     task = task_of("seq2seq")
-    (scene,) = read_all(task, [scene_of("the cat sat", "the mat")]).kept
+    (encoded,) = encode_examples(task, [example_of("the cat sat", "the mat")]).examples
     # A model that knows nothing depends on nothing enough; whatever it links must be words that are there.
-    assert all(i < 3 and j < 2 for i, j in hidden_links(task.model, scene))
+    assert all(i < 3 and j < 2 for i, j in occlusion_links(task.model, encoded))
 
 
 def test_gold_chooses_the_head_that_agrees_with_it(untrained: Bundle) -> None:
     task = untrained.task
     texts = ["the cat sat on the mat", "no dog ran to the red mat"]
-    scenes = read_all(task, [scene_of(text, text) for text in texts]).kept
-    plain = choose_by(task, scenes)  # type: ignore[arg-type]
+    encoded_examples = encode_examples(task, [example_of(text, text) for text in texts]).examples
+    plain = fit_aligner(task, encoded_examples)  # type: ignore[arg-type]
     assert plain.chosen_by == "hiding"
     # Gold that is just what some head says: this head, or one that says the same, must be found.
     wanted = plain.align(texts, texts)
     gold = [
-        replace(scene, example=replace(scene.example, sure=frozenset(own), possible=frozenset(own)))
-        for scene, own in zip(scenes, wanted, strict=True)
+        replace(encoded, example=replace(encoded.example, sure=frozenset(own), possible=frozenset(own)))
+        for encoded, own in zip(encoded_examples, wanted, strict=True)
     ]
-    chosen = choose_by(task, gold)  # type: ignore[arg-type]
+    chosen = fit_aligner(task, gold)  # type: ignore[arg-type]
     assert chosen.chosen_by == "gold"
     assert chosen.agreement == pytest.approx(1.0)
     assert chosen.align(texts, texts) == wanted

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
-from manyheads.lens import Attended, Trace, trace, trace_reading
-from manyheads.lens.fast import run_fast
+from manyheads.lens import AttentionTrace, Trace, trace, trace_input
+from manyheads.lens.forward_pass import run_fused
 from manyheads.lens.recorder import Recorder
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.masks import View
-from manyheads.model.scores import DotForm
-from manyheads.tasks import Reading, Task, Writer
-from manyheads.text.tokenizer import END, PAD, Piece
+from manyheads.model.score_forms import DotForm
+from manyheads.tasks import GenerativeTask, ModelInput, Task
+from manyheads.text.tokenizer import EOS, PAD, Token
 
 from lens.makers import ANSWER, MODELS, TEXTS, WRITERS, task_of
 from model.makers import relative_difference
@@ -32,12 +32,12 @@ def traced(kind: str, model: str) -> tuple[Task, Trace]:
     return task, trace(task, TEXTS[kind], ANSWER if kind in WRITERS else None)
 
 
-def compute_padded(model: Transformer, reading: Reading) -> dict[str, tuple[Tensor, Tensor]]:
+def compute_padded(model: Transformer, model_input: ModelInput) -> dict[str, tuple[Tensor, Tensor]]:
     """Of a batch in which this text stands beside a longer one, and is padded: what enters and leaves each W^O."""
     found: dict[str, tuple[Tensor, Tensor]] = {}
 
-    def batch(pieces: tuple[Piece, ...]) -> Tensor | None:
-        ids = [piece.id for piece in pieces]
+    def batch(tokens: tuple[Token, ...]) -> Tensor | None:
+        ids = [token.id for token in tokens]
         return torch.tensor([[*ids[::-1], 7, 8, 9], [*ids, PAD, PAD, PAD]]) if ids else None
 
     def note(attention: MultiHeadAttention) -> None:
@@ -49,7 +49,7 @@ def compute_padded(model: Transformer, reading: Reading) -> dict[str, tuple[Tens
     handles: list[torch.utils.hooks.RemovableHandle] = []
     for attention in model.attentions():
         note(attention)
-    source, target = batch(reading.source), batch(reading.target)
+    source, target = batch(model_input.source), batch(model_input.target)
     with torch.no_grad():
         model.hidden(
             source,
@@ -64,9 +64,9 @@ def compute_padded(model: Transformer, reading: Reading) -> dict[str, tuple[Tens
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", MANY)
-def test_every_head_is_that_of_the_fast_path_under_padding(kind: str, model: str) -> None:
+def test_every_head_is_that_of_the_fused_path_under_padding(kind: str, model: str) -> None:
     task, found = traced(kind, model)
-    fast = compute_padded(task.model, found.reading)
+    fast = compute_padded(task.model, found.model_input)
     assert list(found.attentions) == list(fast)
     for name, one in found.attentions.items():
         joined, output = (value[: len(one.queries)] for value in fast[name])
@@ -78,27 +78,27 @@ def test_every_head_is_that_of_the_fast_path_under_padding(kind: str, model: str
     assert found.difference <= BOUND
 
 
-def weights_of_the_kernel(attention: MultiHeadAttention, one: Attended) -> Tensor:
+def weights_of_the_kernel(attention: MultiHeadAttention, one: AttentionTrace) -> Tensor:
     """What torch's kernel makes of values that are the identity: the weights that it never shows."""
     n_queries, n_keys = len(one.queries), len(one.keys)
     is_real = torch.ones(1, n_keys, dtype=torch.bool)
     places = torch.arange(n_queries)[None]
     if one.name.startswith("encoder"):
-        view = View.everywhere(is_real)
+        view = View.bidirectional(is_real)
     elif one.name.endswith("cross"):
-        view = View.across(places, is_real)
+        view = View.cross(places, is_real)
     else:
-        view = View.backward(is_real, places, n_queries)
-    bias = attention.positions.bias(view.query_places, view.key_places)
+        view = View.causal(is_real, places, n_queries)
+    bias = attention.positions.bias(view.query_positions, view.key_positions)
     eye = torch.eye(n_keys).expand(1, one.n_heads, -1, -1)
     assert isinstance(attention.scores, DotForm)
     with torch.inference_mode():
-        return attention._attend_fast(attention.scores, one.q[None], one.k[None], eye, view, bias, 0.0)[0]
+        return attention._attend_fused(attention.scores, one.q[None], one.k[None], eye, view, bias, 0.0)[0]
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith(("additive", "dense", "random"))])
 @pytest.mark.parametrize("kind", MANY)
-def test_weights_are_those_that_the_fast_kernel_never_shows(kind: str, model: str) -> None:
+def test_weights_are_those_that_the_fused_kernel_never_shows(kind: str, model: str) -> None:
     task, found = traced(kind, model)
     for attention in task.model.attentions():
         one = found[attention.name]
@@ -180,29 +180,29 @@ SEARCHES = st.one_of(
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", WRITERS)
 @settings(max_examples=3, deadline=None)
-@given(search=SEARCHES, text=st.sampled_from(["no", "the cat", "cat, dog"]), max_extra=st.integers(1, 4))
+@given(search=SEARCHES, text=st.sampled_from(["no", "the cat", "cat, dog"]), max_new_tokens=st.integers(1, 4))
 def test_a_search_attended_to_what_a_pass_over_its_answer_does(
-    kind: str, model: str, search: dict[str, Any], text: str, max_extra: int
+    kind: str, model: str, search: dict[str, Any], text: str, max_new_tokens: int
 ) -> None:
-    task, wanted = task_of(kind, model), DecodeSettings(**search, max_extra=max_extra)
+    task, wanted = task_of(kind, model), DecodeSettings(**search, max_new_tokens=max_new_tokens)
     found = trace(task, text, search=wanted)
-    assert_same(found, trace_reading(task.model, found.reading))
+    assert_same(found, trace_input(task.model, found.model_input))
     # And the answer is the one that is given to those who do not look.
-    assert found.reading.answer == task.predict([text], wanted)[0].answer
+    assert found.model_input.answer == task.predict([text], wanted)[0].answer
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_of_an_answer_that_has_ended_all_was_read_and_of_another_not_the_last_piece(kind: str) -> None:
+def test_of_an_answer_that_has_ended_all_was_read_and_of_another_not_the_last_token(kind: str) -> None:
     task = task_of(kind)
-    assert isinstance(task, Writer)
-    given = task.reading("no")
+    assert isinstance(task, GenerativeTask)
+    given = task.model_input("no")
     met = set()
     for seed in range(8):
-        best, reading = task.write(given, DecodeSettings(method="sample", seed=seed, max_extra=2))
-        assert reading.last is not None
-        ids = [piece.id for piece in reading.target[len(given.target) :]]
-        assert tuple(ids if best.finished else [*ids, reading.last.id]) == best.ids
-        assert (reading.last.id == END) == best.finished
+        best, model_input = task.generate_one(given, DecodeSettings(method="sample", seed=seed, max_new_tokens=2))
+        assert model_input.last is not None
+        ids = [token.id for token in model_input.target[len(given.target) :]]
+        assert tuple(ids if best.finished else [*ids, model_input.last.id]) == best.ids
+        assert (model_input.last.id == EOS) == best.finished
         met.add(best.finished)
     assert met == {True, False}
 
@@ -211,32 +211,36 @@ def test_of_an_answer_that_has_ended_all_was_read_and_of_another_not_the_last_pi
 def test_a_beam_that_ended_is_found_again_after_the_search_went_on(n_best: int) -> None:
     task = task_of("seq2seq")
     recorder = Recorder()
-    best, reading = task.write(task.reading("no"), DecodeSettings(beam=5, n_best=n_best, max_extra=5), recorder)
+    best, model_input = task.generate_one(
+        task.model_input("no"), DecodeSettings(beam=5, n_best=n_best, max_new_tokens=5), recorder
+    )
     assert best.finished
-    assert len(reading.target) < recorder.n_calls("decoder")
-    found = trace(task, "no", search=DecodeSettings(beam=5, n_best=n_best, max_extra=5))
-    assert_same(found, trace_reading(task.model, found.reading))
+    assert len(model_input.target) < recorder.n_calls("decoder")
+    found = trace(task, "no", search=DecodeSettings(beam=5, n_best=n_best, max_new_tokens=5))
+    assert_same(found, trace_input(task.model, found.model_input))
 
 
 def test_a_stop_is_the_last_that_is_written() -> None:
     task = task_of("language")
-    assert isinstance(task, Writer)
-    given, sample = task.reading("the cat"), DecodeSettings(method="sample", max_extra=4)
-    seed = next(seed for seed in range(30) if len(task.write(given, replace(sample, seed=seed))[1].answer.strip()) > 3)
-    free = task.write(given, replace(sample, seed=seed))[1]
+    assert isinstance(task, GenerativeTask)
+    given, sample = task.model_input("the cat"), DecodeSettings(method="sample", max_new_tokens=4)
+    seed = next(
+        seed for seed in range(30) if len(task.generate_one(given, replace(sample, seed=seed))[1].answer.strip()) > 3
+    )
+    free = task.generate_one(given, replace(sample, seed=seed))[1]
     stop = free.answer.strip()[1:3]
     found = trace(task, "the cat", search=replace(sample, seed=seed, stop=(stop,)))
-    assert stop not in found.reading.answer
-    assert found.reading.last is not None
-    assert found.reading.last.id != END
-    n_written = len(found.reading.written)
-    assert [piece.id for piece in found.reading.written] == [piece.id for piece in free.written[:n_written]]
-    assert_same(found, trace_reading(task.model, found.reading))
+    assert stop not in found.model_input.answer
+    assert found.model_input.last is not None
+    assert found.model_input.last.id != EOS
+    n_written = len(found.model_input.written)
+    assert [token.id for token in found.model_input.written] == [token.id for token in free.written[:n_written]]
+    assert_same(found, trace_input(task.model, found.model_input))
 
 
 def test_a_trace_that_is_not_the_model_s_is_refused() -> None:
     task, found = traced("seq2seq", "2017")
-    fast = run_fast(task.model, found.reading)
+    fast = run_fused(task.model, found.model_input)
     assert found.check(fast) <= BOUND
     name = "decoder.1.cross"
     one = found[name]

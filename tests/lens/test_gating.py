@@ -4,7 +4,7 @@ from torch import Tensor
 
 from manyheads.decode import DecodeSettings
 from manyheads.lens import find_heads, gated
-from manyheads.lens.gating import silence
+from manyheads.lens.gating import ablation_gates
 from manyheads.model import ModelSettings, Transformer
 
 from model.makers import describe, largest_difference, product_of, random_ids, shaken, small
@@ -51,7 +51,7 @@ def test_afterwards_the_model_is_as_it_was_even_after_an_error() -> None:
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_silenced_head_is_one_whose_columns_of_the_output_matrix_are_zero(bias: bool) -> None:
     model = model_of(small(attention_bias=bias))
-    with gated(model, silence(model, find_heads(model, ["decoder.0.cross/1"]))):
+    with gated(model, ablation_gates(model, find_heads(model, ["decoder.0.cross/1"]))):
         out = run(model)
     with torch.no_grad():
         model.decoder[0].cross_attention.output.weight[:, 4:] = 0.0
@@ -81,7 +81,7 @@ def test_decoding_works_with_heads_silenced(untrained) -> None:
     task = untrained.task
     heads = find_heads(task.model, ["decoder.0.cross"])
     settings = DecodeSettings(method="beam", beam=3)
-    with gated(task.model, silence(task.model, heads)):
+    with gated(task.model, ablation_gates(task.model, heads)):
         found = [one.answer for one in task.predict(["the cat sleeps", "a dog"], settings)]
     assert found[0] == found[1]  # nothing of the source is seen any more
 

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from manyheads import corpora
 from manyheads.bundle import Bundle
+from manyheads.compress.head_removal import remove_heads
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError
 from manyheads.lens import Head, find_heads, heads_of
@@ -15,8 +17,7 @@ from manyheads.lens.importance import (
     sum_of_single,
     whole_attentions,
 )
-from manyheads.lens.removing import remove_heads
-from manyheads.lens.sampling import sample_of, valid_rows
+from manyheads.lens.row_sample import open_sample, valid_rows
 from manyheads.metrics import Change
 from manyheads.tasks import (
     Classify,
@@ -28,11 +29,11 @@ from manyheads.tasks import (
     Tag,
     TagSettings,
 )
-from manyheads.text import grammar
+
 from tasks.small import make_task
 
-GREEDY = DecodeSettings(method="greedy", max_extra=3)
-ROWS = list(grammar.pairs("en", "zh", "train", 6, 1))
+GREEDY = DecodeSettings(method="greedy", max_new_tokens=3)
+ROWS = list(corpora.pairs("en", "zh", "train", 6, 1))
 
 
 def test_it_is_the_mean_size_of_each_examples_own_gradient(untrained: Bundle) -> None:
@@ -41,7 +42,7 @@ def test_it_is_the_mean_size_of_each_examples_own_gradient(untrained: Bundle) ->
     head, step = Head("decoder.0.cross", 2), 1e-4
     slopes, n_tokens = [], 0
     for row in ROWS:
-        with sample_of(task, [row], GREEDY) as alone:
+        with open_sample(task, [row], GREEDY) as alone:
             losses = []
             for change in (step, -step):
                 gate = torch.ones(4, dtype=torch.float64)
@@ -50,15 +51,15 @@ def test_it_is_the_mean_size_of_each_examples_own_gradient(untrained: Bundle) ->
             n = alone.batches[0].n_tokens
         slopes.append(n * (losses[0] - losses[1]) / (2 * step))
         n_tokens += n
-    with sample_of(task, ROWS, GREEDY) as sample:
+    with open_sample(task, ROWS, GREEDY) as sample:
         found = {one.head: one for one in gradient_importance(task, sample)}
     assert min(slopes) < 0 < max(slopes)  # so that the sizes' mean is not the mean's size
     assert found[head].raw == pytest.approx(sum(map(abs, slopes)) / n_tokens, rel=1e-3)
     assert found[head].n_examples == len(ROWS)
 
 
-def test_each_attention_is_normalised(untrained: Bundle) -> None:
-    with sample_of(untrained.task, ROWS, GREEDY) as sample:
+def test_each_attention_is_normalized(untrained: Bundle) -> None:
+    with open_sample(untrained.task, ROWS, GREEDY) as sample:
         found = gradient_importance(untrained.task, sample)
     assert [one.head for one in found] == heads_of(untrained.task.model)
     for attention in untrained.task.model.attentions():
@@ -79,7 +80,7 @@ def test_each_attention_is_normalised(untrained: Bundle) -> None:
 def test_every_task_can_be_asked(kind, settings, shape) -> None:
     rows = list(kind.builtin(settings, ["en"], "train", 12, 1))
     task = make_task(kind, settings, rows, shape=shape, n_decoder_layers=1)
-    with sample_of(task, rows, GREEDY) as sample:
+    with open_sample(task, rows, GREEDY) as sample:
         found = gradient_importance(task, sample)
         changes = ablate(task, sample, [*single_heads(task), *whole_attentions(task)])
         if kind in (Classify, Tag):
@@ -93,7 +94,7 @@ def test_what_a_head_is_worth_is_measured_without_it(untrained: Bundle) -> None:
     task = remove_heads(untrained.task, [])
     with torch.no_grad():
         task.model.encoder[0].attention.output.weight[:, 4:8] = 0.0  # head 1 says nothing
-    with sample_of(task, ROWS, GREEDY) as sample:
+    with open_sample(task, ROWS, GREEDY) as sample:
         nothing, all_of_it = ablate(task, sample, [["encoder.0.self/1"], ["decoder.0.cross", "encoder.0.self"]])
         smaller = remove_heads(task, all_of_it.heads)
         assert all_of_it.change.value == pytest.approx(sample.tally(smaller).value)

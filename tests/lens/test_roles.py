@@ -4,71 +4,73 @@ import numpy as np
 import pytest
 import torch
 
+from manyheads.corpora import Relation
 from manyheads.errors import LensError
-from manyheads.lens.examples import Example, builtin_examples, plain
-from manyheads.lens.measures import even_map, offset_maps
-from manyheads.lens.places import Floats, Scene, read_all
-from manyheads.lens.roles import UNKNOWN, Figure, HeadReport, as_told, judge, make_report
-from manyheads.lens.watching import Watched, count_heads, each_map, tabulate, watch
+from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
+from manyheads.lens.examples import Example, builtin_examples, plain_text
+from manyheads.lens.head_counts import HeadCounts, collect_counts, count_heads, for_each_map, tabulate
+from manyheads.lens.measures import offset_maps, uniform_map
+from manyheads.lens.roles import UNKNOWN, HeadReport, Statistic, as_displayed, assign_roles, make_report
 from manyheads.model import Tap
-from manyheads.text.grammar import Relation
-from manyheads.text.tokenizer import BEGIN
+from manyheads.text.tokenizer import BOS
 
 from lens.makers import task_of
-from lens.test_measures import places
+from lens.test_measures import positions
 
 SIZE = 12
 
 
-def texts_of(count: int = 30) -> list[Scene]:
+def texts_of(count: int = 30) -> list[EncodedExample]:
     """Texts of one length in which word 2 has its object at a place that differs."""
     found = []
     for number in range(count):
-        ids = [BEGIN, *(10 + (number * 7 + place) % 50 for place in range(SIZE - 1))]
-        found.append(Scene(Example((plain("…"),)), (places(ids, (Relation("object", 3 + number % 7, 2),)),)))
+        ids = [BOS, *(10 + (number * 7 + place) % 50 for place in range(SIZE - 1))]
+        found.append(
+            EncodedExample(Example((plain_text("…"),)), (positions(ids, (Relation("object", 3 + number % 7, 2),)),))
+        )
     return found
 
 
-def watched_of(maps: list[list[Floats]], texts: list[Scene]) -> Watched:
+def counts_of(maps: list[list[Floats]], texts: list[EncodedExample]) -> HeadCounts:
     """As if heads had looked so: maps of each text, of each head."""
     counts = [count_heads("decoder.self", own, own, text) for own, text in zip(map(np.stack, maps), texts, strict=True)]
     return tabulate({"decoder.0.self": counts}, texts)
 
 
-def hand_made(text: Scene) -> list[Floats]:
+def hand_made(text: EncodedExample) -> list[Floats]:
     previous = offset_maps(SIZE, SIZE, [-1], is_causal=True)[0]
     begin = np.zeros((SIZE, SIZE))
     begin[:, 0] = 1.0
-    finder = even_map(SIZE, SIZE, is_causal=True)[0].copy()
+    finder = uniform_map(SIZE, SIZE, is_causal=True)[0].copy()
     for relation in text.sides[0].relations:
-        finder[relation.word + 1] = 0.0  # BEGIN is before the words
+        finder[relation.word + 1] = 0.0  # BOS is before the words
         finder[relation.word + 1, relation.head + 1] = 1.0
-    return [previous, begin, finder, even_map(SIZE, SIZE, is_causal=True)[0]]
+    return [previous, begin, finder, uniform_map(SIZE, SIZE, is_causal=True)[0]]
 
 
-def report_of(model: list[list[Floats]], control: list[list[Floats]], texts: list[Scene]) -> HeadReport:
-    return judge(watched_of(model, texts), [watched_of(control, texts)], seeds=(1,))
+def report_of(model: list[list[Floats]], control: list[list[Floats]], texts: list[EncodedExample]) -> HeadReport:
+    return assign_roles(counts_of(model, texts), [counts_of(control, texts)], seeds=(1,))
 
 
 def test_each_head_is_named_for_what_it_does() -> None:
     texts = texts_of()
-    even = [[even_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
+    even = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
     report = report_of([hand_made(text) for text in texts], even, texts)
     names = [[role.name for role in card.roles] for card in report.cards]
     assert [card.head for card in report.cards] == [f"decoder.0.self/{number}" for number in range(4)]
     assert names[0][:1] == ["positional -1"] or names[0][:1] == ["previous-token"]
     assert {"previous-token", "positional -1"} <= set(names[0])
-    assert names[1] == ["begin"]
+    assert names[1] == ["attention-sink"]
     assert names[2] == ["object>"]
     assert report.cards[3].role == UNKNOWN
     assert report.cards[3].reach == "global"
     assert report.cards[0].reach == "local"
     assert report.n_texts == 30
-    figure = report.cards[2].figures["object>"]
-    assert (figure.value, figure.low, figure.n) == (1.0, 1.0, 30)
-    assert figure.baseline < 0.3
-    assert figure.baseline_by.startswith("offset")
-    assert report.of_role("begin") == [report.cards[1]]
+    statistic = report.cards[2].statistics["object>"]
+    assert (statistic.value, statistic.low, statistic.n) == (1.0, 1.0, 30)
+    assert statistic.baseline < 0.3
+    assert statistic.baseline_by.startswith("offset")
+    assert report.with_role("attention-sink") == [report.cards[1]]
 
 
 def test_a_role_that_the_control_reaches_is_not_given() -> None:
@@ -76,37 +78,37 @@ def test_a_role_that_the_control_reaches_is_not_given() -> None:
     maps = [hand_made(text) for text in texts]
     report = report_of(maps, maps, texts)
     assert [card.role for card in report.cards] == [UNKNOWN] * 4
-    assert {"previous-token", "begin", "object>"} <= set(report.controls)
-    assert report.controls["begin"] == ("seed 1, decoder.0.self/1",)
+    assert {"previous-token", "attention-sink", "object>"} <= set(report.controls)
+    assert report.controls["attention-sink"] == ("seed 1, decoder.0.self/1",)
 
 
 def test_a_figure_of_few_cases_makes_no_role() -> None:
     texts = texts_of(12)  # twelve objects: too few
-    even = [[even_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
+    even = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
     report = report_of([hand_made(text) for text in texts], even, texts)
     assert report.cards[2].role == UNKNOWN
-    assert report.cards[2].figures["object>"].value == 1.0
-    assert report.cards[1].role == "begin"
+    assert report.cards[2].statistics["object>"].value == 1.0
+    assert report.cards[1].role == "attention-sink"
 
 
 def test_a_share_just_above_what_is_asked_for_is_not_enough_if_the_interval_is_wide() -> None:
     texts = texts_of()
     begin = np.zeros((SIZE, SIZE))
     begin[:, 0] = 1.0
-    even = even_map(SIZE, SIZE, is_causal=True)[0]
-    # In half of the texts it looks at BEGIN only: more than half of its weight, but not surely so.
+    even = uniform_map(SIZE, SIZE, is_causal=True)[0]
+    # In half of the texts it looks at BOS only: more than half of its weight, but not surely so.
     report = report_of([[begin if number % 2 else even] for number in range(30)], [[even] for _ in texts], texts)
-    figure = report.cards[0].figures["begin"]
-    assert figure.value > 0.5 > figure.low
+    statistic = report.cards[0].statistics["bos"]
+    assert statistic.value > 0.5 > statistic.low
     assert report.cards[0].role == UNKNOWN
 
 
 @pytest.mark.parametrize("kind", ["seq2seq", "language", "masked", "tag", "classify"])
 def test_models_that_know_nothing_are_named_for_nothing(kind: str) -> None:
     task = task_of(kind)
-    pair = (plain("the cat sat on the mat"), plain("the dog ran to the mat"))
+    pair = (plain_text("the cat sat on the mat"), plain_text("the dog ran to the mat"))
     texts = [Example(pair if kind == "seq2seq" else pair[number % 2 :][:1]) for number in range(6)]
-    report = make_report(task.model, read_all(task, texts), seeds=(1, 2))
+    report = make_report(task.model, encode_examples(task, texts), seeds=(1, 2))
     assert len(report.cards) == sum(attention.heads.n_heads for attention in task.model.attentions())
     assert report.seeds == (1, 2)
     assert not any(role.name in ("alignment", "antecedent", "object>") for card in report.cards for role in card.roles)
@@ -115,16 +117,16 @@ def test_models_that_know_nothing_are_named_for_nothing(kind: str) -> None:
 def test_maps_are_those_of_the_model_without_padding() -> None:
     task = task_of("seq2seq")
     texts = [
-        Example((plain("the cat"), plain("a"))),
-        Example((plain("no dog sat on the red mat"), plain("the mat ran"))),
+        Example((plain_text("the cat"), plain_text("a"))),
+        Example((plain_text("no dog sat on the red mat"), plain_text("the mat ran"))),
     ]
-    read = read_all(task, texts).kept
+    read = encode_examples(task, texts).examples
     together: dict[tuple[int, str], Floats] = {}
-    each_map(task.model, read, lambda number, name, weights, norms: together.update({(number, name): weights}))
-    for number, scene in enumerate(read):
-        each_map(
+    for_each_map(task.model, read, lambda number, name, weights, norms: together.update({(number, name): weights}))
+    for number, encoded in enumerate(read):
+        for_each_map(
             task.model,
-            [scene],
+            [encoded],
             lambda _, name, weights, norms, number=number: np.testing.assert_allclose(
                 together[number, name], weights, atol=1e-6
             ),
@@ -135,12 +137,12 @@ def test_maps_are_those_of_the_model_without_padding() -> None:
 
 def test_norms_are_the_lengths_of_what_arrives() -> None:
     task = task_of("seq2seq")
-    read = read_all(task, [Example((plain("the cat sat"), plain("the mat")))]).kept
+    read = encode_examples(task, [Example((plain_text("the cat sat"), plain_text("the mat")))]).examples
     tap = Tap()
     ids = [torch.from_numpy(side.ids)[None] for side in read[0].sides]
     task.model.hidden(ids[0], ids[1], tap=tap)
     found: dict[str, Floats] = {}
-    each_map(task.model, read, lambda _, name, weights, norms: found.update({name: norms}))
+    for_each_map(task.model, read, lambda _, name, weights, norms: found.update({name: norms}))
     for attention in task.model.attentions():
         v, weights = tap[f"{attention.name}.v"][0], tap[f"{attention.name}.weights"][0]
         matrix = attention.output.weight.T.unflatten(0, (v.size(0), v.size(-1)))
@@ -157,28 +159,38 @@ def test_gold_of_the_built_in_corpus_tells_pronouns_apart() -> None:
         for relation in rendering.relations:
             if relation.kind == "antecedent":
                 assert rendering.words[relation.word].lower() not in ("who", "that", "which")
-    assert all(example.is_aligned for example in examples)
+    assert all(example.has_gold_alignment for example in examples)
 
 
 def test_watching_counts_what_gold_there_is() -> None:
     task = task_of("seq2seq")
-    scenes = read_all(task, builtin_examples(task, ("en", "zh"), 20, 1))
-    watched = watch(task.model, scenes.kept)
-    assert "align norms written" in watched.names["decoder.cross"]
-    assert "subject>" in watched.names["encoder.self"]
-    assert watched.n_texts + scenes.n_left_out == 20
-    assert watched.n_texts > 5
+    encoded_sample = encode_examples(task, builtin_examples(task, ("en", "zh"), 20, 1))
+    head_counts = collect_counts(task.model, encoded_sample.examples)
+    assert "align norms written" in head_counts.names["decoder.cross"]
+    assert "subject>" in head_counts.names["encoder.self"]
+    assert head_counts.n_texts + encoded_sample.n_skipped == 20
+    assert head_counts.n_texts > 5
 
 
 def test_texts_that_nothing_can_be_watched_on() -> None:
     task = task_of("seq2seq")
-    with pytest.raises(LensError, match="nothing to watch heads on: every text is empty, or longer than the 48 places"):
-        read_all(task, [Example((plain("the cat " * 60), plain("a"))), Example((plain(" "), plain("a")))])
-    kept = read_all(task, [Example((plain("the cat " * 60), plain("a"))), Example((plain("the cat"), plain("a")))])
-    assert (len(kept.kept), kept.n_left_out) == (1, 1)
+    with pytest.raises(
+        LensError, match="nothing to watch heads on: every text is empty, or longer than the 48 positions"
+    ):
+        encode_examples(
+            task, [Example((plain_text("the cat " * 60), plain_text("a"))), Example((plain_text(" "), plain_text("a")))]
+        )
+    kept = encode_examples(
+        task,
+        [Example((plain_text("the cat " * 60), plain_text("a"))), Example((plain_text("the cat"), plain_text("a")))],
+    )
+    assert (len(kept.examples), kept.n_skipped) == (1, 1)
 
 
 def test_alignment_is_told_as_an_error() -> None:
-    found = Figure(0.75, 0.5, 0.875, 10, 0.25, "diagonal", 0.125)
-    assert as_told("align norms written", found) == ("AER ", Figure(0.25, 0.125, 0.5, 10, 0.75, "diagonal", 0.875))
-    assert as_told("confidence", found) == ("", found)
+    found = Statistic(0.75, 0.5, 0.875, 10, 0.25, "diagonal", 0.125)
+    assert as_displayed("align norms written", found) == (
+        "AER ",
+        Statistic(0.25, 0.125, 0.5, 10, 0.75, "diagonal", 0.875),
+    )
+    assert as_displayed("confidence", found) == ("", found)

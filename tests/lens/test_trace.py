@@ -20,9 +20,9 @@ def test_every_head_of_every_task_is_traced(kind: str) -> None:
     found = trace(task, TEXTS[kind], search=BRIEF)
     assert found.heads == heads_of(task.model)
     for name, one in found.attentions.items():
-        assert one.queries == (found.reading.source if name.startswith("encoder") else found.reading.target)
+        assert one.queries == (found.model_input.source if name.startswith("encoder") else found.model_input.target)
         is_source = name.startswith("encoder") or name.endswith("cross")
-        assert one.keys == (found.reading.source if is_source else found.reading.target)
+        assert one.keys == (found.model_input.source if is_source else found.model_input.target)
         heads, width = task.model.settings.heads, task.model.settings.width
         n_queries, n_keys = len(one.queries), len(one.keys)
         assert one.q.shape == (heads.n_heads, n_queries, heads.head_width)
@@ -44,15 +44,15 @@ def test_the_example_of_the_module_runs(untrained: Bundle) -> None:
 def test_without_an_answer_the_model_writes_greedily(kind: str) -> None:
     task = task_of(kind, max_length=8)
     found = trace(task, "no")
-    assert found.reading.answer == task.predict(["no"], DecodeSettings(method="greedy", max_extra=6))[0].answer
+    assert found.model_input.answer == task.predict(["no"], DecodeSettings(method="greedy", max_new_tokens=6))[0].answer
 
 
 def test_a_language_model_that_is_given_nothing_to_write_only_reads() -> None:
     found = trace(task_of("language"), "the dog ran", "")
-    assert [piece.text for piece in found.reading.target] == ["<s>", "▁the", "▁dog", "▁ran"]
-    assert [piece.text for piece in found.reading.written] == ["▁the", "▁dog", "▁ran"]
-    silent = trace(task_of("language"), "the dog ran", search=DecodeSettings(max_extra=0))
-    assert silent.reading.target == found.reading.target
+    assert [token.text for token in found.model_input.target] == ["<s>", "▁the", "▁dog", "▁ran"]
+    assert [token.text for token in found.model_input.written] == ["▁the", "▁dog", "▁ran"]
+    silent = trace(task_of("language"), "the dog ran", search=DecodeSettings(max_new_tokens=0))
+    assert silent.model_input.target == found.model_input.target
     assert torch.equal(silent.weights("decoder.1.self/0"), found.weights("decoder.1.self/0"))
 
 
@@ -97,7 +97,7 @@ def test_an_empty_text_is_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_longer_than_the_model_reads_is_refused(kind: str) -> None:
-    told = r"^The text has 100 pieces; this model reads at most 47 at once\. Give a part of it\.$"
+    told = r"^The text has 100 tokens; this model reads at most 47 at once\. Give a part of it\.$"
     with pytest.raises(DataError, match=told):
         trace(task_of(kind), "cat " * 99 + "cat")
 
@@ -105,8 +105,8 @@ def test_a_text_longer_than_the_model_reads_is_refused(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("seq2seq", "The answer has 60 pieces; this model reads at most 47 at once. Give a part of it."),
-        ("language", "The text with its answer has 61 pieces; this model reads at most 47 at once. Give a part of it."),
+        ("seq2seq", "The answer has 60 tokens; this model reads at most 47 at once. Give a part of it."),
+        ("language", "The text with its answer has 61 tokens; this model reads at most 47 at once. Give a part of it."),
     ],
 )
 def test_an_answer_longer_than_the_model_reads_is_refused(kind: str, told: str) -> None:

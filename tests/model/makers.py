@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import make_cross_attention, make_self_attention
-from manyheads.model.masks import View, count_places
+from manyheads.model.masks import View, count_positions
 from manyheads.model.settings import HeadShape
 
 SMALL: dict[str, Any] = {
-    "vocabulary": 13,
+    "vocab_size": 13,
     "width": 8,
     "n_heads": 2,
     "n_encoder_layers": 2,
@@ -54,7 +54,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
-    """The module in eval mode with noise on every weight: a gain of 1 and a shift of 0 would hide mistakes."""
+    """The module in eval mode with noise on every weight: a weight of 1 and a bias of 0 would hide mistakes."""
     generator = seeded(seed)
     with torch.no_grad():
         for value in module.state_dict().values():
@@ -75,8 +75,8 @@ def attention_of(settings: ModelSettings, use: str = "self") -> MultiHeadAttenti
     return shaken(make(f"here.{use}", settings))
 
 
-def random_ids(*shape: int, seed: int = 0, vocabulary: int = SMALL["vocabulary"]) -> Tensor:
-    return torch.randint(vocabulary, shape, generator=seeded(seed))
+def random_ids(*shape: int, seed: int = 0, vocab_size: int = SMALL["vocab_size"]) -> Tensor:
+    return torch.randint(vocab_size, shape, generator=seeded(seed))
 
 
 def vectors(*shape: int, seed: int = 0) -> Tensor:
@@ -84,17 +84,17 @@ def vectors(*shape: int, seed: int = 0) -> Tensor:
 
 
 def real(*rows: str) -> Tensor:
-    """A mask drawn as text: real("xx.", "...") has two real places in its first row and none in its second."""
+    """A mask drawn as text: real("xx.", "...") has two real positions in its first row and none in its second."""
     return torch.tensor([[mark == "x" for mark in row] for row in rows])
 
 
 def causal_view(is_real: Tensor) -> View:
-    return View.backward(is_real, count_places(is_real), is_real.size(1))
+    return View.causal(is_real, count_positions(is_real), is_real.size(1))
 
 
 # Four sentences: whole, padded after its end, padded before its beginning (so a first query sees nothing), empty.
 GAPPED = real("xxxxx", "xxx..", ".xx.x", ".....")
-VIEWS = {"everywhere": View.everywhere(GAPPED), "backward": causal_view(GAPPED)}
+VIEWS = {"bidirectional": View.bidirectional(GAPPED), "causal": causal_view(GAPPED)}
 
 
 def describe(settings: ModelSettings) -> str:
@@ -106,10 +106,10 @@ def describe(settings: ModelSettings) -> str:
 def passes(settings: ModelSettings) -> list[tuple[MultiHeadAttention, Tensor, Tensor, View]]:
     """Encoder self-attention, causal self-attention and cross-attention, each with some hidden rows."""
     x, memory = vectors(4, 5, 8, seed=1), vectors(4, 3, 8, seed=2)
-    across = View.across(VIEWS["backward"].query_places, GAPPED[:, 2:])
+    across = View.cross(VIEWS["causal"].query_positions, GAPPED[:, 2:])
     return [
-        (attention_of(settings), x, x, VIEWS["everywhere"]),
-        (attention_of(settings), x, x, VIEWS["backward"]),
+        (attention_of(settings), x, x, VIEWS["bidirectional"]),
+        (attention_of(settings), x, x, VIEWS["causal"]),
         (attention_of(settings, "cross"), x, memory, across),
     ]
 

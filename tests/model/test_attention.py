@@ -90,7 +90,7 @@ class TestPureFunctions:
 
 
 @every_kind
-def test_the_fast_path_equals_the_explicit_one(settings: ModelSettings) -> None:
+def test_the_fused_path_equals_the_explicit_one(settings: ModelSettings) -> None:
     for module, x, y, view in passes(settings):
         fast, explicit = module(x, y, view), module(x, y, view, tap=Tap())
         assert fast.isfinite().all()
@@ -136,15 +136,15 @@ def test_a_zero_gate_equals_zeroed_columns_of_the_output_matrix(settings: ModelS
 
 def test_a_gate_of_another_attention_changes_nothing() -> None:
     module, x = attention_of(small()), vectors(4, 5, 8)
-    plain = module(x, x, VIEWS["backward"])
-    assert torch.equal(plain, module(x, x, VIEWS["backward"], gates={"elsewhere.self": torch.zeros(2)}))
+    plain = module(x, x, VIEWS["causal"])
+    assert torch.equal(plain, module(x, x, VIEWS["causal"], gates={"elsewhere.self": torch.zeros(2)}))
 
 
 @pytest.mark.parametrize("scores", ["scaled-dot", "additive"])
 def test_dropout_falls_on_the_weights_when_training_with_a_tap_and_without(scores: str) -> None:
     module = attention_of(small(attention_dropout=0.5, projections="none", scores=scores))
     x = torch.ones(4, 5, 8)  # every mix of equal values is that value, unless weights were dropped
-    view = VIEWS["everywhere"]
+    view = VIEWS["bidirectional"]
     for tap in (None, Tap()):
         module.eval()
         assert torch.allclose(module(x, x, view, tap=tap)[:3], x[:3])
@@ -171,7 +171,7 @@ def test_gradients_are_right(settings: ModelSettings, tap: Tap | None) -> None:
     module = attention_of(settings).double()
     # The second row's first query sees nothing.
     is_real = torch.tensor([[True, True, True], [False, True, True]])
-    view = View.backward(is_real, is_real.cumsum(1) - 1 + (~is_real).long(), 3)
+    view = View.causal(is_real, is_real.cumsum(1) - 1 + (~is_real).long(), 3)
     names = [name for name, _ in module.named_parameters()]
     parameters = [value.detach().requires_grad_() for value in module.parameters()]
     x = vectors(2, 3, 4, seed=3).double().requires_grad_()
@@ -200,16 +200,16 @@ def test_a_row_that_sees_nothing_is_zeros_with_zero_gradient() -> None:
 
 @pytest.mark.parametrize("positions", ["rotary", "alibi", "none"])
 def test_a_triangle_is_seen_the_same_whoever_computes_it(positions: str) -> None:
-    """By the kernel that need not read it, by the one that does, and in the open."""
+    """By the kernel that need not read it, by the one that does, and explicitly."""
     model = small_model(small(shape="decoder", positions=positions))
     target = random_ids(3, 70)
     view = View.packed(torch.ones_like(target))
-    assert view.is_triangle
+    assert view.is_purely_causal
 
     def hidden(view: View, tap: Tap | None = None) -> torch.Tensor:
         state = DecoderState(None, None, torch.ones(3, 0, dtype=torch.bool), [])
         return model.decode(target, state, view=view, tap=tap)
 
     unread = hidden(view)
-    torch.testing.assert_close(unread, hidden(replace(view, drawn=view.visible)))
+    torch.testing.assert_close(unread, hidden(replace(view, mask=view.visible)))
     torch.testing.assert_close(unread, hidden(view, Tap()))

@@ -4,27 +4,27 @@ import torch
 from manyheads.model.blocks import DecoderBlock, EncoderBlock, PostNorm, PreNorm, make_cross_attention, make_sublayer
 from manyheads.model.masks import View
 from manyheads.model.positions import AlibiPositions, NoRelativePositions
-from manyheads.model.scores import Cosine, DenseSynthesizer, ScaledDot
+from manyheads.model.score_forms import Cosine, DenseSynthesizer, ScaledDot
 from manyheads.model.tap import Tap
 
 from model.makers import GAPPED, VIEWS, attention_of, largest_difference, shaken, small, vectors
 
 X, MEMORY = vectors(4, 5, 8), vectors(4, 3, 8, seed=1)
-MEMORY_VIEW = View.across(VIEWS["backward"].query_places, GAPPED[:, :3])
+MEMORY_VIEW = View.cross(VIEWS["causal"].query_positions, GAPPED[:, :3])
 
 
-def test_post_norm_normalises_the_sum_and_pre_norm_the_input() -> None:
-    post, pre = shaken(make_sublayer(small())), shaken(make_sublayer(small(norm_place="pre")))
+def test_post_norm_normalizes_the_sum_and_pre_norm_the_input() -> None:
+    post, pre = shaken(make_sublayer(small())), shaken(make_sublayer(small(norm_placement="pre")))
     assert (type(post), type(pre)) == (PostNorm, PreNorm)
     assert torch.equal(post(X, GAPPED, torch.sin), post.norm(X + X.sin(), GAPPED))
     assert torch.equal(pre(X, GAPPED, torch.sin), X + pre.norm(X, GAPPED).sin())
 
 
-@pytest.mark.parametrize("norm_place", ["post", "pre"])
-def test_dropout_falls_on_what_the_sublayer_adds_and_never_on_the_residual(norm_place: str) -> None:
-    sublayer = make_sublayer(small(norm_place=norm_place, dropout=0.999))
+@pytest.mark.parametrize("norm_placement", ["post", "pre"])
+def test_dropout_falls_on_what_the_sublayer_adds_and_never_on_the_residual(norm_placement: str) -> None:
+    sublayer = make_sublayer(small(norm_placement=norm_placement, dropout=0.999))
     torch.manual_seed(0)
-    expected = X if norm_place == "pre" else sublayer.norm(X, GAPPED)
+    expected = X if norm_placement == "pre" else sublayer.norm(X, GAPPED)
     # Nearly every number is dropped, so the sub-layer is nearly the residual alone.
     kept = (sublayer.train()(X, GAPPED, torch.ones_like) - expected).abs() < 1e-6
     assert kept.float().mean() > 0.9
@@ -32,19 +32,19 @@ def test_dropout_falls_on_what_the_sublayer_adds_and_never_on_the_residual(norm_
 
 def test_an_encoder_block_is_attention_then_feed_forward() -> None:
     block = shaken(EncoderBlock("encoder.0", small()))
-    view = VIEWS["everywhere"]
-    attended = block.around_attention.norm(X + block.attention(X, X, view), GAPPED)
-    expected = block.around_feed_forward.norm(attended + block.feed_forward(attended), GAPPED)
+    view = VIEWS["bidirectional"]
+    attended = block.attention_sublayer.norm(X + block.attention(X, X, view), GAPPED)
+    expected = block.feed_forward_sublayer.norm(attended + block.feed_forward(attended), GAPPED)
     assert largest_difference(block(X, GAPPED, view), expected) < 1e-6
 
 
 def test_a_decoder_block_puts_cross_attention_between() -> None:
     block = shaken(DecoderBlock("decoder.0", small()))
-    view = VIEWS["backward"]
-    attended = block.around_attention.norm(X + block.attention(X, X, view), GAPPED)
+    view = VIEWS["causal"]
+    attended = block.attention_sublayer.norm(X + block.attention(X, X, view), GAPPED)
     crossed = attended + block.cross_attention(attended, MEMORY, MEMORY_VIEW)
-    crossed = block.around_cross_attention.norm(crossed, GAPPED)
-    expected = block.around_feed_forward.norm(crossed + block.feed_forward(crossed), GAPPED)
+    crossed = block.cross_attention_sublayer.norm(crossed, GAPPED)
+    expected = block.feed_forward_sublayer.norm(crossed + block.feed_forward(crossed), GAPPED)
     assert largest_difference(block(X, GAPPED, view, MEMORY, MEMORY_VIEW), expected) < 1e-6
 
 
@@ -52,16 +52,16 @@ def test_a_decoder_alone_has_no_cross_attention() -> None:
     block = shaken(DecoderBlock("decoder.0", small(shape="decoder")))
     assert not hasattr(block, "cross_attention")
     tap = Tap()
-    block(X, GAPPED, VIEWS["backward"], None, None, tap=tap)
+    block(X, GAPPED, VIEWS["causal"], None, None, tap=tap)
     assert {name.rpartition(".")[0] for name in tap.values} == {"decoder.0.self"}
 
 
 def test_gates_and_taps_reach_each_attention_by_name() -> None:
     block, tap = shaken(DecoderBlock("decoder.7", small())), Tap()
-    plain = block(X, GAPPED, VIEWS["backward"], MEMORY, MEMORY_VIEW, tap=tap)
+    plain = block(X, GAPPED, VIEWS["causal"], MEMORY, MEMORY_VIEW, tap=tap)
     assert {name.rpartition(".")[0] for name in tap.values} == {"decoder.7.self", "decoder.7.cross"}
     for name in ("decoder.7.self", "decoder.7.cross"):
-        gated = block(X, GAPPED, VIEWS["backward"], MEMORY, MEMORY_VIEW, gates={name: torch.zeros(2)})
+        gated = block(X, GAPPED, VIEWS["causal"], MEMORY, MEMORY_VIEW, gates={name: torch.zeros(2)})
         assert largest_difference(gated, plain) > 1e-3
 
 

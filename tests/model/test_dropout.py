@@ -9,14 +9,14 @@ from manyheads.model.dropout import Dropout
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.3, 0.5, 0.9, 0.999])
 def test_the_share_is_right_and_the_mean_stays(rate: float) -> None:
     torch.manual_seed(0)
-    n_losing = min(round(256 * rate), 255)
+    n_dropped = min(round(256 * rate), 255)
     y = Dropout(rate)(torch.ones(1000, 1003))
-    assert (y == 0).float().mean().item() == pytest.approx(n_losing / 256, abs=3e-3)
-    assert y.unique().tolist() == pytest.approx([0.0, 256 / (256 - n_losing)])
+    assert (y == 0).float().mean().item() == pytest.approx(n_dropped / 256, abs=3e-3)
+    assert y.unique().tolist() == pytest.approx([0.0, 256 / (256 - n_dropped)])
     assert y.mean().item() == pytest.approx(1.0, abs=0.05)
 
 
-def test_places_fall_independently() -> None:
+def test_positions_fall_independently() -> None:
     """Eight neighbours come from one random word: they must not know of one another."""
     torch.manual_seed(1)
     falls = (Dropout(0.5)(torch.ones(20_000, 16)) == 0).double()
@@ -37,7 +37,7 @@ def test_nothing_happens_without_a_rate_or_outside_training() -> None:
     before = torch.get_rng_state()
     assert Dropout(0.0)(x) is x
     assert Dropout(0.5).eval()(x) is x
-    assert Dropout(0.0).of_whole(x, 1) is x
+    assert Dropout(0.0).drop_slices(x, 1) is x
     assert torch.equal(torch.get_rng_state(), before)  # switching a kind off changes no other
 
 
@@ -52,7 +52,7 @@ def test_the_seed_decides() -> None:
 
 def test_whole_parts_stand_or_fall_together() -> None:
     torch.manual_seed(2)
-    y = Dropout(0.5).of_whole(torch.ones(6, 4, 3, 5), n_axes=2)
+    y = Dropout(0.5).drop_slices(torch.ones(6, 4, 3, 5), n_axes=2)
     whole = y.flatten(2)
     assert torch.equal(whole.amin(2), whole.amax(2))
     assert set(whole.unique().tolist()) == {0.0, 2.0}

@@ -3,23 +3,23 @@ import math
 import pytest
 import torch
 
-from manyheads.model.embedding import Embedding, Vocabulary
+from manyheads.model.embedding import Embedding, TokenEmbedding
 from manyheads.model.positions import SinusoidalPositions
 
 from model.makers import choices, random_ids, small
 
-IDS, PLACES = random_ids(2, 5), torch.arange(5)[None]
+IDS, POSITIONS = random_ids(2, 5), torch.arange(5)[None]
 
 
 def test_vectors_begin_with_the_spread_of_the_paper() -> None:
     torch.manual_seed(0)
-    weight = Vocabulary(2000, 64).weight
+    weight = TokenEmbedding(2000, 64).weight
     assert weight.std().item() == pytest.approx(64**-0.5, rel=0.02)
     assert weight.mean().item() == pytest.approx(0, abs=1e-3)
 
 
 def test_a_logit_is_the_inner_product_with_the_words_own_vector() -> None:
-    words = Vocabulary(13, 8)
+    words = TokenEmbedding(13, 8)
     hidden = words(IDS)
     logits = words.logits(hidden)
     assert logits.shape == (2, 5, 13)
@@ -28,10 +28,10 @@ def test_a_logit_is_the_inner_product_with_the_words_own_vector() -> None:
 
 @pytest.mark.parametrize(("scale_embedding", "scale"), [(True, math.sqrt(8)), (False, 1.0)])
 def test_it_is_the_scaled_vector_plus_the_position(scale_embedding: bool, scale: float) -> None:
-    words = Vocabulary(13, 8)
+    words = TokenEmbedding(13, 8)
     embedding = Embedding(words, small(scale_embedding=scale_embedding))
-    expected = scale * words.weight[IDS] + SinusoidalPositions(8)(PLACES)
-    assert torch.allclose(embedding(IDS, PLACES), expected, atol=1e-6)
+    expected = scale * words.weight[IDS] + SinusoidalPositions(8)(POSITIONS)
+    assert torch.allclose(embedding(IDS, POSITIONS), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_it_is_the_scaled_vector_plus_the_position(scale_embedding: bool, scale:
     [("sinusoidal", True), ("learned", True), ("rotary", False), ("alibi", False), ("none", False)],
 )
 def test_only_absolute_positions_are_added_here(positions: str, knows_order: bool) -> None:
-    embedding = Embedding(Vocabulary(13, 8), small(positions=positions))
-    here, there = embedding(IDS, PLACES), embedding(IDS, PLACES + 3)
+    embedding = Embedding(TokenEmbedding(13, 8), small(positions=positions))
+    here, there = embedding(IDS, POSITIONS), embedding(IDS, POSITIONS + 3)
     assert torch.equal(here, there) != knows_order
 
 
 def test_dropout_falls_on_the_sum() -> None:
-    embedding = Embedding(Vocabulary(13, 8), small(dropout=0.5)).train()
+    embedding = Embedding(TokenEmbedding(13, 8), small(dropout=0.5)).train()
     torch.manual_seed(0)
     assert 0.3 < (embedding(random_ids(20, 20), torch.arange(20)[None]) == 0).float().mean() < 0.7
 
@@ -53,4 +53,4 @@ def test_dropout_falls_on_the_sum() -> None:
 @pytest.mark.parametrize("positions", choices("positions"))
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_it_keeps_the_precision_of_the_words(positions: str, dtype: torch.dtype) -> None:
-    assert Embedding(Vocabulary(13, 8), small(positions=positions)).to(dtype)(IDS, PLACES).dtype == dtype
+    assert Embedding(TokenEmbedding(13, 8), small(positions=positions)).to(dtype)(IDS, POSITIONS).dtype == dtype

@@ -23,7 +23,7 @@ def swish(x: float) -> float:
 
 
 @pytest.mark.parametrize(("activation", "function"), [("relu", relu), ("gelu", gelu), ("swiglu", swish)])
-def test_it_is_the_formula_at_every_place(activation: str, function: object) -> None:
+def test_it_is_the_formula_at_every_position(activation: str, function: object) -> None:
     layer = shaken(make_feed_forward(small(activation=activation)))
     inner = X @ layer.inner.weight.T + layer.inner.bias
     entrance = X @ layer.gate.weight.T + layer.gate.bias if activation == "swiglu" else inner
@@ -34,7 +34,7 @@ def test_it_is_the_formula_at_every_place(activation: str, function: object) -> 
 
 
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
-def test_each_place_is_by_itself(activation: str) -> None:
+def test_each_position_is_by_itself(activation: str) -> None:
     layer = shaken(make_feed_forward(small(activation=activation)))
     assert largest_difference(layer(X)[:, 1:2], layer(X[:, 1:2])) < 1e-6
 

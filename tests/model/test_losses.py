@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from manyheads.model import disagreement, losses, projected_loss, smoothed_cross_entropy
+from manyheads.model import losses, projected_loss, smoothed_cross_entropy, symmetric_kl
 
 from model.makers import vectors
 
@@ -42,9 +42,9 @@ def test_it_is_the_mean_over_tokens_of_minus_log_likelihood() -> None:
 def test_disagreement_is_the_mean_of_both_divergences() -> None:
     p, q = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.2, 0.2, 0.6])
     expected = 0.5 * ((p * (p / q).log()).sum() + (q * (q / p).log()).sum())
-    found = disagreement(p.log()[None] + 3.0, q.log()[None] - 1.0)  # logits may be shifted
+    found = symmetric_kl(p.log()[None] + 3.0, q.log()[None] - 1.0)  # logits may be shifted
     assert found.item() == pytest.approx(expected.item(), abs=1e-6)
-    assert disagreement(p.log()[None], p.log()[None]).item() == pytest.approx(0.0, abs=1e-7)
+    assert symmetric_kl(p.log()[None], p.log()[None]).item() == pytest.approx(0.0, abs=1e-7)
 
 
 def plainly(
@@ -53,7 +53,7 @@ def plainly(
     """The slow twin of `projected_loss`."""
     logits = [one @ weight.mT for one in hidden]
     loss = torch.stack([smoothed_cross_entropy(one, targets, smoothing) for one in logits]).mean()
-    return loss + consistency / 2 * disagreement(*logits) if len(logits) == 2 else loss
+    return loss + consistency / 2 * symmetric_kl(*logits) if len(logits) == 2 else loss
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

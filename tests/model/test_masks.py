@@ -1,12 +1,12 @@
 import torch
 
-from manyheads.model.masks import View, count_places
+from manyheads.model.masks import View, count_positions
 
 from model.makers import causal_view, real
 
 
-def test_places_count_real_tokens_wherever_padding_stands() -> None:
-    assert count_places(real("xxx..", "..xxx", "x.x.x", ".....")).tolist() == [
+def test_positions_count_real_tokens_wherever_padding_stands() -> None:
+    assert count_positions(real("xxx..", "..xxx", "x.x.x", ".....")).tolist() == [
         [0, 1, 2, 2, 2],
         [0, 0, 0, 1, 2],
         [0, 0, 1, 1, 2],
@@ -14,46 +14,46 @@ def test_places_count_real_tokens_wherever_padding_stands() -> None:
     ]
 
 
-def test_everywhere_sees_every_real_place() -> None:
-    view = View.everywhere(real("xx.", "..."))
+def test_bidirectional_sees_every_real_position() -> None:
+    view = View.bidirectional(real("xx.", "..."))
     assert view.visible.shape == (2, 1, 1, 3)
     assert view.visible[:, 0, 0].tolist() == [[True, True, False], [False] * 3]
-    assert torch.equal(view.query_places, view.key_places)
+    assert torch.equal(view.query_positions, view.key_positions)
 
 
-def test_backward_sees_itself_and_the_real_ones_before() -> None:
+def test_causal_sees_itself_and_the_real_ones_before() -> None:
     assert torch.equal(
         causal_view(real("xxx", ".xx")).visible[:, 0],
         torch.stack([real("x..", "xx.", "xxx"), real("...", ".x.", ".xx")]),
     )
 
 
-def test_backward_without_padding_need_not_be_drawn() -> None:
+def test_causal_without_padding_need_not_be_drawn() -> None:
     view = causal_view(real("xxx", "xxx"))
-    assert view.is_triangle
+    assert view.is_purely_causal
     assert torch.equal(view.visible[0, 0], real("x..", "xx.", "xxx"))
-    assert not causal_view(real("xxx", "xx.")).is_triangle
+    assert not causal_view(real("xxx", "xx.")).is_purely_causal
 
 
-def test_backward_of_the_last_places_is_the_end_of_the_whole() -> None:
+def test_causal_of_the_last_positions_is_the_end_of_the_whole() -> None:
     is_real = real("xxxxx", "xx.xx")
-    whole, last = causal_view(is_real), View.backward(is_real, count_places(is_real), 2)
+    whole, last = causal_view(is_real), View.causal(is_real, count_positions(is_real), 2)
     assert torch.equal(last.visible, whole.visible[:, :, 3:])
-    assert torch.equal(last.query_places, whole.query_places[:, 3:])
-    assert torch.equal(last.key_places, whole.key_places)
+    assert torch.equal(last.query_positions, whole.query_positions[:, 3:])
+    assert torch.equal(last.key_positions, whole.key_positions)
 
 
-def test_across_sees_every_real_place_of_the_memory() -> None:
-    view = View.across(torch.tensor([[4]]), real("xx.", "xxx"))
+def test_cross_sees_every_real_position_of_the_memory() -> None:
+    view = View.cross(torch.tensor([[4]]), real("xx.", "xxx"))
     assert view.visible[:, 0, 0].tolist() == [[True, True, False], [True] * 3]
-    assert view.query_places.tolist() == [[4]]
-    assert view.key_places.tolist() == [[0, 1, 1], [0, 1, 2]]
+    assert view.query_positions.tolist() == [[4]]
+    assert view.key_positions.tolist() == [[0, 1, 1], [0, 1, 2]]
 
 
 def test_packed_sequences_do_not_see_one_another() -> None:
     view = View.packed(torch.tensor([[1, 1, 2, 2, 2, 0], [1, 1, 1, 1, 1, 1]]))
-    assert view.query_places.tolist() == [[0, 1, 0, 1, 2, 0], [0, 1, 2, 3, 4, 5]]
-    assert view.key_places.tolist() == view.query_places.tolist()
+    assert view.query_positions.tolist() == [[0, 1, 0, 1, 2, 0], [0, 1, 2, 3, 4, 5]]
+    assert view.key_positions.tolist() == view.query_positions.tolist()
     assert view.visible[0, 0].int().tolist() == [
         [1, 0, 0, 0, 0, 0],
         [1, 1, 0, 0, 0, 0],
@@ -68,6 +68,6 @@ def test_packed_sequences_do_not_see_one_another() -> None:
 def test_rows_of_one_sequence_each_share_one_view() -> None:
     view = View.packed(torch.ones(3, 4, dtype=torch.long))
     assert view.visible.shape == (1, 1, 4, 4)
-    assert view.is_triangle
+    assert view.is_purely_causal
     assert torch.equal(view.visible[0, 0], torch.ones(4, 4, dtype=torch.bool).tril())
-    assert view.query_places.tolist() == [[0, 1, 2, 3]]
+    assert view.query_positions.tolist() == [[0, 1, 2, 3]]

@@ -13,11 +13,11 @@ from model.makers import choices, small
 
 def faults_of(**changes: Any) -> tuple[str, ...]:
     with pytest.raises(RecipeError) as caught:
-        ModelSettings(**{"vocabulary": 100, **changes})
+        ModelSettings(**{"vocab_size": 100, **changes})
     return caught.value.faults
 
 
-SIZES = ["vocabulary", "width", "feed_forward_width", "max_length", "n_heads", "n_encoder_layers", "n_decoder_layers"]
+SIZES = ["vocab_size", "width", "feed_forward_width", "max_length", "n_heads", "n_encoder_layers", "n_decoder_layers"]
 WIDTHS = ["n_key_heads", "head_width", "value_width"]
 
 
@@ -54,11 +54,11 @@ FAULTS: dict[str, dict[str, Any]] = {
         "scores": "random-synthesizer",
         "projections": "tied",
     },
-    'model.positions = "rotary" turns pairs: model.head_width = 7 must be even.': {
+    'model.positions = "rotary" rotates pairs: model.head_width = 7 must be even.': {
         "positions": "rotary",
         "head_width": 7,
     },
-    'model.positions = "rotary" has no keys to turn with model.scores = "dense-synthesizer".': {
+    'model.positions = "rotary" has no keys to rotate with model.scores = "dense-synthesizer".': {
         "positions": "rotary",
         "scores": "dense-synthesizer",
     },
@@ -80,10 +80,10 @@ def test_a_width_that_nobody_asked_for_is_not_blamed_for_being_odd() -> None:
 
 def test_the_advice_is_good_advice() -> None:
     for n_heads in (4, 8, 16):
-        ModelSettings(vocabulary=100, n_heads=n_heads)
-    ModelSettings(vocabulary=100, n_heads=7, head_width=64)
+        ModelSettings(vocab_size=100, n_heads=n_heads)
+    ModelSettings(vocab_size=100, n_heads=7, head_width=64)
     for n_key_heads in (2, 4, 8):
-        ModelSettings(vocabulary=100, n_key_heads=n_key_heads)
+        ModelSettings(vocab_size=100, n_key_heads=n_key_heads)
 
 
 def test_faults_are_reported_together() -> None:
@@ -98,7 +98,7 @@ def test_faults_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "fault"),
     [
-        ("norm_place", "Pre", 'model.norm_place = "Pre" is not one of "post", "pre".'),
+        ("norm_placement", "Pre", 'model.norm_placement = "Pre" is not one of "post", "pre".'),
         ("width", 8.0, "model.width = 8.0 should be a whole number."),
         ("tie_output", 1, "model.tie_output = 1 should be true or false."),
     ],
@@ -112,27 +112,27 @@ def test_a_value_of_the_wrong_type_is_refused_from_python_too(field: str, value:
 
 
 def test_layers_of_a_stack_that_is_not_there_do_not_matter() -> None:
-    assert ModelSettings(vocabulary=100, shape="encoder", n_decoder_layers=0).has_decoder is False
-    assert ModelSettings(vocabulary=100, shape="decoder", n_encoder_layers=0).has_encoder is False
-    assert ModelSettings(vocabulary=100).has_encoder and ModelSettings(vocabulary=100).has_decoder
+    assert ModelSettings(vocab_size=100, shape="encoder", n_decoder_layers=0).has_decoder is False
+    assert ModelSettings(vocab_size=100, shape="decoder", n_encoder_layers=0).has_encoder is False
+    assert ModelSettings(vocab_size=100).has_encoder and ModelSettings(vocab_size=100).has_decoder
 
 
 def test_the_defaults_are_the_base_model_of_2017() -> None:
-    base = ModelSettings(vocabulary=37_000)
-    assert base == ModelSettings.preset("base", vocabulary=37_000)
+    base = ModelSettings(vocab_size=37_000)
+    assert base == ModelSettings.preset("base", vocab_size=37_000)
     assert base.heads == (8, 8, 64, 64)
     assert (base.width, base.feed_forward_width, base.n_encoder_layers, base.n_decoder_layers) == (512, 2048, 6, 6)
-    assert (base.norm_place, base.activation, base.dropout, base.positions) == ("post", "relu", 0.1, "sinusoidal")
+    assert (base.norm_placement, base.activation, base.dropout, base.positions) == ("post", "relu", 0.1, "sinusoidal")
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_fit_and_can_be_changed(name: str) -> None:
-    assert ModelSettings.preset(name, vocabulary=5, n_heads=2).heads.n_heads == 2
+    assert ModelSettings.preset(name, vocab_size=5, n_heads=2).heads.n_heads == 2
 
 
 def test_an_unknown_preset_is_answered_with_a_suggestion() -> None:
     with pytest.raises(RecipeError, match=r"\"bsae\" is not a preset\. Did you mean base\?"):
-        ModelSettings.preset("bsae", vocabulary=5)
+        ModelSettings.preset("bsae", vocab_size=5)
 
 
 def test_head_sizes_fill_in_for_one_another() -> None:
@@ -145,7 +145,7 @@ def test_settings_are_frozen() -> None:
         small().width = 3  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("field", ["shape", "activation", "scores", "positions", "norm", "norm_place"])
+@pytest.mark.parametrize("field", ["shape", "activation", "scores", "positions", "norm", "norm_placement"])
 def test_every_choice_survives_a_table(field: str) -> None:
     for choice in choices(field):
         settings = small(**{field: choice})

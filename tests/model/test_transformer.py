@@ -45,7 +45,7 @@ def changes(**fixed: str) -> st.SearchStrategy[dict[str, Any]]:
     around = st.fixed_dictionaries(
         {
             "norm": st.sampled_from(["layer", "rms", "batch"]),
-            "norm_place": st.sampled_from(choices("norm_place")),
+            "norm_placement": st.sampled_from(choices("norm_placement")),
             "activation": st.sampled_from(choices("activation")),
         }
     )
@@ -57,7 +57,7 @@ any_decoder = st.sampled_from(["encoder-decoder", "decoder"]).flatmap(lambda sha
 
 
 def spread(ids: Tensor, is_real: Tensor, seed: int) -> Tensor:
-    """The ids of one sentence at the real places of a longer row, with anything at all between them."""
+    """The ids of one sentence at the real positions of a longer row, with anything at all between them."""
     padded = random_ids(1, is_real.numel(), seed=seed)
     padded[0, is_real] = ids[0]
     return padded
@@ -69,7 +69,7 @@ def paddings(draw: st.DrawFn, n_real: int) -> Tensor:
 
 
 class TestShapes:
-    def test_each_shape_gives_logits_for_each_place(self) -> None:
+    def test_each_shape_gives_logits_for_each_position(self) -> None:
         source, target = random_ids(2, 5), random_ids(2, 3)
         assert small_model(small())(source, target).shape == (2, 3, 13)
         assert small_model(small(shape="encoder"))(source).shape == (2, 5, 13)
@@ -117,7 +117,7 @@ class TestParameters:
     def test_base_has_about_as_many_as_the_paper_says_and_each_untie_adds_a_matrix(self) -> None:
         def count(**changes: Any) -> int:
             with torch.device("meta"):
-                return Transformer(ModelSettings.preset("base", vocabulary=37_000, **changes)).n_parameters
+                return Transformer(ModelSettings.preset("base", vocab_size=37_000, **changes)).n_parameters
 
         assert 63e6 < count() < 65e6
         one_layer: dict[str, Any] = {"n_encoder_layers": 1, "n_decoder_layers": 1}
@@ -129,7 +129,10 @@ class TestParameters:
     def test_ties_are_one_matrix(self) -> None:
         def owners(**changes: bool) -> tuple[bool, bool, bool]:
             model = Transformer(small(**changes))
-            source, target = model.source_embedding.vocabulary.weight, model.target_embedding.vocabulary.weight
+            source, target = (
+                model.source_embedding.token_embedding.weight,
+                model.target_embedding.token_embedding.weight,
+            )
             return source is target, target is model.output.weight, source is model.output.weight
 
         assert owners() == (True, True, True)
@@ -196,8 +199,8 @@ class TestPadding:
     def test_padding_learns_nothing(self) -> None:
         model = Transformer(small(tie_output=False))
         source = torch.tensor([[1, 2, 12]])  # 12 stands in padding only
-        model(source, random_ids(1, 3, vocabulary=5), source_is_real=real("xx.")).logsumexp(-1).sum().backward()
-        gradient = model.source_embedding.vocabulary.weight.grad
+        model(source, random_ids(1, 3, vocab_size=5), source_is_real=real("xx.")).logsumexp(-1).sum().backward()
+        gradient = model.source_embedding.token_embedding.weight.grad
         assert gradient is not None
         assert gradient[12].abs().sum() == 0
         assert gradient[1].abs().sum() > 0
@@ -226,12 +229,12 @@ class TestOrder:
         model = small_model(small(**data.draw(any_decoder)))
         source = random_ids(2, 4, seed=seed) if model.settings.has_encoder else None
         target = random_ids(2, 6, seed=seed + 1)
-        place = data.draw(st.integers(1, 5))
+        position = data.draw(st.integers(1, 5))
         changed = target.clone()
-        changed[:, place] = (changed[:, place] + data.draw(st.integers(1, 12))) % 13
+        changed[:, position] = (changed[:, position] + data.draw(st.integers(1, 12))) % 13
         before, after = model.hidden(source, target), model.hidden(source, changed)
-        assert largest_difference(before[:, :place], after[:, :place]) <= 1e-6
-        assert largest_difference(before[:, place], after[:, place]) > 1e-6
+        assert largest_difference(before[:, :position], after[:, :position]) <= 1e-6
+        assert largest_difference(before[:, position], after[:, position]) > 1e-6
 
     @pytest.mark.parametrize("tap", [None, Tap()], ids=["fast", "explicit"])
     @pytest.mark.parametrize("norm", choices("norm"))
@@ -251,7 +254,7 @@ class TestOrder:
         assert gradient is not None
         assert (gradient[:, :3].abs().sum((0, 2)) > 0).all()
         leaks = gradient[:, 3:].abs().max() > 0
-        assert leaks if norm == "sample" else not leaks  # normalising a whole sample sees its end
+        assert leaks if norm == "sample" else not leaks  # normalizing a whole sample sees its end
 
     @few
     @given(changes(shape="encoder", positions="none", scores="scaled-dot"), st.permutations(range(5)), seeds)
@@ -291,8 +294,8 @@ class TestDecoding:
         sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
         target = random_ids(3, sum(sizes), seed=seed + 1)
         is_real = torch.rand(target.shape, generator=seeded(seed)) < data.draw(st.sampled_from([0.6, 1.1]))
-        pieces = zip(target.split(sizes, 1), is_real.split(sizes, 1), strict=True)
-        stepwise = torch.cat([model.decode(ids, state, is_real=real_ids) for ids, real_ids in pieces], dim=1)
+        chunks = zip(target.split(sizes, 1), is_real.split(sizes, 1), strict=True)
+        stepwise = torch.cat([model.decode(ids, state, is_real=real_ids) for ids, real_ids in chunks], dim=1)
         whole = model.hidden(source, target, source_is_real=source_is_real, target_is_real=is_real)
         assert relative_difference(stepwise, whole) < 1e-5
         assert torch.equal(state.is_real, is_real)
@@ -337,22 +340,22 @@ class TestDecoding:
         model = small_model(small())
         state = model.start(random_ids(2, 4))
         model.decode(random_ids(2, 1), state)
-        held = state.caches[0][1].held
+        held = state.caches[0][1].keys_values
         assert held is not None
         model.decode(random_ids(2, 1), state)
-        assert state.caches[0][1].held is held
-        assert state.caches[0][0].held is not None
-        assert state.caches[0][0].held[0].size(2) == 2
+        assert state.caches[0][1].keys_values is held
+        assert state.caches[0][0].keys_values is not None
+        assert state.caches[0][0].keys_values[0].size(2) == 2
 
 
 class TestLength:
     @pytest.mark.parametrize(
         "changes", [{"positions": "learned"}, {"scores": "dense-synthesizer"}, {"scores": "random-synthesizer"}]
     )
-    def test_beyond_the_last_learned_place_is_a_data_error(self, changes: dict[str, str]) -> None:
+    def test_beyond_the_last_learned_position_is_a_data_error(self, changes: dict[str, str]) -> None:
         model = small_model(small(max_length=5, **changes))
         model(random_ids(1, 5), random_ids(1, 5))
-        fault = r"^A sequence of 6 pieces is longer than this model's 5\. Split the text\.$"
+        fault = r"^A sequence of 6 tokens is longer than this model's 5\. Split the text\.$"
         with pytest.raises(DataError, match=fault):
             model(random_ids(1, 6), random_ids(1, 5))
         with pytest.raises(DataError, match=fault):

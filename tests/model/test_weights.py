@@ -14,8 +14,8 @@ from model.makers import small
 def test_a_tied_matrix_stands_once_and_buffers_are_kept() -> None:
     tied = weights_of(Transformer(small(norm="batch")))
     untied = weights_of(Transformer(small(norm="batch", tie_source_target=False, tie_output=False)))
-    assert sorted(set(untied) - set(tied)) == ["output.weight", "target_embedding.vocabulary.weight"]
-    assert "encoder.0.around_attention.norm.variance" in tied
+    assert sorted(set(untied) - set(tied)) == ["output.weight", "target_embedding.token_embedding.weight"]
+    assert "encoder.0.attention_sublayer.norm.running_var" in tied
     model = Transformer(small())
     assert sum(value.numel() for value in weights_of(model).values()) == model.n_parameters
 
@@ -26,7 +26,7 @@ def test_loaded_weights_make_the_same_model() -> None:
     assert not torch.equal(first(source, target), second(source, target))
     load_weights(second, weights_of(first), "here")
     assert torch.equal(first(source, target), second(source, target))
-    assert second.output.weight is second.source_embedding.vocabulary.weight
+    assert second.output.weight is second.source_embedding.token_embedding.weight
 
 
 def test_every_fault_is_told_at_once_and_nothing_is_loaded() -> None:

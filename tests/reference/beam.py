@@ -18,8 +18,8 @@ def beam_search(
     alpha: float,
     n_best: int,
     max_length: int,
-    end: int,
-    never: Sequence[int],
+    eos: int,
+    forbidden: Sequence[int],
 ) -> list[Found]:
     live: list[tuple[Ids, float]] = [((), 0.0)]
     finished: list[Found] = []
@@ -28,13 +28,13 @@ def beam_search(
             ((*ids, word), total + log_probability)
             for ids, total in live
             for word, log_probability in enumerate(next_log_probabilities(ids))
-            if word not in never and log_probability > -math.inf
+            if word not in forbidden and log_probability > -math.inf
         ]
         if not candidates:
             break
         best = sorted(candidates, key=lambda candidate: -candidate[1])[:beam]
-        finished += [(ids[:-1], total, score(total, length, alpha), True) for ids, total in best if ids[-1] == end]
-        live = [(ids, total) for ids, total in best if ids[-1] != end]
+        finished += [(ids[:-1], total, score(total, length, alpha), True) for ids, total in best if ids[-1] == eos]
+        live = [(ids, total) for ids, total in best if ids[-1] != eos]
         if not live:
             break
     found = finished or [(ids, total, score(total, len(ids), alpha), False) for ids, total in live]

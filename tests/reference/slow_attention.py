@@ -16,13 +16,13 @@ def slow_attention(module: MultiHeadAttention, settings: ModelSettings, x: Tenso
     """What `module(x, y, view)` should be; `module` is only asked for its weights."""
     weights = {name: value.tolist() for name, value in module.state_dict().items()}
     visible = view.visible.expand(x.size(0), 1, x.size(1), y.size(1))
-    query_places, key_places = (
-        places.expand(x.size(0), -1).tolist() for places in (view.query_places, view.key_places)
+    query_positions, key_positions = (
+        positions.expand(x.size(0), -1).tolist() for positions in (view.query_positions, view.key_positions)
     )
     rows = [
         _one_sentence(
             settings, weights, x[row].tolist(), y[row].tolist(), visible[row, 0].tolist(),
-            query_places[row], key_places[row], is_cross=module.name.endswith("cross"),
+            query_positions[row], key_positions[row], is_cross=module.name.endswith("cross"),
         )
         for row in range(x.size(0))
     ]  # fmt: skip
@@ -35,8 +35,8 @@ def _one_sentence(
     x: Matrix,
     y: Matrix,
     visible: list[list[bool]],
-    query_places: list[int],
-    key_places: list[int],
+    query_positions: list[int],
+    key_positions: list[int],
     *,
     is_cross: bool,
 ) -> Matrix:
@@ -56,14 +56,14 @@ def _one_sentence(
         k = [_project(weights, names[1], vector, key_head, head_width) for vector in y]
         v = [_project(weights, names[2], vector, key_head, value_width) for vector in y]
         if positions == "rotary":
-            q = [_turn(vector, place) for vector, place in zip(q, query_places, strict=True)]
-            k = [_turn(vector, place) for vector, place in zip(k, key_places, strict=True)]
-        for i, query_place in enumerate(query_places):
+            q = [_rotate(vector, position) for vector, position in zip(q, query_positions, strict=True)]
+            k = [_rotate(vector, position) for vector, position in zip(k, key_positions, strict=True)]
+        for i, query_position in enumerate(query_positions):
             powers = []
-            for j, key_place in enumerate(key_places):
-                score = _score(scores, weights, head, q[i], k[j], query_place, key_place)
+            for j, key_position in enumerate(key_positions):
+                score = _score(scores, weights, head, q[i], k[j], query_position, key_position)
                 if positions == "alibi":
-                    score -= 2 ** (-8 * (head + 1) / n_heads) * abs(query_place - key_place)
+                    score -= 2 ** (-8 * (head + 1) / n_heads) * abs(query_position - key_position)
                 powers.append(math.exp(score) if visible[i][j] else 0.0)
             total = sum(powers) or 1.0
             mix = [sum(power / total * v[j][e] for j, power in enumerate(powers)) for e in range(value_width)]
@@ -88,7 +88,7 @@ def _project(weights: dict[str, list], name: str | None, vector: Vector, head: i
 
 
 def _score(
-    form: str, weights: dict[str, list], head: int, q: Vector, k: Vector, query_place: int, key_place: int
+    form: str, weights: dict[str, list], head: int, q: Vector, k: Vector, query_position: int, key_position: int
 ) -> float:
     match form:
         case "scaled-dot":
@@ -105,16 +105,18 @@ def _score(
         case "additive":
             return sum(w * math.tanh(a + b) for w, a, b in zip(weights["scores.weight"][head], q, k, strict=True))
         case "dense-synthesizer":
-            return sum(max(a, 0.0) * row[key_place] for a, row in zip(q, weights["scores.weight"][head], strict=True))
+            return sum(
+                max(a, 0.0) * row[key_position] for a, row in zip(q, weights["scores.weight"][head], strict=True)
+            )
         case "random-synthesizer":
-            return weights["scores.weight"][head][query_place][key_place]
+            return weights["scores.weight"][head][query_position][key_position]
     raise ValueError(form)
 
 
-def _turn(vector: Vector, place: int) -> Vector:
+def _rotate(vector: Vector, position: int) -> Vector:
     turned = []
     for i in range(0, len(vector), 2):
-        angle = place * 10_000 ** (-i / len(vector))
+        angle = position * 10_000 ** (-i / len(vector))
         turned.append(vector[i] * math.cos(angle) - vector[i + 1] * math.sin(angle))
         turned.append(vector[i] * math.sin(angle) + vector[i + 1] * math.cos(angle))
     return turned

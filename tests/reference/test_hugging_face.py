@@ -21,7 +21,7 @@ def copy_attention(ours: MultiHeadAttention, theirs: nn.Module) -> None:
 
 
 def copy_norm(ours: nn.Module, theirs: nn.LayerNorm) -> None:
-    ours.load_state_dict({"gain": theirs.weight, "shift": theirs.bias})
+    ours.load_state_dict({"weight": theirs.weight, "bias": theirs.bias})
 
 
 @torch.no_grad()
@@ -35,13 +35,13 @@ def copy_marian(ours: Transformer, theirs: nn.Module) -> None:
         *zip(ours.decoder, theirs.model.decoder.layers, strict=True),
     ]:
         copy_attention(our_block.attention, their_layer.self_attn)
-        copy_norm(our_block.around_attention.norm, their_layer.self_attn_layer_norm)
+        copy_norm(our_block.attention_sublayer.norm, their_layer.self_attn_layer_norm)
         if hasattr(our_block, "cross_attention"):
             copy_attention(our_block.cross_attention, their_layer.encoder_attn)
-            copy_norm(our_block.around_cross_attention.norm, their_layer.encoder_attn_layer_norm)
+            copy_norm(our_block.cross_attention_sublayer.norm, their_layer.encoder_attn_layer_norm)
         our_block.feed_forward.inner.load_state_dict(their_layer.fc1.state_dict())
         our_block.feed_forward.outer.load_state_dict(their_layer.fc2.state_dict())
-        copy_norm(our_block.around_feed_forward.norm, their_layer.final_layer_norm)
+        copy_norm(our_block.feed_forward_sublayer.norm, their_layer.final_layer_norm)
 
 
 def test_logits_equal_those_of_marian() -> None:

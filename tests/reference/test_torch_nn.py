@@ -20,7 +20,7 @@ def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> N
 
 
 def copy_norm(theirs: nn.LayerNorm, ours: nn.Module) -> None:
-    theirs.load_state_dict({"weight": ours.gain, "bias": ours.shift})
+    theirs.load_state_dict({"weight": ours.weight, "bias": ours.bias})
 
 
 @torch.no_grad()
@@ -35,26 +35,26 @@ def twin_of(model: Transformer) -> nn.Transformer:
         dropout=0.0,
         activation=settings.activation,
         batch_first=True,
-        norm_first=settings.norm_place == "pre",
+        norm_first=settings.norm_placement == "pre",
     )
     for theirs, ours in [
         *zip(twin.encoder.layers, model.encoder, strict=True),
         *zip(twin.decoder.layers, model.decoder, strict=True),
     ]:
         copy_attention(theirs.self_attn, ours.attention)
-        norms = [ours.around_attention.norm, ours.around_feed_forward.norm]
+        norms = [ours.attention_sublayer.norm, ours.feed_forward_sublayer.norm]
         if hasattr(ours, "cross_attention"):
             copy_attention(theirs.multihead_attn, ours.cross_attention)
-            norms.insert(1, ours.around_cross_attention.norm)
+            norms.insert(1, ours.cross_attention_sublayer.norm)
         for place, norm in enumerate(norms, start=1):
             copy_norm(getattr(theirs, f"norm{place}"), norm)
         theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
         theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
     for stack in ("encoder", "decoder"):
-        if settings.norm_place == "pre":
+        if settings.norm_placement == "pre":
             copy_norm(getattr(twin, stack).norm, getattr(model, f"{stack}_norm"))
         else:
-            getattr(twin, stack).norm = None  # theirs normalises once more, the paper does not
+            getattr(twin, stack).norm = None  # theirs normalizes once more, the paper does not
     return twin.train()  # in eval mode it leaves its documented path; there is no dropout
 
 
@@ -71,11 +71,16 @@ def logits_of_twin(twin: nn.Transformer, model: Transformer) -> Tensor:
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True, but:UserWarning")
-@pytest.mark.parametrize("norm_place", ["post", "pre"])
+@pytest.mark.parametrize("norm_placement", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_logits_and_gradients_equal_those_of_torch(norm_place: str, activation: str) -> None:
+def test_logits_and_gradients_equal_those_of_torch(norm_placement: str, activation: str) -> None:
     settings = small(
-        width=32, n_heads=4, feed_forward_width=48, attention_bias=True, norm_place=norm_place, activation=activation
+        width=32,
+        n_heads=4,
+        feed_forward_width=48,
+        attention_bias=True,
+        norm_placement=norm_placement,
+        activation=activation,
     )
     torch.manual_seed(0)
     model = shaken(Transformer(settings))

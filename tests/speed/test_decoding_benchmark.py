@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads.decode import DecodeSettings, ReferenceEngine
+from manyheads.decode import DecodeSettings, TorchEngine
 from manyheads.model import ModelSettings, Transformer
 
 SPEED = Path(__file__).parents[2] / "benchmarks" / "speed"
 SMALL = {
-    "vocabulary": 40, "width": 16, "n_encoder_layers": 1, "n_decoder_layers": 1, "feed_forward_width": 24,
+    "vocab_size": 40, "width": 16, "n_encoder_layers": 1, "n_decoder_layers": 1, "feed_forward_width": 24,
     "n_heads": 2, "max_length": 64, "dropout": 0.0,
 }  # fmt: skip
 
@@ -27,14 +27,14 @@ def decoding(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return decoding
 
 
-def material(decoding: ModuleType, count: int) -> Any:
-    return decoding.Material({}, [[4, 3]] * count)
+def data(decoding: ModuleType, count: int) -> Any:
+    return decoding.BenchmarkData({}, [[4, 3]] * count)
 
 
 def test_what_takes_long_sees_every_sentence_in_as_many_turns_as_there_are_shares(decoding: ModuleType) -> None:
     case, task = decoding.CASES["multi30k"], decoding.Task("ids", 1)
     slow, fast = decoding.CONTENDERS["Hugging Face"], decoding.CONTENDERS["native"]
-    given = material(decoding, 1000)
+    given = data(decoding, 1000)
     turns = [decoding.choose_rows(given, case, task, slow, turn, 3) for turn in range(decoding.SHARE)]
     assert sorted(row for rows in turns for row in rows) == list(range(1000))
     assert all(len(rows) >= 3 * decoding.BATCH for rows in turns)
@@ -42,7 +42,7 @@ def test_what_takes_long_sees_every_sentence_in_as_many_turns_as_there_are_share
 
 
 def test_sentences_alone_are_the_same_for_all_and_none_comes_twice(decoding: ModuleType) -> None:
-    case, task, given = decoding.CASES["multi30k"], decoding.Task("alone", 5), material(decoding, 1000)
+    case, task, given = decoding.CASES["multi30k"], decoding.Task("alone", 5), data(decoding, 1000)
     by_contender = [
         [row for turn in range(3) for row in decoding.choose_rows(given, case, task, contender, turn, 3)]
         for contender in decoding.CONTENDERS.values()
@@ -61,25 +61,25 @@ def test_a_ratio_is_of_the_same_turn_and_counted_by_sentence(decoding: ModuleTyp
     assert draw.told("file, greedy", ours) == "100 /s"
 
 
-def test_the_export_with_pieces_writes_what_the_model_writes(decoding: ModuleType, tmp_path: Path) -> None:
+def test_the_export_with_tokens_writes_what_the_model_writes(decoding: ModuleType, tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     torch.manual_seed(1)
     model = Transformer(ModelSettings(**SMALL)).eval()  # type: ignore[arg-type]
-    pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"word{number}" for number in range(36))]
-    folder = decoding.export_with_pieces(model, tmp_path / "exported", pieces)
+    tokens = ["<pad>", "<unk>", "<s>", "</s>", *(f"word{number}" for number in range(36))]
+    folder = decoding.export_with_tokens(model, tmp_path / "exported", tokens)
     sources = [[5, 9, 17, 3], [30, 8, 3]]
     given = ctranslate2.Translator(str(folder), intra_threads=1).translate_batch(
-        [[pieces[number] for number in source] for source in sources],
+        [[tokens[number] for number in source] for source in sources],
         beam_size=1,
-        # By itself it writes marks that a model of random weights finds likely, and never nothing at all.
-        suppress_sequences=[[pieces[number]] for number in decoding.MARKS.never],
+        # By itself it writes special_tokens that a model of random weights finds likely, and never nothing at all.
+        suppress_sequences=[[tokens[number]] for number in decoding.SPECIAL_TOKENS.forbidden],
         min_decoding_length=0,
         max_decoding_length=8,
     )
-    settings = DecodeSettings(method="greedy", max_extra=8)
-    expected = ReferenceEngine(model, decoding.MARKS).generate(sources, settings, [0, 1])
+    settings = DecodeSettings(method="greedy", max_new_tokens=8)
+    expected = TorchEngine(model, decoding.SPECIAL_TOKENS).generate(sources, settings, [0, 1])
     for result, found in zip(given, expected, strict=True):
-        written = [pieces[number] for number in found[0].ids][:8]
+        written = [tokens[number] for number in found[0].ids][:8]
         assert result.hypotheses[0] == written and written
 
 
@@ -87,12 +87,12 @@ def test_the_export_with_pieces_writes_what_the_model_writes(decoding: ModuleTyp
 def test_a_run_from_workers_to_table_and_bars(decoding: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "BASE", SMALL)
     case = decoding.Case(
-        (decoding.Task("ids", 1, 32), decoding.Task("alone", 5)), ("native", "reference"),
+        (decoding.Task("ids", 1, 32), decoding.Task("alone", 5)), ("native", "torch"),
         n_turns=2, n_alone=4, n_tuning=4,
     )  # fmt: skip
     record = decoding.measure("base", case, argparse.Namespace(turns=0, core=None, folder=Path("unused")))
     assert record["failed"] == {}
-    assert record["tasks"]["32 ids, greedy"]["reference"]["same_as_native"] == 1.0
+    assert record["tasks"]["32 ids, greedy"]["torch"]["same_as_native"] == 1.0
     draw = sys.modules["draw_decoding"]
-    assert "| native than reference |" in draw.decoding_table({"base": record})
+    assert "| native than torch |" in draw.decoding_table({"base": record})
     assert [len(bars) for bars in draw.decoding_bars({"base": record}).values()] == [2, 2]

@@ -25,7 +25,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 class Deaf(Tap):
-    """Has the attention computed in the open, by products that can be counted."""
+    """Has the attention computed explicitly, by products that can be counted."""
 
     def receive(self, name: str, value: torch.Tensor) -> None:
         pass
@@ -34,11 +34,11 @@ class Deaf(Tap):
 def test_counted_flop_are_those_of_the_products_that_are_made(training: ModuleType) -> None:
     size = training.Size(2, 16, 24, 4, 50, 100, steps_a_turn=1, n_turns=1)
     model = Transformer(
-        ModelSettings(vocabulary=50, width=16, feed_forward_width=24, n_heads=4, n_encoder_layers=2, n_decoder_layers=2)
+        ModelSettings(vocab_size=50, width=16, feed_forward_width=24, n_heads=4, n_encoder_layers=2, n_decoder_layers=2)
     )
     batch = make_batch([np.arange(4, 11)], [np.arange(4, 9)])  # 8 and 6 with what ends or begins them: no padding
     with FlopCounterMode(display=False) as counter:
-        model(torch.from_numpy(batch.source), torch.from_numpy(batch.target_read), tap=Deaf())
+        model(torch.from_numpy(batch.source), torch.from_numpy(batch.target_input), tap=Deaf())
     hidden = 2 * 4 * 16 * (6 * 6 - 6 * 7 // 2)  # what a target place may not see is computed here, but not counted
     assert training.count_flop(size, batch) == 3 * (counter.get_total_flops() - hidden)
 
@@ -55,8 +55,8 @@ def test_batches_are_within_budget_and_hardly_padded(training: ModuleType) -> No
     batches = training.make_batches(training.drawn_pairs(6000), 1250, 20)
     assert len(batches) == 20
     for batch in batches:
-        assert max(batch.source.size, batch.target_written.size) <= 1250
-    places = sum(batch.source.size + batch.target_written.size for batch in batches)
+        assert max(batch.source.size, batch.target_output.size) <= 1250
+    places = sum(batch.source.size + batch.target_output.size for batch in batches)
     real = sum(int((batch.source != 0).sum()) + batch.n_tokens for batch in batches)
     assert real / places > 0.95
 

@@ -8,7 +8,7 @@ import torch
 
 from manyheads.data import Encoded, Texts
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks import Material, Task
+from manyheads.tasks import Task, TrainingData
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
 DOCUMENTS = [
@@ -18,7 +18,7 @@ DOCUMENTS = [
     "no dog sat on  the red mat; the dog ran to the cat\nand sat.\n" * 8,
 ]
 TOKENIZERS = {
-    kind: Tokenizer.learn(DOCUMENTS * 20, TokenizerSettings(kind=kind, vocabulary=400)) for kind in ("bpe", "character")
+    kind: Tokenizer.train(DOCUMENTS * 20, TokenizerSettings(kind=kind, vocab_size=400)) for kind in ("bpe", "character")
 }
 
 
@@ -26,14 +26,16 @@ def make_model(tokenizer: Tokenizer, shape: str, **changes: Any) -> Transformer:
     sizes: dict[str, Any] = {"width": 16, "feed_forward_width": 24, "n_heads": 2, "max_length": 40}
     torch.manual_seed(3)
     layers = {"n_encoder_layers": 2, "n_decoder_layers": 2}
-    settings = ModelSettings(**{**sizes, **layers, **changes}, vocabulary=tokenizer.vocabulary, shape=shape)
+    settings = ModelSettings(**{**sizes, **layers, **changes}, vocab_size=tokenizer.vocab_size, shape=shape)
     model = Transformer(settings).eval()
     with torch.no_grad():
         model.output.weight.mul_(2.0)  # so that the choices are clear
     return model
 
 
-def make_material(folder: Path, task: type[Task], tokenizer: Tokenizer, settings: Any, **changes: Any) -> Material:
+def make_training_data(
+    folder: Path, task: type[Task], tokenizer: Tokenizer, settings: Any, **changes: Any
+) -> TrainingData:
     rows = [(text,) for text in DOCUMENTS]
     Texts.write(folder / "text", rows, 1)
     texts = Texts.open(folder / "text")
@@ -42,4 +44,4 @@ def make_material(folder: Path, task: type[Task], tokenizer: Tokenizer, settings
         return task.encode_rows(chunk, tokenizer, settings)
 
     Encoded.write(folder / "ids", texts, encode, 0)
-    return Material(Encoded.open(folder / "ids", texts), **{"batch_tokens": 120, **changes})
+    return TrainingData(Encoded.open(folder / "ids", texts), **{"batch_tokens": 120, **changes})

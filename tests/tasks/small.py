@@ -9,7 +9,7 @@ import torch
 
 from manyheads.data import Encoded, Texts
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks import Material
+from manyheads.tasks import TrainingData
 from manyheads.tasks.task import Task
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
@@ -18,24 +18,26 @@ from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 def make_task(kind: type[Task], settings: Any, rows: Sequence[Row], **changes: Any) -> Any:
     """A task of untrained weights for these rows."""
     torch.manual_seed(1)
-    tokenizer = Tokenizer.learn(kind.lines(rows), TokenizerSettings(vocabulary=340))
+    tokenizer = Tokenizer.train(kind.lines(rows), TokenizerSettings(vocab_size=340))
     model = Transformer(
         ModelSettings(
             **{
-                "vocabulary": tokenizer.vocabulary, "shape": "encoder", "width": 32, "n_encoder_layers": 1,
-                "n_heads": 2, "feed_forward_width": 64, "positions": "rotary", "norm_place": "pre", "max_length": 64,
+                "vocab_size": tokenizer.vocab_size, "shape": "encoder", "width": 32, "n_encoder_layers": 1,
+                "n_heads": 2, "feed_forward_width": 64, "positions": "rotary", "norm_placement": "pre", "max_length": 64,
             } | changes
         )
     )  # fmt: skip
-    task = kind.begin(model, tokenizer, settings, rows)
+    task = kind.create(model, tokenizer, settings, rows)
     task.module.eval()
     return task
 
 
-def make_material(task: Task, rows: Sequence[Row], folder: Path, batch_tokens: int = 300, **changes: Any) -> Material:
+def make_training_data(
+    task: Task, rows: Sequence[Row], folder: Path, batch_tokens: int = 300, **changes: Any
+) -> TrainingData:
     """The rows as a run would store them."""
     Texts.write(folder / "text", rows, len(rows[0]))
     texts = Texts.open(folder / "text")
     encode = partial(task.encode_rows, tokenizer=task.tokenizer, settings=task.settings)
-    Encoded.write(folder / "ids", texts, encode, task.longest(task.model.settings, task.settings))
-    return Material(encoded=Encoded.open(folder / "ids", texts), batch_tokens=batch_tokens, **changes)
+    Encoded.write(folder / "ids", texts, encode, task.max_row_length(task.model.settings, task.settings))
+    return TrainingData(encoded=Encoded.open(folder / "ids", texts), batch_tokens=batch_tokens, **changes)

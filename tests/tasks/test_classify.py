@@ -11,9 +11,10 @@ import torch
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
-from manyheads.tasks import Classify, ClassifySettings, Material
+from manyheads.tasks import Classify, ClassifySettings, TrainingData
 from manyheads.train import Trainer, TrainSettings
-from tasks.small import make_material, make_task
+
+from tasks.small import make_task, make_training_data
 
 ROWS = [
     (f"{start} {noun} was {judgement} {end}".strip(), label)
@@ -38,8 +39,8 @@ def task() -> Classify:
 def test_labels_are_those_of_the_rows_and_come_back_from_the_facts(task: Classify) -> None:
     assert task.labels == ("bad", "good")
     assert task.counts == (48, 48)
-    facts = json.loads(json.dumps(replace(task, temperature=1.5).facts()))
-    again = Classify.restore(task.model, task.tokenizer, task.settings, facts)
+    metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
+    again = Classify.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
     assert (again.labels, again.counts, again.temperature) == (task.labels, task.counts, 1.5)
@@ -65,21 +66,21 @@ def test_a_long_text_is_the_mean_of_its_windows(task: Classify) -> None:
     torch.testing.assert_close(task.logits([text])[0], mean, atol=1e-5, rtol=0)
 
 
-def learn(task: Classify, material: Material, steps: int = 40) -> list[float]:
+def learn(task: Classify, data: TrainingData, steps: int = 40) -> list[float]:
     settings = TrainSettings(steps=steps, learning_rate=3e-3, warmup=10, batch_tokens=300)
-    trainer = Trainer(task.module, task.lesson(material), settings, width=32, seed=1)
+    trainer = Trainer(task.module, task.training_task(data), settings, width=32, seed=1)
     losses = [step.loss for step in trainer.run()]
     task.module.eval()
     return losses
 
 
 def test_it_learns_to_tell_labels_apart(task: Classify, tmp_path: Path) -> None:
-    losses = learn(task, make_material(task, ROWS, tmp_path))
+    losses = learn(task, make_training_data(task, ROWS, tmp_path))
     assert losses[-1] < 0.4 < 0.6 < losses[0]
     card = task.score(ROWS, ANY)
     assert {score.name: score.value for score in card.scores}["accuracy"] == 100.0
-    assert task.look(ROWS[:5], "accuracy").score == 100.0
-    finished = task.finish(ROWS)
+    assert task.validate(ROWS[:5], "accuracy").score == 100.0
+    finished = task.calibrate(ROWS)
     assert finished.temperature != 1.0
     best = finished.predict(["the film was awful"], ANY)[0]
     assert best.labels == ("bad",) and best.answer == "bad"
@@ -90,15 +91,15 @@ def test_it_learns_to_tell_labels_apart(task: Classify, tmp_path: Path) -> None:
 
 
 def test_phrases_judge_beside_the_transformer(tmp_path: Path) -> None:
-    task = make_task(Classify, ClassifySettings(phrases=2), ROWS)
-    assert task.module.phrases is not None
-    read, told = task.module.judge(task.to_ids(task.tokenizer.encode_many(["the film was awful"])))
+    task = make_task(Classify, ClassifySettings(ngrams=2), ROWS)
+    assert task.module.ngrams is not None
+    read, told = task.module.branch_logits(task.to_ids(task.tokenizer.encode_batch(["the film was awful"])))
     torch.testing.assert_close(task.logits(["the film was awful"]), (read + told).detach())
     assert told[0, 0] > told[0, 1]  # counted, not yet learnt
-    before = task.module.phrases.gain.clone()
-    learn(task, make_material(task, ROWS, tmp_path), steps=5)
-    assert not task.module.phrases.gain.equal(before)
-    again = Classify.restore(task.model, task.tokenizer, task.settings, task.facts())
+    before = task.module.ngrams.weight.clone()
+    learn(task, make_training_data(task, ROWS, tmp_path), steps=5)
+    assert not task.module.ngrams.weight.equal(before)
+    again = Classify.restore(task.model, task.tokenizer, task.settings, task.metadata())
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
     assert again.logits(["a dull film"]).equal(task.logits(["a dull film"]))
@@ -106,19 +107,19 @@ def test_phrases_judge_beside_the_transformer(tmp_path: Path) -> None:
     alone = np.concatenate([task.probabilities([text]) for text in texts])
     np.testing.assert_allclose(task.probabilities(texts), alone, atol=1e-5)
     with pytest.raises(TypeError, match="read twice"):
-        Classify.begin(task.model, task.tokenizer, task.settings, iter(ROWS))
+        Classify.create(task.model, task.tokenizer, task.settings, iter(ROWS))
 
 
 def test_several_labels_or_none(tmp_path: Path) -> None:
     task = make_task(Classify, ClassifySettings(multi_label=True, class_weights="balanced"), SEVERAL * 6)
-    learn(task, make_material(task, SEVERAL * 6, tmp_path), steps=60)
+    learn(task, make_training_data(task, SEVERAL * 6, tmp_path), steps=60)
     answers = {text: task.predict([text], ANY)[0].labels for text, _ in SEVERAL}
     assert answers["red and round"] == ("colour", "shape")
     assert answers["nothing"] == ()
     assert task.predict(["nothing"], ANY)[0].line().startswith("?\t")
-    assert task.look(SEVERAL, "accuracy").metric == "exact match"
-    assert task.look(SEVERAL, "micro-F1").score == 100.0
-    assert task.finish(SEVERAL).temperature > 0.0
+    assert task.validate(SEVERAL, "accuracy").metric == "exact match"
+    assert task.validate(SEVERAL, "micro-F1").score == 100.0
+    assert task.calibrate(SEVERAL).temperature > 0.0
 
 
 def test_below_the_threshold_no_label_is_given(task: Classify) -> None:
@@ -138,19 +139,19 @@ def test_a_label_seen_only_at_test_time_is_counted(task: Classify) -> None:
     rows = [*ROWS[:9], ("the film was so so", "medium")]
     card = task.score(rows, ANY)
     assert card.n_unknown == 1
-    assert task.finish(rows).temperature > 0.0
-    assert task.look(rows, "accuracy").score <= 90.0
+    assert task.calibrate(rows).temperature > 0.0
+    assert task.validate(rows, "accuracy").score <= 90.0
 
 
 def test_a_batch_is_a_function_of_its_plan_and_seed(task: Classify, tmp_path: Path) -> None:
     rows = [*ROWS, ("film " * 100, "good")]
-    material = make_material(task, rows, tmp_path, sampling=0.1)
-    lesson = task.lesson(material)
-    assert sorted(np.concatenate(lesson.plan(0)).tolist()) == list(range(len(rows)))
-    one, same, other = (lesson.make(np.arange(len(rows)), seed).ids for seed in (1, 1, 2))
+    data = make_training_data(task, rows, tmp_path, sampling=0.1)
+    training_task = task.training_task(data)
+    assert sorted(np.concatenate(training_task.plan(0)).tolist()) == list(range(len(rows)))
+    one, same, other = (training_task.make(np.arange(len(rows)), seed).ids for seed in (1, 1, 2))
     assert one.equal(same) and not one.equal(other)
     assert one.size(1) == task.limit + 1  # the long one, in part
-    assert "49 texts, “the film was lovely” (good)" in lesson.describe(np.arange(49))
+    assert "49 texts, “the film was lovely” (good)" in training_task.describe(np.arange(49))
 
 
 def test_the_loss_is_a_mean_over_texts_and_weights_make_rare_labels_count(tmp_path: Path) -> None:
@@ -158,23 +159,25 @@ def test_the_loss_is_a_mean_over_texts_and_weights_make_rare_labels_count(tmp_pa
     task = make_task(Classify, ClassifySettings(class_weights="balanced"), rows)
     assert task.label_weights is not None
     torch.testing.assert_close(task.label_weights, torch.tensor([54 / 12, 54 / 96]))
-    lesson = replace(task, settings=ClassifySettings()).lesson(make_material(task, rows, tmp_path))
+    training_task = replace(task, settings=ClassifySettings()).training_task(make_training_data(task, rows, tmp_path))
     plan = np.arange(10)
-    together = lesson.loss(lesson.make(plan, 0), 1)
-    alone = torch.stack([lesson.loss(lesson.make(plan[i : i + 1], 0), 1) for i in range(10)]).mean()
+    together = training_task.loss(training_task.make(plan, 0), 1)
+    alone = torch.stack([training_task.loss(training_task.make(plan[i : i + 1], 0), 1) for i in range(10)]).mean()
     torch.testing.assert_close(together, alone)
 
 
 def test_r_drop_makes_two_passes_agree(task: Classify, tmp_path: Path) -> None:
-    lesson = task.lesson(make_material(task, ROWS, tmp_path))
-    strict = replace(task, settings=ClassifySettings(consistency=4.0)).lesson(lesson.material)
-    batch = lesson.make(np.arange(12), 0)
-    torch.testing.assert_close(strict.loss(batch, 1), lesson.loss(batch, 1))  # without dropout nothing differs
+    training_task = task.training_task(make_training_data(task, ROWS, tmp_path))
+    strict = replace(task, settings=ClassifySettings(consistency=4.0)).training_task(training_task.data)
+    batch = training_task.make(np.arange(12), 0)
+    torch.testing.assert_close(strict.loss(batch, 1), training_task.loss(batch, 1))  # without dropout nothing differs
     task.module.train()
     torch.manual_seed(1)
     wild = strict.loss(batch, 1)
     torch.manual_seed(1)
-    assert wild > replace(task, settings=ClassifySettings(consistency=1e-9)).lesson(lesson.material).loss(batch, 1)
+    assert wild > replace(task, settings=ClassifySettings(consistency=1e-9)).training_task(training_task.data).loss(
+        batch, 1
+    )
 
 
 def test_one_label_is_nothing_to_tell_apart() -> None:

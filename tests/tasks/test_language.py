@@ -10,113 +10,116 @@ import torch
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
-from manyheads.tasks import Language, LanguageLesson, LanguageSettings
-from manyheads.tasks.foretelling import foretell, slide
-from manyheads.tasks.packing import hidden_of
-from manyheads.text.tokenizer import BEGIN, END
-from tasks.makers import DOCUMENTS, TOKENIZERS, make_material, make_model
+from manyheads.tasks import Language, LanguageSettings, LanguageTrainingTask
+from manyheads.tasks.language.perplexity import sliding_windows, token_nll
+from manyheads.tasks.packed_batches import hidden_of
+from manyheads.text.tokenizer import BOS, EOS
+
+from tasks.makers import DOCUMENTS, TOKENIZERS, make_model, make_training_data
 
 POSITIONS = ("rotary", "learned", "alibi", "sinusoidal")
-GREEDY = DecodeSettings(method="greedy", max_extra=12)
-SAMPLE = DecodeSettings(method="sample", max_extra=12, n_best=2)
+GREEDY = DecodeSettings(method="greedy", max_new_tokens=12)
+SAMPLE = DecodeSettings(method="sample", max_new_tokens=12, n_best=2)
 
 
 def make_language(kind: str = "character", stride: int = 0, **changes: object) -> Language:
     tokenizer = TOKENIZERS[kind]
-    return Language.begin(make_model(tokenizer, "decoder", **changes), tokenizer, LanguageSettings(stride=stride))
+    return Language.create(make_model(tokenizer, "decoder", **changes), tokenizer, LanguageSettings(stride=stride))
 
 
-def make_lesson(language: Language, folder: Path, **changes: object) -> LanguageLesson:
-    return language.lesson(make_material(folder, Language, language.tokenizer, language.settings, **changes))
+def make_training_task(language: Language, folder: Path, **changes: object) -> LanguageTrainingTask:
+    return language.training_task(
+        make_training_data(folder, Language, language.tokenizer, language.settings, **changes)
+    )
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_a_packed_row_is_the_same_as_each_document_alone(tmp_path: Path, positions: str) -> None:
-    language = make_language(positions=positions, norm_place="pre")
-    lesson = make_lesson(language, tmp_path)
+    language = make_language(positions=positions, norm_placement="pre")
+    training_task = make_training_task(language, tmp_path)
     seen = 0
-    for plan in lesson.plan(0):
-        hidden, written = hidden_of(language.model, lesson.make(plan, 0))
+    for plan in training_task.plan(0):
+        hidden, written = hidden_of(language.model, training_task.make(plan, 0))
         # Row by row as the windows stand in the plan.
         for _, document, start, end in plan.tolist():
-            ids = [*language.tokenizer.encode(DOCUMENTS[document]), END][start:end]
-            alone = language.model.hidden(target=torch.tensor([[BEGIN, *ids[:-1]]]))[0]
+            ids = [*language.tokenizer.encode(DOCUMENTS[document]), EOS][start:end]
+            alone = language.model.hidden(target=torch.tensor([[BOS, *ids[:-1]]]))[0]
             torch.testing.assert_close(hidden[: len(ids)], alone, atol=1e-5, rtol=0)
             assert written[: len(ids)].tolist() == ids
             hidden, written = hidden[len(ids) :], written[len(ids) :]
             seen += 1
     assert seen > len(DOCUMENTS), "one of them is longer than the context"
-    assert any(len(plan) > len(set(plan[:, 0])) for plan in lesson.plan(0)), "some rows hold several"
+    assert any(len(plan) > len(set(plan[:, 0])) for plan in training_task.plan(0)), "some rows hold several"
 
 
-def test_every_piece_is_learnt_once_an_epoch(tmp_path: Path) -> None:
+def test_every_token_is_learnt_once_an_epoch(tmp_path: Path) -> None:
     language = make_language()
-    lesson = make_lesson(language, tmp_path)
-    wanted = sorted(i for text in DOCUMENTS for i in [*language.tokenizer.encode(text), END])
+    training_task = make_training_task(language, tmp_path)
+    wanted = sorted(i for text in DOCUMENTS for i in [*language.tokenizer.encode(text), EOS])
     for epoch in (0, 1):
-        batches = [lesson.make(plan, 0) for plan in lesson.plan(epoch)]
-        written = torch.cat([batch.written[batch.numbers > 0] for batch in batches])
+        batches = [training_task.make(plan, 0) for plan in training_task.plan(epoch)]
+        written = torch.cat([batch.written[batch.segment_ids > 0] for batch in batches])
         assert sorted(written.tolist()) == wanted
         assert all(batch.read.numel() <= 120 for batch in batches)
         assert sum(batch.n_tokens for batch in batches) == len(wanted)
 
 
 def test_the_order_is_a_function_of_the_epoch(tmp_path: Path) -> None:
-    lesson = make_lesson(make_language(), tmp_path)
-    first, again, other = ([plan.tolist() for plan in lesson.plan(epoch)] for epoch in (0, 0, 1))
+    training_task = make_training_task(make_language(), tmp_path)
+    first, again, other = ([plan.tolist() for plan in training_task.plan(epoch)] for epoch in (0, 0, 1))
     assert first == again
     assert first != other
 
 
-def test_the_loss_is_the_mean_over_real_pieces(tmp_path: Path) -> None:
+def test_the_loss_is_the_mean_over_real_tokens(tmp_path: Path) -> None:
     language = make_language()
-    lesson = make_lesson(language, tmp_path)
-    batch = lesson.make(lesson.plan(0)[0], 0)
+    training_task = make_training_task(language, tmp_path)
+    batch = training_task.make(training_task.plan(0)[0], 0)
     hidden, written = hidden_of(language.model, batch)
     expected = torch.nn.functional.cross_entropy(language.model.output.logits(hidden), written)
-    torch.testing.assert_close(lesson.loss(batch, 1), expected)
+    torch.testing.assert_close(training_task.loss(batch, 1), expected)
 
 
 def test_a_norm_over_the_whole_row_has_each_window_in_its_own(tmp_path: Path) -> None:
-    lesson = make_lesson(make_language(norm="sample"), tmp_path)
-    assert all(len(plan) == len(set(plan[:, 0].tolist())) for plan in lesson.plan(0))
+    training_task = make_training_task(make_language(norm="sample"), tmp_path)
+    assert all(len(plan) == len(set(plan[:, 0].tolist())) for plan in training_task.plan(0))
 
 
 def test_weights_choose_documents(tmp_path: Path) -> None:
     language = make_language()
-    lesson = make_lesson(language, tmp_path, boundaries=(0, 2, 4), weights=(2.0, 1.0))
-    counts = np.bincount(np.concatenate([plan[plan[:, 2] == 0, 1] for plan in lesson.plan(0)]))
+    training_task = make_training_task(language, tmp_path, boundaries=(0, 2, 4), weights=(2.0, 1.0))
+    counts = np.bincount(np.concatenate([plan[plan[:, 2] == 0, 1] for plan in training_task.plan(0)]))
     assert counts.tolist()[:2] == [2, 2]
     assert counts.tolist()[2:] == [1, 1]
 
 
 def test_a_batch_is_described_by_how_its_windows_begin(tmp_path: Path) -> None:
-    lesson = make_lesson(make_language(), tmp_path)
+    training_task = make_training_task(make_language(), tmp_path)
     plan = np.array([[0, 0, 0, 30], [1, 3, 7, 47]])
-    assert lesson.describe(plan) == f"2 windows, “{DOCUMENTS[0][:20]}…”, “{DOCUMENTS[3][7:27]}…”"
+    assert training_task.describe(plan) == f"2 windows, “{DOCUMENTS[0][:20]}…”, “{DOCUMENTS[3][7:27]}…”"
 
 
 def test_random_splits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a language model learns from stored pieces"):
-        make_lesson(make_language("bpe"), tmp_path, sampling=0.1)
+    with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a language model learns from stored tokens"):
+        make_training_task(make_language("bpe"), tmp_path, sampling=0.1)
 
 
 def test_windows_slide_by_the_stride() -> None:
-    assert slide(10, 4, 2) == [(0, 0, 4), (2, 4, 6), (4, 6, 8), (6, 8, 10)]
-    assert slide(9, 4, 3) == [(0, 0, 4), (3, 4, 7), (5, 7, 9)]
-    assert slide(3, 4, 2) == [(0, 0, 3)]
-    assert slide(0, 4, 2) == []
+    assert sliding_windows(10, 4, 2) == [(0, 0, 4), (2, 4, 6), (4, 6, 8), (6, 8, 10)]
+    assert sliding_windows(9, 4, 3) == [(0, 0, 4), (3, 4, 7), (5, 7, 9)]
+    assert sliding_windows(3, 4, 2) == [(0, 0, 3)]
+    assert sliding_windows(0, 4, 2) == []
 
 
 @pytest.mark.parametrize("stride", [1, 7, 40])
-def test_every_piece_is_foretold_from_its_window(stride: int) -> None:
+def test_every_token_is_foretold_from_its_window(stride: int) -> None:
     language = make_language()
     documents = [language.tokenizer.encode(text) for text in DOCUMENTS]
-    found = foretell(language.model, documents, stride)
+    found = token_nll(language.model, documents, stride)
     for ids, nats in zip(documents, found, strict=True):
         assert len(nats) == len(ids)
-        for start, first, end in slide(len(ids), 40, stride)[:30]:
-            logits = language.model(target=torch.tensor([[BEGIN, *ids[start : end - 1]]]))[0]
+        for start, first, end in sliding_windows(len(ids), 40, stride)[:30]:
+            logits = language.model(target=torch.tensor([[BOS, *ids[start : end - 1]]]))[0]
             alone = -logits.log_softmax(-1)[range(end - start), ids[start:end]]
             np.testing.assert_allclose(nats[first:end], alone[first - start :].detach().numpy(), atol=1e-5)
 
@@ -131,7 +134,7 @@ def test_the_card_counts_all_of_every_text(kind: str) -> None:
     assert card.n_characters == len(text)
     assert card.n_bytes == len(text.encode())
     assert card.n_words == sum(len(row[0].split()) for row in rows) + text.count("\n")
-    assert card.n_pieces == sum(len(language.tokenizer.encode(row[0])) for row in rows)
+    assert card.n_tokens == sum(len(language.tokenizer.encode(row[0])) for row in rows)
     total = sum(language.nats(row[0]).sum() for row in rows)
     assert card.n_nats == pytest.approx(total, rel=1e-5)
     values = {score.name: score.value for score in card.scores}
@@ -152,7 +155,7 @@ def test_many_documents_are_drawn_again_one_by_one() -> None:
 
 def test_a_short_context_is_scored_with_any_search() -> None:
     """What would be refused of a prompt must not end a training run."""
-    card = make_language().score([(DOCUMENTS[0],)], DecodeSettings(method="beam", max_extra=500))
+    card = make_language().score([(DOCUMENTS[0],)], DecodeSettings(method="beam", max_new_tokens=500))
     assert len(card.samples) == 1
 
 
@@ -163,9 +166,9 @@ def test_nothing_to_score() -> None:
 
 def test_a_look_is_the_log_likelihood_and_shows_how_it_goes_on() -> None:
     language = make_language()
-    look = language.look([(text,) for text in DOCUMENTS], language.metrics[0])
+    look = language.validate([(text,) for text in DOCUMENTS], language.metrics[0])
     assert look.score < 0
-    nats = foretell(language.model, [language.tokenizer.encode(text) for text in DOCUMENTS], 20)
+    nats = token_nll(language.model, [language.tokenizer.encode(text) for text in DOCUMENTS], 20)
     assert look.score == pytest.approx(-sum(part.sum() for part in nats) / len("".join(DOCUMENTS)), rel=1e-5)
     prompt, answer, wanted = look.samples[0]
     assert DOCUMENTS[0].startswith(prompt + wanted)
@@ -192,10 +195,10 @@ def test_a_stream_is_the_answer_and_neighbours_change_nothing(kind: str, setting
         assert streamed in [candidate.text for candidate in one.candidates]
 
 
-def test_a_stop_is_found_across_pieces_and_left_out() -> None:
+def test_a_stop_is_found_across_tokens_and_left_out() -> None:
     """Whatever the model writes freely, a stop in the middle of it ends the answer there."""
     language = make_language(max_length=80)
-    settings = DecodeSettings(method="sample", max_extra=40, seed=4)
+    settings = DecodeSettings(method="sample", max_new_tokens=40, seed=4)
     free = language.predict(["the cat"], settings)[0].answer
     stop = free[10:13]
     for method in (settings, replace(settings, stop=(stop,)), replace(settings, stop=("not there", stop))):
@@ -208,7 +211,7 @@ def test_a_stop_is_found_across_pieces_and_left_out() -> None:
 
 def test_beams_end_at_a_stop_too() -> None:
     language = make_language()
-    settings = DecodeSettings(method="beam", beam=3, n_best=3, max_extra=12, stop=("a", "e", "\n"))
+    settings = DecodeSettings(method="beam", beam=3, n_best=3, max_new_tokens=12, stop=("a", "e", "\n"))
     for candidate in language.predict(["the cat"], settings)[0].candidates:
         assert not set(candidate.text) & set("ae\n")
     assert "".join(language.stream("the cat", settings)) == language.predict(["the cat"], settings)[0].answer
@@ -219,12 +222,16 @@ def test_a_prompt_longer_than_the_context_slides_or_is_refused() -> None:
     long = "the cat sat on the mat. " * 5
     whole, newest = language.predict([long, long[-39:]], GREEDY)
     assert whole.answer == newest.answer
-    with pytest.raises(DataError, match=r"text 1 has 120 pieces; with decode\.max_extra = 12 more they do not fit"):
-        language.predict([long], DecodeSettings(method="beam", max_extra=12))
+    with pytest.raises(
+        DataError, match=r"text 1 has 120 tokens; with decode\.max_new_tokens = 12 more they do not fit"
+    ):
+        language.predict([long], DecodeSettings(method="beam", max_new_tokens=12))
 
 
 def test_a_continuation_longer_than_the_context_goes_on() -> None:
-    found = make_language().predict(["the"], DecodeSettings(method="sample", max_extra=100, top_k=5))[0].candidates[0]
+    found = (
+        make_language().predict(["the"], DecodeSettings(method="sample", max_new_tokens=100, top_k=5))[0].candidates[0]
+    )
     assert len(found.text) > 60 or found.finished
 
 
@@ -243,8 +250,8 @@ def test_a_line_holds_line_ends_as_signs() -> None:
     assert "\n" not in language.predict(["a\\b\n"], GREEDY)[0].line()
 
 
-def test_a_stride_beyond_the_context_would_pass_over_pieces() -> None:
-    with pytest.raises(RecipeError, match=r"task\.stride = 41 would pass over pieces"):
+def test_a_stride_beyond_the_context_would_pass_over_tokens() -> None:
+    with pytest.raises(RecipeError, match=r"task\.stride = 41 would pass over tokens"):
         make_language(stride=41)
     with pytest.raises(RecipeError, match=r"task\.stride = -1 must be at least 1, or 0"):
         LanguageSettings(stride=-1)

@@ -1,4 +1,4 @@
-"""Tagging: units and pieces, spans in the user's own text, intents beside them."""
+"""Tagging: words and tokens, spans in the user's own text, intents beside them."""
 
 import json
 import random
@@ -13,11 +13,12 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Tag, TagSettings
-from manyheads.tasks.phrases import Neighbours
-from manyheads.tasks.tag_lesson import swapped
-from manyheads.text.spans import spans_of
+from manyheads.tasks.ngrams import NgramTagger
+from manyheads.tasks.tag.tag_training import swap_mentions
+from manyheads.text.tag_schemes import tags_to_spans
 from manyheads.train import Trainer, TrainSettings
-from tasks.small import make_material, make_task
+
+from tasks.small import make_task, make_training_data
 
 NAMES = ("Ada", "Ben Ng", "Cleo van Dyck", "Dee")
 TOWNS = ("Rome", "New York", "Oslo")
@@ -47,24 +48,24 @@ def task() -> Tag:
     return make_task(Tag, JOINT, ROWS)
 
 
-def test_the_pieces_of_units_are_those_of_the_joined_text(task: Tag) -> None:
-    texts = [*(row[0] for row in ROWS), "▁ odd ▁▁unit 😀 ， 吴重阳 a▁", "Hello ▁x"]
+def test_the_tokens_of_units_are_those_of_the_joined_text(task: Tag) -> None:
+    texts = [*(row[0] for row in ROWS), "▁ odd ▁▁word 😀 ， 吴重阳 a▁", "Hello ▁x"]
     ids, sizes = Tag.encode_rows([(text, "") for text in texts], task.tokenizer, JOINT)
-    for text, pieces, counts in zip(texts, ids, sizes, strict=True):
+    for text, tokens, counts in zip(texts, ids, sizes, strict=True):
         assert len(counts) == len(text.split(" "))
-        assert sum(counts) == len(pieces)
+        assert sum(counts) == len(tokens)
         if "▁" not in text:  # after a space SentencePiece never sees, that sign has none of its own
-            assert pieces == task.tokenizer.encode(text)
+            assert tokens == task.tokenizer.encode(text)
 
 
 def test_labels_and_intents_come_back_from_the_facts(task: Tag) -> None:
     assert task.states.kinds == ("LOC", "PER")
     assert task.intents == ("ask", "tell")
-    facts = json.loads(json.dumps(replace(task, temperature=1.5).facts()))
-    again = Tag.restore(task.model, task.tokenizer, task.settings, facts)
+    metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
+    again = Tag.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
-    assert again.facts() == facts
+    assert again.metadata() == metadata
     assert again.predict(["Ada lives ."], ANY)[0].spans == task.predict(["Ada lives ."], ANY)[0].spans
 
 
@@ -72,17 +73,17 @@ def test_labels_and_intents_come_back_from_the_facts(task: Tag) -> None:
 def test_it_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
     settings = TagSettings(intents=True, decoder=decoder, swapping=0.3)  # type: ignore[arg-type]
     task = make_task(Tag, settings, ROWS)
-    material = make_material(task, ROWS, tmp_path)
+    data = make_training_data(task, ROWS, tmp_path)
     train = TrainSettings(steps=60, learning_rate=4e-3, warmup=10, batch_tokens=300)
-    losses = [step.loss for step in Trainer(task.module, task.lesson(material), train, width=32, seed=1).run()]
+    losses = [step.loss for step in Trainer(task.module, task.training_task(data), train, width=32, seed=1).run()]
     task.module.eval()
     assert losses[-1] < losses[0] / 4
     card = task.score(ROWS, ANY)
     assert {score.name: score.value for score in card.scores} == {
         "F1": 100.0, "precision": 100.0, "recall": 100.0, "intent accuracy": 100.0, "exact sentences": 100.0,
     }  # fmt: skip
-    assert task.finish(ROWS).temperature != 1.0
-    look = task.look(ROWS[:2], "F1")
+    assert task.calibrate(ROWS).temperature != 1.0
+    look = task.validate(ROWS[:2], "F1")
     assert look.samples[0] == (ROWS[0][0], "Ada (PER); Rome (LOC)", "Ada (PER); Rome (LOC)")
     (found,) = task.predict(["  Cleo van Dyck  lives in New York."], ANY)
     assert [(span.text, span.label) for span in found.spans] == [("Cleo van Dyck", "PER"), ("New York", "LOC")]
@@ -94,74 +95,74 @@ def test_it_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
 
 def test_batch_padding_and_order_change_no_prediction(task: Tag) -> None:
     texts = [row[0].split(" ") for row in ROWS[:12]] + [["Ada"] * 90, ["x"]]
-    together = task.judge(texts)
-    backwards = task.judge(texts[::-1])[::-1]
+    together = task.score_words(texts)
+    backwards = task.score_words(texts[::-1])[::-1]
     for text, one, other in zip(texts, together, backwards, strict=True):
-        (alone,) = task.judge([text])
+        (alone,) = task.score_words([text])
         for found in (other, alone):
             assert one.path == found.path
             torch.testing.assert_close(one.scores, found.scores, atol=1e-5, rtol=0)
-            torch.testing.assert_close(one.intents, found.intents, atol=1e-5, rtol=0)
+            torch.testing.assert_close(one.intent_logits, found.intent_logits, atol=1e-5, rtol=0)
 
 
 def test_whatever_the_weights_the_spans_are_valid(task: Tag) -> None:
     torch.nn.init.normal_(task.module.output.weight, std=3.0)
-    for found in task.judge([row[0].split(" ") for row in ROWS]):
+    for found in task.score_words([row[0].split(" ") for row in ROWS]):
         names = [task.states.names[state] for state in found.path]
-        assert spans_of(names, "BIOES") == task.states.spans(found.path)  # raises where they are not
+        assert tags_to_spans(names, "BIOES") == task.states.spans(found.path)  # raises where they are not
 
 
 def test_the_probability_of_a_span_is_that_of_all_paths_through_it(task: Tag) -> None:
-    torch.nn.init.normal_(task.module.chain.steps)
+    torch.nn.init.normal_(task.module.crf.transitions)
     torch.nn.init.normal_(task.module.output.weight, std=1.0)
-    units = ["Ada", "lives", "New", "York"]
-    (found,) = task.judge([units])
+    words = ["Ada", "lives", "New", "York"]
+    (found,) = task.score_words([words])
     spans = task.states.spans(found.path)
     assert spans
     total = chance = 0.0
-    for path in np.ndindex(*[len(task.states)] * len(units)):
+    for path in np.ndindex(*[len(task.states)] * len(words)):
         try:
-            is_here = spans[0] in spans_of([task.states.names[state] for state in path], "BIOES")
+            is_here = spans[0] in tags_to_spans([task.states.names[state] for state in path], "BIOES")
         except DataError:
             continue
         scored = sum(found.scores[place, state].item() for place, state in enumerate(path))
-        scored += sum(task.module.chain.steps[path[place], path[place + 1]].item() for place in range(3))
+        scored += sum(task.module.crf.transitions[path[place], path[place + 1]].item() for place in range(3))
         total += np.exp(scored)
         chance += np.exp(scored) * is_here
-    assert task._chances(found, spans)[0] == pytest.approx(chance / total, rel=1e-4)
+    assert task._span_probabilities(found, spans)[0] == pytest.approx(chance / total, rel=1e-4)
 
 
 def test_swapping_keeps_labels_and_everything_outside() -> None:
     mentions = {"PER": [("Eve", "X", "Y")], "LOC": [("Bern",)]}
-    units = ["Ada", "met", "Ben", "Ng", "in", "New", "York", "today"]
+    words = ["Ada", "met", "Ben", "Ng", "in", "New", "York", "today"]
     tags = ["B-PER", "O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
-    assert swapped(units, tags, mentions, 0.0, random.Random(1)) == (units, tags)
-    new_units, new_tags = swapped(units, tags, mentions, 1.0, random.Random(1))
-    assert " ".join(new_units) == "Eve X Y met Eve X Y in Bern today"
+    assert swap_mentions(words, tags, mentions, 0.0, random.Random(1)) == (words, tags)
+    new_words, new_tags = swap_mentions(words, tags, mentions, 1.0, random.Random(1))
+    assert " ".join(new_words) == "Eve X Y met Eve X Y in Bern today"
     assert " ".join(new_tags) == "B-PER I-PER I-PER O B-PER I-PER I-PER O B-LOC O"
 
 
 def test_a_batch_is_a_function_of_its_plan_and_seed(tmp_path: Path) -> None:
     task = make_task(Tag, TagSettings(swapping=0.5), PLAIN)
-    lesson = task.lesson(make_material(task, PLAIN, tmp_path, sampling=0.2))
+    training_task = task.training_task(make_training_data(task, PLAIN, tmp_path, sampling=0.2))
     plan = np.arange(len(PLAIN))
-    one, same, other = (lesson.make(plan, seed) for seed in (1, 1, 2))
+    one, same, other = (training_task.make(plan, seed) for seed in (1, 1, 2))
     assert one.read.ids.equal(same.read.ids) and one.paths.equal(same.paths)
     assert not (one.read.ids.shape == other.read.ids.shape and one.read.ids.equal(other.read.ids))
-    plain = replace(task, settings=TagSettings()).lesson(replace(lesson.material, sampling=0.0)).make(plan, 1)
+    plain = replace(task, settings=TagSettings()).training_task(replace(training_task.data, sampling=0.0)).make(plan, 1)
     assert plain.n_tokens == sum(len(row[0].split(" ")) for row in PLAIN)
     assert plain.paths[plain.read.is_real].tolist() == [
         state for row in PLAIN for state in task.states.path_of(row[1].split(" "))
     ]
-    assert lesson.describe(plan).startswith("36 texts, “Ada lives in Rome .”")
+    assert training_task.describe(plan).startswith("36 texts, “Ada lives in Rome .”")
 
 
 def test_swapped_rows_that_would_be_too_long_stay_as_they_were(tmp_path: Path) -> None:
     rows = [*PLAIN, ("who ?", "B-PER O"), (" ".join(["Ada"] * 12), " ".join(["B-PER"] + ["I-PER"] * 11))]
     task = make_task(Tag, TagSettings(swapping=1.0), rows, max_length=40)
-    lesson = task.lesson(make_material(task, rows, tmp_path))
+    training_task = task.training_task(make_training_data(task, rows, tmp_path))
     for seed in range(5):
-        batch = lesson.make(np.arange(len(lesson.material.encoded)), seed)
+        batch = training_task.make(np.arange(len(training_task.data.encoded)), seed)
         assert batch.read.ids.size(1) <= 40
 
 
@@ -175,7 +176,7 @@ def test_labels_and_intents_seen_only_at_test_time_are_counted(task: Tag) -> Non
     rows = [*ROWS[:5], ("Acme rains .", "B-ORG O O", "grumble")]
     card = task.score(rows, ANY)
     assert card.n_unknown == 1
-    assert task.finish(rows).temperature > 0.0
+    assert task.calibrate(rows).temperature > 0.0
 
 
 def test_rows_without_any_span_or_with_one_intent() -> None:
@@ -193,58 +194,60 @@ def test_settings_that_do_not_fit() -> None:
 
 
 def test_neighbours_count_whatever_stands_after_the_text() -> None:
-    neighbours = Neighbours(3, longest=3, dropout=0.5).eval()
+    ngrams = NgramTagger(3, max_n=3, dropout=0.5).eval()
     names = torch.tensor([[5, 7, 9, 5]])
-    neighbours.count([names, names])
+    ngrams.count([names, names])
     with torch.no_grad():
-        neighbours.evidence.normal_()
+        ngrams.evidence.normal_()
     padded = torch.tensor([[5, 7, 9, 5, 0, 0], [8, 8, 8, 8, 8, 8]])
-    torch.testing.assert_close(neighbours(padded)[:1, :4], neighbours(names))
-    assert neighbours.buckets(names).shape == (1, 4, 6)  # itself, two pairs, three triples
-    assert not torch.equal(neighbours(names)[0, 0], neighbours(names)[0, 3])  # the same unit, other neighbours
+    torch.testing.assert_close(ngrams(padded)[:1, :4], ngrams(names))
+    assert ngrams.buckets(names).shape == (1, 4, 6)  # itself, two pairs, three triples
+    assert not torch.equal(ngrams(names)[0, 0], ngrams(names)[0, 3])  # the same word, other neighbours
 
 
 def test_neighbours_seen_only_once_say_nothing() -> None:
-    neighbours = Neighbours(3, longest=2, dropout=0.0)
-    neighbours.count([torch.tensor([[5, 7]]), torch.tensor([[5, 9]])])
+    ngrams = NgramTagger(3, max_n=2, dropout=0.0)
+    ngrams.count([torch.tensor([[5, 7]]), torch.tensor([[5, 9]])])
     with torch.no_grad():
-        neighbours.evidence.fill_(1.0)
-    said = neighbours(torch.tensor([[5, 7], [9, 5]]))[:, :, 0]
+        ngrams.evidence.fill_(1.0)
+    said = ngrams(torch.tensor([[5, 7], [9, 5]]))[:, :, 0]
     # 5 at the beginning of a text was seen twice, alone and after nothing; 7 once; 9 before 5 never.
     assert said.tolist() == [[2.0, 0.0], [0.0, 1.0]]
 
 
-def test_neighbours_alone_learn_what_is_told_by_the_next_unit() -> None:
+def test_neighbours_alone_learn_what_is_told_by_the_next_word() -> None:
     torch.manual_seed(0)
-    neighbours = Neighbours(2, longest=2, dropout=0.2)
+    ngrams = NgramTagger(2, max_n=2, dropout=0.2)
     names = torch.randint(1, 6, (200, 6))
     wanted = (torch.nn.functional.pad(names[:, 1:], (0, 1)) == 3).long()  # whether the next one is 3
-    neighbours.count([names])
-    optimiser = torch.optim.Adam(neighbours.parameters(), lr=0.1)
+    ngrams.count([names])
+    optimizer = torch.optim.Adam(ngrams.parameters(), lr=0.1)
     for _ in range(60):
-        optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(neighbours(names).flatten(0, 1), wanted.flatten()).backward()
-        optimiser.step()
-    assert torch.equal(neighbours.eval()(names).argmax(-1), wanted)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(ngrams(names).flatten(0, 1), wanted.flatten()).backward()
+        optimizer.step()
+    assert torch.equal(ngrams.eval()(names).argmax(-1), wanted)
 
 
 def test_a_tagger_with_phrases_comes_back_from_its_weights() -> None:
-    settings = TagSettings(phrases=2)
+    settings = TagSettings(ngrams=2)
     task = make_task(Tag, settings, PLAIN)
     with torch.no_grad():
-        task.module.neighbours.evidence.normal_()
-    again = Tag.restore(task.model, task.tokenizer, settings, task.facts())
+        task.module.ngrams.evidence.normal_()
+    again = Tag.restore(task.model, task.tokenizer, settings, task.metadata())
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
     texts = ["Ada lives in Rome .", "who knows Ben Ng ?"]
-    for one, other in zip(task.judge([t.split() for t in texts]), again.judge([t.split() for t in texts]), strict=True):
+    for one, other in zip(
+        task.score_words([t.split() for t in texts]), again.score_words([t.split() for t in texts]), strict=True
+    ):
         torch.testing.assert_close(one.scores, other.scores)
     with pytest.raises(TypeError, match="read twice"):
         make_task(Tag, settings, iter(PLAIN))
 
 
 def test_phrases_and_their_dropout_have_bounds() -> None:
-    with pytest.raises(RecipeError, match=r"task\.phrases = 6 must be at least 0 and at most 5"):
-        TagSettings(phrases=6)
-    with pytest.raises(RecipeError, match=r"task\.phrase_dropout = 1\.0 must be"):
-        TagSettings(phrase_dropout=1.0)
+    with pytest.raises(RecipeError, match=r"task\.ngrams = 6 must be at least 0 and at most 5"):
+        TagSettings(ngrams=6)
+    with pytest.raises(RecipeError, match=r"task\.ngram_dropout = 1\.0 must be"):
+        TagSettings(ngram_dropout=1.0)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from manyheads import corpora
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.metrics import Tally, compare_tallies, share_tally
@@ -18,10 +19,10 @@ from manyheads.tasks import (
     TagSettings,
 )
 from manyheads.tasks.task import Task
-from manyheads.text import grammar
+
 from tasks.small import make_task
 
-GREEDY = DecodeSettings(method="greedy", max_extra=3)
+GREEDY = DecodeSettings(method="greedy", max_new_tokens=3)
 KINDS = [(Classify, ClassifySettings()), (Tag, TagSettings()), (Masked, MaskedSettings())]
 
 
@@ -54,7 +55,7 @@ def test_of_a_language_model() -> None:
 
 
 def test_of_translations(untrained: Bundle) -> None:
-    rows = list(grammar.pairs("en", "zh", "train", 20, 1))
+    rows = list(corpora.pairs("en", "zh", "train", 20, 1))
     card = untrained.task.score(rows, GREEDY)
     assert untrained.task.tally(rows, GREEDY).value == pytest.approx(card.scores[0].value)
 

@@ -7,11 +7,11 @@ import pytest
 
 from manyheads.bundle import load
 from manyheads.decode import DecodeSettings
-from manyheads.recipe import Recipe, run
+from manyheads.run import Recipe, run
 from manyheads.tasks import Language, Masked
 
 MODEL = {"width": 16, "feed_forward_width": 24, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1}
-TRAIN = {"steps": 6, "batch_tokens": 500, "warmup": 2, "validate_every": 3, "save_every": 2, "average": 1}
+TRAIN = {"steps": 6, "batch_tokens": 500, "warmup": 2, "validate_every": 3, "save_every": 2, "average_snapshots": 1}
 Table = Callable[..., dict[str, object]]
 
 
@@ -23,10 +23,10 @@ def make_recipe(table: Table, kind: str, folder: Path, **changes: object) -> Rec
     sections: dict[str, object] = {
         "data": {"train": [str(text)], "held_out": 0.1},
         "task": {"kind": kind},
-        "tokenizer": {"kind": "character", "vocabulary": 400},
+        "tokenizer": {"kind": "character", "vocab_size": 400},
         "model": MODEL | {"max_length": 48, "positions": "rotary"},
         "train": TRAIN,
-        "decode": {"method": "sample", "max_extra": 30},
+        "decode": {"method": "sample", "max_new_tokens": 30},
     }
     return Recipe.from_table(table(**sections | changes))
 
@@ -62,11 +62,11 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(recipe_table: Table,
 
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_a_masked_model_from_text_to_bundle(recipe_table: Table, tmp_path: Path, whole_words: bool) -> None:
-    task = {"kind": "masked", "documents": "paragraph", "whole_words": whole_words, "share": 0.3}
+    task = {"kind": "masked", "documents": "paragraph", "whole_words": whole_words, "mask_probability": 0.3}
     recipe = make_recipe(recipe_table, "masked", tmp_path, task=task)
     list(run(recipe, tmp_path / "run"))
     bundle = load(tmp_path / "run" / "bundle")
     assert isinstance(bundle.task, Masked)
     [filling] = bundle.task.predict(["The c[MASK]t"], DecodeSettings())
     assert filling.gaps[0][0].probability > 0
-    assert bundle.scores["valid"][0].name == "accuracy of hidden pieces"
+    assert bundle.scores["valid"][0].name == "accuracy of masked tokens"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.fields import label_text, labels_joined
+from manyheads.text.fields import join_labels, label_text
 from manyheads.text.readers import Row, numbered_rows, read_rows
 
 from text.files import Write, refuses
@@ -124,30 +124,30 @@ class TestConversions:
     )
     def test_a_label_may_be_a_number(self, write: Write, value: object, text: str) -> None:
         path = write("a.jsonl", json.dumps({"text": "a", "label": value}))
-        assert list(read_rows([path], LABELLED, converts={"label": label_text})) == [("a", text)]
+        assert list(read_rows([path], LABELLED, converters={"label": label_text})) == [("a", text)]
 
     @pytest.mark.parametrize(
         ("value", "text"), [(["x", "y"], "x|y"), ([], ""), ([1, True], "1|true"), ("x|y", "x|y"), (3, "3")]
     )
     def test_labels_may_be_a_list(self, write: Write, value: object, text: str) -> None:
         path = write("a.jsonl", json.dumps({"text": "a", "label": value}))
-        assert list(read_rows([path], LABELLED, converts={"label": labels_joined("|")})) == [("a", text)]
+        assert list(read_rows([path], LABELLED, converters={"label": join_labels("|")})) == [("a", text)]
 
     @pytest.mark.parametrize("value", ["null", '["x|y", "z"]', '[""]', "[[1]]", '{"a": 1}', "NaN"])
     def test_what_is_no_label(self, write: Write, value: str) -> None:
         path = write("a.jsonl", f'{{"text": "a", "label": {value}}}\n')
         with refuses(f'*/a.jsonl, line 1: "label" is {value}, which may not stand there. Mend it.'):
-            list(read_rows([path], LABELLED, converts={"label": labels_joined("|")}))
+            list(read_rows([path], LABELLED, converters={"label": join_labels("|")}))
 
     def test_other_fields_stay_texts(self, write: Write) -> None:
         path = write("a.jsonl", '{"text": 1, "label": 1}')
         with refuses('*/a.jsonl, line 1: "text" is 1, not a text. Write it in quotes.'):
-            list(read_rows([path], LABELLED, converts={"label": label_text}))
+            list(read_rows([path], LABELLED, converters={"label": label_text}))
 
     @settings(deadline=None)
     @given(st.lists(st.text(min_size=1).filter(lambda label: "|" not in label)))
     def test_lists_come_apart_again(self, labels: list[str]) -> None:
-        joined = labels_joined("|")(labels)
+        joined = join_labels("|")(labels)
         assert joined is not None
         assert (joined.split("|") if joined else []) == labels
 
@@ -159,7 +159,7 @@ class TestConversions:
             stream = io.BytesIO()
             parquet.write_table(pyarrow.table({"label": labels, "text": ["t"] * len(labels)}), stream)
             path = write("a.parquet", stream.getvalue())
-            return list(read_rows([path], LABELLED, converts={"label": labels_joined("|")}))
+            return list(read_rows([path], LABELLED, converters={"label": join_labels("|")}))
 
         assert rows([1, 0]) == [("t", "1"), ("t", "0")]
         assert rows([True]) == [("t", "true")]

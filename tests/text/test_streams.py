@@ -29,9 +29,9 @@ class TestLines:
     def test_what_a_line_is(self, write: Write, content: str, lines: list[str]) -> None:
         assert list(read_lines(write("text", content))) == lines
 
-    @pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\0"])
-    def test_no_other_sign_ends_a_line(self, write: Write, sign: str) -> None:
-        assert list(read_lines(write("text", f"a{sign}b\nc\n"))) == [f"a{sign}b", "c"]
+    @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\0"])
+    def test_no_other_sign_ends_a_line(self, write: Write, character: str) -> None:
+        assert list(read_lines(write("text", f"a{character}b\nc\n"))) == [f"a{character}b", "c"]
 
     @given(lines=st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), min_size=1))
     def test_every_line_comes_back(self, lines: list[str]) -> None:

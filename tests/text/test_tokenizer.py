@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import BundleError, DataError, RecipeError
-from manyheads.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Piece, Tokenizer, TokenizerSettings
+from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Token, Tokenizer, TokenizerSettings
 from manyheads.text.vocabulary import _chunks, _sample
 
 ENGLISH = re.split(" ", "the a small big red dog cat child tree runs sleeps sees under over near house café 1999 24")
@@ -28,9 +28,9 @@ def some_lines(n: int = 400) -> list[str]:
 
 
 LINES = some_lines()
-UNIGRAM = Tokenizer.learn(LINES, TokenizerSettings(kind="unigram", vocabulary=400))
-BPE = Tokenizer.learn(LINES, TokenizerSettings(kind="bpe", vocabulary=400))
-CHARACTER = Tokenizer.learn(LINES, TokenizerSettings(kind="character", vocabulary=400))
+UNIGRAM = Tokenizer.train(LINES, TokenizerSettings(kind="unigram", vocab_size=400))
+BPE = Tokenizer.train(LINES, TokenizerSettings(kind="bpe", vocab_size=400))
+CHARACTER = Tokenizer.train(LINES, TokenizerSettings(kind="character", vocab_size=400))
 both_kinds = pytest.mark.parametrize("tokenizer", [UNIGRAM, BPE], ids=["unigram", "bpe"])
 every_kind = pytest.mark.parametrize("tokenizer", [UNIGRAM, BPE, CHARACTER], ids=["unigram", "bpe", "character"])
 
@@ -67,32 +67,32 @@ texts = st.lists(st.text(max_size=4) | st.sampled_from(AWKWARD + ENGLISH + CHINE
 def test_decoding_gives_back_every_text(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
-    assert not {PAD, UNKNOWN, BEGIN, END} & set(ids)
-    assert all(0 <= i < tokenizer.vocabulary for i in ids)
+    assert not {PAD, UNK, BOS, EOS} & set(ids)
+    assert all(0 <= i < tokenizer.vocab_size for i in ids)
 
 
 @every_kind
 @settings(max_examples=200, deadline=None)
 @given(text=texts)
 @example(text="▁a")
-def test_pieces_cover_the_text_in_order(tokenizer: Tokenizer, text: str) -> None:
-    pieces = tokenizer.pieces(text)
-    assert [piece.id for piece in pieces] == tokenizer.encode(text)
+def test_tokens_cover_the_text_in_order(tokenizer: Tokenizer, text: str) -> None:
+    tokens = tokenizer.tokenize(text)
+    assert [token.id for token in tokens] == tokenizer.encode(text)
     place = 0
-    for piece in pieces:
-        assert piece.start <= place <= piece.end  # no gap; only the bytes of one character share a span
-        shown = text[piece.start : piece.end]
-        if piece.text.startswith("<0x"):
-            assert len(shown) == 1 and int(piece.text[3:5], 16) in shown.encode()
+    for token in tokens:
+        assert token.start <= place <= token.end  # no gap; only the bytes of one character share a span
+        shown = text[token.start : token.end]
+        if token.text.startswith("<0x"):
+            assert len(shown) == 1 and int(token.text[3:5], 16) in shown.encode()
         else:
-            assert shown.replace(" ", "▁") == piece.text[len(piece.text) - len(shown) :]
-        place = piece.end
+            assert shown.replace(" ", "▁") == token.text[len(token.text) - len(shown) :]
+        place = token.end
     assert place == len(text)
 
 
 def test_places_by_hand() -> None:
-    words = Tokenizer.learn(["ab cd"] * 50, TokenizerSettings(kind="bpe", vocabulary=300))
-    spans = [(piece.text, piece.start, piece.end) for piece in words.pieces("ab 😀▁ cd")]
+    words = Tokenizer.train(["ab cd"] * 50, TokenizerSettings(kind="bpe", vocab_size=300))
+    spans = [(token.text, token.start, token.end) for token in words.tokenize("ab 😀▁ cd")]
     assert spans == [
         ("▁ab", 0, 2),
         ("▁", 2, 3),
@@ -100,86 +100,86 @@ def test_places_by_hand() -> None:
         *[(f"<0x{byte:02X}>", 4, 5) for byte in "▁".encode()],
         ("▁cd", 5, 8),
     ]
-    assert words.pieces("😀")[0] == Piece("▁", words.encode(" ")[0], 0, 0)
+    assert words.tokenize("😀")[0] == Token("▁", words.encode(" ")[0], 0, 0)
 
 
 @both_kinds
 def test_many_at_once_is_the_same_as_one_by_one(tokenizer: Tokenizer) -> None:
-    many = [*LINES, "▁ sign ▁", "", *LINES]  # enough to use threads
-    rows = tokenizer.encode_many(many)
+    many = [*LINES, "▁ character ▁", "", *LINES]  # enough to use threads
+    rows = tokenizer.encode_batch(many)
     assert rows == [tokenizer.encode(text) for text in many]
-    assert tokenizer.decode_many(rows) == many
-    assert tokenizer.encode_many([]) == tokenizer.decode_many([]) == []
+    assert tokenizer.decode_batch(rows) == many
+    assert tokenizer.encode_batch([]) == tokenizer.decode_batch([]) == []
 
 
 def test_decode_takes_what_a_model_may_say() -> None:
     ids = UNIGRAM.encode("the cat")
-    assert UNIGRAM.decode([BEGIN, *ids, END, PAD, PAD]) == "the cat"
+    assert UNIGRAM.decode([BOS, *ids, EOS, PAD, PAD]) == "the cat"
     assert UNIGRAM.decode(iter(ids)) == "the cat"
     assert UNIGRAM.decode(UNIGRAM.encode("😀")[:2]) == "\ufffd"
 
 
 def test_half_a_character_is_refused() -> None:
     with pytest.raises(DataError, match=r"Text 2 holds half a character \(surrogate U\+D83D at character 3\)"):
-        UNIGRAM.encode_many(["ok", "ab\ud83d"])
+        UNIGRAM.encode_batch(["ok", "ab\ud83d"])
     with pytest.raises(DataError, match="Line 2 holds half a character"):
-        Tokenizer.learn(["ok", "\udc80"], TokenizerSettings())
+        Tokenizer.train(["ok", "\udc80"], TokenizerSettings())
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 class TestLearning:
     def test_the_same_input_gives_the_same_bytes(self, kind: str) -> None:
-        chosen = TokenizerSettings(kind=kind, vocabulary=350, sample_bytes=100_000)  # type: ignore[arg-type]
+        chosen = TokenizerSettings(kind=kind, vocab_size=350, sample_bytes=100_000)  # type: ignore[arg-type]
         lines = [f"{line} {number}" for number, line in enumerate(some_lines(2000))]
         assert sum(len(line.encode()) for line in lines) > chosen.sample_bytes  # so that the sample is at work
-        first, second, other = (Tokenizer.learn(iter(lines), chosen, seed).to_bytes() for seed in (3, 3, 4))
+        first, second, other = (Tokenizer.train(iter(lines), chosen, seed).to_bytes() for seed in (3, 3, 4))
         assert first == second
         assert first != other
 
     def test_a_tiny_text_yields_a_smaller_vocabulary(self, kind: str) -> None:
-        tiny = Tokenizer.learn(["hello world"], TokenizerSettings(kind=kind, vocabulary=8000))  # type: ignore[arg-type]
-        assert 260 < tiny.vocabulary < 300
+        tiny = Tokenizer.train(["hello world"], TokenizerSettings(kind=kind, vocab_size=8000))  # type: ignore[arg-type]
+        assert 260 < tiny.vocab_size < 300
         assert tiny.decode(tiny.encode("hello 你好")) == "hello 你好"
 
     def test_more_characters_than_room_leaves_the_rare_ones_to_bytes(self, kind: str) -> None:
         characters = [chr(0x4E00 + n) for n in range(1000) for _ in range(1 + (1000 - n) // 50)]
         random.Random(1).shuffle(characters)
         lines = ["".join(characters[n : n + 20]) for n in range(0, len(characters), 20)]
-        tight = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=400))  # type: ignore[arg-type]
-        assert 390 <= tight.vocabulary <= 400
-        assert len(tight.encode("a\u4e00b")) == len(tight.encode("ab")) + 1  # the most frequent: one piece
+        tight = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=400))  # type: ignore[arg-type]
+        assert 390 <= tight.vocab_size <= 400
+        assert len(tight.encode("a\u4e00b")) == len(tight.encode("ab")) + 1  # the most frequent: one token
         assert len(tight.encode("a\u51e7b")) == len(tight.encode("ab")) + 3  # one of the rarest: three bytes
         assert tight.decode(tight.encode("a \u51e7 b")) == "a \u51e7 b"
 
     def test_no_long_line_is_lost(self, kind: str) -> None:
         # More than 65,535 characters without a space: unsplit, bpe would abort the process.
         lines = ["你好吗" * 30_000, "word " * 3_000, "short"]
-        learnt = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=400))  # type: ignore[arg-type]
+        learnt = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=400))  # type: ignore[arg-type]
         for text in ("你", "好", "word"):
-            assert not any(piece.text.startswith("<0x") for piece in learnt.pieces(text)), text
+            assert not any(token.text.startswith("<0x") for token in learnt.tokenize(text)), text
 
     def test_a_line_repeated_in_a_row_does_not_take_for_ever(self, kind: str) -> None:
         lines = ["Thank you."] * 8000 + LINES
         begun = time.monotonic()
-        learnt = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=500))  # type: ignore[arg-type]
+        learnt = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=500))  # type: ignore[arg-type]
         assert time.monotonic() - begun < 10  # unigram took 150 s before repeats were counted
-        assert [piece.text for piece in learnt.pieces("Thank")] == ["▁Thank"]  # and it was still learnt from
+        assert [token.text for token in learnt.tokenize("Thank")] == ["▁Thank"]  # and it was still learnt from
 
     @pytest.mark.parametrize("awkward", ["▅", "▁", "\0", "\t", "<s>", "<0x41>", "\n"])
     def test_no_line_is_lost_for_what_it_holds(self, kind: str, awkward: str) -> None:
         lines = [f"{awkward} qqq {awkward}"] * 20 + ["other words"] * 20
-        learnt = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=300))  # type: ignore[arg-type]
-        assert not any(piece.text.startswith("<0x") for piece in learnt.pieces("q"))
-        assert Tokenizer.learn([awkward * 3 + "x"], TokenizerSettings(kind=kind)).encode(awkward)  # type: ignore[arg-type]
+        learnt = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=300))  # type: ignore[arg-type]
+        assert not any(token.text.startswith("<0x") for token in learnt.tokenize("q"))
+        assert Tokenizer.train([awkward * 3 + "x"], TokenizerSettings(kind=kind)).encode(awkward)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("lines", [[], [""], ["", "  ", "\t"]])
     def test_no_text_is_refused(self, kind: str, lines: list[str]) -> None:
         with pytest.raises(DataError, match="no text to learn a tokenizer from"):
-            Tokenizer.learn(lines, TokenizerSettings(kind=kind))  # type: ignore[arg-type]
+            Tokenizer.train(lines, TokenizerSettings(kind=kind))  # type: ignore[arg-type]
 
 
 def test_numbers_are_split_into_digits_and_full_width_signs_survive() -> None:
-    assert [piece.text for piece in UNIGRAM.pieces("1999")][-4:] == ["1", "9", "9", "9"]
+    assert [token.text for token in UNIGRAM.tokenize("1999")][-4:] == ["1", "9", "9", "9"]
     assert UNIGRAM.decode(UNIGRAM.encode("，。！（１２）")) == "，。！（１２）"
 
 
@@ -192,8 +192,8 @@ def test_learning_and_failing_are_silent(capfd: pytest.CaptureFixture[str]) -> N
                 Tokenizer.from_bytes(blob)
             except BundleError:
                 pass
-        learnt = Tokenizer.learn(["some text"], TokenizerSettings())
-        learnt.sample_many(["some text"], 0.1, seed=1)
+        learnt = Tokenizer.train(["some text"], TokenizerSettings())
+        learnt.sample_batch(["some text"], 0.1, seed=1)
     """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert capfd.readouterr() == ("", "")
@@ -225,24 +225,24 @@ STRENGTH = 0.3
 @both_kinds
 class TestSampling:
     def test_it_is_pure(self, tokenizer: Tokenizer) -> None:
-        first = tokenizer.sample_many(LINES, STRENGTH, seed=1)
-        tokenizer.sample_many(LINES[:5], STRENGTH, seed=9)
-        assert tokenizer.sample_many(LINES, STRENGTH, seed=1) == first
-        assert tokenizer.sample_many(LINES, STRENGTH, seed=2) != first
-        assert tokenizer.encode_many(LINES) != first
+        first = tokenizer.sample_batch(LINES, STRENGTH, seed=1)
+        tokenizer.sample_batch(LINES[:5], STRENGTH, seed=9)
+        assert tokenizer.sample_batch(LINES, STRENGTH, seed=1) == first
+        assert tokenizer.sample_batch(LINES, STRENGTH, seed=2) != first
+        assert tokenizer.encode_batch(LINES) != first
 
     @pytest.mark.parametrize("seed", [0, -1, 2**32 - 1, 2**32, 2**70])
     def test_any_seed_will_do(self, tokenizer: Tokenizer, seed: int) -> None:
-        first, second = (tokenizer.sample_many(LINES, STRENGTH, seed) for _ in range(2))
+        first, second = (tokenizer.sample_batch(LINES, STRENGTH, seed) for _ in range(2))
         assert first == second
 
     def test_it_is_pure_among_threads(self, tokenizer: Tokenizer) -> None:
-        expected = {seed: tokenizer.sample_many(LINES, STRENGTH, seed) for seed in (1, 2)}
+        expected = {seed: tokenizer.sample_batch(LINES, STRENGTH, seed) for seed in (1, 2)}
         together = threading.Barrier(2)
 
         def sample(seed: int) -> list[list[list[int]]]:
             together.wait()
-            return [tokenizer.sample_many(LINES, STRENGTH, seed) for _ in range(5)]
+            return [tokenizer.sample_batch(LINES, STRENGTH, seed) for _ in range(5)]
 
         with ThreadPoolExecutor(2) as pool:
             for seed, found in zip((1, 2), pool.map(sample, (1, 2)), strict=True):
@@ -250,11 +250,11 @@ class TestSampling:
 
     def test_it_decodes_to_the_same_text(self, tokenizer: Tokenizer) -> None:
         awkward = [*LINES[::20], *AWKWARD, "▁▁ a▁"]
-        rows = tokenizer.sample_many(awkward, STRENGTH, seed=5)
-        assert tokenizer.decode_many(rows) == awkward
+        rows = tokenizer.sample_batch(awkward, STRENGTH, seed=5)
+        assert tokenizer.decode_batch(rows) == awkward
 
     def test_no_strength_is_no_sampling(self, tokenizer: Tokenizer) -> None:
-        assert tokenizer.sample_many(LINES, 0.0, seed=1) == tokenizer.encode_many(LINES)
+        assert tokenizer.sample_batch(LINES, 0.0, seed=1) == tokenizer.encode_batch(LINES)
 
 
 class TestBytes:
@@ -263,11 +263,11 @@ class TestBytes:
         (tmp_path / "tokenizer.model").write_bytes(tokenizer.to_bytes())
         restored = Tokenizer.from_file(tmp_path / "tokenizer.model")
         assert restored.to_bytes() == tokenizer.to_bytes()
-        assert restored.encode_many(LINES) == tokenizer.encode_many(LINES)
+        assert restored.encode_batch(LINES) == tokenizer.encode_batch(LINES)
 
     def test_plain_sentencepiece_gives_the_same_ids(self) -> None:
         plain = sentencepiece.SentencePieceProcessor(model_proto=UNIGRAM.to_bytes())
-        assert plain.encode(LINES) == UNIGRAM.encode_many(LINES)
+        assert plain.encode(LINES) == UNIGRAM.encode_batch(LINES)
 
     @pytest.mark.parametrize("keep", [0, 1, 100, 0.5, -1, -40])
     def test_a_damaged_file_is_refused(self, keep: float) -> None:
@@ -298,27 +298,27 @@ class TestBytes:
 
 def test_settings_report_all_faults_together() -> None:
     with pytest.raises(RecipeError) as caught:
-        TokenizerSettings(vocabulary=100, sampling=1.5, sample_bytes=1)
+        TokenizerSettings(vocab_size=100, sampling=1.5, sample_bytes=1)
     message = str(caught.value)
-    assert "tokenizer.vocabulary = 100 is too small. Use at least 300." in message
+    assert "tokenizer.vocab_size = 100 is too small. Use at least 300." in message
     assert "tokenizer.sampling = 1.5 is out of range" in message
     assert "tokenizer.sample_bytes = 1 is too small. Use at least 100000." in message
 
 
-def test_characters_are_pieces_wherever_they_stand() -> None:
+def test_characters_are_tokens_wherever_they_stand() -> None:
     text = "the  cat\n\n 红狗\n"
-    pieces = CHARACTER.pieces(text)
-    known = [piece for piece in pieces if not piece.text.startswith("<0x")]
-    assert [text[piece.start : piece.end].replace(" ", "▁") for piece in known] == [piece.text for piece in known]
+    tokens = CHARACTER.tokenize(text)
+    known = [token for token in tokens if not token.text.startswith("<0x")]
+    assert [text[token.start : token.end].replace(" ", "▁") for token in known] == [token.text for token in known]
     assert CHARACTER.encode("cat") == CHARACTER.encode("a cat")[2:]
-    assert {piece.end - piece.start for piece in pieces} == {1}
+    assert {token.end - token.start for token in tokens} == {1}
 
 
 def test_more_characters_than_the_vocabulary_has_room_for_leave_room_for_the_space() -> None:
     """Without spaces in the text, that would be the rarest of all."""
     lines = ["".join(chr(0x4E00 + (7 * number + place) % 900) for place in range(20)) for number in range(200)]
-    tokenizer = Tokenizer.learn(lines, TokenizerSettings(kind="character", vocabulary=400))
-    assert tokenizer.vocabulary <= 400
+    tokenizer = Tokenizer.train(lines, TokenizerSettings(kind="character", vocab_size=400))
+    assert tokenizer.vocab_size <= 400
     assert tokenizer.decode(tokenizer.encode(f"a {lines[0]} b")) == f"a {lines[0]} b"
 
 
@@ -331,8 +331,8 @@ def test_line_ends_are_learnt_like_any_character() -> None:
     """A language model has to write them."""
     lines = [" ".join(ENGLISH[:6]) + "\n\n" + " ".join(ENGLISH[6:12]) + "\n"] * 50
     for kind in ("unigram", "bpe", "character"):
-        tokenizer = Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=400))
-        assert not any(piece.text.startswith("<0x") for piece in tokenizer.pieces("the\n\ncat\n"))
+        tokenizer = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=400))
+        assert not any(token.text.startswith("<0x") for token in tokenizer.tokenize("the\n\ncat\n"))
 
 
 @every_kind
@@ -342,24 +342,24 @@ def test_line_ends_are_learnt_like_any_character() -> None:
 @example(before="", after="b")
 def test_what_follows_is_decoded_as_a_continuation(tokenizer: Tokenizer, before: str, after: str) -> None:
     read = tokenizer.encode(before)
-    written = tokenizer.encode_inner(after) if read else tokenizer.encode(after)
+    written = tokenizer.encode_continuation(after) if read else tokenizer.encode(after)
     assert tokenizer.decode(read + written) == before + after
-    assert tokenizer.decode_after(read, written) == after
+    assert tokenizer.decode_continuation(read, written) == after
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_signs_apart_are_pieces_of_their_own(kind: Literal["unigram", "bpe"]) -> None:
+def test_signs_apart_are_tokens_of_their_own(kind: Literal["unigram", "bpe"]) -> None:
     lines = ["我爱水课 and cats", "我爱水课 and dogs", "水课很水, cats and dogs"] * 50
     joined, apart = (
-        Tokenizer.learn(lines, TokenizerSettings(kind=kind, vocabulary=340, signs=signs))
-        for signs in ("joined", "apart")
+        Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=340, chinese_characters=chinese_characters))
+        for chinese_characters in ("joined", "split")
     )
 
     def longest(tokenizer: Tokenizer) -> int:
-        names = [tokenizer.piece(number).strip("▁") for number in range(tokenizer.vocabulary)]
-        return max(len(name) for name in names if any("\u4e00" <= sign <= "\u9fff" for sign in name))
+        names = [tokenizer.id_to_token(number).strip("▁") for number in range(tokenizer.vocab_size)]
+        return max(len(name) for name in names if any("\u4e00" <= character <= "\u9fff" for character in name))
 
     assert longest(joined) > 1
     assert longest(apart) == 1
     assert apart.decode(apart.encode("水课 and cats我爱")) == "水课 and cats我爱"
-    assert "▁cats" in [apart.piece(number) for number in apart.encode("and cats")]
+    assert "▁cats" in [apart.id_to_token(number) for number in apart.encode("and cats")]

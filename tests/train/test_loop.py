@@ -26,8 +26,11 @@ def test_it_learns_and_reports() -> None:
 
 def test_two_batches_accumulated_are_one_batch_of_both() -> None:
     """Batches of four and of two: the gradient is that of the mean over all six, not the mean of two means."""
-    small, large = make_trainer(dropout=0.0, clip=0.0, accumulate=2), make_trainer(dropout=0.0, clip=0.0)
-    first, second = small.lesson.make([1, 2, 3, 4], 0), small.lesson.make([15, 9], 0)
+    small, large = (
+        make_trainer(dropout=0.0, clip_norm=0.0, accumulation_steps=2),
+        make_trainer(dropout=0.0, clip_norm=0.0),
+    )
+    first, second = small.training_task.make([1, 2, 3, 4], 0), small.training_task.make([15, 9], 0)
     one = small._update([[1, 2, 3, 4], [15, 9]], [first, second], 0.0)
     other = large._update([[1, 2, 3, 4, 15, 9]], [Numbers(torch.cat([first.x, second.x]), 6)], 0.0)
     assert (one.n_tokens, one.loss) == (6, pytest.approx(other.loss))
@@ -36,7 +39,7 @@ def test_two_batches_accumulated_are_one_batch_of_both() -> None:
 
 
 def test_clipping_bounds_the_gradient_and_reports_the_norm_before() -> None:
-    trainer = make_trainer(clip=1e-3, steps=1)
+    trainer = make_trainer(clip_norm=1e-3, steps=1)
     (event,) = trainer.run()
     norm = torch.sqrt(sum((p.grad.square().sum() for p in trainer.model.parameters()), torch.tensor(0.0)))  # type: ignore[union-attr]
     assert norm.item() == pytest.approx(1e-3, rel=1e-3)
@@ -45,8 +48,8 @@ def test_clipping_bounds_the_gradient_and_reports_the_norm_before() -> None:
 
 def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
     trainer = make_trainer()
-    assert isinstance(trainer.lesson, Doubling)
-    trainer.lesson.spoil = lambda count: count == 6
+    assert isinstance(trainer.training_task, Doubling)
+    trainer.training_task.spoil = lambda count: count == 6
     events = trainer.run()
     for _ in range(5):
         next(events)
@@ -57,25 +60,25 @@ def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
 
 
 @pytest.mark.parametrize("decay", [0.9, 0.5])
-def test_the_running_mean_is_that_of_its_definition(decay: float) -> None:
-    trainer = make_trainer(ema=decay, steps=12)
+def test_the_ema_is_that_of_its_definition(decay: float) -> None:
+    trainer = make_trainer(ema_decay=decay, steps=12)
     expected = {name: value.clone() for name, value in trainer.weights().items()}
     for event in trainer.run():
         forget = 1 - min(decay, (1 + event.step) / (10 + event.step))
         for name, value in trainer.weights().items():
             expected[name] += forget * (value - expected[name])
-    for name, value in trainer.best_weights().items():
+    for name, value in trainer.eval_weights().items():
         torch.testing.assert_close(value, expected[name])
         assert not torch.equal(value, trainer.weights()[name])
 
 
-def test_at_its_best_a_model_has_its_mean_for_a_while() -> None:
-    trainer = make_trainer(ema=0.9, steps=5)
+def test_using_eval_weights_a_model_has_its_mean_for_a_while() -> None:
+    trainer = make_trainer(ema_decay=0.9, steps=5)
     list(trainer.run())
     before = final_bytes(trainer)
-    with trainer.at_its_best():
+    with trainer.using_eval_weights():
         assert final_bytes(trainer) != before
-        assert all(torch.equal(value, trainer.best_weights()[name]) for name, value in trainer.weights().items())
+        assert all(torch.equal(value, trainer.eval_weights()[name]) for name, value in trainer.weights().items())
     assert final_bytes(trainer) == before
 
 
@@ -88,17 +91,17 @@ def test_16_bits_when_asked_for() -> None:
 
 
 def test_a_loss_that_is_not_a_number_points_at_its_batch_alone() -> None:
-    trainer = make_trainer(accumulate=2)
-    assert isinstance(trainer.lesson, Doubling)
-    trainer.lesson.spoil = lambda count: count == 2
-    guilty = trainer.lesson.plan(0)[1]
+    trainer = make_trainer(accumulation_steps=2)
+    assert isinstance(trainer.training_task, Doubling)
+    trainer.training_task.spoil = lambda count: count == 2
+    guilty = trainer.training_task.plan(0)[1]
     with pytest.raises(TrainingError, match=rf"The batch: the numbers \[{guilty[0]}, [0-9, ]*\]\. If its text"):
         next(trainer.run())
 
 
 def test_nothing_to_train_on() -> None:
     trainer = make_trainer()
-    trainer.lesson.plan = lambda epoch: []  # type: ignore[method-assign]
+    trainer.training_task.plan = lambda epoch: []  # type: ignore[method-assign]
     with pytest.raises(TrainingError, match="nothing to train on"):
         next(trainer.run())
 
@@ -121,15 +124,15 @@ def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, stop_at: int) -> N
     assert final_bytes(second) == final_bytes(whole)
 
 
-@pytest.mark.parametrize("forgotten", ["optimiser", "progress"])
+@pytest.mark.parametrize("forgotten", ["optimizer", "progress"])
 def test_the_resume_test_can_fail(tmp_path: Path, forgotten: str) -> None:
-    """Negative control: without the optimiser's state, or without the place in the data, the bytes differ."""
+    """Negative control: without the optimizer's state, or without the place in the data, the bytes differ."""
     whole, first, second = make_trainer(), make_trainer(), make_trainer()
     list(whole.run())
     for event in first.run():
         if event.step == 7:
             break
-    state = {} if forgotten == "optimiser" else first.optimiser_state()
+    state = {} if forgotten == "optimizer" else first.optimizer_state()
     progress = first.progress() | ({"epoch": 0, "position": 0} if forgotten == "progress" else {})
     second.restore(progress, first.weights(), state)
     list(second.run())

@@ -27,8 +27,8 @@ def test_cosine_ends_at_zero_and_never_rises_after_warm_up() -> None:
 
 def test_faults_are_told_together() -> None:
     with pytest.raises(RecipeError) as caught:
-        TrainSettings(steps=0, clip=-1.0)
+        TrainSettings(steps=0, clip_norm=-1.0)
     assert caught.value.faults == (
         "train.steps = 0 must be at least 1.",
-        "train.clip = -1.0 must be at least 0 and finite.",
+        "train.clip_norm = -1.0 must be at least 0 and finite.",
     )

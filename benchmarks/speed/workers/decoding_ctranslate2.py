@@ -16,8 +16,8 @@ class CTranslate2:
         self.translator = ctranslate2.Translator(
             order["exported"], compute_type=order["precision"], inter_threads=1, intra_threads=1
         )
-        self.pieces: list[str] = order["pieces"]
-        self.ids = {piece: number for number, piece in enumerate(self.pieces)}
+        self.tokens: list[str] = order["tokens"]
+        self.ids = {token: number for number, token in enumerate(self.tokens)}
         self.processor = sentencepiece.SentencePieceProcessor(order["tokenizer"]) if order["tokenizer"] else None
         length = order["fixed_length"]
         self.fixed = {"min_decoding_length": length, "max_decoding_length": length} if length else {}
@@ -46,7 +46,7 @@ class CTranslate2:
         Path(target).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
     def prepare(self, sources: Ids) -> list[list[str]]:
-        return [[self.pieces[number] for number in source] for source in sources]
+        return [[self.tokens[number] for number in source] for source in sources]
 
     def translate(self, prepared: list[list[str]], beam: int) -> Any:
         # Its length_penalty is 1 unless told otherwise, which is what the bundle's own search has too.
@@ -55,7 +55,7 @@ class CTranslate2:
         )
 
     def read(self, given: Any) -> list[list[int]]:
-        return [[self.ids[piece] for piece in result.hypotheses[0]] for result in given]
+        return [[self.ids[token] for token in result.hypotheses[0]] for result in given]
 
 
 if __name__ == "__main__":

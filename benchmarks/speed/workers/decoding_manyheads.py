@@ -17,8 +17,8 @@ from translating import Ids, serve
 from manyheads.bundle import load
 from manyheads.cli.output import open_output
 from manyheads.cli.predict import _Writer
-from manyheads.decode import ChosenEngine, DecodeSettings, Hypothesis, Marks
-from manyheads.decode.native.building import library
+from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, SpecialTokens
+from manyheads.decode.native.library import library
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import load_weights
 from manyheads.text.readers import read_lines
@@ -29,7 +29,7 @@ class Manyheads:
         torch.set_num_threads(1)
         self.fixed_length = order["fixed_length"]
         is_int8 = order["precision"] == "int8"
-        marks = Marks(begin=2, end=3, padding=0, never=(0, 1, 2, *([3] if self.fixed_length else [])))
+        special_tokens = SpecialTokens(bos=2, eos=3, pad=0, forbidden=(0, 1, 2, *([3] if self.fixed_length else [])))
         if order["bundle"]:
             bundle = load(order["bundle"])
             model = bundle.task.model
@@ -38,9 +38,9 @@ class Manyheads:
             load_weights(model, load_file(order["weights"]), order["weights"])
         if order["engine"] == "native":
             library()  # built now, if it never was: what the engine tells later is why it cannot
-        self.engine = ChosenEngine(model, marks, order["engine"], None, _refuse, is_int8=is_int8)
+        self.engine = EngineSelector(model, special_tokens, order["engine"], None, _refuse, is_int8=is_int8)
         if order["bundle"]:
-            self.bundle = replace(bundle, swift=replace(bundle.task, engine=self.engine))
+            self.bundle = replace(bundle, engine_task=replace(bundle.task, engine=self.engine))
 
     def tune(self, sources: Ids, beam: int) -> dict[str, Any]:
         return {}
@@ -59,7 +59,7 @@ class Manyheads:
         # Of sources of one length: so many ids and no more.
         extra = self.fixed_length - len(prepared[0]) if self.fixed_length else 50
         settings = DecodeSettings(
-            method="greedy" if beam == 1 else "beam", beam=beam, max_extra=extra, length_penalty=1.0
+            method="greedy" if beam == 1 else "beam", beam=beam, max_new_tokens=extra, length_penalty=1.0
         )
         return self.engine.choose(settings).generate(prepared, settings, list(range(len(prepared))))
 

@@ -15,9 +15,13 @@ from torch import Tensor, nn
 from transformers import M2M100Config, M2M100ForConditionalGeneration, MarianConfig, MarianMTModel
 from translating import Ids, serve
 
-PAD, BEGIN, END = 0, 2, 3
+PAD, BOS, EOS = 0, 2, 3
 BATCH = 32
-_NORMS = {"around_attention": "self_attn", "around_cross_attention": "encoder_attn", "around_feed_forward": "final"}
+_NORMS = {
+    "attention_sublayer": "self_attn",
+    "cross_attention_sublayer": "encoder_attn",
+    "feed_forward_sublayer": "final",
+}
 _PROJECTIONS = {"project.query": "q_proj", "project.key": "k_proj", "project.value": "v_proj", "output": "out_proj"}
 
 
@@ -33,16 +37,16 @@ def make_config(kind: type, settings: Mapping[str, Any]) -> Any:
         )
     }
     return kind(
-        vocab_size=settings["vocabulary"],
+        vocab_size=settings["vocab_size"],
         d_model=settings["width"],
         activation_function="relu",
         scale_embedding=True,
         max_position_embeddings=1024,
         pad_token_id=PAD,
-        bos_token_id=BEGIN,
-        eos_token_id=END,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
         forced_eos_token_id=None,
-        decoder_start_token_id=BEGIN,
+        decoder_start_token_id=BOS,
         **sides,
     )
 
@@ -51,9 +55,9 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], positions: Ten
     """Ours under its names; its attention has biases, which become zero, and counts places from 1."""
     state = {name: torch.zeros_like(value) if "attn" in name else value for name, value in model.state_dict().items()}
     for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
-        state[f"{name}.weight"] = weights["source_embedding.vocabulary.weight"]
+        state[f"{name}.weight"] = weights["source_embedding.token_embedding.weight"]
     ours = dict(weights)
-    del ours["source_embedding.vocabulary.weight"]
+    del ours["source_embedding.token_embedding.weight"]
     for name, value in ours.items():
         state[_rename(name)] = value
     model.load_state_dict(state)
@@ -64,12 +68,11 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], positions: Ten
 def _rename(name: str) -> str:
     """decoder.0.cross_attention.project.key.weight → model.decoder.layers.0.encoder_attn.k_proj.weight, and so on."""
     name, _, what = name.rpartition(".")
-    what = {"gain": "weight", "shift": "bias"}.get(what, what)
     side, _, rest = name.partition(".")
     if side.endswith("_norm"):
         return f"model.{side.removesuffix('_norm')}.layer_norm.{what}"
     layer, _, part = rest.partition(".")
-    if part.startswith("around"):
+    if part.endswith("_sublayer.norm"):
         place = f"{_NORMS[part.removesuffix('.norm')]}_layer_norm"
     elif part.startswith("feed_forward"):
         place = "fc1" if part.endswith("inner") else "fc2"
@@ -122,7 +125,7 @@ class HuggingFace:
         ]
 
     def read(self, given: list[Tensor]) -> list[list[int]]:
-        return [[id for id in row if id not in (PAD, BEGIN, END)] for batch in given for row in batch.tolist()]
+        return [[id for id in row if id not in (PAD, BOS, EOS)] for batch in given for row in batch.tolist()]
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ class Eole:
                 "compute_dtype": "fp32",
             },
         )
-        words = [*SPECIAL, *(f"w{number}" for number in range(len(SPECIAL), size["vocabulary"]))]
+        words = [*SPECIAL, *(f"w{number}" for number in range(len(SPECIAL), size["vocab_size"]))]
         vocabularies = dict_to_vocabs({"src": words, "tgt": words, "specials": {}})
-        assert vocabularies["tgt"][DefaultTokens.PAD] == PAD and len(vocabularies["tgt"]) == size["vocabulary"]
+        assert vocabularies["tgt"][DefaultTokens.PAD] == PAD and len(vocabularies["tgt"]) == size["vocab_size"]
         self.model = get_model_class(config.model).for_training(config.model, vocabularies, config.training)
         for name, module in self.model.named_modules():
             if name.endswith("mlp.dropout_1"):  # after the activation; it has the other places' rate

@@ -19,7 +19,7 @@ class Joey:
         names = {f"{name}_token": f"<{name}>" for name in special}
         numbers = {f"{name}_id": number for name, number in special.items()}
         known = SimpleNamespace(**names, **numbers, sep_token=None, lang_tags=[])
-        words = [f"w{number}" for number in range(len(special), size["vocabulary"])]
+        words = [f"w{number}" for number in range(len(special), size["vocab_size"])]
         vocabulary = Vocabulary(words, known)
         stack = {
             "type": "transformer",

@@ -1,4 +1,4 @@
-"""manyheads in training: its own lesson and its own loop; from the source tree MANYHEADS_SRC where that is set.
+"""manyheads in training: its own training task and its own loop; from the source tree MANYHEADS_SRC where that is set.
 
 MANYHEADS_PRECISION is train.precision, as "bfloat16".
 """
@@ -16,7 +16,7 @@ from turns import Ids, serve
 
 from manyheads.data import PairBatch
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks.seq2seq import Seq2SeqLesson, Seq2SeqSettings
+from manyheads.tasks.seq2seq.sequence_to_sequence import Seq2SeqSettings, Seq2SeqTrainingTask
 from manyheads.train.loop import Trainer
 from manyheads.train.settings import TrainSettings
 
@@ -24,7 +24,7 @@ from manyheads.train.settings import TrainSettings
 class Manyheads:
     def __init__(self, size: Mapping[str, Any]) -> None:
         settings = ModelSettings(
-            vocabulary=size["vocabulary"],
+            vocab_size=size["vocab_size"],
             n_encoder_layers=size["layers"],
             n_decoder_layers=size["layers"],
             width=size["width"],
@@ -35,14 +35,14 @@ class Manyheads:
             feed_forward_dropout=size["inner_dropout"],
         )
         self.model = Transformer(settings)
-        # Text and material are for making batches, and those are given.
-        self.lesson = Seq2SeqLesson(self.model, None, Seq2SeqSettings(smoothing=size["smoothing"]), None)
+        # Text and training data are for making batches, and those are given.
+        self.training_task = Seq2SeqTrainingTask(self.model, None, Seq2SeqSettings(smoothing=size["smoothing"]), None)
         precision = os.environ.get("MANYHEADS_PRECISION", "auto")
-        how = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip=1.0, precision=precision)
-        self.trainer = Trainer(self.model, self.lesson, how, width=size["width"], seed=1)
+        how = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip_norm=1.0, precision=precision)
+        self.trainer = Trainer(self.model, self.training_task, how, width=size["width"], seed=1)
 
     def prepare(self, ids: Ids) -> Any:
-        return self.lesson._to_tensors(PairBatch(*(part.numpy() for part in ids)))
+        return self.training_task._to_tensors(PairBatch(*(part.numpy() for part in ids)))
 
     def step(self, prepared: Any) -> float:
         return self.trainer._update([None], [prepared], time.perf_counter()).loss

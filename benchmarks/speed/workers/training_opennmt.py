@@ -42,9 +42,9 @@ class OpenNMT:
             setattr(options, name, value)
         ArgumentParser.update_model_opts(options)
         ArgumentParser.validate_model_opts(options)
-        words = [*SPECIAL, *(f"w{number}" for number in range(len(SPECIAL), size["vocabulary"]))]
+        words = [*SPECIAL, *(f"w{number}" for number in range(len(SPECIAL), size["vocab_size"]))]
         vocabularies = dict_to_vocabs({"src": words, "tgt": words, "data_task": options.model_task})
-        assert vocabularies["tgt"][DefaultTokens.PAD] == PAD and len(vocabularies["tgt"]) == size["vocabulary"]
+        assert vocabularies["tgt"][DefaultTokens.PAD] == PAD and len(vocabularies["tgt"]) == size["vocab_size"]
         self.model = build_model(options, options, vocabularies, None, 0)
         for name, module in self.model.named_modules():
             if name.endswith("feed_forward.dropout_1"):  # after the activation; it has the other places' rate

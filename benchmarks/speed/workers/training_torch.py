@@ -16,7 +16,7 @@ class Translator(nn.Module):
     def __init__(self, size: Mapping[str, Any]) -> None:
         super().__init__()
         self.width = width = size["width"]
-        self.embedding = nn.Embedding(size["vocabulary"], width, padding_idx=PAD)
+        self.embedding = nn.Embedding(size["vocab_size"], width, padding_idx=PAD)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
         self.transformer = nn.Transformer(
             width,
@@ -34,17 +34,17 @@ class Translator(nn.Module):
                 layer.multihead_attn.dropout = size["inner_dropout"]
         self.dropout = nn.Dropout(size["dropout"])
         angles = torch.arange(LONGEST)[:, None] * 10_000 ** (-torch.arange(0, width, 2) / width)
-        self.register_buffer("places", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
 
     def embed(self, ids: Tensor) -> Tensor:
-        return self.dropout(self.embedding(ids) * math.sqrt(self.width) + self.places[: ids.size(1)])
+        return self.dropout(self.embedding(ids) * math.sqrt(self.width) + self.positions[: ids.size(1)])
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        n_places = target.size(1)
+        n_positions = target.size(1)
         hidden = self.transformer(
             self.embed(source),
             self.embed(target),
-            tgt_mask=torch.ones(n_places, n_places, dtype=torch.bool).triu(1),
+            tgt_mask=torch.ones(n_positions, n_positions, dtype=torch.bool).triu(1),
             src_key_padding_mask=source == PAD,
             tgt_key_padding_mask=target == PAD,
             memory_key_padding_mask=source == PAD,
@@ -63,9 +63,9 @@ class Plain:
         return ids
 
     def step(self, prepared: Ids) -> float:
-        logits = self.model(prepared.source, prepared.target_read)
+        logits = self.model(prepared.source, prepared.target_input)
         loss = F.cross_entropy(
-            logits.flatten(0, 1), prepared.target_written.flatten(), ignore_index=PAD, label_smoothing=self.smoothing
+            logits.flatten(0, 1), prepared.target_output.flatten(), ignore_index=PAD, label_smoothing=self.smoothing
         )
         return self.update(loss)
 

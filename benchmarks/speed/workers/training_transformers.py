@@ -17,7 +17,7 @@ class Marian:
             for what, ours in (("layers", "layers"), ("attention_heads", "n_heads"), ("ffn_dim", "feed_forward_width"))
         }
         config = MarianConfig(
-            vocab_size=size["vocabulary"],
+            vocab_size=size["vocab_size"],
             d_model=size["width"],
             activation_function="relu",
             dropout=size["dropout"],
@@ -39,16 +39,16 @@ class Marian:
     def prepare(self, ids: Ids) -> tuple[Ids, dict[str, Tensor]]:
         real = {
             "attention_mask": (ids.source != PAD).long(),
-            "decoder_attention_mask": (ids.target_read != PAD).long(),
+            "decoder_attention_mask": (ids.target_input != PAD).long(),
         }
         return ids, real
 
     def step(self, prepared: tuple[Ids, dict[str, Tensor]]) -> float:
         ids, real = prepared
-        logits = self.model(input_ids=ids.source, decoder_input_ids=ids.target_read, **real).logits
+        logits = self.model(input_ids=ids.source, decoder_input_ids=ids.target_input, **real).logits
         # Its own LabelSmoother gives the same number and took a little longer.
         loss = F.cross_entropy(
-            logits.flatten(0, 1), ids.target_written.flatten(), ignore_index=PAD, label_smoothing=self.smoothing
+            logits.flatten(0, 1), ids.target_output.flatten(), ignore_index=PAD, label_smoothing=self.smoothing
         )
         return self.update(loss)
 

@@ -32,13 +32,13 @@ class Translator(Protocol):
         """A line for a line."""
 
     def prepare(self, sources: Ids) -> Any:
-        """Sources, END included, as its engine takes them; not timed."""
+        """Sources, EOS included, as its engine takes them; not timed."""
 
     def translate(self, prepared: Any, beam: int) -> Any:
         """What its engine gives."""
 
     def read(self, given: Any) -> list[list[int]]:
-        """The ids of that, without END; not timed."""
+        """The ids of that, without EOS; not timed."""
 
 
 def serve(packages: Sequence[str], make: Callable[[Mapping[str, Any]], Translator]) -> None:

@@ -23,20 +23,20 @@ PAD = 0  # in the batches
 
 
 class Ids(NamedTuple):
-    """One batch: B × S and, twice, B × T; what is read is what is written, one place later, behind BEGIN."""
+    """One batch: B × S and, twice, B × T; what is read is what is written, one place later, behind BOS."""
 
     source: Tensor
-    target_read: Tensor
-    target_written: Tensor
+    target_input: Tensor
+    target_output: Tensor
 
     @property
     def target(self) -> Tensor:
-        """BEGIN, the target, END, in one row, as some want it: B × (T + 1)."""
-        return torch.cat([self.target_read[:, :1], self.target_written], dim=1)
+        """BOS, the target, EOS, in one row, as some want it: B × (T + 1)."""
+        return torch.cat([self.target_input[:, :1], self.target_output], dim=1)
 
     @property
     def n_tokens(self) -> int:
-        return int((self.target_written != PAD).sum())
+        return int((self.target_output != PAD).sum())
 
 
 class Learner(Protocol):
@@ -56,16 +56,16 @@ class Update:
 
     def __init__(self, model: nn.Module, learning_rate: float) -> None:
         self.parameters = list(model.parameters())
-        self.optimiser = torch.optim.AdamW(
+        self.optimizer = torch.optim.AdamW(
             self.parameters, lr=learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0, fused=True
         )
         model.train()
 
     def __call__(self, loss: Tensor) -> float:
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        self.optimiser.step()
+        self.optimizer.step()
         return loss.item()
 
 

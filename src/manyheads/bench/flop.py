@@ -7,7 +7,7 @@ from manyheads.model import ModelSettings
 
 
 def count_flop(settings: ModelSettings, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> int:
-    """Of a step on pairs of these lengths, END included; padding is not counted, and backward is twice forward.
+    """Of a step on pairs of these lengths, EOS included; padding is not counted, and backward is twice forward.
 
     W width, A all heads together, F feed-forward width, V vocabulary; S and T tokens of the batch, s and t of a pair:
         encoder layer   S · 2 (4 W A + 2 W F) + Σ s² · 4 A
@@ -24,4 +24,4 @@ def count_flop(settings: ModelSettings, sources: NDArray[np.int64], targets: NDA
         + int((targets * (targets + 1) // 2 + sources * targets).sum()) * 4 * both
     )
     layers = settings.n_encoder_layers * encoder + settings.n_decoder_layers * decoder
-    return 3 * (layers + n_target * 2 * width * settings.vocabulary)
+    return 3 * (layers + n_target * 2 * width * settings.vocab_size)

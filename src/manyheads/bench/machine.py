@@ -5,14 +5,21 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from manyheads.bench.decoding import Contest, DecodingSpeed, Missing, bundle_entrants, make_endless_model, make_entrants
-from manyheads.bench.products import Products
+from manyheads.bench.decoding_speed import (
+    DecodingSpeed,
+    EngineComparison,
+    MissingEngine,
+    bundle_cases,
+    make_endless_model,
+    model_cases,
+)
+from manyheads.bench.products import MatmulSpeed
 from manyheads.bench.sentences import Sentences
-from manyheads.bench.training import TrainingSpeed, measure_training
+from manyheads.bench.training_speed import TrainingSpeed, measure_training
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError
 from manyheads.model import ModelSettings
-from manyheads.recipe import Corpus, Recipe
+from manyheads.run import Corpus, Recipe
 from manyheads.text.readers import read_lines
 
 
@@ -27,22 +34,22 @@ class Stage:
 class Size:
     """A preset, and how much of it can be seen in a few seconds."""
 
-    vocabulary: int
+    vocab_size: int
     batch_tokens: int
     training_seconds: float
     n_sentences: int
-    n_alone: int
+    n_latency: int
     decoding_seconds: float
 
 
-Event = Stage | Sentences | Products | TrainingSpeed | DecodingSpeed | Missing
+Event = Stage | Sentences | MatmulSpeed | TrainingSpeed | DecodingSpeed | MissingEngine
 
 SIZES = {
     "tiny": Size(
-        vocabulary=6_000, batch_tokens=1200, training_seconds=4.0, n_sentences=192, n_alone=8, decoding_seconds=5.0
+        vocab_size=6_000, batch_tokens=1200, training_seconds=4.0, n_sentences=192, n_latency=8, decoding_seconds=5.0
     ),
     "base": Size(
-        vocabulary=16_000, batch_tokens=500, training_seconds=5.0, n_sentences=32, n_alone=3, decoding_seconds=7.0
+        vocab_size=16_000, batch_tokens=500, training_seconds=5.0, n_sentences=32, n_latency=3, decoding_seconds=7.0
     ),
 }
 _BUNDLE_SECONDS = 12.0
@@ -51,24 +58,26 @@ _PROMPT = 60  # characters
 
 
 def measure_machine(names: Sequence[str]) -> Iterator[Event]:
-    """Products, then training and translating by untrained models of these sizes."""
+    """MatmulSpeed, then training and translating by untrained models of these sizes."""
     yield Stage("multiplying matrices")
-    products = Products.measure()
-    yield products
+    matmul = MatmulSpeed.measure()
+    yield matmul
     yield Stage("writing sentences")
     with Sentences.make() as sentences:
         yield sentences
         for name in names:
             size = SIZES[name]
-            settings = ModelSettings.preset(name, vocabulary=size.vocabulary, max_length=256)
+            settings = ModelSettings.preset(name, vocab_size=size.vocab_size, max_length=256)
             yield Stage(f"training the {name} model")
             yield measure_training(
-                name, settings, sentences, products, batch_tokens=size.batch_tokens, seconds=size.training_seconds
+                name, settings, sentences, matmul, batch_tokens=size.batch_tokens, seconds=size.training_seconds
             )
             yield Stage(f"translating by the {name} model")
-            contest = Contest(name, sentences.sources(size.n_sentences), size.n_alone, size.decoding_seconds)
-            contest.entrants, missing = make_entrants(make_endless_model(settings))
-            yield from contest.run()
+            comparison = EngineComparison(
+                name, sentences.sources(size.n_sentences), size.n_latency, size.decoding_seconds
+            )
+            comparison.cases, missing = model_cases(make_endless_model(settings))
+            yield from comparison.run()
         yield from missing  # the same for every size
 
 
@@ -93,7 +102,7 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
 def measure_bundle(bundle: Bundle, texts: Sequence[str]) -> Iterator[Event]:
     """Texts answered by a bundle, from text to text."""
     yield Stage("answering")
-    contest = Contest("bundle", texts, min(5, len(texts)), _BUNDLE_SECONDS)
-    contest.entrants, missing = bundle_entrants(bundle)
-    yield from contest.run()
+    comparison = EngineComparison("bundle", texts, min(5, len(texts)), _BUNDLE_SECONDS)
+    comparison.cases, missing = bundle_cases(bundle)
+    yield from comparison.run()
     yield from missing

@@ -1,4 +1,4 @@
-"""What is trained on and translated: pairs of the built-in corpus, cut into pieces of their own."""
+"""What is trained on and translated: pairs of the built-in corpus, cut into tokens of their own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from manyheads import corpora
 from manyheads.data import Encoded, Texts
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
-from manyheads.text import grammar
-from manyheads.text.tokenizer import END, Tokenizer, TokenizerSettings
+from manyheads.text.tokenizer import EOS, Tokenizer, TokenizerSettings
 
 _LANGUAGES = ("en", "de")
 _N_PAIRS = 2000
-# With so few pieces sentences are about as long as real ones are in the pieces of a larger vocabulary.
-_N_PIECES = 1500
+# With so few tokens sentences are about as long as real ones are in the tokens of a larger vocabulary.
+_N_TOKENS = 1500
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Sentences:
     @contextmanager
     def make(cls) -> Iterator["Sentences"]:
         """They are on disk as long as they are needed."""
-        rows = list(grammar.pairs(*_LANGUAGES, "train", _N_PAIRS, 1))
-        settings = TokenizerSettings(kind="bpe", vocabulary=_N_PIECES)
-        tokenizer = Tokenizer.learn((text for row in rows for text in row), settings, 1)
+        rows = list(corpora.pairs(*_LANGUAGES, "train", _N_PAIRS, 1))
+        settings = TokenizerSettings(kind="bpe", vocab_size=_N_TOKENS)
+        tokenizer = Tokenizer.train((text for row in rows for text in row), settings, 1)
         with TemporaryDirectory(prefix="manyheads-bench-") as folder:
             Texts.write(Path(folder) / "text", rows, n_fields=2)
             texts = Texts.open(Path(folder) / "text")
@@ -41,7 +41,7 @@ class Sentences:
 
     @property
     def mean_lengths(self) -> tuple[float, float]:
-        """Pieces of a source and of a target, END included."""
+        """Tokens of a source and of a target, EOS included."""
         source, target = self.encoded.lengths.mean(axis=0).tolist()
         return source, target
 
@@ -51,5 +51,5 @@ class Sentences:
         return self.encoded.text(0, 0)
 
     def sources(self, count: int) -> list[list[int]]:
-        """The ids of the first of them, each with its END."""
-        return [[*self.encoded.columns[0][number].tolist(), END] for number in range(min(count, len(self.encoded)))]
+        """The ids of the first of them, each with its EOS."""
+        return [[*self.encoded.columns[0][number].tolist(), EOS] for number in range(min(count, len(self.encoded)))]

@@ -18,7 +18,7 @@ from manyheads.cli.evaluate import evaluate
 from manyheads.cli.heads import heads
 from manyheads.cli.init import init
 from manyheads.cli.predict import predict
-from manyheads.cli.quantise import quantise
+from manyheads.cli.quantize import quantize
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.shortlist import shortlist
 from manyheads.cli.train import train
@@ -56,7 +56,7 @@ def commands() -> None:
     """
 
 
-for command in (quickstart, init, doctor, train, evaluate, predict, quantise, shortlist, heads, walk, bench):
+for command in (quickstart, init, doctor, train, evaluate, predict, quantize, shortlist, heads, walk, bench):
     commands.add_command(command)
 
 

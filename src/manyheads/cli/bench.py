@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.program import program
+from manyheads.cli.program import program_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
-    from manyheads.bench import DecodingSpeed, Event, Meaning, Products
-    from manyheads.recipe.estimating import Machine
+    from manyheads.bench import DecodingSpeed, Event, MatmulSpeed, TimeEstimates
+    from manyheads.init.cost_estimate import Machine
 
 _BUSY = 1.3  # times as long as on a free machine
 
@@ -38,7 +38,7 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
       manyheads bench --quick --json
     """
     from manyheads.bench import SIZES, measure_bundle, measure_machine, read_texts
-    from manyheads.recipe.estimating import this_machine
+    from manyheads.init.cost_estimate import this_machine
 
     if bundle is None and lines is not None:
         raise click.UsageError("--lines is for a bundle: manyheads bench BUNDLE --lines FILE.")
@@ -52,20 +52,20 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
 
         loaded = load(bundle)
         events = measure_bundle(loaded, read_texts(loaded, lines))
-    found = _follow(events, machine, is_silent=as_json)
+    found = _collect(events, machine, is_silent=as_json)
     if as_json:
         _print_json(machine, found)
     else:
-        _show_meaning(found.meaning, found.example)
+        _show_estimates(found.estimates, found.example)
         if bundle is None:
-            click.echo(f"\nTry next · 接下来:   {program()} init YOUR-FILES   (your own text 估算你自己的数据)")
+            click.echo(f"\nTry next · 接下来:   {program_name()} init YOUR-FILES   (your own text 估算你自己的数据)")
 
 
-class _Found:
+class _Measurements:
     """What has been measured by now."""
 
     def __init__(self) -> None:
-        self.products: Any = None
+        self.matmul: Any = None
         self.training: list[Any] = []
         self.decoding: list[DecodingSpeed] = []
         self.missing: list[Any] = []
@@ -73,20 +73,20 @@ class _Found:
         self.example = ""
 
     @property
-    def meaning(self) -> "Meaning":
-        from manyheads.bench import find_meaning
+    def estimates(self) -> "TimeEstimates":
+        from manyheads.bench import estimate_times
 
-        return find_meaning(self.training, self.decoding, self.lengths[1])
+        return estimate_times(self.training, self.decoding, self.lengths[1])
 
 
-def _follow(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) -> _Found:
+def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) -> _Measurements:
     """Gather what is found, and show it as it comes."""
     from rich.console import Console
 
-    from manyheads.bench import DecodingSpeed, Missing, Products, Sentences, Stage, TrainingSpeed
-    from manyheads.cli.show import make_console
+    from manyheads.bench import DecodingSpeed, MatmulSpeed, MissingEngine, Sentences, Stage, TrainingSpeed
+    from manyheads.cli.progress import make_console
 
-    found = _Found()
+    found = _Measurements()
     console = Console(quiet=True) if is_silent else make_console(plain=False)
     _show_machine(machine, console)
     model = ""
@@ -97,28 +97,28 @@ def _follow(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) -
                 status.update(f"[dim]{event.what} …")
             elif isinstance(event, Sentences):
                 found.lengths, found.example = event.mean_lengths, event.example
-            elif isinstance(event, Products):
-                found.products = event
+            elif isinstance(event, MatmulSpeed):
+                found.matmul = event
                 console.print(
                     f"  {'products':<13}{event.gflop_per_second:,.0f} GFLOP/s in matrices of {event.size:,} (SGEMM)"
                 )
-                _warn_of_others(event, console)
+                _warn_if_busy(event, console)
             elif isinstance(event, TrainingSpeed):
                 found.training.append(event)
                 console.print(
                     f"\nTraining · 训练   {event.model}, {event.n_parameters / 1e6:.1f} M parameters, "
-                    f"{event.vocabulary:,} pieces\n  {'':<13}{event.tokens_per_second:,.0f} tokens/s, "
-                    f"{event.utilisation:.0%} of what the products reach"
+                    f"{event.vocab_size:,} tokens\n  {'':<13}{event.tokens_per_second:,.0f} tokens/s, "
+                    f"{event.utilization:.0%} of what the products reach"
                 )
             elif isinstance(event, DecodingSpeed):
                 found.decoding.append(event)
-                if found.products is None and not model:
+                if found.matmul is None and not model:
                     _show_load(machine, console)
                 if event.model != model:
                     console.print(f"\nAnswering · 推理   {event.model:<10}one alone{'many at once':>26}")
                 model = event.model
                 _show_decoding(event, console)
-            elif isinstance(event, Missing):
+            elif isinstance(event, MissingEngine):
                 found.missing.append(event)
                 console.print(f"  {event.engine:<13}{event.reason}", style="yellow", markup=False)
             if isinstance(event, Stage):
@@ -144,7 +144,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _warn_of_others(products: "Products", console: "Console") -> None:
+def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
     if products.slowdown > _BUSY:
         times = f"{products.slowdown:.1f}"
         console.print(
@@ -157,21 +157,21 @@ def _warn_of_others(products: "Products", console: "Console") -> None:
 def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
     mark = "   ← default · 默认" if event.is_default else ""
     console.print(
-        f"  {event.engine:<13}{event.method:<10}{event.milliseconds:>10,.1f} ms"
+        f"  {event.engine:<13}{event.method:<10}{event.latency_ms:>10,.1f} ms"
         f"{event.sentences_per_second:>14,.1f} sentences/s{mark}",
         markup=False,
     )
 
 
-def _show_meaning(meaning: "Meaning", example: str) -> None:
+def _show_estimates(estimates: "TimeEstimates", example: str) -> None:
     click.echo("\nWhat it means for you · 对你意味着什么")
-    for english, chinese in _sentences(meaning):
+    for english, chinese in _sentences(estimates):
         click.echo(f"  {english}\n      {chinese}")
     if example:
         click.echo(f"  Sentences are like this one; time grows with their length. 句子长度如：“{example}”")
 
 
-def _sentences(meaning: "Meaning") -> "Sequence[tuple[str, str]]":
+def _sentences(estimates: "TimeEstimates") -> "Sequence[tuple[str, str]]":
     told = [
         (
             f"{one.n_pairs:,} pairs train in about {_duration(one.seconds)} ({one.model} model, "
@@ -179,17 +179,17 @@ def _sentences(meaning: "Meaning") -> "Sequence[tuple[str, str]]":
             f"{one.n_pairs:,} 个句对训练约需 {_duration(one.seconds, '秒', '分钟', '小时', '天')}"
             f"（{one.model} 模型，{one.n_epochs:.0f} 轮）。",
         )
-        for one in meaning.training
+        for one in estimates.training
     ]
-    for two in meaning.translating:
+    for two in estimates.translating:
         name = "bundle" if two.model == "bundle" else f"{two.model} model"
         how = ", ".join(word for word in (name, two.engine, two.method) if word)
         told.append(
             (
                 f"A file of {two.n_lines:,} lines takes {_duration(two.seconds)}, one sentence "
-                f"{_milliseconds(two.milliseconds)} ms ({how}).",
+                f"{_milliseconds(two.latency_ms)} ms ({how}).",
                 f"{two.n_lines:,} 行的文件约需 {_duration(two.seconds, '秒', '分钟', '小时', '天')}，"
-                f"一句 {_milliseconds(two.milliseconds)} 毫秒（{how}）。",
+                f"一句 {_milliseconds(two.latency_ms)} 毫秒（{how}）。",
             )
         )
     return told
@@ -207,31 +207,31 @@ def _duration(seconds: float, second: str = "s", minute: str = "min", hour: str 
     return f"{seconds / 86_400:,.1f} {day}"
 
 
-def _print_json(machine: "Machine", found: _Found) -> None:
+def _print_json(machine: "Machine", found: _Measurements) -> None:
     import json
     from dataclasses import asdict
 
-    facts: dict[str, Any] = {"machine": asdict(machine)}
-    if found.products is not None:
-        facts["products"] = {**asdict(found.products), "gflop_per_second": found.products.gflop_per_second}
-        facts["sentences"] = {"example": found.example, "mean_lengths": found.lengths}
-        facts["training"] = [
+    payload: dict[str, Any] = {"machine": asdict(machine)}
+    if found.matmul is not None:
+        payload["matmul"] = {**asdict(found.matmul), "gflop_per_second": found.matmul.gflop_per_second}
+        payload["sentences"] = {"example": found.example, "mean_lengths": found.lengths}
+        payload["training"] = [
             {
                 **asdict(speed),
                 "tokens_per_second": speed.tokens_per_second,
-                "utilisation": speed.utilisation,
+                "utilization": speed.utilization,
             }
             for speed in found.training
         ]
-    facts["decoding"] = [
+    payload["decoding"] = [
         {
             **asdict(speed),
-            "milliseconds": speed.milliseconds,
+            "latency_ms": speed.latency_ms,
             "sentences_per_second": speed.sentences_per_second,
         }
         for speed in found.decoding
     ]
-    facts["missing"] = {one.engine: one.reason for one in found.missing}
-    facts["meaning"] = asdict(found.meaning)
-    json.dump(facts, sys.stdout, ensure_ascii=False, indent=2)
+    payload["missing"] = {one.engine: one.reason for one in found.missing}
+    payload["estimates"] = asdict(found.estimates)
+    json.dump(payload, sys.stdout, ensure_ascii=False, indent=2)
     click.echo()

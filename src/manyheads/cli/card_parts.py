@@ -83,9 +83,9 @@ def _commonest(confusion: Confusion) -> Table:
     return table
 
 
-def show_facts(facts: Mapping[str, int], console: Console) -> None:
+def show_counts(counts: Mapping[str, int], console: Console) -> None:
     """What was counted, in a line."""
-    console.print("  " + ", ".join(f"{name} {count:,}" for name, count in facts.items()), style="dim", markup=False)
+    console.print("  " + ", ".join(f"{name} {count:,}" for name, count in counts.items()), style="dim", markup=False)
 
 
 def show_mistakes(title: str, mistakes: Sequence[Mistake], console: Console) -> None:

@@ -32,10 +32,10 @@ def doctor(path: Path, quick: bool, as_json: bool) -> None:
       manyheads doctor runs/mail
       manyheads doctor runs/mail/bundle --json
     """
-    from manyheads.cli.show import make_console
-    from manyheads.doctor import examine, has_bad, kind_of
+    from manyheads.cli.progress import make_console
+    from manyheads.doctor import detect_kind, examine, has_bad
 
-    kind = kind_of(path)
+    kind = detect_kind(path)
     findings = []
     if as_json:
         findings = list(examine(path, quick=quick))
@@ -49,7 +49,7 @@ def doctor(path: Path, quick: bool, as_json: bool) -> None:
                 _show(finding, console)
                 findings.append(finding)
                 status.start()
-        _summarise(findings, console)
+        _summarize(findings, console)
     if has_bad(findings):
         sys.exit(1)
 
@@ -60,13 +60,13 @@ def _print_json(path: str, kind: str, findings: "Sequence[Finding]") -> None:
 
     from manyheads.doctor import has_bad
 
-    facts = {
+    payload = {
         "path": path,
         "kind": kind,
-        "is_well": not has_bad(findings),
+        "is_ok": not has_bad(findings),
         "findings": [asdict(one) for one in findings],
     }
-    click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
 
 
 def _show(finding: "Finding", console: "Console") -> None:
@@ -75,12 +75,12 @@ def _show(finding: "Finding", console: "Console") -> None:
     from rich.text import Text
 
     sign, style = _SIGNS[finding.verdict]
-    body = Text(finding.told)
+    body = Text(finding.message)
     if finding.verdict != "good":
         for example in finding.examples:
             body.append(f"\n  {example}", style="dim")
-        if finding.remedy:
-            body.append(f"\n→ {finding.remedy}", style="cyan")
+        if finding.fix:
+            body.append(f"\n→ {finding.fix}", style="cyan")
     if not console.is_terminal:  # a log or a pipe: no wrapping
         lines = body.plain.split("\n")
         console.print(f"  {sign} {finding.check:<{_COLUMN}}{lines[0]}", markup=False)
@@ -95,7 +95,7 @@ def _show(finding: "Finding", console: "Console") -> None:
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
-def _summarise(findings: "Sequence[Finding]", console: "Console") -> None:
+def _summarize(findings: "Sequence[Finding]", console: "Console") -> None:
     counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _SIGNS}
     told = f"{counts['good']} good · {counts['warning']} to look at · {counts['bad']} to mend"
     if counts["bad"]:

@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.metrics import Answers, Difference, Scorecard
+    from manyheads.metrics import Answers, Difference, TranslationCard
     from manyheads.tasks import Card
 
 Rows = list[tuple[str, ...]]
@@ -24,7 +24,7 @@ Rows = list[tuple[str, ...]]
 @click.option("--text-column", help="Column of the text, for models that read one text.")
 @click.option("--label-column", help="Column of the label.")
 @click.option("--tags-column", help="Column of the tags.")
-@click.option("--set", "only", help="Which test set of the bundle's recipe to use, without DATA. [default: all]")
+@click.option("--test-set", "only", help="Which test set of the bundle's recipe to use, without DATA. [default: all]")
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
@@ -34,9 +34,9 @@ Rows = list[tuple[str, ...]]
     "--against-bundle", type=click.Path(path_type=Path), help="Another bundle, to translate with both. 与另一模型比较。"
 )
 @click.option(
-    "--tokenised",
+    "--tokenized",
     is_flag=True,
-    help="Also BLEU of the text as it stands, lower-cased: the protocol of papers whose data is tokenised "
+    help="Also BLEU of the text as it stands, lower-cased: the protocol of papers whose data is tokenized "
     "beforehand. Use it with such data only, to compare with such papers only: it is not comparable with the "
     "default BLEU (the same output has been 37.04 by one and 32.3 by the other). 用于与预先分词的论文结果比较。",
 )
@@ -56,7 +56,7 @@ def evaluate(
     only: str | None,
     against: Path | None,
     against_bundle: Path | None,
-    tokenised: bool,
+    tokenized: bool,
     examples: int,
     output: Path | None,
     confusion: Path | None,
@@ -73,22 +73,22 @@ def evaluate(
     Example · 例:
       manyheads evaluate runs/quickstart/bundle
       manyheads evaluate runs/mail/bundle test.en test.de --against other.de
-      manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenised
+      manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
     """
     from manyheads.bundle import load
     from manyheads.cli.output import open_output
-    from manyheads.metrics import make_card
+    from manyheads.metrics import translation_card
     from manyheads.tasks import Seq2Seq
 
     columns = {option.removesuffix("_column"): column for option, column in named.items() if column}
     if against and against_bundle:
         raise click.UsageError("--against and --against-bundle exclude one another. Choose one.")
     if data and only:
-        raise click.UsageError("--set chooses among the bundle's own test sets; leave it out, or DATA.")
+        raise click.UsageError("--test-set chooses among the bundle's own test sets; leave it out, or DATA.")
     loaded = load(bundle, device="auto")
     if not isinstance(loaded.task, Seq2Seq):
-        if against or against_bundle or tokenised:
-            raise click.UsageError("--against, --against-bundle and --tokenised are for translations.")
+        if against or against_bundle or tokenized:
+            raise click.UsageError("--against, --against-bundle and --tokenized are for translations.")
         _evaluate_other(loaded, bundle, data, columns, only, output=output, confusion=confusion, as_json=as_json)
         return
     if confusion:
@@ -104,11 +104,11 @@ def evaluate(
     if len(tests) > 1 and (against or output):
         raise click.UsageError(
             f"{'--against' if against else '--output'} is for one test set, and there are {len(tests)} "
-            f"({', '.join(tests)}). Choose one with --set, as in --set {next(iter(tests))}."
+            f"({', '.join(tests)}). Choose one with --test-set, as in --test-set {next(iter(tests))}."
         )
     others: dict[str, Sequence[str]] = {}
     if against:
-        others = {name: _read_others(against, len(pairs)) for name, pairs in tests.items()}
+        others = {name: _read_other_output(against, len(pairs)) for name, pairs in tests.items()}
     read = [*data, *([against] if against else [])]
     with open_output(output, *map(str, read)) if output else nullcontext() as stream:
         answers = _translate(loaded, tests, str(bundle))
@@ -116,17 +116,17 @@ def evaluate(
             stream.writelines(line + "\n" for found in answers.values() for line in found.texts)
     if rival:
         found = _translate(rival, tests, str(against_bundle))
-        _tell_losses(found, str(against_bundle))
+        _report_too_long(found, str(against_bundle))
         others = {name: found[name].texts for name in tests}
 
     cards = {
-        name: make_card(
+        name: translation_card(
             answers[name],
             loaded.task.settings.target_language,
             is_summary=loaded.task.settings.purpose == "summary",
-            tokenised=tokenised,
+            tokenized=tokenized,
             n_examples=examples,
-            differences=_compare(loaded, answers[name], others.get(name), tokenised=tokenised),
+            differences=_compare(loaded, answers[name], others.get(name), tokenized=tokenized),
         )
         for name in tests
     }
@@ -135,7 +135,7 @@ def evaluate(
         _write_json(cards, rival_name)
     else:
         _show(cards, rival_name)
-    _warn_of_tokens(answers, tokenised=tokenised)
+    _warn_if_tokenized(answers, tokenized=tokenized)
 
 
 def _evaluate_other(
@@ -157,8 +157,8 @@ def _evaluate_other(
     from rich.progress import Progress
 
     from manyheads.cli.output import open_output
+    from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import show_card
-    from manyheads.cli.show import make_console
 
     if data:
         name = " + ".join(file.name for file in data)
@@ -166,7 +166,7 @@ def _evaluate_other(
     else:
         tests = _own_tests(loaded, bundle, only)
     if confusion and len(tests) > 1:
-        raise click.UsageError(f"--confusion is for one test set. Choose one with --set: {', '.join(tests)}.")
+        raise click.UsageError(f"--confusion is for one test set. Choose one with --test-set: {', '.join(tests)}.")
     cards = {}
     screen = Console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
@@ -176,9 +176,9 @@ def _evaluate_other(
     if confusion:
         _draw(next(iter(cards.values())), confusion)
     if as_json:
-        facts = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
+        payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
         with open_output(output) as stream:
-            stream.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+            stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
         return
     console = make_console(plain=False)
     for name, card in cards.items():
@@ -188,7 +188,7 @@ def _evaluate_other(
 def _draw(card: "Card", path: Path) -> None:
     from manyheads.cli.output import open_output
     from manyheads.metrics import LabelCard, SpanCard
-    from manyheads.recipe.report.confusion import confusion_svg
+    from manyheads.report.confusion_matrix import confusion_svg
 
     found = card.confusion if isinstance(card, LabelCard | SpanCard) else None
     if found is None:
@@ -201,7 +201,7 @@ def _draw(card: "Card", path: Path) -> None:
 
 def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Rows]:
     from manyheads.errors import DataError
-    from manyheads.recipe import Corpus, Recipe
+    from manyheads.run import Corpus, Recipe
 
     recipe = Recipe.from_table(loaded.recipe)
     try:
@@ -213,7 +213,7 @@ def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Ro
         raise DataError(f"{error} Or name a test set: manyheads evaluate {bundle} SOURCE TARGET.") from None
 
 
-def _read_others(path: Path, n_sentences: int) -> list[str]:
+def _read_other_output(path: Path, n_sentences: int) -> list[str]:
     from manyheads.errors import DataError
     from manyheads.text.readers import read_lines
 
@@ -237,37 +237,37 @@ def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
         for name, pairs in tests.items():
             bar = bars.add_task(f"{title}: {name}", total=len(pairs))
-            task = loaded.answering
+            task = loaded.inference_task
             assert isinstance(task, Seq2Seq)  # the others have been turned away
             found[name] = task.answer(pairs, loaded.decode, partial(bars.advance, bar))
     return found
 
 
 def _compare(
-    loaded: "Bundle", answers: "Answers", others: Sequence[str] | None, *, tokenised: bool
+    loaded: "Bundle", answers: "Answers", others: Sequence[str] | None, *, tokenized: bool
 ) -> "Sequence[Difference]":
     from manyheads.metrics import compare
 
     if others is None:
         return ()
     language = loaded.task.settings.target_language
-    return compare(answers.texts, others, answers.references, language, tokenised=tokenised)
+    return compare(answers.texts, others, answers.references, language, tokenized=tokenized)
 
 
-def _write_json(cards: "Mapping[str, Scorecard]", rival: str) -> None:
+def _write_json(cards: "Mapping[str, TranslationCard]", rival: str) -> None:
     import json
     from dataclasses import asdict
 
     from manyheads.cli.output import open_output
 
-    facts = {name: asdict(card) | ({"against": rival} if rival else {}) for name, card in cards.items()}
+    payload = {name: asdict(card) | ({"against": rival} if rival else {}) for name, card in cards.items()}
     with open_output(None) as stream:
-        stream.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
 
 
-def _show(cards: "Mapping[str, Scorecard]", rival: str) -> None:
+def _show(cards: "Mapping[str, TranslationCard]", rival: str) -> None:
+    from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import set_title, show_cards, show_differences, show_examples
-    from manyheads.cli.show import make_console
 
     console = make_console(plain=False)
     for name, card in cards.items():
@@ -289,22 +289,22 @@ def _show(cards: "Mapping[str, Scorecard]", rival: str) -> None:
             show_differences(card.differences, console)
 
 
-def _tell_losses(found: "Mapping[str, Answers]", title: str) -> None:
+def _report_too_long(found: "Mapping[str, Answers]", title: str) -> None:
     """What the other bundle could not do is no merit of this one."""
     n_too_long = sum(answers.n_too_long for answers in found.values())
     if n_too_long:
         click.echo(f"{title} cannot read {n_too_long:,} of the sources: they are too long for it.", err=True)
 
 
-def _warn_of_tokens(answers: "Mapping[str, Answers]", *, tokenised: bool) -> None:
+def _warn_if_tokenized(answers: "Mapping[str, Answers]", *, tokenized: bool) -> None:
     """A BLEU that does not fit the text is the commonest way to compare what cannot be compared."""
-    from manyheads.metrics import look_tokenised
+    from manyheads.metrics import looks_tokenized
 
     for name, found in answers.items():
-        looks_so = look_tokenised(found.references)
-        if tokenised and not looks_so:
-            told = "BLEU (tokenised, lower-cased) means little here."
-            click.echo(f"{name}: its references do not look tokenised; {told}", err=True)
-        if looks_so and not tokenised:
-            told = "papers on such text report another BLEU. To compare with them, add --tokenised."
-            click.echo(f"{name}: its references look tokenised already; {told}", err=True)
+        looks_tokenized_already = looks_tokenized(found.references)
+        if tokenized and not looks_tokenized_already:
+            told = "BLEU (tokenized, lowercased) means little here."
+            click.echo(f"{name}: its references do not look tokenized; {told}", err=True)
+        if looks_tokenized_already and not tokenized:
+            told = "papers on such text report another BLEU. To compare with them, add --tokenized."
+            click.echo(f"{name}: its references look tokenized already; {told}", err=True)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.heads_cards import CardOptions, show_heads, show_timeline
-from manyheads.cli.program import program
+from manyheads.cli.program import program_name
+from manyheads.cli.role_cards import CardOptions, show_heads, show_timeline
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.lens.curve import Point
+    from manyheads.compress.pruning_curve import CurvePoint
 
 _FILES = click.Path(path_type=Path)
 _ROWS = 200  # to measure by, unless told otherwise
@@ -28,7 +28,8 @@ _CHINESE = {
 @click.option("--importance", is_flag=True, help="How much depends on each head. 各个头的重要性。")
 @click.option("--prune", "share", type=float, help="Remove this share of all heads, like 0.4. 剪除这一比例的头。")
 @click.option(
-    "--by",
+    "--method",
+    "by",
     type=click.Choice(["greedy", "gates", "gradient"]),
     default="greedy",
     show_default=True,
@@ -36,15 +37,17 @@ _CHINESE = {
 )
 @click.option("--sample", type=click.IntRange(min=2), help="Rows to measure by. [default: 200; 300 for roles]")
 @click.option("--valid", multiple=True, type=_FILES, help="Measure by these rows instead.")
-@click.option("--tune", type=int, default=0, help="Train so many steps after heads went. 剪枝后再训练的步数。")
-@click.option("--rate", type=float, help="Learning rate of --tune at its peak. [default: a fifth of the recipe's]")
+@click.option("--fine-tune", type=int, default=0, help="Train so many steps after heads went. 剪枝后再训练的步数。")
+@click.option(
+    "--learning-rate", type=float, help="Learning rate of --fine-tune at its peak. [default: a fifth of the recipe's]"
+)
 @click.option("--gate-steps", type=int, default=300, show_default=True, help="Steps in which gates are learned.")
 @click.option("--train", "train_files", multiple=True, type=_FILES, help="Train on these files.")
 @click.option("-o", "--output", type=_FILES, help="The pruned bundle. [default: BUNDLE-pruned]")
 @click.option("--overwrite", is_flag=True, help="Replace what is there already. 覆盖已有的文件夹。")
 @click.option("--gold", multiple=True, type=_FILES, help="Roles by gold: .conllu trees, or source, target, links.")
 @click.option("--text", multiple=True, type=_FILES, help="Roles on this text; of pairs give both sides.")
-@click.option("--lower-case", is_flag=True, help="Read gold text in lower case, as the model was trained.")
+@click.option("--lowercase", is_flag=True, help="Read gold text in lower case, as the model was trained.")
 @click.option("--timeline", is_flag=True, help="BUNDLE is a run: when did each role appear in training?")
 @click.option("--svg", type=_FILES, help="Draw roles and how alike heads are, or the timeline, to this file.")
 @click.option("--all", "show_all", is_flag=True, help="Roles of every head, not only the best and the worst.")
@@ -56,7 +59,7 @@ def heads(
     sample: int | None,
     gold: tuple[Path, ...],
     text: tuple[Path, ...],
-    lower_case: bool,
+    lowercase: bool,
     timeline: bool,
     svg: Path | None,
     show_all: bool,
@@ -78,19 +81,19 @@ def heads(
     \b
     Example · 例:
       manyheads heads runs/quickstart/bundle
-      manyheads heads runs/mail/bundle --gold words.en --gold words.de --gold links.txt --lower-case
+      manyheads heads runs/mail/bundle --gold words.en --gold words.de --gold links.txt --lowercase
       manyheads heads runs/quickstart --timeline --svg timeline.svg
       manyheads heads runs/mail/bundle --importance
       manyheads heads runs/mail/bundle --prune 0.4
-      manyheads heads runs/mail/bundle --prune 0.6 --by gates --tune 300 -o runs/mail/small
+      manyheads heads runs/mail/bundle --prune 0.6 --method gates --fine-tune 300 -o runs/mail/small
     """
     from manyheads.bundle import load
 
     if importance + timeline + (share is not None) > 1:
         raise click.UsageError("--importance, --prune and --timeline exclude one another. Choose one.")
-    options = CardOptions(gold, text, sample, lower_case, svg, as_json, show_all)
+    options = CardOptions(gold, text, sample, lowercase, svg, as_json, show_all)
     if importance:
-        _weigh(load(bundle), sample or _ROWS, how["valid"], as_json=as_json)
+        _measure_importance(load(bundle), sample or _ROWS, how["valid"], as_json=as_json)
     elif share is not None:
         _prune(bundle, share, sample=sample or _ROWS, as_json=as_json, **how)
     elif timeline:
@@ -106,8 +109,8 @@ def _prune(
     by: str,
     sample: int,
     valid: tuple[Path, ...],
-    tune: int,
-    rate: float | None,
+    fine_tune: int,
+    learning_rate: float | None,
     gate_steps: int,
     train_files: tuple[Path, ...],
     output: Path | None,
@@ -118,33 +121,34 @@ def _prune(
     from contextlib import ExitStack
 
     from manyheads.bundle import load
-    from manyheads.cli.output import refuse_other_bundle
-    from manyheads.lens.curve_picture import curve_svg
+    from manyheads.cli.output import check_output_folder
+    from manyheads.compress.curve_picture import curve_svg
+    from manyheads.compress.fine_tuning import FineTuneSettings, open_fine_tuner
+    from manyheads.compress.head_order import count_to_remove
+    from manyheads.compress.head_removal import pruned_bundle
+    from manyheads.compress.pruning import prune, pruning_to_json
     from manyheads.lens.heads import heads_of
-    from manyheads.lens.prune import count_to_remove
-    from manyheads.lens.pruning import as_json as to_json
-    from manyheads.lens.pruning import prune
-    from manyheads.lens.removing import pruned_bundle
-    from manyheads.lens.sampling import sample_of, valid_rows
-    from manyheads.lens.tuning import TuningSettings, tuner_for
-    from manyheads.storage import write_whole
+    from manyheads.lens.row_sample import open_sample, valid_rows
+    from manyheads.storage import atomic_write
 
     out = output or bundle.with_name(f"{bundle.name}-pruned")
-    refuse_other_bundle(out, bundle, overwrite=overwrite)
-    if rate is not None and not tune:
-        raise click.UsageError("--rate is for --tune: say how many steps, as in --tune 1500 --rate 0.0015.")
-    tuning = TuningSettings(tune, rate or 0.0) if tune else None
-    gates = TuningSettings(gate_steps)
+    check_output_folder(out, bundle, overwrite=overwrite)
+    if learning_rate is not None and not fine_tune:
+        raise click.UsageError(
+            "--learning-rate is for --fine-tune: say how many steps, as in --fine-tune 1500 --learning-rate 0.0015."
+        )
+    fine_tuning = FineTuneSettings(fine_tune, learning_rate or 0.0) if fine_tune else None
+    gates = FineTuneSettings(gate_steps)
     loaded = load(bundle)
     n_removed = count_to_remove(len(heads_of(loaded.task.model)), share)
     # Half of them choose the heads; the others, which had no say in it, tell what it cost.
     rows = valid_rows(loaded, 2 * sample, valid)
     half = len(rows) // 2
     with ExitStack() as stack:
-        needs_data = tuning is not None or by == "gates"
-        tuner = stack.enter_context(tuner_for(loaded, bundle, out, train_files)) if needs_data else None
+        needs_data = fine_tuning is not None or by == "gates"
+        fine_tuner = stack.enter_context(open_fine_tuner(loaded, bundle, out, train_files)) if needs_data else None
         choosing, reporting = (
-            stack.enter_context(sample_of(loaded.task, part, loaded.decode)) for part in (rows[:half], rows[half:])
+            stack.enter_context(open_sample(loaded.task, part, loaded.decode)) for part in (rows[:half], rows[half:])
         )
         with _Bars() as bars:
             found = prune(
@@ -153,33 +157,33 @@ def _prune(
                 reporting,
                 share,
                 by,  # type: ignore[arg-type]
-                tuner=tuner,
+                fine_tuner=fine_tuner,
                 gates=gates,
-                tuning=tuning,
+                fine_tuning=fine_tuning,
                 tell=bars.tell,
             )
     pruned_bundle(loaded, found.task).save(out)
-    facts: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "bundle": str(bundle),
         "share": share,
         "by": by,
         "chosen_by": half,
         "measured_by": len(rows) - half,
     }
-    facts |= {**_where(), **to_json(found)}
+    payload |= {**_machine_info(), **pruning_to_json(found)}
     curve = out.with_name(f"{out.name}.curve.json")
-    write_whole(curve, (json.dumps(facts, ensure_ascii=False, indent=2) + "\n").encode())
-    write_whole(curve.with_suffix(".svg"), (curve_svg(found.points) + "\n").encode())
+    atomic_write(curve, (json.dumps(payload, ensure_ascii=False, indent=2) + "\n").encode())
+    atomic_write(curve.with_suffix(".svg"), (curve_svg(found.points) + "\n").encode())
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
         return
     _show_points(found.points, n_removed, len(rows) - half)
     click.echo(f"\nPruned model · 剪枝后的模型:  {out}")
     click.echo(f"Curve · 曲线:                {curve.with_suffix('.svg')}")
-    click.echo(f"Try next · 接下来:           {program()} evaluate {out}")
+    click.echo(f"Try next · 接下来:           {program_name()} evaluate {out}")
 
 
-def _where() -> dict[str, str]:
+def _machine_info() -> dict[str, str]:
     """When and on what machine."""
     import os
     import platform
@@ -195,7 +199,7 @@ def _where() -> dict[str, str]:
 def _show_points(points: "Any", n_removed: int, n_rows: int) -> None:
     from rich.table import Table
 
-    from manyheads.cli.show import make_console
+    from manyheads.cli.progress import make_console
 
     console = make_console(plain=False)
     console.print(f"{n_removed} heads removed · 已移除 {n_removed} 个头 (n = {n_rows})", style="bold", markup=False)
@@ -207,18 +211,18 @@ def _show_points(points: "Any", n_removed: int, n_rows: int) -> None:
     console.print(table, markup=False)
 
 
-def _cells(point: "Point") -> list[str]:
-    from manyheads.metrics import shown
+def _cells(point: "CurvePoint") -> list[str]:
+    from manyheads.metrics import format_score
 
     score, change = point.score, point.change
-    value, low, high = (shown(score.name, one) for one in (score.value, score.low, score.high))
+    value, low, high = (format_score(score.name, one) for one in (score.value, score.low, score.high))
     moved = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]" if point.removed else "–"
     speed = f"× {point.speed.ratio:.2f}" if point.speed else "–"
-    tuned = f"after {point.tuned} steps · 微调后" if point.tuned else ""
+    tuned = f"after {point.fine_tune_steps} steps · 微调后" if point.fine_tune_steps else ""
     return [str(point.n_heads), f"{point.n_parameters:,}", f"{value} [{low}, {high}]", moved, speed, tuned]
 
 
-def _weigh(loaded: "Bundle", n_rows: int, valid: tuple[Path, ...], *, as_json: bool) -> None:
+def _measure_importance(loaded: "Bundle", n_rows: int, valid: tuple[Path, ...], *, as_json: bool) -> None:
     """Gradient importance and measured ablation of every head and every attention, side by side."""
     import json
     from dataclasses import asdict
@@ -231,11 +235,11 @@ def _weigh(loaded: "Bundle", n_rows: int, valid: tuple[Path, ...], *, as_json: b
         sum_of_single,
         whole_attentions,
     )
-    from manyheads.lens.sampling import sample_of, valid_rows
+    from manyheads.lens.row_sample import open_sample, valid_rows
 
     task = loaded.task
     rows = valid_rows(loaded, n_rows, valid)
-    with sample_of(task, rows, loaded.decode) as sample, _Bars() as bars:
+    with open_sample(task, rows, loaded.decode) as sample, _Bars() as bars:
         gradients = gradient_importance(task, sample)
         sets = [*single_heads(task), *whole_attentions(task)]
         done = iter(range(1, len(sets) + 1))
@@ -244,15 +248,15 @@ def _weigh(loaded: "Bundle", n_rows: int, valid: tuple[Path, ...], *, as_json: b
     costs = [one.change.cost for one in singles]
     agreement = rank_agreement([one.value for one in gradients], costs) if len(costs) > 2 else None
     if as_json:
-        facts = {
-            **_where(),
+        payload = {
+            **_machine_info(),
             "sample": len(rows),
             "gradient": [{**asdict(one), "head": str(one.head)} for one in gradients],
             "ablation": [{"heads": list(map(str, one.heads)), **asdict(one.change)} for one in found],
             "sum_of_single": {one.heads[0].attention: sum_of_single(one, singles) for one in joint},
             "agreement": asdict(agreement) if agreement else None,
         }
-        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
         return
     _show_importance(gradients, singles, joint, agreement, len(rows))
 
@@ -260,7 +264,7 @@ def _weigh(loaded: "Bundle", n_rows: int, valid: tuple[Path, ...], *, as_json: b
 def _show_importance(gradients: Any, singles: Any, joint: Any, agreement: Any, n_rows: int) -> None:
     from rich.table import Table
 
-    from manyheads.cli.show import make_console
+    from manyheads.cli.progress import make_console
     from manyheads.lens.importance import sum_of_single
 
     console = make_console(plain=False)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.program import program
+from manyheads.cli.program import program_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from manyheads.recipe.estimating import Machine
-    from manyheads.recipe.finding import Sets
-    from manyheads.recipe.proposing import Plan
-    from manyheads.recipe.surveying import Survey
+    from manyheads.init.cost_estimate import Machine
+    from manyheads.init.data_files import RecognizedData
+    from manyheads.init.plan import Plan
+    from manyheads.init.survey import DatasetStats
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
@@ -53,7 +53,7 @@ class _Budget(click.ParamType[float]):
 @click.option("--source-language", default="", help="Its code, like en. [default: told by names and script]")
 @click.option("--target-language", default="", help="Its code, like zh.")
 @click.option("--budget", type=_Budget(), help="How long training may take: 45m, 3h. [default: by the data's size]")
-@click.option("--force", is_flag=True, help="Replace a recipe that is there already.")
+@click.option("--overwrite", is_flag=True, help="Replace a recipe that is there already.")
 def init(
     data: tuple[Path, ...],
     output: Path,
@@ -68,7 +68,7 @@ def init(
     source_language: str,
     target_language: str,
     budget: float | None,
-    force: bool,
+    overwrite: bool,
 ) -> None:
     """Look at your data, write a commented recipe for it and this machine. 查看数据，写出带注释的配方并估计时间。
 
@@ -83,16 +83,16 @@ def init(
       manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
     """
     from manyheads.errors import RecipeError
-    from manyheads.recipe.estimating import measure, this_machine
-    from manyheads.recipe.proposing import propose
-    from manyheads.recipe.recognising import recognise
-    from manyheads.recipe.surveying import survey
-    from manyheads.recipe.wishes import Wishes
+    from manyheads.init.cost_estimate import measure_cost, this_machine
+    from manyheads.init.plan import propose
+    from manyheads.init.recognition import recognize
+    from manyheads.init.request import Request
+    from manyheads.init.survey import compute_stats
 
     if output.is_dir():
         raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
-    if output.exists() and not force:
-        raise RecipeError(f"{output} is there already. Replace it with --force, or name another with -o.")
+    if output.exists() and not overwrite:
+        raise RecipeError(f"{output} is there already. Replace it with --overwrite, or name another with -o.")
     if not output.parent.is_dir():
         raise RecipeError(f"{output}: there is no folder {output.parent}.")
     if not os.access(output if output.exists() else output.parent, os.W_OK):
@@ -108,18 +108,18 @@ def init(
         "label": label_column,
     }
     told = {field: column for field, column in columns.items() if column}
-    sets = recognise(data, valid, test, Wishes(task=task or "", columns=told, direction=direction))
+    sets = recognize(data, valid, test, Request(task=task or "", columns=told, direction=direction))
     _show_task(sets)
-    found = survey(sets.settings, sets.languages, direction, sets.task, sets.clean)
+    found = compute_stats(sets.settings, sets.languages, direction, sets.task, sets.clean)
     _show_data(sets, found)
     machine = this_machine()
-    plan = propose(found, budget, partial(measure, start=time.process_time()))
+    plan = propose(found, budget, partial(measure_cost, start=time.process_time()))
     output.write_text(_recipe_text(plan, machine, output.parent), encoding="utf-8")
     _show_plan(plan, machine)
-    click.echo(f"Wrote {output} (commented). Next · 下一步:  {program()} train {output}")
+    click.echo(f"Wrote {output} (commented). Next · 下一步:  {program_name()} train {output}")
 
 
-def _show_task(sets: "Sets") -> None:
+def _show_task(sets: "RecognizedData") -> None:
     from manyheads.tasks import Seq2SeqSettings
 
     kind = sets.task.kind
@@ -130,36 +130,36 @@ def _show_task(sets: "Sets") -> None:
     others = "|".join(task for task in _TASKS if task != name.partition(" ")[0])
     options = {"seq2seq": ("source", "target"), "classify": ("text", "label"), "tag": ("text", "tags")}
     columns = ", ".join(f"--{field}-column" for field in options.get(kind, ("text",)))
-    why = sets.why if sets.why.startswith("as ") else f"since {sets.why}"
-    click.echo(f"Task · 任务: {name}, {why}. If it is not: --task {others}; {columns}.")
+    reason = sets.reason if sets.reason.startswith("as ") else f"since {sets.reason}"
+    click.echo(f"Task · 任务: {name}, {reason}. If it is not: --task {others}; {columns}.")
 
 
-def _show_data(sets: "Sets", found: "Survey") -> None:
-    from manyheads.recipe.surveying import counted
+def _show_data(sets: "RecognizedData", found: "DatasetStats") -> None:
+    from manyheads.init.survey import pluralized
 
     data = found.data
     about = "" if found.is_exact else "about "
-    left_out = ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
-    n_left_out = sum(found.left_out.values())
-    told = f" · {n_left_out:,} dropped ({left_out})" if n_left_out else ""
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in found.dropped.items())
+    n_dropped = sum(found.dropped.values())
+    told = f" · {n_dropped:,} dropped ({dropped})" if n_dropped else ""
     if told and not found.is_exact:
-        told += f" of {found.n_looked_at:,} looked at"
-    click.echo(f"{_names(data.train)}: {about}{counted(found.n_read, found.noun)}{told}")
-    for purpose, files in (("valid", data.valid), ("test", data.test)):
-        beside = ", found beside" if purpose in sets.found else ""
+        told += f" of {found.n_examined:,} looked at"
+    click.echo(f"{_names(data.train)}: {about}{pluralized(found.n_read, found.noun)}{told}")
+    for split, files in (("valid", data.valid), ("test", data.test)):
+        beside = ", found beside" if split in sets.found_splits else ""
         if files:
-            click.echo(f"  {purpose:<10}{_names(files)}{beside}")
+            click.echo(f"  {split:<10}{_names(files)}{beside}")
     if not data.valid:
-        kept_out = counted(found.n_held_out, "character" if found.are_documents else found.noun)
+        kept_out = pluralized(found.n_held_out, "character" if found.are_documents else found.noun)
         kept_out = f"the last {kept_out}" if found.are_documents else kept_out
         click.echo(f"  {'valid':<10}{kept_out} kept out of training (name a set with --valid)")
-    for heading, line in _facts(found):
+    for heading, line in _summary_rows(found):
         click.echo(f"  {heading:<10}{line}")
     for warning in _warnings(found):
         click.echo(f"Note:     {warning}")
 
 
-def _facts(found: "Survey") -> "Iterator[tuple[str, str]]":
+def _summary_rows(found: "DatasetStats") -> "Iterator[tuple[str, str]]":
     columns = [f'"{column}"' for column in found.data.columns().values()]
     if found.task.kind == "seq2seq":
         source, target = (language or "?" for language in found.languages)
@@ -171,12 +171,12 @@ def _facts(found: "Survey") -> "Iterator[tuple[str, str]]":
         yield "labels", _label_list(found.labels)
     if found.intents:
         yield "intents", _label_list(found.intents)
-    signs = ", written with very many characters" if found.has_many_signs else ""
+    characters = ", written with very many characters" if found.has_many_characters else ""
     if found.are_documents:
-        yield "length", f"{found.n_characters:,} characters to learn from{signs}"
+        yield "length", f"{found.n_characters:,} characters to learn from{characters}"
     elif found.task.kind != "seq2seq":
-        half, most = found.length(0.5), found.length(0.99)
-        yield "length", f"{half:,} characters in the middle, {most:,} of nearly the longest (99 %){signs}"
+        half, most = found.length_quantile(0.5), found.length_quantile(0.99)
+        yield "length", f"{half:,} characters in the middle, {most:,} of nearly the longest (99 %){characters}"
 
 
 def _label_list(labels: "Mapping[str, int]") -> str:
@@ -185,18 +185,18 @@ def _label_list(labels: "Mapping[str, int]") -> str:
     return f"{len(labels)}: {shown}{more}"
 
 
-def _warnings(found: "Survey") -> "Iterator[str]":
-    if found.rare:
-        have = "has" if len(found.rare) == 1 else "have"
-        few = f"{len(found.rare)} of the labels {have} fewer than 5 examples"
-        yield f"{few} and will hardly be learnt: {_few(found.rare)}"
+def _warnings(found: "DatasetStats") -> "Iterator[str]":
+    if found.rare_labels:
+        have = "has" if len(found.rare_labels) == 1 else "have"
+        few = f"{len(found.rare_labels)} of the labels {have} fewer than 5 examples"
+        yield f"{few} and will hardly be learnt: {_few(found.rare_labels)}"
     counts = list((found.intents or found.labels).values())
     thing = "intent" if found.intents else "label"
     is_lopsided = counts and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)
     if is_lopsided and (found.intents or found.task.kind == "classify"):
         yield f"{counts[0] / sum(counts):.0%} have the same {thing}; whoever always says that one is right as often."
-    if found.unseen:
-        yield f"the valid or test set has labels that are never learnt from, and will be missed: {_few(found.unseen)}"
+    if found.unseen_labels:
+        yield f"the valid or test set has labels that are never learnt from, and will be missed: {_few(found.unseen_labels)}"
 
 
 def _few(labels: "Sequence[str]") -> str:
@@ -204,12 +204,12 @@ def _few(labels: "Sequence[str]") -> str:
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
-    from manyheads.recipe.proposing import round_off
+    from manyheads.init.plan import round_off
 
-    proposal, pace = plan.proposal, plan.pace
+    proposal, estimate = plan.proposal, plan.estimate
     size = f"preset {proposal.preset}" if proposal.preset else proposal.size
     click.echo(
-        f"Proposed: {size} ({_millions(pace.n_parameters)}), {pace.vocabulary:,} pieces, "
+        f"Proposed: {size} ({_millions(estimate.n_parameters)}), {estimate.vocab_size:,} tokens, "
         f"dropout {proposal.get('model.dropout', 0.1)}, {proposal.get('train.steps', 0):,} steps "
         f"(≈ {round_off(plan.n_epochs)} epochs)"
     )
@@ -221,32 +221,34 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
 def _cost(plan: "Plan", machine: "Machine") -> str:
     threads = f"{machine.n_threads} thread{'s' if machine.n_threads > 1 else ''}"
     where = threads if machine.device == "cpu" else machine.device
-    return f"about {_duration(plan.seconds)} on this machine ({where}), {plan.pace.memory / 1e9:.1f} GB of memory"
+    return (
+        f"about {_duration(plan.seconds)} on this machine ({where}), {plan.estimate.peak_memory / 1e9:.1f} GB of memory"
+    )
 
 
 def _notes(plan: "Plan", machine: "Machine") -> list[str]:
-    from manyheads.recipe.proposing import round_off
+    from manyheads.init.plan import round_off
 
     notes = []
     if plan.is_cut:
         notes.append(
-            f"the time allows {round_off(plan.n_epochs)} of the {round_off(plan.n_epochs_wanted)} epochs that would do "
+            f"the time allows {round_off(plan.n_epochs)} of the {round_off(plan.n_epochs_ideal)} epochs that would do "
             "this text good; for more, give --budget."
         )
     if machine.is_busy:
         notes.append(
             f"the machine is busy (load {machine.load:.1f} on {machine.n_cores} cores), and the time holds for it as "
-            f"it is now; with nothing else running it would be about {_duration(plan.free_seconds)}."
+            f"it is now; with nothing else running it would be about {_duration(plan.idle_seconds)}."
         )
     return notes
 
 
 def _recipe_text(plan: "Plan", machine: "Machine", folder: Path) -> str:
-    from manyheads.recipe.proposing import to_commented_toml
+    from manyheads.init.plan import to_commented_toml
 
     heading = [
         "Proposed by manyheads init; change what you like. 由 manyheads init 建议的配方，可随意修改。",
-        f"{_millions(plan.pace.n_parameters)} parameters, {_cost(plan, machine)}.",
+        f"{_millions(plan.estimate.n_parameters)} parameters, {_cost(plan, machine)}.",
         *(note[0].upper() + note[1:] for note in _notes(plan, machine)),
     ]
     return to_commented_toml(plan.proposal.with_files_from(folder), heading)

@@ -51,7 +51,7 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
     aside.replace(target)
 
 
-def refuse_other_bundle(out: Path, bundle: Path, *, overwrite: bool) -> None:
+def check_output_folder(out: Path, bundle: Path, *, overwrite: bool) -> None:
     """Say so where a bundle made from another one would fall upon something that is there."""
     if out.resolve() == bundle.resolve():
         raise BundleError(f"{out} is the bundle itself. Name another folder with -o.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from manyheads.lens.aligner import Aligner
     from manyheads.tasks import Prediction
 
-_LINES_AT_ONCE = 1000
+_CHUNK_SIZE = 1000
 
 
 @click.command(short_help="Translate, label, tag or continue lines of text. 逐行翻译、分类、标注或续写。")
@@ -24,18 +24,18 @@ _LINES_AT_ONCE = 1000
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
 @click.option("--prompt", help="Continue this text, as it comes, instead of reading a FILE. 续写这段文字。")
 @click.option("--beam", type=int, help="Beam width. [default: the bundle's]")
-@click.option("--greedy", is_flag=True, help="The likeliest piece at every step: fastest.")
+@click.option("--greedy", is_flag=True, help="The likeliest token at every step: fastest.")
 @click.option("--sample", is_flag=True, help="Draw at random instead of searching.")
 @click.option("--temperature", type=float, help="Of sampling; lower is safer.")
-@click.option("--top-k", type=int, help="Of sampling: among the k likeliest pieces.")
+@click.option("--top-k", type=int, help="Of sampling: among the k likeliest tokens.")
 @click.option("--top-p", type=float, help="Of sampling: among the likeliest that hold this much probability.")
 @click.option("--seed", type=int, help="Of sampling.")
-@click.option("--length", "max_extra", type=int, help="How many pieces a continuation may have.")
+@click.option("--max-new-tokens", "max_new_tokens", type=int, help="How many tokens a continuation may have.")
 @click.option("--stop", multiple=True, help="A continuation ends before this text; may be given again.")
 @click.option("--n-best", type=int, help="Candidates per line: line, score, text. [default: 1]")
 @click.option("--align", is_flag=True, help="After a tab, which word stands for which: 0-0 1-2 (Pharaoh). 词对齐。")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: probabilities, spans, candidates.")
-@click.option("--engine", default="auto", show_default=True, help="native, ctranslate2, reference or auto. 推理引擎。")
+@click.option("--engine", default="auto", show_default=True, help="native, ctranslate2, torch or auto. 推理引擎。")
 @click.option(
     "--no-shortlist", is_flag=True, help="Think of every word, though the bundle has a shortlist. 不用候选词表。"
 )
@@ -78,7 +78,7 @@ def predict(
     if prompt is not None:
         if file != "-" or output or as_json or align:
             raise click.UsageError("--prompt is continued on the screen: leave out FILE, --output, --json and --align.")
-        _continue(load(bundle, device=device), bundle, prompt, changes)
+        _stream(load(bundle, device=device), bundle, prompt, changes)
         return
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
@@ -90,11 +90,11 @@ def predict(
         tell=lambda line: click.echo(line, err=True),
         use_shortlist=not no_shortlist,
     )
-    _refuse_search(loaded, bundle, changes)
+    _check_can_generate(loaded, bundle, changes)
     # Somebody who types wants an answer to each line at once.
-    at_once = 1 if file == "-" and sys.stdin.isatty() else _LINES_AT_ONCE
+    at_once = 1 if file == "-" and sys.stdin.isatty() else _CHUNK_SIZE
     writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
-    progress = _make_progress(loaded, to_screen=output is None and sys.stdout.isatty())
+    progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, file) as stream:
         start = 1
         while chunk := list(islice(lines, at_once)):
@@ -109,15 +109,15 @@ def predict(
         sys.exit(1)
 
 
-def _make_progress(loaded: "Bundle", *, to_screen: bool) -> Callable[[int], None]:
+def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
     """Tells how many lines are done, where somebody can see it and the answers are not on the same screen."""
-    if to_screen or not sys.stderr.isatty():
+    if on_terminal or not sys.stderr.isatty():
         return lambda done: None
     started = time.monotonic()
 
     def tell(done: int) -> None:
         speed = done / max(time.monotonic() - started, 1e-9)
-        engine = getattr(getattr(loaded.answering, "engine", None), "used", "")
+        engine = getattr(getattr(loaded.inference_task, "engine", None), "used", "")
         said = f" · engine {engine}" if engine else ""
         click.echo(f"\r{done:,} lines · {speed:,.0f} lines/s{said} ", err=True, nl=False)
 
@@ -138,7 +138,7 @@ def _changes(*, beam: int | None, greedy: bool, sample: bool, stop: tuple[str, .
     return given | ({"stop": stop} if stop else {})
 
 
-def _refuse_search(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> None:
+def _check_can_generate(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> None:
     """Refuse options of searching for a model that writes nothing."""
     if changes and not loaded.task.model.settings.has_decoder:
         raise click.UsageError(
@@ -147,8 +147,8 @@ def _refuse_search(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> N
         )
 
 
-def _continue(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]) -> None:
-    """Show a prompt and how it goes on, piece by piece."""
+def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]) -> None:
+    """Show a prompt and how it goes on, token by token."""
     from manyheads.decode import DecodeSettings
     from manyheads.settings import build, to_table
     from manyheads.tasks import Language
@@ -214,29 +214,29 @@ class _Writer:
         import json
         from dataclasses import asdict
 
-        facts: dict[str, Any] = asdict(found)  # type: ignore[call-overload]
+        payload: dict[str, Any] = asdict(found)  # type: ignore[call-overload]
         if number in self.too_long:
-            lists: dict[str, Any] = {name: [] for name, value in facts.items() if isinstance(value, list | tuple)}
-            facts = {**lists, "error": self.too_long[number]}
+            lists: dict[str, Any] = {name: [] for name, value in payload.items() if isinstance(value, list | tuple)}
+            payload = {**lists, "error": self.too_long[number]}
         if self.aligned:
-            facts |= self.aligned.facts(number)
-        return json.dumps({"line": number, "source": line, **facts}, ensure_ascii=False)
+            payload |= self.aligned.payload(number)
+        return json.dumps({"line": number, "source": line, **payload}, ensure_ascii=False)
 
 
 class _Aligned:
     """Word alignments of the lines that are being answered."""
 
     def __init__(self, bundle: "Bundle", path: Path) -> None:
-        from manyheads.lens.aligner import refuse_without_cross
+        from manyheads.lens.aligner import require_cross_attention
 
-        refuse_without_cross(bundle, str(path))
+        require_cross_attention(bundle, str(path))
         self.bundle, self.path = bundle, path
         self.aligner: Aligner | None = None
         self.found: dict[int, dict[str, Any]] = {}
 
     def align(self, start: int, sources: list[str], targets: list[str]) -> None:
         """Align the answers to these lines; the heads are chosen once."""
-        from manyheads.lens.aligner import choose_aligner, words_of
+        from manyheads.lens.aligner import choose_aligner, split_words
 
         if self.aligner is None:
             pairs = [(source, target) for source, target in zip(sources, targets, strict=True) if source.strip()]
@@ -248,8 +248,8 @@ class _Aligned:
         self.found = {
             number: {
                 "alignment": own,
-                "source_words": words_of(source).words,
-                "target_words": words_of(target).words,
+                "source_words": split_words(source).words,
+                "target_words": split_words(target).words,
                 "heads": self.aligner.heads,
             }
             for number, (source, target, own) in enumerate(zip(sources, targets, links, strict=True), start)
@@ -259,6 +259,6 @@ class _Aligned:
         """The pairs of a line, as Pharaoh writes them."""
         return " ".join(f"{i}-{j}" for i, j in self.found[number]["alignment"])
 
-    def facts(self, number: int) -> dict[str, Any]:
+    def payload(self, number: int) -> dict[str, Any]:
         """The same with the words that are meant."""
         return self.found[number]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def program() -> str:
+def program_name() -> str:
     """`manyheads` where the shell would find it, else the path it was started by, as `make` starts it."""
     started_as = Path(sys.argv[0])
     if shutil.which("manyheads") is not None or started_as.name != "manyheads":

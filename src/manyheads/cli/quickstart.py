@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.program import program
-from manyheads.cli.quickstart_recipes import STEPS, quickstart_table
+from manyheads.cli.program import program_name
+from manyheads.cli.quickstart_recipes import STEPS, quickstart_recipe
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
@@ -43,7 +43,7 @@ _SENTENCE = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "
 @click.option("--language", type=click.Choice(list(_NAMES)), help="Of the other tasks. [default: en]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/quickstart…]")
 @click.option("--steps", type=int, help="How long to train. [default: about two minutes on two cores]")
-@click.option("--fresh", is_flag=True, help="Throw away what is in the run folder and start over.")
+@click.option("--overwrite", is_flag=True, help="Throw away what is in the run folder and start over.")
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live bar, for logs.")
 def quickstart(
     task: str,
@@ -51,7 +51,7 @@ def quickstart(
     language: str | None,
     output: Path | None,
     steps: int | None,
-    fresh: bool,
+    overwrite: bool,
     plain: bool,
 ) -> None:
     """Train a model on the built-in corpus: text, tokenizer, training, score, bundle. 在内置语料上完整走一遍。
@@ -67,23 +67,23 @@ def quickstart(
     import os
 
     from manyheads.bundle import load
-    from manyheads.cli.train import carry_out
-    from manyheads.recipe import Recipe, discard, refuse_other
+    from manyheads.cli.train import run_with_progress
+    from manyheads.run import Recipe, check_same_recipe, delete_run
 
     builtin = _builtin(task, direction, language)
     folder = output or Path("runs") / _folder(task, builtin)
-    again = _command(task, builtin, output)
-    recipe = Recipe.from_table(quickstart_table(task, builtin, STEPS[task] if steps is None else steps))
-    if fresh:
-        discard(folder)
-    refuse_other(recipe, folder)
+    command = _command(task, builtin, output)
+    recipe = Recipe.from_table(quickstart_recipe(task, builtin, STEPS[task] if steps is None else steps))
+    if overwrite:
+        delete_run(folder)
+    check_same_recipe(recipe, folder)
     bundle = folder / "bundle"
-    if bundle.exists() and not _offer(bundle, task, builtin, again, steps):
+    if bundle.exists() and not _offer(bundle, task, builtin, command, steps):
         return
     languages = " → ".join(_NAMES[name] for name in builtin.split("-"))
     title = f"quickstart · {_TASKS[task]} · {languages} · built-in corpus · {os.cpu_count()} cores"
-    go_on = again if steps is None else f"{again} --steps {steps}"
-    finished = carry_out(recipe, folder, go_on, title=title, plain=plain)
+    resume_command = command if steps is None else f"{command} --steps {steps}"
+    finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)
     if task != "translate":
         _show(load(finished.bundle), task, builtin, plain=plain)
     _show_next(finished.bundle, task, builtin)
@@ -113,7 +113,7 @@ def _command(task: str, builtin: str, output: Path | None) -> str:
     """The command that would do the same again."""
     import shlex
 
-    words = [program(), "quickstart"]
+    words = [program_name(), "quickstart"]
     if task != "translate":
         words += ["--task", task]
     if not _is_usual(builtin):
@@ -123,8 +123,8 @@ def _command(task: str, builtin: str, output: Path | None) -> str:
 
 def _show(bundle: "Bundle", task: str, language: str, *, plain: bool) -> None:
     """What the model answers."""
-    from manyheads.cli.quickstart_shows import show_entities, show_opinions, show_stories
-    from manyheads.cli.show import make_console
+    from manyheads.cli.progress import make_console
+    from manyheads.cli.quickstart_demos import show_entities, show_opinions, show_stories
 
     show = {"classify": show_opinions, "tag": show_entities, "generate": show_stories}[task]
     show(bundle, language, make_console(plain=plain))
@@ -132,13 +132,13 @@ def _show(bundle: "Bundle", task: str, language: str, *, plain: bool) -> None:
 
 def _try(bundle: Path, task: str, builtin: str) -> str:
     """A command that asks the model something."""
-    from manyheads.cli.quickstart_shows import BEGINNINGS, OPINIONS, SENTENCES
+    from manyheads.cli.quickstart_demos import OPINIONS, PROMPTS, SENTENCES
 
     if task == "generate":
-        return f'{program()} predict {bundle} --prompt "{BEGINNINGS[builtin]}"'
+        return f'{program_name()} predict {bundle} --prompt "{PROMPTS[builtin]}"'
     texts = {"classify": OPINIONS, "tag": SENTENCES}
     text = texts[task][builtin][1] if task in texts else _SENTENCE[builtin[:2]]
-    return f'echo "{text}" | {program()} predict {bundle}'
+    return f'echo "{text}" | {program_name()} predict {bundle}'
 
 
 def _show_next(bundle: Path, task: str, builtin: str) -> None:
@@ -147,17 +147,17 @@ def _show_next(bundle: Path, task: str, builtin: str) -> None:
     click.echo(f"""
 Your model · 你的模型:  {bundle}     (weights, tokenizer, recipe, scores: copy the folder anywhere)
 Try next · 接下来:      {_try(bundle, task, builtin)}
-                        {program()} evaluate {bundle}
-                        {program()} heads {bundle}
-                        {program()} quickstart {other}
-Your own text · 用自己的文本:  {program()} {_OWN_TEXT[task]}""")
+                        {program_name()} evaluate {bundle}
+                        {program_name()} heads {bundle}
+                        {program_name()} quickstart {other}
+Your own text · 用自己的文本:  {program_name()} {_OWN_TEXT[task]}""")
 
 
-def _offer(bundle: Path, task: str, builtin: str, again: str, steps: int | None) -> bool:
+def _offer(bundle: Path, task: str, builtin: str, command: str, steps: int | None) -> bool:
     """Whether to train a model further that is there already; if not, say how good it is and what can be done."""
     from manyheads.bundle import load
+    from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import show_scores
-    from manyheads.cli.show import make_console
 
     loaded = load(bundle)
     trained = loaded.recipe["train"]["steps"]
@@ -167,6 +167,6 @@ def _offer(bundle: Path, task: str, builtin: str, again: str, steps: int | None)
     show_scores(loaded.scores, make_console(plain=False))
     click.echo(f"""
 Look at it · 看看它:     {_try(bundle, task, builtin)}
-Continue · 继续训练:     {again} --steps {2 * trained}
-Start over · 重新开始:   {again} --fresh""")
+Continue · 继续训练:     {command} --steps {2 * trained}
+Start over · 重新开始:   {command} --overwrite""")
     return False

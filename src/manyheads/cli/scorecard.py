@@ -6,20 +6,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.cli.card_parts import show_confusion, show_facts, show_mistakes, show_rows, show_sentences
+from manyheads.cli.card_parts import show_confusion, show_counts, show_mistakes, show_rows, show_sentences
 from manyheads.metrics import (
-    Continuation,
     Difference,
     Example,
+    GenerationSample,
     LabelCard,
     LanguageCard,
     Score,
-    Scorecard,
     SpanCard,
+    TranslationCard,
+    format_score,
     lower_is_better,
-    shown,
 )
-from manyheads.recipe.report.wording import named
+from manyheads.report.page_text import display_name
 from manyheads.tasks import Card
 
 _SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
@@ -34,22 +34,22 @@ def show_scores(scores: Mapping[str, Sequence[Score]], console: Console) -> None
     _show_signatures(scores, console)
 
 
-def show_cards(cards: Mapping[str, Scorecard], console: Console) -> None:
+def show_cards(cards: Mapping[str, TranslationCard], console: Console) -> None:
     """The long scorecard: scores, and below them what went wrong how often."""
     scores = {name: card.scores for name, card in cards.items()}
     table = _start_table(cards)
     _add_scores(table, scores)
     table.add_row()
-    for label, cells in _facts(list(cards.values())).items():
+    for label, cells in _counts(list(cards.values())).items():
         table.add_row(label, *cells)
     console.print(table)
     _show_signatures(scores, console)
-    show_losses(list(cards.values()), console)
+    show_failures(list(cards.values()), console)
 
 
 def show_card(name: str, card: Card, console: Console) -> None:
     """One scorecard, whatever the task: what went wrong first, the figures last, where the eye is."""
-    if isinstance(card, Scorecard):
+    if isinstance(card, TranslationCard):
         show_cards({name: card}, console)
         return
     if isinstance(card, LabelCard):
@@ -70,8 +70,8 @@ def _show_labels(name: str, card: LabelCard, console: Console) -> None:
         show_confusion(card.confusion, console)
     show_rows(card.rows, console)
     abstained = {"left open · 未作答": card.n_abstained} if card.n_abstained else {}
-    show_facts({"texts · 文本数": card.n_texts, **abstained}, console)
-    _warn_of_unknown(card.n_unknown, "texts", console)
+    show_counts({"texts · 文本数": card.n_texts, **abstained}, console)
+    _warn_of_unknown_labels(card.n_unknown, "texts", console)
 
 
 def _show_spans(name: str, card: SpanCard, console: Console) -> None:
@@ -80,16 +80,16 @@ def _show_spans(name: str, card: SpanCard, console: Console) -> None:
         show_sentences(title, card.worst, console)
     show_confusion(card.confusion, console)
     show_rows(card.rows, console)
-    facts = {
+    counts = {
         "sentences · 句数": card.n_texts,
         "spans · 片段数": card.n_spans,
         "predicted · 预测片段数": card.n_predicted,
     }
-    show_facts(facts, console)
-    _warn_of_unknown(card.n_unknown, "spans", console)
+    show_counts(counts, console)
+    _warn_of_unknown_labels(card.n_unknown, "spans", console)
 
 
-def _warn_of_unknown(count: int, what: str, console: Console) -> None:
+def _warn_of_unknown_labels(count: int, what: str, console: Console) -> None:
     if count:
         told = "has a label" if count == 1 else "have labels"
         line = f"  {count:,} of the {what} {told} never seen in training: no answer could be right."
@@ -99,24 +99,24 @@ def _warn_of_unknown(count: int, what: str, console: Console) -> None:
 def _show_language(name: str, card: LanguageCard, console: Console) -> None:
     if card.samples:
         console.print(f"{set_title(name)}: samples · 生成样例", style="bold", markup=False)
-        show_continuations(card.samples, console)
-    facts = {
-        "pieces · 子词数": card.n_pieces,
+        show_generations(card.samples, console)
+    counts = {
+        "tokens · 子词数": card.n_tokens,
         "characters · 字符数": card.n_characters,
         "words · 词数": card.n_words,
         "bytes · 字节数": card.n_bytes,
     }
-    show_facts(facts, console)
+    show_counts(counts, console)
 
 
-def show_continuations(samples: Sequence[Continuation], console: Console) -> None:
+def show_generations(samples: Sequence[GenerationSample], console: Console) -> None:
     """Beginnings, and how the model went on."""
     for sample in samples:
         console.print(Text("  ").append(sample.prompt, style="dim").append(sample.text, style="bold"))
     console.print()
 
 
-def show_losses(cards: Sequence[Scorecard], console: Console) -> None:
+def show_failures(cards: Sequence[TranslationCard], console: Console) -> None:
     """What the scores had to swallow, if anything."""
     for count, one, more, fate in (
         (
@@ -163,11 +163,11 @@ def show_differences(differences: Sequence[Difference], console: Console) -> Non
     """How far ahead of another system, between which bounds, and whether that may be luck."""
     for one in differences:
         verdict, style = "no clear difference · 差异不显著", "yellow"
-        if max(one.p_bootstrap, one.p_randomisation) < _CLEAR:
+        if max(one.p_bootstrap, one.p_randomization) < _CLEAR:
             verdict, style = ("better · 更好", "green") if one.difference > 0 else ("worse · 更差", "red")
         line = Text(f"  {one.name}  {one.value:.1f} against {one.other:.1f}: ")
         console.print(line.append(f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]", style="bold"))
-        told = f"  p = {_rounded(one.p_bootstrap)} bootstrap, {_rounded(one.p_randomisation)} randomisation"
+        told = f"  p = {_rounded(one.p_bootstrap)} bootstrap, {_rounded(one.p_randomization)} randomization"
         console.print(Text(f"    {verdict}", style=style).append(told, style="dim"))
 
 
@@ -196,13 +196,13 @@ def _add_scores(table: Table, scores: Mapping[str, Sequence[Score]]) -> None:
 
 
 def _figure(score: Score) -> str:
-    value, low, high = (shown(score.name, x) for x in (score.value, score.low, score.high))
+    value, low, high = (format_score(score.name, x) for x in (score.value, score.low, score.high))
     return f"{value} [{low}, {high}]"
 
 
 def score_title(name: str) -> str:
     """What a score is called on screen, and which way is better where that is not upwards."""
-    english, chinese = named(name)
+    english, chinese = display_name(name)
     title = english if english == chinese else f"{english} · {chinese}"
     return f"{title} (lower is better · 越低越好)" if lower_is_better(name) else title
 
@@ -212,7 +212,7 @@ def _show_signatures(scores: Mapping[str, Sequence[Score]], console: Console) ->
         console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)  # to be copied whole
 
 
-def _facts(cards: Sequence[Scorecard]) -> dict[str, list[str]]:
+def _counts(cards: Sequence[TranslationCard]) -> dict[str, list[str]]:
     def shares(counts: Sequence[int]) -> list[str]:
         return [
             f"{count:,}" + (f" ({100 * count / card.n_sentences:.1f} %)" if count else "")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.program import program
+from manyheads.cli.program import program_name
 
 if TYPE_CHECKING:
-    from manyheads.recipe import Event, Finished, Recipe
+    from manyheads.run import Event, Finished, Recipe
 
 
 @click.command(short_help="Train a model by a recipe. 按配方训练。")
@@ -29,41 +29,43 @@ def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: 
     """
     import shlex
 
-    from manyheads.recipe import read_recipe
+    from manyheads.run import read_recipe
 
-    again = shlex.join([program(), "train", str(recipe), *overrides, *(["-o", str(output)] if output else [])])
+    resume_command = shlex.join(
+        [program_name(), "train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
+    )
     folder = output or Path("runs") / recipe.stem
-    finished = carry_out(read_recipe(recipe, overrides), folder, again, title=str(recipe), plain=plain)
+    finished = run_with_progress(read_recipe(recipe, overrides), folder, resume_command, title=str(recipe), plain=plain)
     click.echo(f"\nYour model · 你的模型:  {finished.bundle}")
-    click.echo(f"Try next · 接下来:      {program()} predict {finished.bundle} YOUR-FILE")
-    click.echo(f"                        {program()} evaluate {finished.bundle}")
+    click.echo(f"Try next · 接下来:      {program_name()} predict {finished.bundle} YOUR-FILE")
+    click.echo(f"                        {program_name()} evaluate {finished.bundle}")
 
 
-def carry_out(recipe: "Recipe", folder: Path, again: str, *, title: str, plain: bool) -> "Finished":
-    """Run a recipe into a folder with progress; `again` is the command that goes on with it if it is stopped."""
-    from manyheads.cli.show import make_console, show_finished, show_run
+def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, title: str, plain: bool) -> "Finished":
+    """Run a recipe into a folder with progress; `resume_command` is the command that goes on with it if it is stopped."""
+    from manyheads.cli.progress import make_console, show_finished, show_run
     from manyheads.cli.stopping import StopRequest
-    from manyheads.recipe import Finished, Interrupted, run
-    from manyheads.recipe.report import REPORT
+    from manyheads.report import REPORT, follow
+    from manyheads.run import Finished, Interrupted, run
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
     try:
         with StopRequest() as stop:
-            events = _announced(run(recipe, folder, stop), f"Report · 报告:  {folder / REPORT}")
+            events = _announce_first(follow(run(recipe, folder, stop), folder), f"Report · 报告:  {folder / REPORT}")
             last = show_run(events, console, stop, recipe.train.steps, plain=plain)
     except KeyboardInterrupt:
-        click.echo(f"\nStopped; what was saved is whole. Go on with:  {again}", err=True)
+        click.echo(f"\nStopped; what was saved is whole. Go on with:  {resume_command}", err=True)
         raise SystemExit(130) from None
     if isinstance(last, Interrupted):
-        click.echo(f"\nStopped at step {last.step:,}; everything is saved. Go on with:  {again}", err=True)
+        click.echo(f"\nStopped at step {last.step:,}; everything is saved. Go on with:  {resume_command}", err=True)
         raise SystemExit(130)
     assert isinstance(last, Finished)  # the only other way a run ends
     show_finished(last, console)
     return last
 
 
-def _announced(events: "Iterator[Event]", told: str) -> "Iterator[Event]":
+def _announce_first(events: "Iterator[Event]", told: str) -> "Iterator[Event]":
     """The events, and a word before the first of them: until it comes, the folder may still be refused."""
     first = next(events)
     click.echo(told)

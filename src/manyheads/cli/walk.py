@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from manyheads.cli.walk_page import Page
-    from manyheads.lens.walk import Walk
+    from manyheads.lens.attention_walk import Walk
 
 _N_STEPS = 10
 _WIDEST = 100
@@ -79,17 +79,17 @@ def walk(
 def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
     """What was asked for, worked out."""
     from manyheads.cli.walk_page import Page
-    from manyheads.lens.teaching import saturate, walk_sentence, worked_example
+    from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
 
     match words:
         case ():
             if how["layer"] is not None or how["answer"] is not None or how["head"]:
                 raise click.UsageError("The worked example has one head: --layer, --head and --answer need a TEXT.")
-            return Page(worked_example(how["query"]), "worked", saturations=saturate())
+            return Page(worked_example(how["query"]), "worked", saturations=measure_saturation())
         case (text,):
             if text.strip() and Path(text).is_dir():
                 raise click.UsageError(f'Give a text too: manyheads walk {text} "…".')
-            return Page(walk_sentence(text, **how), "untrained", saturations=saturate())
+            return Page(walk_sentence(text, **how), "untrained", saturations=measure_saturation())
         case (bundle, text):
             return Page(_walk_bundle(Path(bundle), text, how), "bundle")
         case _:
@@ -98,7 +98,7 @@ def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
 
 def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
     from manyheads.bundle import load
-    from manyheads.lens.walk import walk as walk_model
+    from manyheads.lens.attention_walk import walk as walk_model
 
     return walk_model(load(bundle), text, **how)
 
@@ -106,7 +106,7 @@ def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
 def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
-    from manyheads.cli.show import make_console
+    from manyheads.cli.progress import make_console
     from manyheads.cli.walk_page import show_heading
     from manyheads.cli.walk_steps import show_steps
 

@@ -8,10 +8,10 @@ import numpy as np
 from rich.text import Text
 
 from manyheads.cli import walk_words as words
-from manyheads.cli.walk_numbers import WHOLE, Line, labels, shortened, wrapped
-from manyheads.lens.teaching import Saturation
-from manyheads.lens.walk import Walk
-from manyheads.text.vocabulary import SPACE_SIGN
+from manyheads.cli.number_format import WHOLE, Line, labels, shortened, wrapped
+from manyheads.lens.attention_walk import Walk
+from manyheads.lens.toy_model import Saturation
+from manyheads.text.vocabulary import METASPACE
 
 INDENT = 4
 ROWS = 24  # keys that are all shown; of more, those looked at most
@@ -61,10 +61,10 @@ class Page:
         """The keys' numbers and names, all of one width."""
         return labels(self.walk.key_names)
 
-    def say(self, *said: words.Said) -> Iterator[Line]:
+    def explain(self, *texts: words.Bilingual) -> Iterator[Line]:
         """Prose, in English and then in Chinese."""
         for language in ("english", "chinese"):
-            for one in said:
+            for one in texts:
                 yield from map(Text, wrapped(getattr(one, language), self.width))
 
 
@@ -85,9 +85,9 @@ def show_heading(page: Page) -> Iterator[Line]:
     yield Text(f"    query in detail · 详看的查询  {walk.query} {page.query_name}", style="cyan")
     if page.origin == "untrained":
         yield Text()
-        for line in page.say(words.UNTRAINED):
+        for line in page.explain(words.UNTRAINED):
             yield Text(f"    {line.plain}", style="yellow")
         if walk.answer == walk.text:
-            yield from (Text(f"    {line.plain}") for line in page.say(words.WRITES_ITSELF))
-    elif any(SPACE_SIGN in name for name in (*walk.query_names, *walk.key_names)):
-        yield from (Text(f"    {line.plain}", style="dim") for line in page.say(words.PIECES))
+            yield from (Text(f"    {line.plain}") for line in page.explain(words.ANSWER_IS_TEXT))
+    elif any(METASPACE in name for name in (*walk.query_names, *walk.key_names)):
+        yield from (Text(f"    {line.plain}", style="dim") for line in page.explain(words.TOKENS))

@@ -7,13 +7,13 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from manyheads.cli import walk_words as words
-from manyheads.cli.walk_numbers import (
+from manyheads.cli.number_format import (
     SHORT,
     WHOLE,
     Floats,
     Line,
     beside,
-    centred,
+    centered,
     factor,
     folded,
     heat_map,
@@ -27,8 +27,8 @@ from manyheads.cli.walk_numbers import (
     vector,
 )
 from manyheads.cli.walk_page import INDENT, ROWS, Page
-from manyheads.lens.teaching import Saturation
-from manyheads.lens.walk import Softmax, slice_of
+from manyheads.lens.attention_walk import Softmax, slice_of
+from manyheads.lens.toy_model import Saturation
 
 _ROWS_IN_PART = 8  # rows of a wide matrix
 _BAR = 20  # columns of a weight of 1
@@ -52,11 +52,11 @@ def show_steps(page: Page, chosen: Sequence[int] | None = None) -> Iterator[Line
 def _inputs(page: Page) -> Iterator[Line]:
     walk = page.walk
     if page.origin == "worked":
-        yield from page.say(words.INPUTS_WORKED)
+        yield from page.explain(words.INPUTS_WORKED)
     elif walk.attention.endswith("cross"):
-        yield from page.say(words.INPUTS_CROSS)
+        yield from page.explain(words.INPUTS_CROSS)
     else:
-        yield from page.say(words.INPUTS_EMBEDDED if page.origin == "untrained" else words.INPUTS_LAYER)
+        yield from page.explain(words.INPUTS_EMBEDDED if page.origin == "untrained" else words.INPUTS_LAYER)
     yield Text()
     if walk.is_self:
         yield from _rows("X", walk.queries_from, walk.query_names, walk.query)
@@ -84,11 +84,11 @@ def _rows(title: str, rows: Floats, names: Sequence[str], chosen: int | None = N
 
 def _projections(page: Page) -> Iterator[Line]:
     walk, matrices = page.walk, page.walk.matrices
-    yield from page.say(words.ROLES)
+    yield from page.explain(words.ROLES)
     if not walk.has_projections:
-        yield from page.say(words.NO_PROJECTIONS)
+        yield from page.explain(words.NO_PROJECTIONS)
     elif walk.n_heads > 1:
-        yield from page.say(words.OWN_COLUMNS)
+        yield from page.explain(words.OWN_COLUMNS)
     yield Text()
     if page.is_small:
         named = (("W^Q", matrices.query), ("W^K", matrices.key), ("W^V", matrices.value))
@@ -111,11 +111,11 @@ def _projections(page: Page) -> Iterator[Line]:
         (f"V = {source} W^V", walk.v, walk.key_names, None),
     )
     yield from beside((list(_rows(*block)) for block in blocks if block[1].size), page.width)
-    if walk.turned_q is not None and walk.turned_k is not None:
+    if walk.rotated_q is not None and walk.rotated_k is not None:
         yield Text()
-        yield from page.say(words.TURNED)
-        yield from _rows("Q turned · 转过的 Q", walk.turned_q, walk.query_names, walk.query)
-        yield from _rows("K turned · 转过的 K", walk.turned_k, walk.key_names)
+        yield from page.explain(words.ROTATED)
+        yield from _rows("Q rotated · 转过的 Q", walk.rotated_q, walk.query_names, walk.query)
+        yield from _rows("K rotated · 转过的 K", walk.rotated_k, walk.key_names)
 
 
 def _sum(page: Page, name: str, x: Floats, column: Floats, bias: Floats | None, place: int) -> Iterator[Line]:
@@ -129,10 +129,10 @@ def _sum(page: Page, name: str, x: Floats, column: Floats, bias: Floats | None, 
 def _products(page: Page) -> Iterator[Line]:
     walk = page.walk
     said = [words.OTHER_FORMS.get(walk.form, words.MATCHING)]
-    yield from page.say(*said, *([words.ITSELF] if walk.is_self else []))
+    yield from page.explain(*said, *([words.ITSELF] if walk.is_self else []))
     yield Text()
-    q = walk.q if walk.turned_q is None else walk.turned_q
-    k = walk.k if walk.turned_k is None else walk.turned_k
+    q = walk.q if walk.rotated_q is None else walk.rotated_q
+    k = walk.k if walk.rotated_k is None else walk.rotated_k
     for key in page.shown_keys:
         if walk.form in ("scaled-dot", "dot"):
             told = sum_of_products(q[walk.query], k[key], with_products=True)
@@ -151,15 +151,15 @@ def _left_out(page: Page) -> Iterator[Line]:
 def _scale(page: Page) -> Iterator[Line]:
     walk, scale = page.walk, page.walk.softmax.scale
     if walk.form in ("scaled-dot", "bilinear"):
-        yield from page.say(words.WHY_DIVIDE)
+        yield from page.explain(words.WHY_DIVIDE)
         yield Text()
         yield Text(f"√d_k = √{walk.terms.shape[-1]} = {number(scale)}", style="bold")
     elif walk.form == "cosine":
-        yield from page.say(words.STRETCHED)
+        yield from page.explain(words.LEARNED_SCALE)
         yield Text()
         yield Text(f"1/τ = {number(scale)}", style="bold")
     else:
-        yield from page.say(words.NO_SCALE)
+        yield from page.explain(words.NO_SCALE)
         return
     products, divided = _column(walk.products[walk.query]), _column(walk.products[walk.query] / scale)
     for key in page.shown_keys:
@@ -177,7 +177,7 @@ def _column(values: Floats) -> list[str]:
 def _mask(page: Page) -> Iterator[Line]:
     walk = page.walk
     if walk.distance is not None:
-        yield from page.say(words.ALIBI)
+        yield from page.explain(words.ALIBI)
         yield Text()
         divided, added = (
             _column(walk.products[walk.query] / walk.softmax.scale),
@@ -188,9 +188,9 @@ def _mask(page: Page) -> Iterator[Line]:
             yield Text(f"{page.key_labels[key]}  {divided[key]} + {factor(added[key])} = {score}")
         yield Text()
     if walk.visible.all():
-        yield from page.say(words.NOTHING_HIDDEN, *([words.HINT_CAUSAL] if page.origin == "untrained" else []))
+        yield from page.explain(words.NOTHING_HIDDEN, *([words.HINT_CAUSAL] if page.origin == "untrained" else []))
         return
-    yield from page.say(words.CAUSAL, words.WHY_BEFORE)
+    yield from page.explain(words.CAUSAL, words.WHY_BEFORE)
     yield Text()
     scores = _column(walk.softmax.scores[walk.query])
     for key in page.shown_keys:
@@ -201,7 +201,7 @@ def _mask(page: Page) -> Iterator[Line]:
 
 def _softmax(page: Page) -> Iterator[Line]:
     walk, row, query = page.walk, page.walk.softmax, page.walk.query
-    yield from page.say(words.SOFTMAX)
+    yield from page.explain(words.SOFTMAX)
     yield Text()
     scores = row.scores[query]
     below = np.where(walk.visible[query], scores - max(scores.max(), -1e300), -np.inf)  # a row may see nothing at all
@@ -219,7 +219,7 @@ def _softmax(page: Page) -> Iterator[Line]:
     total = ("", "sum · 和", number(float(row.sums[query])), number(float(row.weights[query].sum())))
     yield _cells(before, total, widths)
     if (walk.visible[query] & (row.exponentials[query] == 0)).any():
-        yield from page.say(words.UNDERFLOW)
+        yield from page.explain(words.UNDERFLOW)
 
 
 def _cells(label: str, cells: Sequence[str], widths: Sequence[int], style: str = "") -> Text:
@@ -229,17 +229,17 @@ def _cells(label: str, cells: Sequence[str], widths: Sequence[int], style: str =
 
 def _map(page: Page) -> Iterator[Line]:
     walk = page.walk
-    yield from page.say(words.ALL_ROWS)
+    yield from page.explain(words.ALL_ROWS)
     yield Text()
     yield from heat_map(walk.softmax.weights, walk.visible, labels(walk.query_names), walk.key_names, page.width)
     if page.origin == "worked":
         yield Text()
-        yield from page.say(words.NOT_A_THIRD)
+        yield from page.explain(words.NOT_A_THIRD)
 
 
 def _mix(page: Page) -> Iterator[Line]:
     walk = page.walk
-    yield from page.say(words.MIX)
+    yield from page.explain(words.MIX)
     yield Text()
     weights = walk.softmax.weights[walk.query]
     shown, parts = _column(weights), weights[:, None] * walk.v
@@ -255,21 +255,21 @@ def _mix(page: Page) -> Iterator[Line]:
         rest = short_vector(parts[page.other_keys].sum(0))
         yield Text(f"{f'{len(page.other_keys)} more':>{before}} = {rest}", style="dim")
     total = Text(" " * (before - cell_len("sum · 和")) + "sum · 和 = ")
-    yield total.append(short_vector(walk.mixed[walk.query]), style="bold cyan")
+    yield total.append(short_vector(walk.weighted_sum[walk.query]), style="bold cyan")
 
 
 def _output(page: Page) -> Iterator[Line]:
     walk, query, output = page.walk, page.walk.query, page.walk.matrices.output
-    yield from page.say(words.CONCAT)
+    yield from page.explain(words.CONCAT)
     yield Text()
     for head in range(walk.n_heads):
         is_this = head == walk.head and walk.n_heads > 1
-        part = walk.heads[query, slice_of(head, walk.mixed.shape[1])]
+        part = walk.heads[query, slice_of(head, walk.weighted_sum.shape[1])]
         style = "bold cyan" if is_this else ""
         yield Text(f"{'→' if is_this else ' '} head {head:<2} {vector(part)}", style=style)
     yield Text(f"  Concat  {vector(walk.heads[query])}")
     if not walk.has_output:
-        yield from page.say(words.NO_OUTPUT)
+        yield from page.explain(words.NO_OUTPUT)
         yield Text(f"  output  {vector(walk.output[query])}", style="bold")
         return
     yield Text()
@@ -282,26 +282,26 @@ def _output(page: Page) -> Iterator[Line]:
     for place in range(output.shape[1] if page.is_small else 1):
         yield from _sum(page, f"output[{place}] = ", walk.heads[query], output[:, place], bias, place)
     yield Text()
-    yield from page.say(words.HEAD_BY_HEAD)
+    yield from page.explain(words.HEAD_BY_HEAD)
     others = "others and bias" if bias is not None else "other heads"
     before = max(len(others), len(f"head {walk.head}"))
-    yield Text(f"{f'head {walk.head}':<{before}}  ").append(vector(walk.share[query]), style="bold cyan")
-    yield Text(f"{others:<{before}}  {vector(walk.output[query] - walk.share[query])}")
+    yield Text(f"{f'head {walk.head}':<{before}}  ").append(vector(walk.contribution[query]), style="bold cyan")
+    yield Text(f"{others:<{before}}  {vector(walk.output[query] - walk.contribution[query])}")
     yield Text(f"{'output':<{before}}  {vector(walk.output[query])}", style="bold")
 
 
 def _without_scale(page: Page) -> Iterator[Line]:
     walk = page.walk
     if walk.contrast is None:
-        yield from page.say(words.NOTHING_BESIDE)
+        yield from page.explain(words.NO_CONTRAST)
         return
     is_scaled = walk.softmax.scale >= walk.contrast.scale
     scaled, plain = (walk.softmax, walk.contrast) if is_scaled else (walk.contrast, walk.softmax)
-    yield from page.say(words.BESIDE)
+    yield from page.explain(words.WITHOUT_SCALE)
     yield Text()
     columns, widths = ("score", "weight", "slope"), (9, 8, 8)
     before = " " * cell_len(page.key_labels[0])
-    yield Text(f"{before}  {centred('÷ √d_k', 27)}  {centred('without · 不除', 27)}", style="bold")
+    yield Text(f"{before}  {centered('÷ √d_k', 27)}  {centered('without · 不除', 27)}", style="bold")
     yield _cells(before, columns, widths, "bold") + _cells("", columns, widths, "bold")
     for key in page.shown_keys:
         left, right = (_contrast_cells(one, walk.query, key) for one in (scaled, plain))
@@ -317,14 +317,14 @@ def _without_scale(page: Page) -> Iterator[Line]:
         yield _summary(title, [number(float(value)) for value in found])
     yield Text("* the median over rows · 各行的中位数", style="dim")
     if page.origin == "worked":
-        yield from page.say(words.NO_HELP)
+        yield from page.explain(words.NO_HELP)
     if page.saturations:
         yield Text()
-        yield from page.say(words.WIDER)
+        yield from page.explain(words.WIDER)
         yield Text()
         yield from _table_of_widths(page.saturations)
         yield Text()
-        yield from page.say(words.VANISHES)
+        yield from page.explain(words.VANISHES)
 
 
 def _contrast_cells(row: Softmax, query: int, key: int) -> list[str]:

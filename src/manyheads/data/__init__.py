@@ -1,4 +1,4 @@
-"""The data room: tokenised text on disk, and the order in which training meets it.
+"""The data room: tokenized text on disk, and the order in which training meets it.
 
 Ids live in memory-mapped files, so a corpus may be larger than memory. Batches hold sentences of like length within
 a budget of tokens, and their order is a pure function of (seed, epoch). May import text, settings, errors.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from manyheads.data.chunks import R, chunks
 from manyheads.errors import DataError
-from manyheads.settings import misfits, refuse
+from manyheads.settings import raise_faults, type_faults
 from manyheads.text.readers import Row
 
 KEPT = "kept"
@@ -54,10 +54,10 @@ class CleanSettings:
     drop_duplicates: bool = True  # the second and later copies of a row
 
     def __post_init__(self) -> None:
-        faults = misfits(self, "clean.")
+        faults = type_faults(self, "clean.")
         if not faults and not (self.max_ratio == 0 or self.max_ratio >= 1):
             faults.append(f"clean.max_ratio = {self.max_ratio} must be at least 1, or 0 for any ratio.")
-        refuse(faults)
+        raise_faults(faults)
 
 
 def clean(
@@ -84,14 +84,14 @@ class Cleaner:
         self.held_out = [HashSet() for _ in range(fields.n_texts)]
         for chunk in chunks(held_out if settings.drop_leaked else ()):
             for field, known in enumerate(self.held_out):
-                known.add(_hashes(_normalised(row[field]) for row in chunk))
+                known.add(_hashes(_normalized(row[field]) for row in chunk))
 
     def clean(self, rows: Iterable[R], counts: "Counter[str]") -> Iterator[R]:
         """The rows worth learning from; see the function `clean`."""
         for chunk in chunks(rows):
             kept = []
             for row in chunk:
-                reason = fault(row, self.settings, self.fields)
+                reason = rejection_reason(row, self.settings, self.fields)
                 if reason is None:
                     kept.append(row)
                 else:
@@ -105,7 +105,7 @@ class Cleaner:
         leaked = np.zeros(len(rows), dtype=np.bool_)
         for field, known in enumerate(self.held_out):
             if len(known):
-                leaked |= known.has(_hashes(_normalised(row[field]) for row in rows))
+                leaked |= known.has(_hashes(_normalized(row[field]) for row in rows))
         return leaked
 
     def _repeated(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
@@ -122,10 +122,10 @@ class Cleaner:
         return [row for row, out in zip(rows, is_out.tolist(), strict=True) if not out]
 
 
-def fault(row: Row, settings: CleanSettings, fields: Fields = PAIR) -> str | None:
+def rejection_reason(row: Row, settings: CleanSettings, fields: Fields = PAIR) -> str | None:
     """Why a row is left out, as far as it can be told from the row alone; None if it is not."""
-    for place, field in enumerate(row):
-        if (not field or field.isspace()) and place not in fields.may_be_blank:
+    for index, field in enumerate(row):
+        if (not field or field.isspace()) and index not in fields.may_be_blank:
             return EMPTY
     if settings.drop_bad_encoding and any("\ufffd" in field or "\0" in field for field in row):
         return BAD_ENCODING
@@ -139,7 +139,7 @@ def _ratio(source: str, target: str) -> float:
     return one / other if one > other else other / one
 
 
-def bear_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]]) -> Iterator[R]:
+def tolerate_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]]) -> Iterator[R]:
     """What `read(on_bad)` yields, where `on_bad` is told of each line that is not UTF-8 but read with U+FFFD.
 
     A few are borne. When more than ten, and more than 1 % of all, are bad, the whole file is most likely in another
@@ -183,9 +183,9 @@ class HashSet:
         """Whether each of these is in the set."""
         found = np.zeros(len(hashes), dtype=np.bool_)
         for known in self._sorted:
-            places = np.searchsorted(known, hashes)
-            places[places == len(known)] = 0
-            found |= known[places] == hashes
+            positions = np.searchsorted(known, hashes)
+            positions[positions == len(known)] = 0
+            found |= known[positions] == hashes
         return found
 
     def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -211,5 +211,5 @@ def _hashes(texts: Iterable[str]) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts]), np.uint64)
 
 
-def _normalised(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(text.casefold().split())

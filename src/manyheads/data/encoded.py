@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from manyheads.data.chunks import chunks
 from manyheads.data.cleaning import EMPTY, KEPT
-from manyheads.data.ragged import Mapped, Ragged, RaggedWriter
+from manyheads.data.ragged import MappedArray, Ragged, RaggedWriter
 from manyheads.data.texts import Texts
 from manyheads.text.readers import Row
 
@@ -27,7 +27,7 @@ class Encoded:
 
     columns: tuple[Ragged, ...]
     texts: Texts
-    rows: Mapped  # which row of the texts each of these is
+    rows: MappedArray  # which row of the texts each of these is
 
     @classmethod
     def write(cls, folder: Path, texts: Texts, encode: EncodeRows, longest: int) -> "Counter[str]":
@@ -46,10 +46,10 @@ class Encoded:
                 while len(writers) < len(columns):
                     writers.append(stack.enter_context(RaggedWriter(_column(folder, len(writers)), _IDS)))
                 verdicts = [_verdict(row, longest) for row in zip(*columns, strict=True)]
-                kept = [place for place, verdict in enumerate(verdicts) if verdict == KEPT]
+                kept = [index for index, verdict in enumerate(verdicts) if verdict == KEPT]
                 counts.update(verdicts)
                 for writer, column in zip(writers, columns, strict=True):
-                    writer.extend(column if len(kept) == len(column) else [column[place] for place in kept])
+                    writer.extend(column if len(kept) == len(column) else [column[index] for index in kept])
                 rows.write((np.array(kept, np.int64) + start).tobytes())
                 start += len(chunk)
         return counts
@@ -60,7 +60,7 @@ class Encoded:
         columns: list[Ragged] = []
         while _column(folder, len(columns)).with_suffix(".values").exists():
             columns.append(Ragged(_column(folder, len(columns)), _IDS))
-        return cls(tuple(columns), texts, Mapped(folder / _ROWS, "int64"))
+        return cls(tuple(columns), texts, MappedArray(folder / _ROWS, "int64"))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,12 +69,12 @@ class Encoded:
     def lengths(self) -> NDArray[np.int32]:
         """N × columns: the ids of each row, and one more for what ends it."""
         lengths = np.empty((len(self), len(self.columns)), dtype=np.int32)
-        for place, column in enumerate(self.columns):
-            lengths[:, place] = column.lengths
+        for index, column in enumerate(self.columns):
+            lengths[:, index] = column.lengths
         lengths += 1
         return lengths
 
-    def places(self, boundaries: Sequence[int]) -> list[int]:
+    def find_rows(self, boundaries: Sequence[int]) -> list[int]:
         """Where rows numbered so in the texts, or the next that were kept, stand here."""
         return np.searchsorted(self.rows.values, boundaries).tolist()
 
@@ -86,15 +86,15 @@ class Encoded:
         """One field of a row as it was given."""
         return self.texts.text(field, int(self.rows.values[index]))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Give the memory of what was read back to the system; after every batch, lest all be resident in time."""
         for column in (*self.columns, *self.texts.columns):
-            column.let_go()
-        self.rows.let_go()
+            column.release()
+        self.rows.release()
 
 
-def _column(folder: Path, place: int) -> Path:
-    return folder / f"ids-{place}"
+def _column(folder: Path, index: int) -> Path:
+    return folder / f"ids-{index}"
 
 
 def _verdict(row: Sequence[Sequence[int]], longest: int) -> str:

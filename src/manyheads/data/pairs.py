@@ -6,29 +6,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyheads.text.tokenizer import BEGIN, END, PAD
+from manyheads.text.tokenizer import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Padded ids of some pairs. Each source ends with END; targets are shifted by BEGIN for what the decoder reads."""
+    """Padded ids of some pairs. Each source ends with EOS; targets are shifted by BOS for what the decoder reads."""
 
     source: NDArray[np.int64]  # B × S
-    target_read: NDArray[np.int64]  # B × T: BEGIN y_1 … y_n
-    target_written: NDArray[np.int64]  # B × T: y_1 … y_n END
+    target_input: NDArray[np.int64]  # B × T: BOS y_1 … y_n
+    target_output: NDArray[np.int64]  # B × T: y_1 … y_n EOS
 
     @property
     def n_tokens(self) -> int:
         """Real target tokens: what the loss is averaged over."""
-        return int((self.target_written != PAD).sum())
+        return int((self.target_output != PAD).sum())
 
 
 def make_batch(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> PairBatch:
     """Sequences of ids as a padded batch, with the ids that begin and end a sentence."""
     return PairBatch(
-        source=pad(sources, after=END),
-        target_read=pad(targets, before=BEGIN),
-        target_written=pad(targets, after=END),
+        source=pad(sources, after=EOS),
+        target_input=pad(targets, before=BOS),
+        target_output=pad(targets, after=EOS),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 _AT_ONCE = 10_000  # sequences
 
 
-class Mapped:
+class MappedArray:
     """One array in a file, read from disk only where touched."""
 
     def __init__(self, path: Path, dtype: str) -> None:
@@ -25,7 +25,7 @@ class Mapped:
     def __len__(self) -> int:
         return len(self.values)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Give touched pages back to the system, which still caches them; else all of the file is resident in time."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             self._map.madvise(mmap.MADV_DONTNEED)
@@ -38,8 +38,8 @@ class Ragged:
         """Open what a `RaggedWriter` stored at `path`."""
         self.path = path
         self.dtype = np.dtype(dtype)
-        self.offsets = Mapped(path.with_suffix(".offsets"), "int64")
-        self.values = Mapped(path.with_suffix(".values"), dtype)
+        self.offsets = MappedArray(path.with_suffix(".offsets"), "int64")
+        self.values = MappedArray(path.with_suffix(".values"), dtype)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -61,9 +61,9 @@ class Ragged:
         """The sequences in turn as they are stored, read in blocks rather than mapped."""
         with self.path.with_suffix(".values").open("rb") as stream:
             for offsets in self._offset_blocks():
-                places = ((offsets - offsets[0]) * self.dtype.itemsize).tolist()
-                block = stream.read(places[-1])
-                for start, end in pairwise(places):
+                positions = ((offsets - offsets[0]) * self.dtype.itemsize).tolist()
+                block = stream.read(positions[-1])
+                for start, end in pairwise(positions):
                     yield block[start:end]
 
     def _offset_blocks(self) -> Iterator[NDArray[np.int64]]:
@@ -74,10 +74,10 @@ class Ragged:
                 yield np.frombuffer(last + block, np.int64)
                 last = block[-8:]
 
-    def let_go(self) -> None:
-        """See `Mapped.let_go`."""
-        self.offsets.let_go()
-        self.values.let_go()
+    def release(self) -> None:
+        """See `MappedArray.release`."""
+        self.offsets.release()
+        self.values.release()
 
 
 class RaggedWriter:

@@ -5,14 +5,14 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-# A window is (document, start, end): its places from start up to end.
+# A window is (document, start, end): its positions from start up to end.
 Windows = NDArray[np.int64]
 
 
 def cut_windows(lengths: NDArray[np.integer], longest: int, *, seed: int, epoch: int) -> Windows:
-    """Every place of every document once, in windows of at most `longest`; a pure function of its arguments.
+    """Every position of every document once, in windows of at most `longest`; a pure function of its arguments.
 
-    A document that is longer is cut at places that differ from epoch to epoch, so that in time each place is met
+    A document that is longer is cut at positions that differ from epoch to epoch, so that in time each position is met
     with much and with little before it.
     """
     random = np.random.default_rng([seed, epoch, 2])  # apart from the draws of other parts of a plan
@@ -22,14 +22,14 @@ def cut_windows(lengths: NDArray[np.integer], longest: int, *, seed: int, epoch:
     counts = 1 + -((first - sizes) // longest)  # windows of each document: rest / longest, rounded up, and the first
     counts[sizes == 0] = 0
     documents = np.repeat(np.arange(len(sizes)), counts)
-    place = np.arange(len(documents)) - np.repeat(np.cumsum(counts) - counts, counts)
-    starts = np.where(place == 0, 0, first[documents] + (place - 1) * longest)
-    ends = np.minimum(first[documents] + place * longest, sizes[documents])
+    position = np.arange(len(documents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = np.where(position == 0, 0, first[documents] + (position - 1) * longest)
+    ends = np.minimum(first[documents] + position * longest, sizes[documents])
     return np.stack([documents, starts, ends], axis=1)
 
 
-def pack(sizes: NDArray[np.integer], room: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """Which of these sizes share a row of `room` places; a pure function of its arguments.
+def pack(sizes: NDArray[np.integer], capacity: int, *, seed: int, epoch: int) -> list[list[int]]:
+    """Which of these sizes share a row of `capacity` positions; a pure function of its arguments.
 
     Best fit, the longest first: each row takes the longest that is left, then the longest that still fits. Among
     those of one size chance decides, so that rows differ from epoch to epoch; their order is random too.
@@ -45,15 +45,15 @@ def pack(sizes: NDArray[np.integer], room: int, *, seed: int, epoch: int) -> lis
     rows = []
     while known:
         row: list[int] = []
-        free = room
+        free = capacity
         while known:
-            place = len(known) - 1 if not row else bisect_right(known, free) - 1
-            if place < 0:
+            position = len(known) - 1 if not row else bisect_right(known, free) - 1
+            if position < 0:
                 break
-            size = known[place]
+            size = known[position]
             row.append(left[size].pop())
             free -= size
             if not left[size]:
-                del known[place]
+                del known[position]
         rows.append(row)
     return [rows[index] for index in random.permutation(len(rows))]

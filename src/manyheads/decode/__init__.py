@@ -7,29 +7,29 @@ beginning, end and padding is told by the caller. May import model, settings and
 Start reading at `searching.py`.
 """
 
-from manyheads.decode.engines import ChosenEngine, Engine, EngineName, Marks, ReferenceEngine
+from manyheads.decode.engines import Engine, EngineName, EngineSelector, SpecialTokens, TorchEngine
+from manyheads.decode.generate import generate, search
+from manyheads.decode.greedy_sampling import StoppingCriterion
 from manyheads.decode.hypotheses import Hypothesis
-from manyheads.decode.searching import generate, search
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.shortlist import Shortlist
-from manyheads.decode.steppers import CachedStepper, PlainStepper, Stepper
-from manyheads.decode.streaming import Written, stream
-from manyheads.decode.walk import IsOver
+from manyheads.decode.steppers import CachedStepper, Stepper, UncachedStepper
+from manyheads.decode.streaming import GeneratedToken, stream
 
 __all__ = [
     "CachedStepper",
-    "ChosenEngine",
     "DecodeSettings",
     "Engine",
     "EngineName",
+    "EngineSelector",
+    "GeneratedToken",
     "Hypothesis",
-    "IsOver",
-    "Marks",
-    "PlainStepper",
-    "ReferenceEngine",
     "Shortlist",
+    "SpecialTokens",
     "Stepper",
-    "Written",
+    "StoppingCriterion",
+    "TorchEngine",
+    "UncachedStepper",
     "generate",
     "search",
     "stream",

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from manyheads.decode.hypotheses import Hypothesis, best_first, make_hypothesis, penalty
+from manyheads.decode.greedy_sampling import StoppingCriterion, find_stopped
+from manyheads.decode.hypotheses import Hypothesis, best_first, length_penalty, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
-from manyheads.decode.walk import IsOver, find_over
 
 # B sentences still searched, N beams of each, T ids written so far, V vocabulary.
 
@@ -18,11 +18,11 @@ def beam_search(
     stepper: Stepper,
     max_lengths: Sequence[int],
     *,
-    begin: int,
-    end: int,
-    never: Sequence[int],
+    bos: int,
+    eos: int,
+    forbidden: Sequence[int],
     settings: DecodeSettings,
-    is_over: IsOver | None = None,
+    should_stop: StoppingCriterion | None = None,
 ) -> list[list[Hypothesis]]:
     """Each sentence's hypotheses, best first; every maximum length is at least 1.
 
@@ -31,18 +31,18 @@ def beam_search(
     """
     device, alpha = stepper.device, settings.length_penalty
     found: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    forbidden = torch.tensor(never, dtype=torch.long, device=device)
+    forbidden_ids = torch.tensor(forbidden, dtype=torch.long, device=device)
     sentences = torch.arange(len(max_lengths), device=device)  # which of `found` each of the B belongs to
     limits = torch.tensor(max_lengths, device=device)
-    longest = torch.tensor([penalty(length, alpha) for length in max_lengths], device=device)
-    written = torch.full((len(max_lengths), 1, 1), begin, device=device)
+    longest = torch.tensor([length_penalty(length, alpha) for length in max_lengths], device=device)
+    written = torch.full((len(max_lengths), 1, 1), bos, device=device)
     totals = torch.zeros(len(max_lengths), 1, device=device)  # log-probability of each beam; −∞: has ended
     kept = torch.full((len(max_lengths), settings.n_best), -torch.inf, device=device)  # scores of the best finished
     length = 0
 
     while len(sentences):
         length += 1
-        log_probabilities = stepper.step(written[:, :, -1].flatten()).index_fill_(1, forbidden, -torch.inf)
+        log_probabilities = stepper.step(written[:, :, -1].flatten()).index_fill_(1, forbidden_ids, -torch.inf)
         n_beams = written.size(1)
         # No beam can place more than `beam` of its continuations, so a few of each are all that need be compared.
         n_choices = min(settings.beam, log_probabilities.size(1))
@@ -52,47 +52,47 @@ def beam_search(
         best, at = candidates.topk(min(settings.beam, candidates.size(1)))
         beams, ids = at // n_choices, choice_ids.flatten(1).gather(1, at)
 
-        is_last = ids == end
-        if is_over is not None:
-            grown = torch.cat([_take(written, beams), ids[:, :, None]], dim=2)
-            is_last = is_last | find_over(grown, ~is_last & best.isfinite(), is_over)
+        is_last = ids == eos
+        if should_stop is not None:
+            grown = torch.cat([_gather_beams(written, beams), ids[:, :, None]], dim=2)
+            is_last = is_last | find_stopped(grown, ~is_last & best.isfinite(), should_stop)
         ends = is_last & best.isfinite()
         if ends.any():
-            _set_aside(found, sentences, written, beams, ids.masked_fill(ids == end, -1), best, ends, alpha)
-            scores = (best / penalty(length, alpha)).masked_fill(~ends, -torch.inf)
+            _add_finished(found, sentences, written, beams, ids.masked_fill(ids == eos, -1), best, ends, alpha)
+            scores = (best / length_penalty(length, alpha)).masked_fill(~ends, -torch.inf)
             kept = torch.cat([kept, scores], dim=1).topk(settings.n_best).values
 
         is_stuck = best[:, 0].isneginf()  # no continuation is possible: what was written must do
         if is_stuck.any():
-            _cut_off(found, sentences, written, totals, is_stuck, settings)
+            _add_unfinished(found, sentences, written, totals, is_stuck, settings)
         totals = best.masked_fill(is_last, -torch.inf)
         # A log-probability only falls, and for α ≥ 0 the penalty is largest at the maximum length: no continuation
         # of a beam can score more than the beam's log-probability over that penalty. Once as many as are wanted
         # have finished with at least the best such bound, going on cannot change them.
         is_done = is_stuck | (kept[:, -1] >= totals.amax(1) / longest) | (length >= limits)
-        written = torch.cat([_take(written, beams), ids[:, :, None]], dim=2)
+        written = torch.cat([_gather_beams(written, beams), ids[:, :, None]], dim=2)
         rows = torch.arange(len(sentences), device=device)[:, None] * n_beams + beams
         if is_done.any():
-            _cut_off(found, sentences, written, totals, is_done & ~is_stuck, settings)
+            _add_unfinished(found, sentences, written, totals, is_done & ~is_stuck, settings)
             on = ~is_done
             sentences, limits, longest, kept = sentences[on], limits[on], longest[on], kept[on]
             written, totals, rows = written[on], totals[on], rows[on]
-        if rows.numel() and not _is_in_place(rows, n_beams, len(is_done)):
+        if rows.numel() and not _is_identity(rows, n_beams, len(is_done)):
             stepper.select(rows)
     return [best_first(hypotheses, settings.n_best) for hypotheses in found]
 
 
-def _take(written: Int[Tensor, "B N T"], beams: Int[Tensor, "B N2"]) -> Int[Tensor, "B N2 T"]:
+def _gather_beams(written: Int[Tensor, "B N T"], beams: Int[Tensor, "B N2"]) -> Int[Tensor, "B N2 T"]:
     return written.gather(1, beams[:, :, None].expand(-1, -1, written.size(2)))
 
 
-def _is_in_place(rows: Int[Tensor, "B N"], n_beams: int, n_sentences: int) -> bool:
+def _is_identity(rows: Int[Tensor, "B N"], n_beams: int, n_sentences: int) -> bool:
     """Whether selecting these rows would change nothing."""
     all_rows = torch.arange(n_sentences * n_beams, device=rows.device)
     return rows.numel() == len(all_rows) and torch.equal(rows.flatten(), all_rows)
 
 
-def _set_aside(
+def _add_finished(
     found: list[list[Hypothesis]],
     sentences: Int[Tensor, " B"],
     written: Int[Tensor, "B N T"],
@@ -102,7 +102,7 @@ def _set_aside(
     ends: Bool[Tensor, "B N2"],
     alpha: float,
 ) -> None:
-    """Note the hypotheses that have just ended; of `last`, END is written as −1."""
+    """Note the hypotheses that have just ended; of `last`, EOS is written as −1."""
     which, place = ends.nonzero(as_tuple=True)
     ended = zip(
         sentences[which].tolist(),
@@ -116,16 +116,16 @@ def _set_aside(
         found[sentence].append(make_hypothesis(whole, log_probability, finished=True, alpha=alpha, length=len(ids) + 1))
 
 
-def _cut_off(
+def _add_unfinished(
     found: list[list[Hypothesis]],
     sentences: Int[Tensor, " B"],
     written: Int[Tensor, "B N T"],
     totals: Float[Tensor, "B N"],
-    is_over: Bool[Tensor, " B"],
+    is_cut: Bool[Tensor, " B"],
     settings: DecodeSettings,
 ) -> None:
     """Where nothing has finished, note the beams as they stand: an unfinished answer is better than none."""
-    for place in is_over.nonzero().flatten().tolist():
+    for place in is_cut.nonzero().flatten().tolist():
         hypotheses = found[int(sentences[place])]
         if hypotheses:
             continue

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from manyheads.settings import misfits, refuse
+from manyheads.settings import raise_faults, type_faults
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class DecodeSettings:
     beam: int = 4
     length_penalty: float = 0.6  # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016)
     n_best: int = 1  # hypotheses to keep of a beam search, or samples to draw
-    max_extra: int = 50  # maximum length = input length + max_extra; of a continuation, max_extra
+    max_new_tokens: int = 50  # maximum length = input length + max_new_tokens; of a continuation, max_new_tokens
     stop: tuple[str, ...] = ()  # a continuation ends before the first of these
 
     temperature: float = 1.0
@@ -24,7 +24,7 @@ class DecodeSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        refuse(misfits(self, "decode.") or self._faults())
+        raise_faults(type_faults(self, "decode.") or self._faults())
 
     def _faults(self) -> list[str]:
         faults = [
@@ -34,7 +34,7 @@ class DecodeSettings:
         ]
         faults += [
             f"decode.{name} = {getattr(self, name)} must not be negative."
-            for name in ("max_extra", "top_k", "seed")
+            for name in ("max_new_tokens", "top_k", "seed")
             if getattr(self, name) < 0
         ]
         if "" in self.stop:

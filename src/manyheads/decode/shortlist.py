@@ -17,22 +17,24 @@ class Shortlist:
     """What may be written for each id, and what may be written for any."""
 
     always: NDArray[np.int32]  # sorted
-    starts: NDArray[np.int64]  # where the words of each id begin in `words`; one more at the end
-    words: NDArray[np.int32]
+    starts: NDArray[np.int64]  # where the words of each id begin in `token_ids`; one more at the end
+    token_ids: NDArray[np.int32]
 
     @classmethod
     def from_lists(cls, lists: Sequence[Sequence[int]], always: Sequence[int]) -> "Shortlist":
         """The table of these lists, one for each id of the vocabulary."""
         starts = np.concatenate([[0], np.cumsum([len(own) for own in lists])]).astype(np.int64)
-        words = np.array([word for own in lists for word in own], dtype=np.int32)
-        return cls(np.unique(np.array(always, dtype=np.int32)), starts, words)
+        token_ids = np.array([word for own in lists for word in own], dtype=np.int32)
+        return cls(np.unique(np.array(always, dtype=np.int32)), starts, token_ids)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> "Shortlist":
         """What `arrays` gave, after it was stored."""
         try:
             return cls(
-                arrays["always"].astype(np.int32), arrays["starts"].astype(np.int64), arrays["words"].astype(np.int32)
+                arrays["always"].astype(np.int32),
+                arrays["starts"].astype(np.int64),
+                arrays["token_ids"].astype(np.int32),
             )
         except KeyError as name:
             raise BundleError(f"A shortlist without {name} is none.") from None
@@ -40,23 +42,23 @@ class Shortlist:
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The table by name, to be stored."""
-        return {"always": self.always, "starts": self.starts, "words": self.words}
+        return {"always": self.always, "starts": self.starts, "token_ids": self.token_ids}
 
-    def of(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    def allowed(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """All that may be written for these ids together: sorted, each once."""
         is_listed = np.zeros(len(self.starts) - 1, dtype=np.bool_)
         is_listed[self.always] = True
         for id in set(ids.tolist()):
-            is_listed[self.words[self.starts[id] : self.starts[id + 1]]] = True
+            is_listed[self.token_ids[self.starts[id] : self.starts[id + 1]]] = True
         return np.flatnonzero(is_listed).astype(np.int32)
 
-    def refuse_other(self, vocabulary: int) -> None:
+    def check_vocab_size(self, vocab_size: int) -> None:
         """Say so where it is not of a vocabulary of this size: an engine reads where it points."""
-        if len(self.starts) != vocabulary + 1:
-            raise BundleError(f"The shortlist is for {len(self.starts) - 1:,} pieces, the model has {vocabulary:,}.")
+        if len(self.starts) != vocab_size + 1:
+            raise BundleError(f"The shortlist is for {len(self.starts) - 1:,} tokens, the model has {vocab_size:,}.")
         is_sorted = (
-            self.starts[0] == 0 and self.starts[-1] == len(self.words) and bool((np.diff(self.starts) >= 0).all())
+            self.starts[0] == 0 and self.starts[-1] == len(self.token_ids) and bool((np.diff(self.starts) >= 0).all())
         )
-        everything = np.concatenate([self.always, self.words])
-        if not is_sorted or (everything.size and not 0 <= everything.min() <= everything.max() < vocabulary):
-            raise BundleError("The shortlist points beyond its own words or the model's pieces: it is damaged.")
+        everything = np.concatenate([self.always, self.token_ids])
+        if not is_sorted or (everything.size and not 0 <= everything.min() <= everything.max() < vocab_size):
+            raise BundleError("The shortlist points beyond its own words or the model's tokens: it is damaged.")

@@ -22,7 +22,7 @@ class Stepper(Protocol):
     def step(self, ids: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Append one id to each row; the log-probabilities of the next, which the caller may overwrite.
 
-        The first ids are BEGIN, the same for every row.
+        The first ids are BOS, the same for every row.
         """
         ...
 
@@ -57,7 +57,7 @@ class CachedStepper:
         self.length = 0
         # Which of the K places that are cached each beam descends from, and where these stand.
         self.descent = torch.ones(self.state.is_real.size(0), 1, 0, dtype=torch.bool, device=self.device)
-        self.places = torch.zeros(1, 0, dtype=torch.long, device=self.device)
+        self.positions = torch.zeros(1, 0, dtype=torch.long, device=self.device)
 
     def step(self, ids: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Append one id to each row; the log-probabilities of the next."""
@@ -68,9 +68,9 @@ class CachedStepper:
         itself = torch.eye(n_beams, dtype=torch.bool, device=self.device).expand(n_sentences, -1, -1)
         here = torch.full((1, n_beams), self.length, device=self.device)
         self.descent = torch.cat([self.descent, itself], dim=2)
-        self.places = torch.cat([self.places, here], dim=1)
+        self.positions = torch.cat([self.positions, here], dim=1)
         self.length += 1
-        view = View(self.descent[:, None], here, self.places)
+        view = View(self.descent[:, None], here, self.positions)
         hidden = self.model.decode(target, self.state, view=view, tap=self.tap, gates=self.gates)
         return _log_probabilities(self.model.output.logits(hidden.flatten(0, 1)))
 
@@ -90,11 +90,11 @@ class CachedStepper:
         self.model.decode(trunk, self.state, tap=self.tap, gates=self.gates)
         self.length, self.prompt = trunk.size(1), None
         self.descent = self.descent.new_ones(*first.shape, self.length)
-        self.places = torch.arange(self.length, device=self.device)[None]
+        self.positions = torch.arange(self.length, device=self.device)[None]
         return last.expand_as(first)
 
 
-class PlainStepper:
+class UncachedStepper:
     """The slow reference, and the only one for models that cannot be cached: every step computes everything."""
 
     def __init__(
@@ -133,10 +133,10 @@ class PlainStepper:
         self.written = None if self.written is None else self.written[kept]
 
 
-def stepper_for(model: Transformer) -> type[CachedStepper | PlainStepper]:
+def stepper_for(model: Transformer) -> type[CachedStepper | UncachedStepper]:
     """The fastest that is right for a model."""
     # A norm over the whole sequence changes what was computed for earlier places with every new one: no cache holds.
-    return PlainStepper if model.settings.norm == "sample" else CachedStepper
+    return UncachedStepper if model.settings.norm == "sample" else CachedStepper
 
 
 def _log_probabilities(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:

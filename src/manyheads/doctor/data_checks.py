@@ -7,21 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.data import CleanSettings
-from manyheads.doctor.characters import (
-    BROKEN,
+from manyheads.doctor.character_classes import (
     CONTROL,
+    EMOJI,
+    FULL_WIDTH_LETTER,
+    FULL_WIDTH_PUNCTUATION,
+    HALF_WIDTH_PUNCTUATION,
     JOINER,
-    NARROW_MARK,
     NUL,
     ODD_SPACE,
-    PICTURE,
+    REPLACEMENT,
     SCRIPTS,
-    WIDE_LETTER,
-    WIDE_MARK,
     ZERO_WIDTH,
 )
-from manyheads.doctor.findings import MOST_EXAMPLES, Finding, share, verdict_of
-from manyheads.doctor.survey import Survey
+from manyheads.doctor.corpus_stats import CorpusStats
+from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share, verdict_of
 
 _LONG_LINE = 2000  # bytes
 _RATIO = 4.0  # so many times longer or shorter than usual is an outlier
@@ -29,50 +29,54 @@ _SHORT = 30  # bytes of a pair; the ratio of very short texts says nothing
 _USES_JOINERS = ("Arabic", "Hebrew", "Devanagari", "Thai", "other")
 
 
-def check_readable(found: Survey) -> Finding:
+def check_readable(stats: CorpusStats) -> Finding:
     """Whether all of it could be read, and whether there is anything."""
     check = "readable"
-    if found.fault:
+    if stats.read_error:
         return Finding(
-            check, "bad", f"{found.name}: {found.fault}", (),
+            check, "bad", f"{stats.name}: {stats.read_error}", (),
             "Mend the file as said and run doctor again; the checks below saw only what comes before."
             " 请按提示修复文件后重新检查。",
         )  # fmt: skip
-    if not len(found):
+    if not len(stats):
         return Finding(
-            check, "bad", f"{found.name}: there is no pair in it.", (), "Give a file with text. 文件是空的。"
+            check, "bad", f"{stats.name}: there is no pair in it.", (), "Give a file with text. 文件是空的。"
         )
-    files = " + ".join(found.source.files) or "the built-in corpus"
-    part = f"the first {len(found):,} pairs were examined, there are more" if found.is_part else f"{len(found):,} pairs"
-    return Finding(check, "good", f"{found.name}: {files}, {part}.")
+    files = " + ".join(stats.source.files) or "the built-in corpus"
+    part = (
+        f"the first {len(stats):,} pairs were examined, there are more"
+        if stats.is_truncated
+        else f"{len(stats):,} pairs"
+    )
+    return Finding(check, "good", f"{stats.name}: {files}, {part}.")
 
 
-def check_blank(found: Survey) -> Finding:
+def check_blank(stats: CorpusStats) -> Finding:
     """Lines with nothing on one side or on both."""
-    one = found.is_blank.any(axis=1)
-    both = int(found.is_blank.all(axis=1).sum())
-    told = f"{found.name}: {share(int(one.sum()), len(found))} pairs have a blank side ({both:,} on both)."
+    one = stats.is_blank.any(axis=1)
+    both = int(stats.is_blank.all(axis=1).sum())
+    message = f"{stats.name}: {share(int(one.sum()), len(stats))} pairs have a blank side ({both:,} on both)."
     return Finding(
         "blank lines",
-        verdict_of(int(one.sum()), len(found), warn=0.0, refuse=0.2),
-        told + _left_out(int(one.sum()), is_left_out=found.name == "train"),
-        found.examples(np.flatnonzero(one)),
+        verdict_of(int(one.sum()), len(stats), warn=0.0, fail=0.2),
+        message + _left_out(int(one.sum()), is_left_out=stats.name == "train"),
+        stats.examples(np.flatnonzero(one)),
         "If many lines lost their partner, align the files anew. 若大量行缺少译文，请重新对齐。" if one.any() else "",
     )
 
 
-def check_duplicates(found: Survey, clean: CleanSettings) -> Finding:
+def check_duplicates(stats: CorpusStats, clean: CleanSettings) -> Finding:
     """Pairs that occur more than once."""
-    again = np.ones(len(found), bool)
-    again[np.unique(found.pair_keys, return_index=True)[1]] = False
+    again = np.ones(len(stats), bool)
+    again[np.unique(stats.pair_hashes, return_index=True)[1]] = False
     count = int(again.sum())
-    verdict = verdict_of(count, len(found), warn=0.02, refuse=1.0 if clean.drop_duplicates else 0.5)
+    verdict = verdict_of(count, len(stats), warn=0.02, fail=1.0 if clean.drop_duplicates else 0.5)
     return Finding(
         "duplicates",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs repeat an earlier one."
+        f"{stats.name}: {share(count, len(stats))} pairs repeat an earlier one."
         + _left_out(count, is_left_out=clean.drop_duplicates),
-        found.examples(np.flatnonzero(again)),
+        stats.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
         else "Nothing need be done, unless you expected so many different pairs: then look at how the file was made."
@@ -83,24 +87,24 @@ def check_duplicates(found: Survey, clean: CleanSettings) -> Finding:
     )
 
 
-def check_many_targets(found: Survey) -> Finding:
+def check_many_targets(stats: CorpusStats) -> Finding:
     """Sources that come with several different targets."""
-    order = np.lexsort((found.keys[:, 1], found.keys[:, 0]))
-    source, target = found.keys[order].T
+    order = np.lexsort((stats.hashes[:, 1], stats.hashes[:, 0]))
+    source, target = stats.hashes[order].T
     is_new_source = np.concatenate([[True], source[1:] != source[:-1]])
     is_new_pair = is_new_source | np.concatenate([[True], target[1:] != target[:-1]])
     group = np.cumsum(is_new_source) - 1
-    n_targets = np.bincount(group, weights=is_new_pair) if len(found) else np.zeros(0)
+    n_targets = np.bincount(group, weights=is_new_pair) if len(stats) else np.zeros(0)
     is_many = n_targets[group] > 1
     count = int(is_many.sum())
     most = int(n_targets.max()) if len(n_targets) else 0
-    verdict = verdict_of(count, len(found), warn=0.3, refuse=0.9)
+    verdict = verdict_of(count, len(stats), warn=0.3, fail=0.9)
     worst = order[(n_targets[group] == most) & (most > 1)]
     return Finding(
         "one source, many targets",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs share their source with another translation (at most {most}).",
-        found.examples(worst) if verdict != "good" else (),
+        f"{stats.name}: {share(count, len(stats))} pairs share their source with another translation (at most {most}).",
+        stats.examples(worst) if verdict != "good" else (),
         ""
         if verdict == "good"
         else "Several good translations are fine; if they contradict each other, or a column is wrong, keep the best."
@@ -108,15 +112,15 @@ def check_many_targets(found: Survey) -> Finding:
     )
 
 
-def check_leakage(train: Survey, held: Survey, clean: CleanSettings) -> Finding:
+def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -> Finding:
     """Sentences of a held-out set that are trained on; and what it costs to leave them out."""
-    known = np.stack([np.isin(held.keys[:, side], train.keys[:, side]) for side in (0, 1)], axis=1) & ~held.is_blank
+    known = np.stack([np.isin(held.hashes[:, side], train.hashes[:, side]) for side in (0, 1)], axis=1) & ~held.is_blank
     is_known = known.any(axis=1)
-    is_pair = known.all(axis=1) & np.isin(_together(held.keys), _together(train.keys))
+    is_pair = known.all(axis=1) & np.isin(_combine(held.hashes), _combine(train.hashes))
     count = int(is_known.sum())
-    costs = [np.isin(train.keys[:, side], held.keys[known[:, side], side]) for side in (0, 1)]
+    costs = [np.isin(train.hashes[:, side], held.hashes[known[:, side], side]) for side in (0, 1)]
     n_lost = int((costs[0] | costs[1]).sum())
-    verdict = verdict_of(count, len(held), warn=0.0, refuse=1.0 if clean.drop_leaked else 0.1)
+    verdict = verdict_of(count, len(held), warn=0.0, fail=1.0 if clean.drop_leaked else 0.1)
     return Finding(
         "leakage",
         verdict,
@@ -136,22 +140,22 @@ def check_leakage(train: Survey, held: Survey, clean: CleanSettings) -> Finding:
     )
 
 
-def check_ratio(found: Survey) -> Finding:
+def check_ratio(stats: CorpusStats) -> Finding:
     """Pairs of which one side is much longer than it should be."""
-    ratios = _log_ratios(found)
+    ratios = _log_ratios(stats)
     is_odd = np.abs(ratios) > np.log(_RATIO)
     count = int(is_odd.sum())
-    usual = _usual_ratio(found)
-    verdict = verdict_of(count, len(found), warn=0.005, refuse=0.2)
+    usual = _usual_ratio(stats)
+    verdict = verdict_of(count, len(stats), warn=0.005, fail=0.2)
     worst = np.argsort(-np.abs(ratios))[:count]
-    left_out = int(found.is_lopsided.sum()) if found.name == "train" else 0
+    left_out = int(stats.is_ratio_outlier.sum()) if stats.name == "train" else 0
     return Finding(
         "length ratio",
         verdict,
-        f"{found.name}: a target has {usual:.2f} times the bytes of its source; {share(count, len(found))} pairs are"
+        f"{stats.name}: a target has {usual:.2f} times the bytes of its source; {share(count, len(stats))} pairs are"
         f" {_RATIO:.0f} times off that."
         + (f" Training leaves out {left_out:,} by itself (clean.max_ratio)." if left_out else ""),
-        found.examples(worst) if count else (),
+        stats.examples(worst) if count else (),
         ""
         if verdict == "good"
         else "Look at the examples: half a translation, two sentences against one, or lines that slipped."
@@ -159,48 +163,48 @@ def check_ratio(found: Survey) -> Finding:
     )
 
 
-def check_long(found: Survey) -> Finding:
+def check_long_lines(stats: CorpusStats) -> Finding:
     """Lines so long that they are hardly one sentence."""
-    longest = found.n_bytes.max(axis=1) if len(found) else np.zeros(0, np.int32)
+    longest = stats.n_bytes.max(axis=1) if len(stats) else np.zeros(0, np.int32)
     count = int((longest > _LONG_LINE).sum())
-    verdict = verdict_of(count, len(found), warn=0.001)
-    most = int(longest.max()) if len(found) else 0
+    verdict = verdict_of(count, len(stats), warn=0.001)
+    most = int(longest.max()) if len(stats) else 0
     return Finding(
         "long lines",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs have more than {_LONG_LINE:,} bytes on a side;"
+        f"{stats.name}: {share(count, len(stats))} pairs have more than {_LONG_LINE:,} bytes on a side;"
         f" the longest line has {most:,}.",
-        found.examples(np.argsort(-longest)[:count]) if count else (),
+        stats.examples(np.argsort(-longest)[:count]) if count else (),
         ""
         if verdict == "good"
-        else "Split them into sentences; training leaves out what is longer than model.max_length pieces."
+        else "Split them into sentences; training leaves out what is longer than model.max_length tokens."
         " 请拆分过长的行。",
     )
 
 
-def check_broken(found: Survey, clean: CleanSettings) -> Finding:
+def check_encoding(stats: CorpusStats, clean: CleanSettings) -> Finding:
     """Characters that were lost or garbled on the way: U+FFFD, controls, mojibake."""
-    is_lost = (found.kinds & BROKEN) > 0
-    is_control = (found.kinds & CONTROL) > 0
-    is_any = is_lost | is_control | found.is_mojibake
+    is_lost = (stats.flags & REPLACEMENT) > 0
+    is_control = (stats.flags & CONTROL) > 0
+    is_any = is_lost | is_control | stats.is_mojibake
     count = int(is_any.any(axis=1).sum())
-    is_dropped = clean.drop_bad_encoding and found.name == "train"
-    is_marked = is_lost | ((found.kinds & NUL) > 0)  # what training knows it by
+    is_dropped = clean.drop_bad_encoding and stats.name == "train"
+    is_marked = is_lost | ((stats.flags & NUL) > 0)  # what training knows it by
     # What training leaves out does no harm, unless little is left.
     n_harmful = int((is_any & ~is_marked).any(axis=1).sum()) if is_dropped else count
     verdict = max(
-        verdict_of(count, len(found), warn=0.0, refuse=0.2),
-        verdict_of(n_harmful, len(found), warn=0.0, refuse=0.01),
+        verdict_of(count, len(stats), warn=0.0, fail=0.2),
+        verdict_of(n_harmful, len(stats), warn=0.0, fail=0.01),
         key=("good", "warning", "bad").index,
     )
     return Finding(
         "encoding",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs hold garbled text (lines with U+FFFD: {int(is_lost.sum()):,},"
+        f"{stats.name}: {share(count, len(stats))} pairs hold garbled text (lines with U+FFFD: {int(is_lost.sum()):,},"
         f" with control characters: {int(is_control.sum()):,}, read in a wrong encoding:"
-        f" {int(found.is_mojibake.sum()):,})."
+        f" {int(stats.is_mojibake.sum()):,})."
         + (" Training leaves out those with U+FFFD or NUL by itself." if is_marked.any() and is_dropped else ""),
-        _side_examples(found, is_any),
+        _side_examples(stats, is_any),
         ""
         if verdict == "good"
         else "Make the file anew from its original, read in its right encoding and saved as UTF-8, or drop these lines."
@@ -208,24 +212,24 @@ def check_broken(found: Survey, clean: CleanSettings) -> Finding:
     )
 
 
-def check_invisible(found: Survey) -> Finding:
+def check_invisible(stats: CorpusStats) -> Finding:
     """Characters nobody sees but the model: zero-width and non-breaking spaces, stray spaces at the ends."""
-    is_odd_space = (found.kinds & ODD_SPACE) > 0
-    is_hidden = (found.kinds & ZERO_WIDTH) > 0
+    is_odd_space = (stats.flags & ODD_SPACE) > 0
+    is_hidden = (stats.flags & ZERO_WIDTH) > 0
     for side in (0, 1):
-        if SCRIPTS[main_script(found, side)] not in _USES_JOINERS:  # where a joiner is no part of the spelling
-            joins = found.kinds[:, side]
-            is_hidden[:, side] |= ((joins & JOINER) > 0) & ((joins & PICTURE) == 0)
-    is_stray = found.has_stray_space & ~found.is_blank
+        if SCRIPTS[main_script(stats, side)] not in _USES_JOINERS:  # where a joiner is no part of the spelling
+            joins = stats.flags[:, side]
+            is_hidden[:, side] |= ((joins & JOINER) > 0) & ((joins & EMOJI) == 0)
+    is_stray = stats.has_stray_space & ~stats.is_blank
     count = int((is_odd_space | is_hidden | is_stray).any(axis=1).sum())
-    verdict = verdict_of(count, len(found), warn=0.002)
+    verdict = verdict_of(count, len(stats), warn=0.002)
     return Finding(
         "invisible characters",
         verdict,
-        f"{found.name}: {share(count, len(found))} pairs; lines with non-breaking or other odd spaces:"
+        f"{stats.name}: {share(count, len(stats))} pairs; lines with non-breaking or other odd spaces:"
         f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an end:"
         f" {int(is_stray.sum()):,}.",
-        tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(found, kind, 1)),
+        tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(stats, kind, 1)),
         ""
         if verdict == "good"
         else "Harmless in small numbers, but the same word with and without them is two words to the model: replace"
@@ -233,39 +237,39 @@ def check_invisible(found: Survey) -> Finding:
     )
 
 
-def check_width(found: Survey) -> Finding:
+def check_full_width(stats: CorpusStats) -> Finding:
     """Full-width and half-width marks side by side where Chinese or Japanese is written."""
     check = "full and half width"
-    counts = [int(_has_rarer_width(found, side).sum()) for side in (0, 1)]
+    counts = [int(_has_rarer_width(stats, side).sum()) for side in (0, 1)]
     side = int(counts[1] >= counts[0])
-    verdict = verdict_of(counts[side], len(found), warn=0.05)
-    told = (
-        f"{found.name}: {share(counts[side], len(found))} lines of the {('source', 'target')[side]} side use the rarer"
+    verdict = verdict_of(counts[side], len(stats), warn=0.05)
+    message = (
+        f"{stats.name}: {share(counts[side], len(stats))} lines of the {('source', 'target')[side]} side use the rarer"
         " width of punctuation or letters (，？ against ,? or Ａ against A)."
     )
     if verdict == "good":
-        return Finding(check, verdict, told)
+        return Finding(check, verdict, message)
     return Finding(
         check,
         verdict,
-        told,
-        found.examples(np.flatnonzero(_has_rarer_width(found, side)), side),
+        message,
+        stats.examples(np.flatnonzero(_has_rarer_width(stats, side)), side),
         "Choose one width for all of the text: the model would write now this, now that, and lose BLEU by it."
         " 请统一全角与半角标点。",
     )
 
 
-def _has_rarer_width(found: Survey, side: int) -> NDArray[np.bool_]:
-    kinds = found.kinds[:, side]
-    is_narrow, is_wide = (kinds & NARROW_MARK) > 0, (kinds & WIDE_MARK) > 0
-    is_eastern = SCRIPTS[main_script(found, side)] in ("Han", "Kana")
-    rarer = is_narrow if is_eastern and is_narrow.sum() <= is_wide.sum() else is_wide
-    return np.asarray(rarer | ((kinds & WIDE_LETTER) > 0))
+def _has_rarer_width(stats: CorpusStats, side: int) -> NDArray[np.bool_]:
+    flags = stats.flags[:, side]
+    is_narrow, is_wide = (flags & HALF_WIDTH_PUNCTUATION) > 0, (flags & FULL_WIDTH_PUNCTUATION) > 0
+    is_cjk = SCRIPTS[main_script(stats, side)] in ("Han", "Kana")
+    rarer = is_narrow if is_cjk and is_narrow.sum() <= is_wide.sum() else is_wide
+    return np.asarray(rarer | ((flags & FULL_WIDTH_LETTER) > 0))
 
 
-def main_script(found: Survey, side: int) -> int:
+def main_script(stats: CorpusStats, side: int) -> int:
     """The commonest script of a side's lines; 0 where there are no letters."""
-    counts = np.bincount(found.scripts[:, side], minlength=len(SCRIPTS))
+    counts = np.bincount(stats.scripts[:, side], minlength=len(SCRIPTS))
     counts[0] = 0
     return int(counts.argmax()) if counts.any() else 0
 
@@ -274,27 +278,29 @@ def _left_out(count: int, *, is_left_out: bool) -> str:
     return " Training leaves these out by itself." if count and is_left_out else ""
 
 
-def _usual_ratio(found: Survey) -> float:
-    is_whole = found.n_bytes.min(axis=1) > 0
-    source, target = found.n_bytes[is_whole].T
+def _usual_ratio(stats: CorpusStats) -> float:
+    is_whole = stats.n_bytes.min(axis=1) > 0
+    source, target = stats.n_bytes[is_whole].T
     return float(np.median(target / source)) if is_whole.any() else 1.0
 
 
-def _log_ratios(found: Survey) -> NDArray[np.float64]:
+def _log_ratios(stats: CorpusStats) -> NDArray[np.float64]:
     """How many times (as a logarithm) each pair is off the usual ratio; 0 for blank and for very short ones."""
-    counts = found.n_bytes.astype(np.float64)
+    counts = stats.n_bytes.astype(np.float64)
     is_judged = (counts.min(axis=1) > 0) & (counts.sum(axis=1) >= _SHORT)
     # A few bytes more on each side keep short texts from being odd by chance.
-    padded = counts + 5.0 * np.array([1.0, _usual_ratio(found)])
-    return np.where(is_judged, np.log(padded[:, 1] / padded[:, 0] / _usual_ratio(found)), 0.0)
+    padded = counts + 5.0 * np.array([1.0, _usual_ratio(stats)])
+    return np.where(is_judged, np.log(padded[:, 1] / padded[:, 0] / _usual_ratio(stats)), 0.0)
 
 
-def _together(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _combine(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
     """One key of a pair's two; an overflow is as good a number as any."""
-    return (keys.astype(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ keys.astype(np.uint64)[:, 1]).view(np.int64)
+    return (hashes.astype(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ hashes.astype(np.uint64)[:, 1]).view(
+        np.int64
+    )
 
 
-def _side_examples(found: Survey, is_meant: NDArray[np.bool_], most: int = MOST_EXAMPLES) -> tuple[str, ...]:
+def _side_examples(stats: CorpusStats, is_affected: NDArray[np.bool_], most: int = MAX_EXAMPLES) -> tuple[str, ...]:
     """Examples of single lines: the side on which the thing is."""
-    places = np.argwhere(is_meant)[:most]
-    return tuple(line for index, side in places.tolist() for line in found.examples([index], side))
+    places = np.argwhere(is_affected)[:most]
+    return tuple(line for index, side in places.tolist() for line in stats.examples([index], side))

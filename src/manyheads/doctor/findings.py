@@ -1,4 +1,4 @@
-"""`Finding`: what one check has to say, with figures, examples and a remedy."""
+"""`Finding`: what one check has to say, with figures, examples and a fix."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from typing import Literal
 
 Verdict = Literal["good", "warning", "bad"]
 
-MOST_EXAMPLES = 3
+MAX_EXAMPLES = 3
 _LONGEST_EXCERPT = 60  # characters
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check. What is good needs no remedy."""
+    """The result of one check. What is good needs no fix."""
 
     check: str
     verdict: Verdict
-    told: str  # one sentence with the figures
+    message: str  # one sentence with the figures
     examples: tuple[str, ...] = ()  # each begins with where it stands
-    remedy: str = ""  # what to do, in English and in Chinese
+    fix: str = ""  # what to do, in English and in Chinese
 
 
 def has_bad(findings: Iterable[Finding]) -> bool:
@@ -26,15 +26,15 @@ def has_bad(findings: Iterable[Finding]) -> bool:
     return any(finding.verdict == "bad" for finding in findings)
 
 
-def good_once(findings: Sequence[Finding]) -> list[Finding]:
+def merge_good(findings: Sequence[Finding]) -> list[Finding]:
     """Everything that is not good; where all of it is, the first of them speaks for the others."""
     return [finding for finding in findings if finding.verdict != "good"] or list(findings[:1])
 
 
-def verdict_of(count: int, total: int, *, warn: float, refuse: float = 1.0) -> Verdict:
-    """The verdict on a share: good up to `warn`, bad beyond `refuse`."""
+def verdict_of(count: int, total: int, *, warn: float, fail: float = 1.0) -> Verdict:
+    """The verdict on a share: good up to `warn`, bad beyond `fail`."""
     share = count / max(total, 1)
-    return "good" if share <= warn else "warning" if share <= refuse else "bad"
+    return "good" if share <= warn else "warning" if share <= fail else "bad"
 
 
 def share(count: int, total: int) -> str:
@@ -56,12 +56,12 @@ def excerpt(text: str) -> str:
     start = max(0, min(odd - _LONGEST_EXCERPT // 2, len(drawn) - _LONGEST_EXCERPT))
     cut = drawn[start : start + _LONGEST_EXCERPT]
     before, after = "…" * (start > 0), "…" * (start + len(cut) < len(drawn))
-    return before + "".join(_visible(character) for character in cut) + after
+    return before + "".join(_escape(character) for character in cut) + after
 
 
 def _is_odd(character: str) -> bool:
     return not character.isprintable() or character in "\ufffd␣"
 
 
-def _visible(character: str) -> str:
+def _escape(character: str) -> str:
     return character if character.isprintable() else f"<U+{ord(character):04X}>"

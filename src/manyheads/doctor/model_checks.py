@@ -9,45 +9,49 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.doctor.findings import Finding, share
 from manyheads.doctor.outputs import check_outputs
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
 from manyheads.model import Transformer
 from manyheads.model.weights import load_weights, weights_of
-from manyheads.recipe import Corpus, Recipe
+from manyheads.run import Corpus, Recipe
 from manyheads.settings import read_toml, to_table
-from manyheads.storage import check_seal
+from manyheads.storage import verify_manifest
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
-from manyheads.text import grammar
 from manyheads.text.tokenizer import Tokenizer
 
 _SENTENCES = 30
 _DEAD = 1e-8  # norm of a row
 
 
-def open_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
+def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
     """Whether the bundle is whole; it is loaded if so."""
     try:
         bundle = load(folder, device="auto")
     except BundleError as error:
         return Finding(
-            "seal", "bad", str(error), (), "Copy the bundle again, or train it anew. 模型包损坏：请重新复制或重新训练。"
+            "manifest",
+            "bad",
+            str(error),
+            (),
+            "Copy the bundle again, or train it anew. 模型包损坏：请重新复制或重新训练。",
         ), None
     n_parameters = bundle.task.model.n_parameters
-    return Finding("seal", "good", f"every file is as it was written; {n_parameters:,} parameters."), bundle
+    return Finding("manifest", "good", f"every file is as it was written; {n_parameters:,} parameters."), bundle
 
 
-def open_snapshot(run: Path) -> Bundle | None:
+def load_snapshot(run: Path) -> Bundle | None:
     """The newest snapshot of a run that is not finished, as a bundle; None if there is none that is whole."""
     for folder in sorted(run.glob("snapshots/step-*"), reverse=True):
         try:
-            check_seal(folder, CheckpointError)
+            verify_manifest(folder, CheckpointError)
             recipe = Recipe.from_table(read_toml(run / "recipe.toml"))
             tokenizer = Tokenizer.from_file(run / "tokenizer.model")
             if not isinstance(recipe.task, Seq2SeqSettings):
                 return None  # labels stand in a bundle only
-            model = Transformer(replace(recipe.model, vocabulary=tokenizer.vocabulary)).eval()
+            model = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
         except (ManyheadsError, OSError, SafetensorError):
             continue  # what is wrong with it, the check of the checkpoints says
@@ -84,12 +88,12 @@ def check_dead_rows(weights: Mapping[str, Tensor]) -> Finding:
         f"{name}: {number:,} of {len(matrices[name]):,} rows are zero" for name, number in dead.items() if number
     ]
     examples += [f"{name}: all rows are the same" for name in alike]
-    told = f"{share(count, total)} rows of {len(matrices)} matrices are zero"
-    told += f"; {len(alike)} matrices repeat one row." if alike else "."
+    message = f"{share(count, total)} rows of {len(matrices)} matrices are zero"
+    message += f"; {len(alike)} matrices repeat one row." if alike else "."
     if count <= total // 1000 and not alike:
-        return Finding("dead rows", "good", told)
+        return Finding("dead rows", "good", message)
     return Finding(
-        "dead rows", "bad" if alike or count > total // 4 else "warning", told, tuple(examples[:3]),
+        "dead rows", "bad" if alike or count > total // 4 else "warning", message, tuple(examples[:3]),
         "Parts of the model never learnt: lower train.weight_decay and train.learning_rate, and train anew."
         " 部分权重没有学到内容：请降低学习率或权重衰减后重新训练。",
     )  # fmt: skip
@@ -107,7 +111,7 @@ def check_collapse(bundle: Bundle, sentences: Sequence[str]) -> Finding:
     return check_outputs("output collapse", readable, bundle.predict(readable, method="greedy", n_best=1))
 
 
-def sentences_for(table: Mapping[str, object]) -> list[str]:
+def sample_sources(table: Mapping[str, object]) -> list[str]:
     """Some sources for a bundle or a run: of its own test or valid set, else of the built-in corpus, else none."""
     try:
         recipe = Recipe.from_table(table)
@@ -119,16 +123,16 @@ def sentences_for(table: Mapping[str, object]) -> list[str]:
     except (DataError, OSError):
         pass
     language = recipe.task.source_language if isinstance(recipe.task, Seq2SeqSettings) else ""
-    if language not in grammar.LANGUAGES:
+    if language not in corpora.LANGUAGES:
         return []
-    other = next(name for name in grammar.LANGUAGES if name != language)
-    return list(dict.fromkeys(source for source, _ in grammar.pairs(language, other, "test", _SENTENCES, 1)))
+    other = next(name for name in corpora.LANGUAGES if name != language)
+    return list(dict.fromkeys(source for source, _ in corpora.pairs(language, other, "test", _SENTENCES, 1)))
 
 
 def check_bundle(folder: Path) -> list[Finding]:
     """Everything about one bundle."""
-    seal, bundle = open_bundle(folder)
-    return [seal] if bundle is None else [seal, *check_model(bundle)]
+    manifest, bundle = load_bundle(folder)
+    return [manifest] if bundle is None else [manifest, *check_model(bundle)]
 
 
 def check_model(bundle: Bundle) -> list[Finding]:
@@ -137,5 +141,5 @@ def check_model(bundle: Bundle) -> list[Finding]:
     finite = check_finite_weights(weights)
     findings = [finite, check_dead_rows(weights)]
     if finite.verdict == "good" and isinstance(bundle.task, Seq2Seq):  # a model of NaN has nothing to say
-        findings.append(check_collapse(bundle, sentences_for(bundle.recipe)))
+        findings.append(check_collapse(bundle, sample_sources(bundle.recipe)))
     return findings

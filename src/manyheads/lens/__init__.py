@@ -3,14 +3,14 @@
 May import bundle, recipe and everything below them; its siblings never.
 """
 
+from manyheads.lens.attention_walk import Walk, walk
 from manyheads.lens.gating import gated
 from manyheads.lens.heads import Head, find_heads, heads_of
-from manyheads.lens.stored import StoredTrace, read_trace, write_trace
-from manyheads.lens.trace import Attended, Trace, trace, trace_reading
-from manyheads.lens.walk import Walk, walk
+from manyheads.lens.trace import AttentionTrace, Trace, trace, trace_input
+from manyheads.lens.trace_file import StoredTrace, read_trace, write_trace
 
 __all__ = [
-    "Attended",
+    "AttentionTrace",
     "Head",
     "StoredTrace",
     "Trace",
@@ -20,7 +20,7 @@ __all__ = [
     "heads_of",
     "read_trace",
     "trace",
-    "trace_reading",
+    "trace_input",
     "walk",
     "write_trace",
 ]

@@ -14,18 +14,18 @@ import numpy as np
 import torch
 
 from manyheads.bundle import Bundle
+from manyheads.corpora import Rendering
 from manyheads.errors import LensError
-from manyheads.lens.alignment import VARIANTS, aligned_maps, count_links, links_of
-from manyheads.lens.examples import Example, sample_of
-from manyheads.lens.places import Floats, Scene, read_all
-from manyheads.lens.watching import each_map, kind_of
+from manyheads.lens.alignment import VARIANTS, aligned_maps, argmax_links, count_links
+from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
+from manyheads.lens.examples import Example, sample_examples
+from manyheads.lens.head_counts import for_each_map, kind_of
 from manyheads.model import Transformer
 from manyheads.model.transformer import DecoderState
 from manyheads.tasks import Seq2Seq
-from manyheads.text.alignments import Link
-from manyheads.text.grammar import Rendering
-from manyheads.text.tokenizer import END
-from manyheads.text.units import units_of
+from manyheads.text.gold_alignments import Link
+from manyheads.text.tokenizer import EOS
+from manyheads.text.word_splitter import split_text
 
 _CHOSEN_BY = 60  # sentences
 _MOST_HEADS = 4  # whose maps are averaged
@@ -38,15 +38,15 @@ class Aligner:
 
     task: Seq2Seq
     heads: tuple[str, ...]
-    variant: str  # "align weights written": which strength, and which of the two pieces a row speaks of
+    variant: str  # "align weights written": which strength, and which of the two tokens a row speaks of
     agreement: float  # 1 − AER against what they were chosen by
     chosen_by: str  # gold, or hiding
     n_texts: int
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """The links of each pair of texts between their words, as `words_of` counts them, sorted."""
+        """The links of each pair of texts between their words, as `split_words` counts them, sorted."""
         examples = [
-            Example((words_of(source), words_of(target))) for source, target in zip(sources, targets, strict=True)
+            Example((split_words(source), split_words(target))) for source, target in zip(sources, targets, strict=True)
         ]
         whole = [number for number, pair in enumerate(examples) if all(side.words for side in pair.texts)]
         links: list[list[Link]] = [[] for _ in examples]
@@ -59,21 +59,21 @@ class Aligner:
 
     def _links(self, example: Example) -> list[Link]:
         try:
-            scenes = read_all(self.task, [example]).kept
+            encoded_examples = encode_examples(self.task, [example]).examples
         except LensError:
             return []
-        maps = _maps(self.task.model, scenes)[0]
+        maps = _maps(self.task.model, encoded_examples)[0]
         merged = np.mean([maps[head][self.variant] for head in self.heads], axis=0)
-        return sorted(links_of(merged[None])[0])
+        return sorted(argmax_links(merged[None])[0])
 
 
-def words_of(text: str) -> Rendering:
+def split_words(text: str) -> Rendering:
     """A text with its words: punctuation apart, each Chinese character or kana by itself."""
-    units = units_of(text, "word")
-    return Rendering(text, tuple(unit.text for unit in units), tuple((unit.start, unit.end) for unit in units), ())
+    words = split_text(text, "word")
+    return Rendering(text, tuple(word.text for word in words), tuple((word.start, word.end) for word in words), ())
 
 
-def refuse_without_cross(bundle: Bundle, where: str) -> Seq2Seq:
+def require_cross_attention(bundle: Bundle, where: str) -> Seq2Seq:
     """The bundle's task, if it has cross-attention to align by."""
     if not isinstance(bundle.task, Seq2Seq):
         raise LensError(
@@ -85,21 +85,24 @@ def refuse_without_cross(bundle: Bundle, where: str) -> Seq2Seq:
 
 def choose_aligner(bundle: Bundle, where: str, pairs: Sequence[tuple[str, str]] = ()) -> Aligner:
     """The aligner of a bundle: chosen on its own held-out text, or on these pairs where that is no longer there."""
-    task = refuse_without_cross(bundle, where)
+    task = require_cross_attention(bundle, where)
     try:
-        examples = sample_of(bundle, _CHOSEN_BY)
+        examples = sample_examples(bundle, _CHOSEN_BY)
     except LensError:
-        examples = [Example((words_of(source), words_of(target))) for source, target in pairs[:_CHOSEN_BY]]
-    if not all(example.is_aligned for example in examples):
-        examples = [Example(tuple(words_of(side.text) for side in example.texts)) for example in examples]
-    return choose_by(task, read_all(task, examples).kept)
+        examples = [Example((split_words(source), split_words(target))) for source, target in pairs[:_CHOSEN_BY]]
+    if not all(example.has_gold_alignment for example in examples):
+        examples = [Example(tuple(split_words(side.text) for side in example.texts)) for example in examples]
+    return fit_aligner(task, encode_examples(task, examples).examples)
 
 
-def choose_by(task: Seq2Seq, scenes: Sequence[Scene]) -> Aligner:
+def fit_aligner(task: Seq2Seq, encoded_examples: Sequence[EncodedExample]) -> Aligner:
     """The heads, up to a few together, whose links agree best with gold or, without it, with what hiding tells."""
-    has_gold = all(scene.example.is_aligned for scene in scenes)
-    wanted = [set(scene.example.sure or ()) if has_gold else hidden_links(task.model, scene) for scene in scenes]
-    maps = _maps(task.model, scenes)
+    has_gold = all(encoded.example.has_gold_alignment for encoded in encoded_examples)
+    wanted = [
+        set(encoded.example.sure or ()) if has_gold else occlusion_links(task.model, encoded)
+        for encoded in encoded_examples
+    ]
+    maps = _maps(task.model, encoded_examples)
     best: tuple[float, tuple[str, ...], str] = (-1.0, (), VARIANTS[0])
     for variant in VARIANTS:
         alone = {head: _agreement([own[head][variant] for own in maps], wanted) for head in maps[0]}
@@ -110,7 +113,7 @@ def choose_by(task: Seq2Seq, scenes: Sequence[Scene]) -> Aligner:
             score = alone[chosen[0]] if n_heads == 1 else _agreement(merged, wanted)
             if score > best[0]:
                 best = (score, chosen, variant)
-    return Aligner(task, best[1], best[2], best[0], "gold" if has_gold else "hiding", len(scenes))
+    return Aligner(task, best[1], best[2], best[0], "gold" if has_gold else "hiding", len(encoded_examples))
 
 
 def _agreement(maps: Sequence[Floats], wanted: Sequence[set[Link]]) -> float:
@@ -122,25 +125,25 @@ def _agreement(maps: Sequence[Floats], wanted: Sequence[set[Link]]) -> float:
     return right / given if given else 0.0
 
 
-def _maps(model: Transformer, scenes: Sequence[Scene]) -> list[dict[str, dict[str, Floats]]]:
+def _maps(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> list[dict[str, dict[str, Floats]]]:
     """Of each text, by head and variant, the map between words."""
-    found: list[dict[str, dict[str, Floats]]] = [{} for _ in scenes]
+    found: list[dict[str, dict[str, Floats]]] = [{} for _ in encoded_examples]
 
     def keep(number: int, name: str, weights: Floats, norms: Floats) -> None:
         if kind_of(name) != "decoder.cross":
             return
-        for variant, maps in aligned_maps(weights, norms, scenes[number]).items():
+        for variant, maps in aligned_maps(weights, norms, encoded_examples[number]).items():
             for head, words in enumerate(maps):
                 found[number].setdefault(f"{name}/{head}", {})[variant] = words
 
-    each_map(model, scenes, keep)
+    for_each_map(model, encoded_examples, keep)
     return found
 
 
 @torch.inference_mode()
-def hidden_links(model: Transformer, scene: Scene) -> set[Link]:
+def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
     """The links that hiding tells: each target word's source word without which it becomes the least probable."""
-    source, target = scene.sides
+    source, target = encoded.sides
     device = model.output.weight.device
     ids = torch.from_numpy(source.ids)[None].to(device)
     read = torch.from_numpy(target.ids)[None].to(device)
@@ -150,8 +153,8 @@ def hidden_links(model: Transformer, scene: Scene) -> set[Link]:
     rows = n_words + 1
     state = DecoderState(memory.expand(rows, -1, -1), visible, torch.ones(rows, 0, dtype=torch.bool, device=device), [])
     logits = model.output.logits(model.decode(read.expand(rows, -1), state))
-    written = torch.cat([read[0, 1:], torch.tensor([END], device=device)])
+    written = torch.cat([read[0, 1:], torch.tensor([EOS], device=device)])
     logs = logits.log_softmax(-1).gather(-1, written.expand(rows, -1)[..., None])[..., 0]
-    drops = (logs[:1] - logs[1:]).double().cpu().numpy() @ target.written  # source words × target words
+    drops = (logs[:1] - logs[1:]).double().cpu().numpy() @ target.next_shares  # source words × target words
     aims = drops.argmax(0)
     return {(int(aim), word) for word, aim in enumerate(aims) if drops[aim, word] >= _LEAST_DROP}

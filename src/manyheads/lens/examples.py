@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from manyheads import corpora
 from manyheads.bundle import Bundle
+from manyheads.corpora import Relation, Rendering
+from manyheads.corpora.conllu import read_trees
 from manyheads.errors import DataError, LensError
-from manyheads.recipe import Recipe
-from manyheads.recipe.corpus import Corpus
+from manyheads.run import Recipe
+from manyheads.run.corpus import Corpus
 from manyheads.tasks import Masked, Seq2Seq, Tag, Task
-from manyheads.text import grammar
-from manyheads.text.alignments import AlignedPair, Link, read_alignments
-from manyheads.text.conllu import read_trees
-from manyheads.text.grammar import Relation, Rendering
+from manyheads.text.gold_alignments import AlignedPair, Link, read_alignments
 from manyheads.text.readers import Row, read_lines
 
 SAMPLE = 300  # examples, unless told otherwise
@@ -39,17 +39,17 @@ class Example:
     possible: frozenset[Link] | None = None
 
     @property
-    def is_aligned(self) -> bool:
+    def has_gold_alignment(self) -> bool:
         """Whether the links between its words are known."""
         return self.sure is not None
 
 
-def plain(text: str) -> Rendering:
+def plain_text(text: str) -> Rendering:
     """A text of which nothing more is known."""
     return Rendering(text, (), (), ())
 
 
-def sample_of(bundle: Bundle, count: int = SAMPLE, *, seed: int = 1) -> list[Example]:
+def sample_examples(bundle: Bundle, count: int = SAMPLE, *, seed: int = 1) -> list[Example]:
     """Held-out examples of a bundle's own data: of the built-in corpus with gold, else of the valid text."""
     recipe = Recipe.from_table(bundle.recipe)
     if recipe.data.builtin:
@@ -69,14 +69,14 @@ def builtin_examples(task: Task, languages: Sequence[str], count: int, seed: int
     if isinstance(task, Seq2Seq):
         source, target = languages
         examples = []
-        for sentence in grammar.sentences(_HELD_OUT, count, seed):
+        for sentence in corpora.sentences(_HELD_OUT, count, seed):
             links = frozenset(sentence.alignment(source, target))
             texts = tuple(_with_relatives(sentence.rendering(language)) for language in languages)
             examples.append(Example(texts, links, links))
         return examples
     (language,) = languages
     if isinstance(task, Tag | Masked):
-        found = grammar.sentences(_HELD_OUT, count, seed)
+        found = corpora.sentences(_HELD_OUT, count, seed)
         return [Example((_with_relatives(sentence.rendering(language)),)) for sentence in found]
     rows = task.builtin(task.settings, languages, _HELD_OUT, count, seed)
     return [example for row in rows for example in _examples(task, row)]
@@ -107,7 +107,7 @@ def read_examples(task: Task, files: Sequence[Path], count: int = SAMPLE, *, see
     if len(files) > 1:
         raise LensError(f"{len(files)} files are given as --text, but this model reads one text at a time. Give one.")
     lines = [line for line in islice(read_lines(files[0]), _POOL) if line.strip()]
-    return _drawn(_or_refuse([Example((plain(line),)) for line in lines], files[0]), count, seed)
+    return _drawn(_or_refuse([Example((plain_text(line),)) for line in lines], files[0]), count, seed)
 
 
 def read_gold(task: Task, files: Sequence[Path], count: int = SAMPLE, *, lower: bool = False) -> list[Example]:
@@ -146,7 +146,7 @@ def with_targets(bundle: Bundle, examples: Sequence[Example]) -> list[Example]:
     written = bundle.predict(readable, method="greedy") if alone else []
     completed = list(examples)
     for number, text in zip(alone, written, strict=True):
-        completed[number] = Example((*examples[number].texts, plain(text)))
+        completed[number] = Example((*examples[number].texts, plain_text(text)))
     return completed
 
 
@@ -172,8 +172,8 @@ def _lowered(tree: Rendering) -> Rendering:
 def _examples(task: Task, row: Row) -> list[Example]:
     """A pair as it is; a long text as passages."""
     if isinstance(task, Seq2Seq):
-        return [Example((plain(row[0]), plain(row[1])))]
-    return [Example((plain(passage),)) for passage in _passages(row[0])]
+        return [Example((plain_text(row[0]), plain_text(row[1])))]
+    return [Example((plain_text(passage),)) for passage in _passages(row[0])]
 
 
 def _passages(text: str) -> Iterator[str]:

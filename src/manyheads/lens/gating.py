@@ -35,7 +35,7 @@ def gated(model: Transformer, gates: Mapping[str, Gate | GateMaker]) -> Iterator
         yield
 
 
-def silence(model: Transformer, heads: Iterable[Head]) -> dict[str, Tensor]:
+def ablation_gates(model: Transformer, heads: Iterable[Head]) -> dict[str, Tensor]:
     """The gates that leave these heads out; find them with `find_heads`, which says what is not there."""
     device = model.output.weight.device
     n_heads = {attention.name: attention.heads.n_heads for attention in model.attentions()}

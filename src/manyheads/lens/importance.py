@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.lens.gating import gated, silence
+from manyheads.lens.gating import ablation_gates, gated
 from manyheads.lens.heads import Head, find_heads, heads_of
-from manyheads.lens.sampling import Sample
+from manyheads.lens.row_sample import Sample
 from manyheads.metrics import Change, Tally, compare_tallies
 from manyheads.tasks import Progress, Task
 
@@ -28,7 +28,7 @@ class GradientImportance:
     """What the gradient says of one head; 95 % of resamples of the examples between low and high."""
 
     head: Head
-    raw: float  # per token, before each attention is normalised
+    raw: float  # per token, before each attention is normalized
     value: float
     low: float
     high: float
@@ -58,14 +58,14 @@ def gradient_importance(
 ) -> list[GradientImportance]:
     """Of every head, over the examples of a sample: of texts in rows, a row is an example."""
     task.module.eval()
-    lesson, device = sample.lesson(task), task.model.output.weight.device
+    training_task, device = sample.training_task(task), task.model.output.weight.device
     found: list[NDArray[np.float64]] = []
     n_tokens = 0
     for number, plan in enumerate(sample.plans):
-        batch = lesson.make(plan, number)
+        batch = training_task.make(plan, number)
         gates = {one.name: _RowGates(one.heads.n_heads, device) for one in task.model.attentions()}
         with gated(task.model, gates), torch.enable_grad():
-            loss = lesson.loss(batch, 0) * batch.n_tokens
+            loss = training_task.loss(batch, 0) * batch.n_tokens
         made = [gate.made for gate in gates.values()]
         gradients = torch.autograd.grad(loss, [one for one in made if one is not None])
         found.append(torch.cat(gradients, dim=1).abs().double().cpu().numpy())
@@ -76,8 +76,8 @@ def gradient_importance(
     borders = np.cumsum([attention.heads.n_heads for attention in task.model.attentions()])[:-1]
     chance = np.random.default_rng(_SEED)
     often = chance.multinomial(len(examples), np.full(len(examples), 1 / len(examples)), size=n_resamples)
-    low, high = np.quantile(_normalised(often @ examples, borders), [0.025, 0.975], axis=0)
-    raw, value = examples.sum(0) / n_tokens, _normalised(examples.sum(0), borders)
+    low, high = np.quantile(_normalized(often @ examples, borders), [0.025, 0.975], axis=0)
+    raw, value = examples.sum(0) / n_tokens, _normalized(examples.sum(0), borders)
     return [
         GradientImportance(
             head=head,
@@ -104,7 +104,7 @@ class _RowGates:
         return self.made
 
 
-def _normalised(sums: NDArray[np.float64], borders: NDArray[np.int64]) -> NDArray[np.float64]:
+def _normalized(sums: NDArray[np.float64], borders: NDArray[np.int64]) -> NDArray[np.float64]:
     """Each attention's heads divided by their ℓ2 norm; all zeros stay so."""
     parts = np.split(sums, borders, axis=-1)
     norms = [np.linalg.norm(part, axis=-1, keepdims=True) for part in parts]
@@ -123,7 +123,7 @@ def ablate(
     found = []
     for wanted in sets:
         heads = find_heads(task.model, wanted)
-        tally = sample.tally(task, silence(task.model, heads))
+        tally = sample.tally(task, ablation_gates(task.model, heads))
         found.append(Ablation(tuple(heads), compare_tallies(tally, whole)))
         progress(found[-1])
     return found

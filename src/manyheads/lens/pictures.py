@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from html import escape
 
 from manyheads.lens.heads import Head
-from manyheads.lens.roles import HeadReport, RoleCard, as_told
+from manyheads.lens.role_names import role_color, role_labels
+from manyheads.lens.roles import HeadReport, RoleCard, as_displayed
 from manyheads.lens.similarity import Similarity
-from manyheads.lens.timeline import Moment
-from manyheads.lens.wording import colour, named
+from manyheads.lens.timeline import TimelineEntry
 
 _CELL = (150, 46)
 _LEFT = 120
@@ -37,14 +37,14 @@ def draw_heads(report: HeadReport, similarities: Sequence[Similarity] = ()) -> s
 
 
 def _cell(x: int, y: int, card: RoleCard) -> list[str]:
-    english, chinese = named(card.role)
-    name = card.roles[0].figure if card.roles else "confidence"
+    english, chinese = role_labels(card.role)
+    name = card.roles[0].statistic if card.roles else "confidence"
     told = ""
-    if name in card.figures:
-        before, figure = as_told(name, card.figures[name])
-        told = f"{before}{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]"
+    if name in card.statistics:
+        before, statistic = as_displayed(name, card.statistics[name])
+        told = f"{before}{statistic.value:.2f} [{statistic.low:.2f}, {statistic.high:.2f}]"
     return [
-        f"<rect x='{x}' y='{y}' width='{_CELL[0] - 4}' height='{_CELL[1]}' rx='4' fill='{colour(card.role)}' "
+        f"<rect x='{x}' y='{y}' width='{_CELL[0] - 4}' height='{_CELL[1]}' rx='4' fill='{role_color(card.role)}' "
         f"fill-opacity='0.55'><title>{escape(card.head)}: "
         f"{escape(', '.join(role.name for role in card.roles) or card.role)}</title></rect>",
         _text(x + 6, y + 17, f"{english} · {chinese}", 10),
@@ -69,26 +69,26 @@ def _draw_similarity(similarity: Similarity, y: int) -> tuple[list[str], int, in
     return parts, size + 20, _LEFT + 20 + size
 
 
-def draw_timeline(moments: Sequence[Moment]) -> str:
+def draw_timeline(entries: Sequence[TimelineEntry]) -> str:
     """Rows are heads, columns the steps of snapshots, coloured by role: when each role appeared."""
-    heads = list(moments[-1].roles)
-    wide = max(16, min(60, 700 // len(moments)))
+    heads = list(entries[-1].roles)
+    wide = max(16, min(60, 700 // len(entries)))
     parts = [_text(8, 20, "When roles appear, by step · 各角色在训练中何时出现", 14)]
-    for column, moment in enumerate(moments):
+    for column, entry in enumerate(entries):
         x = _LEFT + 20 + column * wide
         if column % max(1, 50 // wide) == 0:
-            parts.append(_text(x, _TOP + 4, f"{moment.step:,}", 9))
+            parts.append(_text(x, _TOP + 4, f"{entry.step:,}", 9))
         for row, head in enumerate(heads):
-            role = moment.roles[head]
+            role = entry.roles[head]
             parts.append(
-                f"<rect x='{x}' y='{_TOP + 10 + row * 18}' width='{wide - 1}' height='17' fill='{colour(role)}' "
-                f"fill-opacity='0.7'><title>{escape(head)}, step {moment.step}: {escape(role)}</title></rect>"
+                f"<rect x='{x}' y='{_TOP + 10 + row * 18}' width='{wide - 1}' height='17' fill='{role_color(role)}' "
+                f"fill-opacity='0.7'><title>{escape(head)}, step {entry.step}: {escape(role)}</title></rect>"
             )
     for row, head in enumerate(heads):
-        english, chinese = named(moments[-1].roles[head])
+        english, chinese = role_labels(entries[-1].roles[head])
         parts.append(_text(8, _TOP + 23 + row * 18, head, 10))
-        parts.append(_text(_LEFT + 26 + len(moments) * wide, _TOP + 23 + row * 18, f"{english} · {chinese}", 10))
-    return _svg(_LEFT + 26 + len(moments) * wide + 200, _TOP + 20 + len(heads) * 18, parts)
+        parts.append(_text(_LEFT + 26 + len(entries) * wide, _TOP + 23 + row * 18, f"{english} · {chinese}", 10))
+    return _svg(_LEFT + 26 + len(entries) * wide + 200, _TOP + 20 + len(heads) * 18, parts)
 
 
 def _text(x: int, y: int, text: str, size: int) -> str:

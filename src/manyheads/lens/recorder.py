@@ -63,7 +63,7 @@ class Recorder(Tap):
         """How often this stack has computed anything."""
         return len(self._calls[stack])
 
-    def along(self, stack: str, ids: Sequence[int]) -> "Path":
+    def along(self, stack: str, ids: Sequence[int]) -> "RecordedPath":
         """What was computed for these ids, which the stack has read one after another."""
         calls = self._calls[stack]
         everything = torch.cat([call.ids for call in calls])
@@ -72,11 +72,11 @@ class Recorder(Tap):
             for row in (call.visible.sum(1) == len(wanted)).nonzero().flatten().tolist():
                 places = call.visible[row].nonzero().flatten()
                 if torch.equal(everything[places], wanted):
-                    return Path(calls, places)
+                    return RecordedPath(calls, places)
         raise LookupError(f"The {stack} has not read these ids: {list(ids)}.")
 
 
-class Path:
+class RecordedPath:
     """A line of descent: of all places that were computed, those that belong to one text."""
 
     def __init__(self, calls: Sequence[_Call], places: Int[Tensor, " Q"]) -> None:

@@ -1,8 +1,8 @@
 """A role card for every head: what it does, by published definitions, with baselines, controls and intervals.
 
-A role is given where the low end of its figure's interval (95 %, over texts drawn again) reaches what the role asks
-for, and where no head of the same model randomly initialised, of any of the control seeds, does. A head may have
-several roles; one that has none is "unknown". The definitions of the figures are in lens/measures.
+A role is given where the low end of its statistic's interval (95 %, over texts drawn again) reaches what the role asks
+for, and where no head of the same model randomly initialized, of any of the control seeds, does. A head may have
+several roles; one that has none is "unknown". The definitions of the statistics are in lens/measures.
 
     role                 asks for                                                               after
     positional ±n        ≥ 90 % of largest weights at this offset                               Voita 2019
@@ -10,9 +10,9 @@ several roles; one that has none is "unknown". The definitions of the figures ar
       next-token                                                                                is ours
     begin, end,          more than half of the weight there                                     Clark 2019
       punctuation
-    duplicate-token,     more than half of the weight on the same piece elsewhere, on what      Wang 2023, Olsson 2022;
+    duplicate-token,     more than half of the weight on the same token elsewhere, on what      Wang 2023, Olsson 2022;
       induction          followed it earlier                                                    the half is ours
-    rare-word            more than half of largest weights on the two rarest pieces, and ≥ 10   Voita 2019 (66 %); the
+    rare-word            more than half of largest weights on the two rarest tokens, and ≥ 10   Voita 2019 (66 %); the
                          points more than at the best fixed offset                              half is ours
     a relation, > or <   ≥ 10 points more often right than the best fixed offset is at this     Clark 2019, Voita 2019
                          relation; so also `antecedent`, of pronouns
@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from manyheads.lens.encoded_examples import EncodedSample, Floats
+from manyheads.lens.head_counts import BASELINES, HeadCounts, collect_counts, kind_of
 from manyheads.lens.heads import Head
-from manyheads.lens.places import Floats, Scenes
-from manyheads.lens.watching import BASELINES, Watched, kind_of, watch
 from manyheads.model import ModelSettings, Transformer
 
 SEEDS = (1, 2, 3)  # of the controls
@@ -39,7 +39,7 @@ UNKNOWN = "unknown"
 ALIGNMENT = "alignment"
 _RESAMPLES = 1000
 _SEED = 12345
-_LEAST = 20  # cases that a figure needs before it can make a role
+_LEAST = 20  # cases that a statistic needs before it can make a role
 _POSITIONAL = 0.9
 _HALF = 0.5
 _MARGIN = 0.1
@@ -48,8 +48,8 @@ _GLOBAL = 0.9
 _HALVES = {
     "weight-1": "previous-token",
     "weight+1": "next-token",
-    "begin": "begin",
-    "end": "end",
+    "bos": "attention-sink",
+    "eos": "eos",
     "punctuation": "punctuation",
     "duplicate": "duplicate-token",
     "induction": "induction",
@@ -59,8 +59,8 @@ _ONE_WAY = ("antecedent<", "relative<")  # a noun has no need to look at the pro
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One figure of one head: with its interval, what knowing nothing gives, and what the best control head gives."""
+class Statistic:
+    """One statistic of one head: with its interval, what knowing nothing gives, and what the best control head gives."""
 
     value: float
     low: float
@@ -71,18 +71,18 @@ class Figure:
     control: float
 
 
-def as_told(name: str, figure: Figure) -> tuple[str, Figure]:
-    """What people are told of a figure, and what stands before it: of alignments the error rate, less is better."""
+def as_displayed(name: str, statistic: Statistic) -> tuple[str, Statistic]:
+    """What people are told of a statistic, and what stands before it: of alignments the error rate, less is better."""
     if not name.startswith("align"):
-        return "", figure
-    less = Figure(
-        value=1 - figure.value,
-        low=1 - figure.high,
-        high=1 - figure.low,
-        n=figure.n,
-        baseline=1 - figure.baseline,
-        baseline_by=figure.baseline_by,
-        control=1 - figure.control,
+        return "", statistic
+    less = Statistic(
+        value=1 - statistic.value,
+        low=1 - statistic.high,
+        high=1 - statistic.low,
+        n=statistic.n,
+        baseline=1 - statistic.baseline,
+        baseline_by=statistic.baseline_by,
+        control=1 - statistic.control,
     )
     return "AER ", less
 
@@ -92,7 +92,7 @@ class Role:
     """What a head was found to do; `excess` is how far the low end is above what was asked for."""
 
     name: str
-    figure: str
+    statistic: str
     excess: float
 
 
@@ -103,7 +103,7 @@ class RoleCard:
     head: str
     roles: tuple[Role, ...]  # the clearest first
     reach: str  # local, global or middle
-    figures: Mapping[str, Figure]
+    statistics: Mapping[str, Statistic]
 
     @property
     def role(self) -> str:
@@ -117,7 +117,7 @@ class HeadReport:
 
     cards: tuple[RoleCard, ...]
     n_texts: int
-    n_left_out: int
+    n_skipped: int
     seeds: tuple[int, ...]
     controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by role: control heads that reach it
 
@@ -125,7 +125,7 @@ class HeadReport:
         """As JSON can hold it."""
         return asdict(self)
 
-    def of_role(self, name: str) -> list[RoleCard]:
+    def with_role(self, name: str) -> list[RoleCard]:
         """The heads with a role, the clearest first."""
         found = [(role.excess, card) for card in self.cards for role in card.roles if role.name == name]
         return [card for _, card in sorted(found, key=lambda pair: -pair[0])]
@@ -133,45 +133,45 @@ class HeadReport:
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a role asks of a figure: to reach a threshold, and to be so much above a baseline."""
+    """What a role asks of a statistic: to reach a threshold, and to be so much above a baseline."""
 
     role: str
-    figure: str
+    statistic: str
     least: float = 0.0
     margin: float | None = None
 
 
-def make_report(model: Transformer, scenes: Scenes, seeds: Sequence[int] = SEEDS) -> HeadReport:
+def make_report(model: Transformer, encoded_sample: EncodedSample, seeds: Sequence[int] = SEEDS) -> HeadReport:
     """Watch a model and its controls at these texts, and say what each head does."""
-    watched = watch(model, scenes.kept)
-    controls = [watch(random_twin(model.settings, seed), scenes.kept) for seed in seeds]
-    return judge(watched, controls, n_left_out=scenes.n_left_out, seeds=seeds)
+    head_counts = collect_counts(model, encoded_sample.examples)
+    controls = [collect_counts(random_control(model.settings, seed), encoded_sample.examples) for seed in seeds]
+    return assign_roles(head_counts, controls, n_skipped=encoded_sample.n_skipped, seeds=seeds)
 
 
-def random_twin(settings: ModelSettings, seed: int) -> Transformer:
+def random_control(settings: ModelSettings, seed: int) -> Transformer:
     """A model of the same settings that has learnt nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Transformer(settings).eval()
 
 
-def judge(
-    watched: Watched, controls: Sequence[Watched], *, n_left_out: int = 0, seeds: Sequence[int] = SEEDS
+def assign_roles(
+    head_counts: HeadCounts, controls: Sequence[HeadCounts], *, n_skipped: int = 0, seeds: Sequence[int] = SEEDS
 ) -> HeadReport:
     """The cards by what was counted of a model and of its controls at the same texts."""
-    often = _draws(watched.n_texts)
+    often = _draws(head_counts.n_texts)
     cards: list[RoleCard] = []
     reached: dict[str, tuple[str, ...]] = {}
-    for kind, names in watched.names.items():
-        view = _Kind(kind, names, watched, controls, often)
+    for kind, names in head_counts.names.items():
+        view = _Kind(kind, names, head_counts, controls, often)
         for rule in view.rules():
             heads = view.controls_that_reach(rule)
             if heads:
                 reached[rule.role] = (*reached.get(rule.role, ()), *heads)
         cards += view.cards()
-    order = {str(head): number for number, head in enumerate(watched.heads)}
+    order = {str(head): number for number, head in enumerate(head_counts.heads)}
     cards.sort(key=lambda card: order[card.head])
-    return HeadReport(tuple(cards), watched.n_texts, n_left_out, tuple(seeds), reached)
+    return HeadReport(tuple(cards), head_counts.n_texts, n_skipped, tuple(seeds), reached)
 
 
 def _draws(n_texts: int) -> Floats:
@@ -181,7 +181,7 @@ def _draws(n_texts: int) -> Floats:
 
 
 def _ratio(sums: Floats) -> Floats:
-    """The figure of sums [..., 2]; 0 of nothing."""
+    """The statistic of sums [..., 2]; 0 of nothing."""
     return np.divide(sums[..., 0], sums[..., 1], out=np.zeros_like(sums[..., 0]), where=sums[..., 1] > 0)
 
 
@@ -189,26 +189,26 @@ class _Kind:
     """The attentions of one kind, whose heads are judged by the same baselines and controls."""
 
     def __init__(
-        self, kind: str, names: Sequence[str], watched: Watched, controls: Sequence[Watched], often: Floats
+        self, kind: str, names: Sequence[str], head_counts: HeadCounts, controls: Sequence[HeadCounts], often: Floats
     ) -> None:
         self.names = list(names)
-        self.attentions = [name for name in watched.counts if kind_of(name) == kind]
-        self.watched = watched
+        self.attentions = [name for name in head_counts.counts if kind_of(name) == kind]
+        self.head_counts = head_counts
         self.often = often
-        self.baselines = watched.baselines[kind]
-        self.base = _ratio(self.baselines.sum(0))  # baselines × figures
+        self.baselines = head_counts.baselines[kind]
+        self.base = _ratio(self.baselines.sum(0))  # baselines × statistics
         self.control_heads = [
-            (f"seed {number}, {Head(name, head)}", figures)
+            (f"seed {number}, {Head(name, head)}", statistics)
             for number, control in enumerate(controls, start=1)
             for name in self.attentions
-            for head, figures in enumerate(_ratio(control.counts[name].sum(0)))
+            for head, statistics in enumerate(_ratio(control.counts[name].sum(0)))
         ]
-        self.n_cases = np.max([watched.counts[name].sum(0)[..., 1].max(0) for name in self.attentions], axis=0)
+        self.n_cases = np.max([head_counts.counts[name].sum(0)[..., 1].max(0) for name in self.attentions], axis=0)
         self.best = {name: self._best_baseline(name, column) for column, name in enumerate(self.names)}
 
-    def _best_baseline(self, figure: str, column: int) -> str:
-        """The best of what a figure is compared with; an offset's own with even attention, for it would be 100 %."""
-        is_of_offset = figure.startswith(("offset", "weight", *_DESCRIPTIONS))
+    def _best_baseline(self, statistic: str, column: int) -> str:
+        """The best of what a statistic is compared with; an offset's own with even attention, for it would be 100 %."""
+        is_of_offset = statistic.startswith(("offset", "weight", *_DESCRIPTIONS))
         own = list(zip(self.base[:, column].tolist(), BASELINES, strict=True))
         return own[0][1] if is_of_offset else max(own, key=lambda pair: pair[0])[1]
 
@@ -231,16 +231,18 @@ class _Kind:
         return rules
 
     def _is_reached(self, rule: _Rule, value: float) -> bool:
-        above = rule.margin is None or value - self._baseline(rule.figure) >= rule.margin
+        above = rule.margin is None or value - self._baseline(rule.statistic) >= rule.margin
         return value >= rule.least and above
 
-    def _baseline(self, figure: str) -> float:
-        return float(self.base[BASELINES.index(self.best[figure]), self.names.index(figure)])
+    def _baseline(self, statistic: str) -> float:
+        return float(self.base[BASELINES.index(self.best[statistic]), self.names.index(statistic)])
 
     def controls_that_reach(self, rule: _Rule) -> tuple[str, ...]:
-        """The control heads whose figure reaches what a role asks for, be it by chance."""
-        column = self.names.index(rule.figure)
-        return tuple(name for name, figures in self.control_heads if self._is_reached(rule, float(figures[column])))
+        """The control heads whose statistic reaches what a role asks for, be it by chance."""
+        column = self.names.index(rule.statistic)
+        return tuple(
+            name for name, statistics in self.control_heads if self._is_reached(rule, float(statistics[column]))
+        )
 
     def cards(self) -> list[RoleCard]:
         """Those of every head."""
@@ -248,22 +250,22 @@ class _Kind:
         drawn_base = _ratio(np.einsum("rt,tbfc->rbfc", self.often, self.baselines))
         cards = []
         for attention in self.attentions:
-            counts = self.watched.counts[attention]
+            counts = self.head_counts.counts[attention]
             drawn = _ratio(np.einsum("rt,thfc->rhfc", self.often, counts))
             values = _ratio(counts.sum(0))
             for number in range(counts.shape[1]):
-                figures = self._figures(values[number], drawn[:, number], counts[:, number].sum(0)[:, 1])
+                statistics = self._statistics(values[number], drawn[:, number], counts[:, number].sum(0)[:, 1])
                 roles = self._roles(rules, drawn[:, number], drawn_base)
-                cards.append(RoleCard(str(Head(attention, number)), roles, _reach(figures), figures))
+                cards.append(RoleCard(str(Head(attention, number)), roles, _reach(statistics), statistics))
         return cards
 
-    def _figures(self, values: Floats, drawn: Floats, n_cases: Floats) -> dict[str, Figure]:
+    def _statistics(self, values: Floats, drawn: Floats, n_cases: Floats) -> dict[str, Statistic]:
         lows, highs = np.quantile(drawn, [0.025, 0.975], axis=0)
-        figures = {}
+        statistics = {}
         for column, name in enumerate(self.names):
             if n_cases[column] > 0:
                 control = max((float(own[column]) for _, own in self.control_heads), default=float("nan"))
-                figures[name] = Figure(
+                statistics[name] = Statistic(
                     value=float(values[column]),
                     low=float(lows[column]),
                     high=float(highs[column]),
@@ -272,20 +274,20 @@ class _Kind:
                     baseline_by=self.best[name],
                     control=control,
                 )
-        return figures
+        return statistics
 
     def _roles(self, rules: Sequence[_Rule], drawn: Floats, drawn_base: Floats) -> tuple[Role, ...]:
         found: dict[str, Role] = {}
         for rule in rules:
-            column = self.names.index(rule.figure)
+            column = self.names.index(rule.statistic)
             excess = drawn[:, column] - rule.least
             if rule.margin is not None:
-                base = drawn_base[:, BASELINES.index(self.best[rule.figure]), column]
+                base = drawn_base[:, BASELINES.index(self.best[rule.statistic]), column]
                 excess = np.minimum(excess, drawn[:, column] - base - rule.margin)
             low = float(np.quantile(excess, 0.025))
-            # Of several figures that make one role, as the kinds of alignment, the clearest counts.
+            # Of several statistics that make one role, as the kinds of alignment, the clearest counts.
             if low >= 0 and (rule.role not in found or low > found[rule.role].excess):
-                found[rule.role] = Role(rule.role, rule.figure, low)
+                found[rule.role] = Role(rule.role, rule.statistic, low)
         return tuple(sorted(found.values(), key=_clearness))
 
 
@@ -295,12 +297,12 @@ def _clearness(role: Role) -> tuple[int, float]:
     return int(is_plain), -role.excess
 
 
-def _reach(figures: Mapping[str, Figure]) -> str:
-    if "near" in figures and figures["near"].low >= _LOCAL:
+def _reach(statistics: Mapping[str, Statistic]) -> str:
+    if "near" in statistics and statistics["near"].low >= _LOCAL:
         return "local"
-    return "global" if figures["spread"].low >= _GLOBAL else "middle"
+    return "global" if statistics["spread"].low >= _GLOBAL else "middle"
 
 
-def alignment_error(figure: Figure) -> tuple[float, float, float]:
-    """A figure of alignment as an error rate: value, low, high."""
-    return 1 - figure.value, 1 - figure.high, 1 - figure.low
+def alignment_error(statistic: Statistic) -> tuple[float, float, float]:
+    """A statistic of alignment as an error rate: value, low, high."""
+    return 1 - statistic.value, 1 - statistic.high, 1 - statistic.low

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyheads.lens.encoded_examples import EncodedExample, Floats
+from manyheads.lens.head_counts import for_each_map, kind_of
 from manyheads.lens.heads import Head
-from manyheads.lens.places import Floats, Scene
-from manyheads.lens.watching import each_map, kind_of
 from manyheads.model import Transformer
 
 SAMPLE = 40  # texts: all maps of one text are held at once, so it is a few
@@ -23,7 +23,7 @@ class Similarity:
     n_texts: int
 
 
-def divergence(maps: Floats) -> Floats:
+def js_divergence(maps: Floats) -> Floats:
     """The mean Jensen–Shannon divergence, in bits, between the rows of each two of several maps N × Q × K."""
     own = _entropy(maps)
     distances = np.zeros((len(maps), len(maps)))
@@ -38,12 +38,12 @@ def _entropy(maps: Floats) -> Floats:
     return np.asarray(-(maps * logs).sum(-1))
 
 
-def compare_heads(model: Transformer, scenes: Sequence[Scene]) -> list[Similarity]:
+def compare_heads(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> list[Similarity]:
     """How far apart the heads of each kind of attention are at the first of these texts."""
-    scenes = scenes[:SAMPLE]
+    encoded_examples = encoded_examples[:SAMPLE]
     totals: dict[str, Floats] = {}
     names: dict[str, list[str]] = {}
-    for scene in scenes:
+    for encoded in encoded_examples:
         maps: dict[str, list[Floats]] = {}
         heads: dict[str, list[str]] = {}
 
@@ -58,9 +58,9 @@ def compare_heads(model: Transformer, scenes: Sequence[Scene]) -> list[Similarit
             maps.setdefault(kind_of(name), []).append(weights)
             heads.setdefault(kind_of(name), []).extend(str(Head(name, number)) for number in range(len(weights)))
 
-        each_map(model, [scene], keep)
+        for_each_map(model, [encoded], keep)
         for kind, own in maps.items():
-            distances = divergence(np.concatenate(own))
-            totals[kind] = totals.get(kind, 0.0) + distances / len(scenes)
+            distances = js_divergence(np.concatenate(own))
+            totals[kind] = totals.get(kind, 0.0) + distances / len(encoded_examples)
             names[kind] = heads[kind]
-    return [Similarity(kind, tuple(names[kind]), totals[kind], len(scenes)) for kind in totals]
+    return [Similarity(kind, tuple(names[kind]), totals[kind], len(encoded_examples)) for kind in totals]

@@ -1,6 +1,6 @@
 """When does each role appear? The heads of every snapshot that a run kept, judged on one small sample.
 
-With `train.head_timeline = true` a run keeps all its snapshots. Nothing of the lens happens while it trains; this
+With `train.keep_all_snapshots = true` a run keeps all its snapshots. Nothing of the lens happens while it trains; this
 reads the snapshots afterwards, and writes heads.jsonl beside them: a line a snapshot.
 """
 
@@ -11,31 +11,33 @@ from pathlib import Path
 
 from manyheads.bundle import load
 from manyheads.errors import LensError
-from manyheads.lens.examples import Example, sample_of
-from manyheads.lens.places import read_all
-from manyheads.lens.roles import SEEDS, HeadReport, judge, random_twin
-from manyheads.lens.watching import watch
+from manyheads.lens.encoded_examples import encode_examples
+from manyheads.lens.examples import Example, sample_examples
+from manyheads.lens.head_counts import collect_counts
+from manyheads.lens.roles import SEEDS, HeadReport, assign_roles, random_control
 from manyheads.model.weights import load_weights
-from manyheads.storage import write_whole
+from manyheads.storage import atomic_write
 from manyheads.train import Checkpoints
 
 SAMPLE = 60  # texts
 _FILE = "heads.jsonl"
-_KEPT = ("confidence", "entropy", "distance", "near", "weight-1", "weight+1", "begin", "end", "induction")
+_KEPT = ("confidence", "entropy", "distance", "near", "weight-1", "weight+1", "bos", "eos", "induction")
 
 
 @dataclass(frozen=True)
-class Moment:
-    """What every head did at one step: its role, and the figures that are worth following."""
+class TimelineEntry:
+    """What every head did at one step: its role, and the statistics that are worth following."""
 
     step: int
     n_texts: int
     roles: Mapping[str, str]
-    figures: Mapping[str, Mapping[str, float]]  # by head, by figure
+    statistics: Mapping[str, Mapping[str, float]]  # by head, by statistic
 
 
-def follow(run: Path, examples: Sequence[Example] | None = None, count: int = SAMPLE) -> Iterator[Moment]:
-    """One moment for each snapshot of a finished run, in the order of steps; heads.jsonl holds them all at the end."""
+def iterate_timeline(
+    run: Path, examples: Sequence[Example] | None = None, count: int = SAMPLE
+) -> Iterator[TimelineEntry]:
+    """One entry for each snapshot of a finished run, in the order of steps; heads.jsonl holds them all at the end."""
     if not (run / "bundle").is_dir():
         raise LensError(f"{run} is not the folder of a finished run: it has no bundle. Train it to the end first.")
     bundle = load(run / "bundle")
@@ -43,24 +45,26 @@ def follow(run: Path, examples: Sequence[Example] | None = None, count: int = SA
     steps = checkpoints.snapshot_steps()
     if len(steps) < 2:
         raise LensError(
-            f"{run} has {len(steps)} snapshots, too few for a timeline. Train with train.head_timeline = true, which "
+            f"{run} has {len(steps)} snapshots, too few for a timeline. Train with train.keep_all_snapshots = true, which "
             "keeps them all."
         )
-    scenes = read_all(bundle.task, sample_of(bundle, count) if examples is None else examples)
-    controls = [watch(random_twin(bundle.task.model.settings, seed), scenes.kept) for seed in SEEDS]
+    encoded_sample = encode_examples(bundle.task, sample_examples(bundle, count) if examples is None else examples)
+    controls = [
+        collect_counts(random_control(bundle.task.model.settings, seed), encoded_sample.examples) for seed in SEEDS
+    ]
     lines = []
     for step in steps:
         load_weights(bundle.task.module, checkpoints.snapshot(step), f"the snapshot of step {step}")
-        moment = _moment(step, judge(watch(bundle.task.model, scenes.kept), controls))
-        lines.append(json.dumps(asdict(moment), ensure_ascii=False))
-        yield moment
-    write_whole(run / _FILE, ("\n".join(lines) + "\n").encode())
+        entry = _entry(step, assign_roles(collect_counts(bundle.task.model, encoded_sample.examples), controls))
+        lines.append(json.dumps(asdict(entry), ensure_ascii=False))
+        yield entry
+    atomic_write(run / _FILE, ("\n".join(lines) + "\n").encode())
 
 
-def _moment(step: int, report: HeadReport) -> Moment:
-    figures = {}
+def _entry(step: int, report: HeadReport) -> TimelineEntry:
+    statistics = {}
     for card in report.cards:
-        wanted = {*_KEPT, *(role.figure for role in card.roles)}
-        wanted |= {name for name in card.figures if name.startswith("align") or name[-1] in "<>"}
-        figures[card.head] = {name: round(one.value, 4) for name, one in card.figures.items() if name in wanted}
-    return Moment(step, report.n_texts, {card.head: card.role for card in report.cards}, figures)
+        wanted = {*_KEPT, *(role.statistic for role in card.roles)}
+        wanted |= {name for name in card.statistics if name.startswith("align") or name[-1] in "<>"}
+        statistics[card.head] = {name: round(one.value, 4) for name, one in card.statistics.items() if name in wanted}
+    return TimelineEntry(step, report.n_texts, {card.head: card.role for card in report.cards}, statistics)

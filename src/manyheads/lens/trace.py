@@ -5,10 +5,10 @@
     >>> cross = found["decoder.0.cross"]
     >>> tuple(cross.weights.shape) == (cross.n_heads, len(cross.queries), len(cross.keys))
     True
-    >>> [text[piece.start : piece.end] for piece in cross.keys][-2:]  # the last is END, which is not of the text
+    >>> [text[token.start : token.end] for token in cross.keys][-2:]  # the last is EOS, which is not of the text
     ['.', '']
     >>> where = found.norms("decoder.0.cross/1").argmax(-1)  # the place that head 1 takes most from, for each it writes
-    >>> len(where) == len(found.reading.written)
+    >>> len(where) == len(found.model_input.written)
     True
     >>> found.difference < 1e-5
     True
@@ -26,26 +26,26 @@ from torch import Tensor, nn
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
-from manyheads.lens.fast import Computed, run, run_fast
+from manyheads.lens.forward_pass import FusedOutputs, run, run_fused
 from manyheads.lens.heads import Head
-from manyheads.lens.recorder import Path, Recorder
+from manyheads.lens.recorder import RecordedPath, Recorder
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.settings import did_you_mean
-from manyheads.tasks import Reading, Task, Writer
-from manyheads.text.tokenizer import Piece
+from manyheads.tasks import GenerativeTask, ModelInput, Task
+from manyheads.text.tokenizer import Token
 
-BOUND = 1e-5  # how far a trace may be from the fast path; of numbers larger than 1, of the largest
+BOUND = 1e-5  # how far a trace may be from the fused path; of numbers larger than 1, of the largest
 
 # H heads, Q query places, K key places, W width, D width of a head's key, E width of its value.
 
 
 @dataclass(frozen=True, eq=False)
-class Attended:
+class AttentionTrace:
     """What every head of one attention did with one text."""
 
     name: str  # encoder.0.self, decoder.1.cross
-    queries: tuple[Piece, ...]
-    keys: tuple[Piece, ...]
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
     q: Float[Tensor, "H Q D"]
     k: Float[Tensor, "H K D"]
     v: Float[Tensor, "H K E"]
@@ -85,12 +85,12 @@ class Attended:
 class Trace:
     """One text, and all that every head did with it."""
 
-    reading: Reading
-    attentions: Mapping[str, Attended]  # by name, in the order a forward pass meets them
+    model_input: ModelInput
+    attentions: Mapping[str, AttentionTrace]  # by name, in the order a forward pass meets them
     hidden: Mapping[str, Float[Tensor, "Q W"]]  # what the encoder and the decoder came to
-    difference: float = 0.0  # the largest from the fast path, of numbers larger than 1 relative to the largest
+    difference: float = 0.0  # the largest from the fused path, of numbers larger than 1 relative to the largest
 
-    def __getitem__(self, attention: str) -> Attended:
+    def __getitem__(self, attention: str) -> AttentionTrace:
         if attention not in self.attentions:
             raise LensError(f"There is no attention {attention}. {did_you_mean(attention, self.attentions)}")
         return self.attentions[attention]
@@ -110,24 +110,24 @@ class Trace:
         attended, number = self._find(head)
         return attended.norms(number)
 
-    def check(self, fast: Computed) -> float:
-        """The largest difference from the fast path, which must be within the bound."""
+    def check(self, fused: FusedOutputs) -> float:
+        """The largest difference from the fused path, which must be within the bound."""
         largest = 0.0
         for name, one in self.attentions.items():
             sums = one.weights.sum(-1)
             for what, ours, theirs in (
                 ("the sums of its rows", sums, torch.ones_like(sums)),
-                ("its weighted values", one.weights @ one.v, fast.heads[name]),
-                ("its heads", one.heads, fast.heads[name]),
-                ("the sum of its heads", one.sum_of_heads(), fast.outputs[name]),
-                ("its output", one.output, fast.outputs[name]),
+                ("its weighted values", one.weights @ one.v, fused.heads[name]),
+                ("its heads", one.heads, fused.heads[name]),
+                ("the sum of its heads", one.sum_of_heads(), fused.outputs[name]),
+                ("its output", one.output, fused.outputs[name]),
             ):
                 largest = max(largest, _compare(f"{name}, {what}", ours, theirs))
         for stack, hidden in self.hidden.items():
-            largest = max(largest, _compare(stack, hidden, fast.hidden[stack]))
+            largest = max(largest, _compare(stack, hidden, fused.hidden[stack]))
         return largest
 
-    def _find(self, head: Head | str) -> tuple[Attended, int]:
+    def _find(self, head: Head | str) -> tuple[AttentionTrace, int]:
         wanted = Head.parse(head) if isinstance(head, str) else head
         attended = self[wanted.attention]
         if not 0 <= wanted.number < attended.n_heads:
@@ -147,45 +147,45 @@ def trace(
 
     Without an answer the model writes its own, and that very search is traced, step by step as its caches grow: greedy
     unless `search` says otherwise. A language model that is given "" reads the text and writes nothing. `checked` is
-    whether the trace is compared with the fast path, which costs one pass more.
+    whether the trace is compared with the fused path, which costs one pass more.
     """
     task = of.task if isinstance(of, Bundle) else of
-    reading = task.reading(text, answer)
-    if answer is None and isinstance(task, Writer):
-        found = _trace_writing(task, reading, search or DecodeSettings(method="greedy"))
+    model_input = task.model_input(text, answer)
+    if answer is None and isinstance(task, GenerativeTask):
+        found = _trace_writing(task, model_input, search or DecodeSettings(method="greedy"))
     else:
-        found = _trace_pass(task.model, reading)
+        found = _trace_pass(task.model, model_input)
     return _checked(found, task.model) if checked else found
 
 
-def trace_reading(model: Transformer, reading: Reading, *, checked: bool = True) -> Trace:
-    """The same for pieces that are chosen already, in one forward pass."""
-    found = _trace_pass(model, reading)
+def trace_input(model: Transformer, model_input: ModelInput, *, checked: bool = True) -> Trace:
+    """The same for tokens that are chosen already, in one forward pass."""
+    found = _trace_pass(model, model_input)
     return _checked(found, model) if checked else found
 
 
-def _trace_pass(model: Transformer, reading: Reading) -> Trace:
+def _trace_pass(model: Transformer, model_input: ModelInput) -> Trace:
     recorder = Recorder()
-    run(model, reading, recorder)
-    return _collect(model, reading, recorder)
+    run(model, model_input, recorder)
+    return _collect(model, model_input, recorder)
 
 
-def _trace_writing(task: Task, reading: Reading, search: DecodeSettings) -> Trace:
-    assert isinstance(task, Writer)
+def _trace_writing(task: Task, model_input: ModelInput, search: DecodeSettings) -> Trace:
+    assert isinstance(task, GenerativeTask)
     if task.model.settings.norm == "sample":
         raise LensError(
             'A model with model.norm = "sample" computes every place anew for each one that it writes, so that its '
             "writing has no one trace. Give an answer to trace instead."
         )
     recorder = Recorder()
-    _, written = task.write(reading, search, recorder)
+    _, written = task.generate_one(model_input, search, recorder)
     if not recorder.n_calls("decoder"):  # it was to write nothing at all
         return _trace_pass(task.model, written)
     return _collect(task.model, written, recorder)
 
 
 def _checked(found: Trace, model: Transformer) -> Trace:
-    return replace(found, difference=found.check(run_fast(model, found.reading)))
+    return replace(found, difference=found.check(run_fused(model, found.model_input)))
 
 
 def _compare(where: str, ours: Tensor, theirs: Tensor) -> float:
@@ -200,20 +200,20 @@ def _compare(where: str, ours: Tensor, theirs: Tensor) -> float:
     return difference
 
 
-def _collect(model: Transformer, reading: Reading, recorder: Recorder) -> Trace:
-    sides = {"encoder": reading.source, "decoder": reading.target}
-    paths = {stack: recorder.along(stack, [piece.id for piece in pieces]) for stack, pieces in sides.items() if pieces}
+def _collect(model: Transformer, model_input: ModelInput, recorder: Recorder) -> Trace:
+    sides = {"encoder": model_input.source, "decoder": model_input.target}
+    paths = {stack: recorder.along(stack, [token.id for token in tokens]) for stack, tokens in sides.items() if tokens}
     attentions = {}
     for attention in model.attentions():
         stack, rest = attention.name.split(".", 1)
-        keys = reading.source if rest.endswith("cross") else sides[stack]
-        attentions[attention.name] = _attended(attention, sides[stack], keys, paths[stack], rest)
-    return Trace(reading, attentions, {stack: path.rows("hidden") for stack, path in paths.items()})
+        keys = model_input.source if rest.endswith("cross") else sides[stack]
+        attentions[attention.name] = _trace_attention(attention, sides[stack], keys, paths[stack], rest)
+    return Trace(model_input, attentions, {stack: path.rows("hidden") for stack, path in paths.items()})
 
 
-def _attended(
-    attention: MultiHeadAttention, queries: tuple[Piece, ...], keys: tuple[Piece, ...], path: Path, name: str
-) -> Attended:
+def _trace_attention(
+    attention: MultiHeadAttention, queries: tuple[Token, ...], keys: tuple[Token, ...], path: RecordedPath, name: str
+) -> AttentionTrace:
     is_cross = name.endswith("cross")
     k, v = (path.other_keys(f"{name}.{what}") if is_cross else path.keys(f"{name}.{what}") for what in "kv")
     scores, weights = (
@@ -222,7 +222,7 @@ def _attended(
     )
     q, heads, output = (path.rows(f"{name}.{what}") for what in ("q", "heads", "output"))
     matrices, bias = output_matrices(attention)
-    return Attended(attention.name, queries, keys, q, k, v, scores, weights, heads, output, matrices, bias)
+    return AttentionTrace(attention.name, queries, keys, q, k, v, scores, weights, heads, output, matrices, bias)
 
 
 def output_matrices(attention: MultiHeadAttention) -> tuple[Float[Tensor, "H E W"], Float[Tensor, " W"] | None]:

@@ -4,46 +4,46 @@ A scorecard for each kind of answer: labels, spans, text foretold. BLEU, chrF an
 torchmetrics's; the resampling is ours. May import text, settings, errors.
 """
 
-from manyheads.metrics.comparing import Difference, compare
-from manyheads.metrics.counting import copies, length_ratio, repetitions
-from manyheads.metrics.labels import LabelCard, Mistake, label_card
-from manyheads.metrics.language import Continuation, LanguageCard, language_card
-from manyheads.metrics.rouge import rouge
-from manyheads.metrics.scores import (
+from manyheads.metrics.corpus_scores import (
     Score,
     bleu,
     chrf,
-    look_tokenised,
+    format_score,
+    looks_tokenized,
     lower_is_better,
     quick_score,
     sentence_chrf,
-    shown,
     ter,
     ter_applies,
-    tokenised_bleu,
+    tokenized_bleu,
 )
-from manyheads.metrics.spans import IntentRule, SpanCard, WorstSentence, span_card
-from manyheads.metrics.tables import NOTHING, Confusion, LabelRow
+from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
+from manyheads.metrics.label_tables import NOTHING, Confusion, LabelRow
+from manyheads.metrics.language_scorecard import GenerationSample, LanguageCard, language_card
+from manyheads.metrics.rouge import rouge
+from manyheads.metrics.significance import Difference, compare
+from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
-from manyheads.metrics.translations import Answers, Example, Scorecard, make_card, scores_of
+from manyheads.metrics.translation_faults import copies, length_ratio, repetitions
+from manyheads.metrics.translation_scorecard import Answers, Example, TranslationCard, scores_of, translation_card
 
 __all__ = [
     "NOTHING",
     "Answers",
     "Change",
     "Confusion",
-    "Continuation",
     "Difference",
     "Example",
+    "GenerationSample",
     "IntentRule",
     "LabelCard",
     "LabelRow",
     "LanguageCard",
     "Mistake",
     "Score",
-    "Scorecard",
     "SpanCard",
     "Tally",
+    "TranslationCard",
     "WorstSentence",
     "bleu",
     "bleu_tally",
@@ -52,12 +52,12 @@ __all__ = [
     "compare_tallies",
     "copies",
     "f1_tally",
+    "format_score",
     "label_card",
     "language_card",
     "length_ratio",
-    "look_tokenised",
+    "looks_tokenized",
     "lower_is_better",
-    "make_card",
     "quick_score",
     "rate_tally",
     "repetitions",
@@ -65,9 +65,9 @@ __all__ = [
     "scores_of",
     "sentence_chrf",
     "share_tally",
-    "shown",
     "span_card",
     "ter",
     "ter_applies",
-    "tokenised_bleu",
+    "tokenized_bleu",
+    "translation_card",
 ]

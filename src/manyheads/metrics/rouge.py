@@ -6,8 +6,8 @@ from functools import partial
 from importlib.metadata import version
 from itertools import chain
 
-from manyheads.metrics.resampling import Sums, resample, share
-from manyheads.metrics.scores import Score
+from manyheads.metrics.bootstrap import Sums, resample, share
+from manyheads.metrics.corpus_scores import Score
 
 _NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 # Scripts written without spaces, of which every character is a token: Thai and Lao, Burmese, Khmer, kana and Chinese.

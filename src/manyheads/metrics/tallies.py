@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.metrics.resampling import Sums, f1, share
-from manyheads.metrics.scores import Score, count, lower_is_better, make_bleu, value_of
+from manyheads.metrics.bootstrap import Sums, f1, share
+from manyheads.metrics.corpus_scores import Score, lower_is_better, make_bleu, score_from_stats, sentence_stats
 
 _SEED = 12345
 
@@ -38,8 +38,8 @@ class Tally:
 
     def drawn(self, n_resamples: int) -> NDArray[np.float64]:
         """The score of texts drawn again; of as many texts, always the same are drawn."""
-        n_texts, chance = len(self.counts), np.random.default_rng(_SEED)
-        often = chance.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=n_resamples)
+        n_texts, rng = len(self.counts), np.random.default_rng(_SEED)
+        often = rng.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=n_resamples)
         return np.asarray(self.figure(often @ self.counts), dtype=np.float64)
 
 
@@ -75,9 +75,9 @@ def bleu_tally(texts: Sequence[str], references: Sequence[str], language: str) -
     metric = make_bleu(language, references)
 
     def figure(sums: Sums) -> Sums:
-        return np.apply_along_axis(lambda total: value_of(metric, total.astype(np.int64)), -1, sums)
+        return np.apply_along_axis(lambda total: score_from_stats(metric, total.astype(np.int64)), -1, sums)
 
-    return Tally("BLEU", count(metric, texts, references).astype(np.float64), figure)
+    return Tally("BLEU", sentence_stats(metric, texts, references).astype(np.float64), figure)
 
 
 def share_tally(name: str, part: Sequence[float], whole: Sequence[float]) -> Tally:

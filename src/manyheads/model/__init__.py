@@ -2,15 +2,15 @@
 
 Attention and its masks, score forms, positions, norms, feed-forward, blocks, embedding, key–value cache, the
 Transformer of three shapes, and its losses. Nothing here knows of text, files or tasks: token ids come in, numbers
-go out, and which places are real is said by a mask. May import errors and settings, nothing else of ours.
+go out, and which positions are real is said by a mask. May import errors and settings, nothing else of ours.
 
 Start reading at `attention.py`, then `blocks.py`, then `transformer.py`. Shape letters, here and everywhere:
-B batch, H heads, G key heads (grouped), Q query places, K key places, S source places, T target places,
+B batch, H heads, G key heads (grouped), Q query positions, K key positions, S source positions, T target positions,
 W width (d_model), D width of a head's query or key (d_k), E width of a head's value (d_v), V vocabulary.
 """
 
 from manyheads.model.attention import MultiHeadAttention, attention, attention_weights
-from manyheads.model.losses import disagreement, projected_loss, smoothed_cross_entropy
+from manyheads.model.losses import projected_loss, smoothed_cross_entropy, symmetric_kl
 from manyheads.model.settings import PRESETS, ModelSettings
 from manyheads.model.tap import Tap
 from manyheads.model.transformer import DecoderState, Transformer
@@ -24,7 +24,7 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_weights",
-    "disagreement",
     "projected_loss",
     "smoothed_cross_entropy",
+    "symmetric_kl",
 ]

@@ -17,20 +17,20 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from manyheads.model.cache import KeyValueCache
 from manyheads.model.dropout import Dropout
+from manyheads.model.kv_cache import KeyValueCache
 from manyheads.model.masks import View
 from manyheads.model.positions import NoRelativePositions
 from manyheads.model.projections import NoProjections, Projections
-from manyheads.model.scores import DotForm, ScoreForm
+from manyheads.model.score_forms import DotForm, ScoreForm
 from manyheads.model.settings import HeadShape
 from manyheads.model.tap import Tap
 
-# B batch, H heads, Q query places, K key places, W width, D width of one head's key, E width of its value.
+# B batch, H heads, Q query positions, K key positions, W width, D width of one head's key, E width of its value.
 
 
 def softmax_visible(scores: Float[Tensor, "*B Q K"], visible: Bool[Tensor, "*#B #Q K"]) -> Float[Tensor, "*B Q K"]:
-    """Softmax over the key axis; hidden places get −∞ before it, and a row that sees nothing is all zeros."""
+    """Softmax over the key axis; hidden positions get −∞ before it, and a row that sees nothing is all zeros."""
     weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
     # A fully hidden row softmaxes to NaN, and one NaN spoils the whole batch's loss.
     return weights.masked_fill(~visible, 0.0)
@@ -105,23 +105,23 @@ class MultiHeadAttention(nn.Module):
         tap: Tap | None = None,
         gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B Q W"]:
-        """Every query's mix of what it sees; with a cache, `keys_from` holds only the newest places."""
-        q = self.positions.turn(self.project.queries(queries_from), view.query_places)
+        """Every query's mix of what it sees; with a cache, `keys_from` holds only the newest positions."""
+        q = self.positions.rotate(self.project.queries(queries_from), view.query_positions)
         k, v = (
             self._keys_values(keys_from, view)
             if cache is None
             else cache.update(lambda: self._keys_values(keys_from, view))
         )
-        bias = self.positions.bias(view.query_places, view.key_places)
+        bias = self.positions.bias(view.query_positions, view.key_positions)
         if self.heads.n_heads > self.heads.n_key_heads:  # grouped queries: several heads read the same keys and values
             k, v = (x.repeat_interleave(self.groups, dim=1, output_size=self.heads.n_heads) for x in (k, v))
 
         dropout = self.dropout if self.training else 0.0
         if tap is None and isinstance(self.scores, DotForm):
-            mixed = self._attend_fast(self.scores, q, k, v, view, bias, dropout)
+            mixed = self._attend_fused(self.scores, q, k, v, view, bias, dropout)
         else:
-            mixed = self._attend_in_the_open(q, k, v, view, bias, dropout, tap)
-        mixed = self.head_dropout.of_whole(mixed, n_axes=2)
+            mixed = self._attend_explicit(q, k, v, view, bias, dropout, tap)
+        mixed = self.head_dropout.drop_slices(mixed, n_axes=2)
         if gates is not None and self.name in gates:
             mixed = mixed * gates[self.name][:, None, None]
         output = self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O
@@ -133,9 +133,9 @@ class MultiHeadAttention(nn.Module):
         self, keys_from: Float[Tensor, "B K0 W"], view: View
     ) -> tuple[Float[Tensor, "B G K0 D"], Float[Tensor, "B G K0 E"]]:
         k, v = self.project.keys_values(keys_from)
-        return self.positions.turn(k, view.key_places[:, -keys_from.size(1) :]), v
+        return self.positions.rotate(k, view.key_positions[:, -keys_from.size(1) :]), v
 
-    def _attend_in_the_open(
+    def _attend_explicit(
         self,
         q: Float[Tensor, "B H Q D"],
         k: Float[Tensor, "B H K D2"],
@@ -158,7 +158,7 @@ class MultiHeadAttention(nn.Module):
         return mixed
 
     @staticmethod
-    def _attend_fast(
+    def _attend_fused(
         form: DotForm,
         q: Float[Tensor, "B H Q D"],
         k: Float[Tensor, "B H K D"],
@@ -170,7 +170,7 @@ class MultiHeadAttention(nn.Module):
         """The same mix by torch's kernel, in which the weights never exist as a whole."""
         q, k = form.prepare(q, k)
         scale = form.scale(q.size(-1))  # by the kernel, which has the products at hand anyway
-        if view.is_triangle and bias is None:  # what is hidden is not even computed
+        if view.is_purely_causal and bias is None:  # what is hidden is not even computed
             return F.scaled_dot_product_attention(q, k, v, None, dropout, is_causal=True, scale=scale)
         mask = view.visible if bias is None else bias.masked_fill(~view.visible, -math.inf)
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=scale)

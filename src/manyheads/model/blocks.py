@@ -7,14 +7,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.model.attention import MultiHeadAttention, Strategies
-from manyheads.model.cache import KeyValueCache
 from manyheads.model.dropout import Dropout
 from manyheads.model.feed_forward import make_feed_forward
+from manyheads.model.kv_cache import KeyValueCache
 from manyheads.model.masks import View
 from manyheads.model.norms import make_norm
 from manyheads.model.positions import AlibiPositions, NoRelativePositions, RotaryPositions
 from manyheads.model.projections import make_projections
-from manyheads.model.scores import ScaledDot, make_score_form
+from manyheads.model.score_forms import ScaledDot, make_score_form
 from manyheads.model.settings import ModelSettings
 from manyheads.model.tap import Tap
 
@@ -22,7 +22,7 @@ Change = Callable[[Tensor], Tensor]
 
 
 class PostNorm(nn.Module):
-    """norm(x + dropout(f(x))): as in 2017. The residual path itself is normalised."""
+    """norm(x + dropout(f(x))): as in 2017. The residual path itself is normalized."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class PreNorm(PostNorm):
 
 def make_sublayer(settings: ModelSettings) -> PostNorm:
     """The wrapping the settings name."""
-    return PreNorm(settings) if settings.norm_place == "pre" else PostNorm(settings)
+    return PreNorm(settings) if settings.norm_placement == "pre" else PostNorm(settings)
 
 
 class EncoderBlock(nn.Module):
@@ -58,8 +58,8 @@ class EncoderBlock(nn.Module):
         super().__init__()
         self.attention = make_self_attention(f"{name}.self", settings)
         self.feed_forward = make_feed_forward(settings)
-        self.around_attention = make_sublayer(settings)
-        self.around_feed_forward = make_sublayer(settings)
+        self.attention_sublayer = make_sublayer(settings)
+        self.feed_forward_sublayer = make_sublayer(settings)
 
     def forward(
         self,
@@ -71,8 +71,8 @@ class EncoderBlock(nn.Module):
         gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B S W"]:
         """One layer further."""
-        x = self.around_attention(x, is_real, lambda y: self.attention(y, y, view, tap=tap, gates=gates))
-        return self.around_feed_forward(x, is_real, self.feed_forward)
+        x = self.attention_sublayer(x, is_real, lambda y: self.attention(y, y, view, tap=tap, gates=gates))
+        return self.feed_forward_sublayer(x, is_real, self.feed_forward)
 
 
 class DecoderBlock(nn.Module):
@@ -82,11 +82,11 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.attention = make_self_attention(f"{name}.self", settings)
         self.feed_forward = make_feed_forward(settings)
-        self.around_attention = make_sublayer(settings)
-        self.around_feed_forward = make_sublayer(settings)
+        self.attention_sublayer = make_sublayer(settings)
+        self.feed_forward_sublayer = make_sublayer(settings)
         if settings.has_encoder:
             self.cross_attention = make_cross_attention(f"{name}.cross", settings)
-            self.around_cross_attention = make_sublayer(settings)
+            self.cross_attention_sublayer = make_sublayer(settings)
 
     def forward(
         self,
@@ -102,16 +102,16 @@ class DecoderBlock(nn.Module):
     ) -> Float[Tensor, "B T W"]:
         """One layer further; `memory` is the encoder's output."""
         self_cache, cross_cache = caches or (None, None)
-        x = self.around_attention(
+        x = self.attention_sublayer(
             x, is_real, lambda y: self.attention(y, y, view, cache=self_cache, tap=tap, gates=gates)
         )
         if memory is not None and memory_view is not None:
-            x = self.around_cross_attention(
+            x = self.cross_attention_sublayer(
                 x,
                 is_real,
                 lambda y: self.cross_attention(y, memory, memory_view, cache=cross_cache, tap=tap, gates=gates),
             )
-        return self.around_feed_forward(x, is_real, self.feed_forward)
+        return self.feed_forward_sublayer(x, is_real, self.feed_forward)
 
 
 class NoHeads(nn.Module):
@@ -131,7 +131,7 @@ class NoHeads(nn.Module):
         tap: Tap | None = None,
         gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B Q W"]:
-        """The same for every place, whatever it might have seen."""
+        """The same for every position, whatever it might have seen."""
         nothing = torch.zeros_like(queries_from)
         return nothing if self.bias is None else nothing + self.bias
 

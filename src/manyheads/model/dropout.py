@@ -18,23 +18,23 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.n_losing = min(max(1, round(rate * _SIDES)), _SIDES - 1) if rate else 0
+        self.n_dropped = min(max(1, round(rate * _SIDES)), _SIDES - 1) if rate else 0
 
     def forward(self, x: Tensor) -> Tensor:
         """The survivors."""
-        if not self.training or not self.n_losing:
+        if not self.training or not self.n_dropped:
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
         size = x.numel()
         words = torch.empty((size + 7) // 8, dtype=torch.int64).random_(-(2**63), None)  # 8 bytes at once
         # Compared straight into 0.0 and 1.0, without a table of True and False in between.
-        survives = torch.ge(words.view(torch.uint8)[:size].view(x.shape), self.n_losing, out=torch.empty_like(x))
-        return x * survives.mul_(_SIDES / (_SIDES - self.n_losing))
+        survives = torch.ge(words.view(torch.uint8)[:size].view(x.shape), self.n_dropped, out=torch.empty_like(x))
+        return x * survives.mul_(_SIDES / (_SIDES - self.n_dropped))
 
-    def of_whole(self, x: Tensor, n_axes: int) -> Tensor:
-        """The survivors among parts of x: all that share their places on the first axes stand or fall together."""
-        if not self.training or not self.n_losing:
+    def drop_slices(self, x: Tensor, n_axes: int) -> Tensor:
+        """The survivors among parts of x: all that share their positions on the first axes stand or fall together."""
+        if not self.training or not self.n_dropped:
             return x
         return x * self(x.new_ones(x.shape[:n_axes])).reshape(*x.shape[:n_axes], *[1] * (x.dim() - n_axes))
 

@@ -11,7 +11,7 @@ from manyheads.model.positions import LearnedPositions, NoPositions, SinusoidalP
 from manyheads.model.settings import ModelSettings
 
 
-class Vocabulary(nn.Module):
+class TokenEmbedding(nn.Module):
     """One vector a word. Looking a word up and scoring how well a vector fits each word use the same matrix."""
 
     def __init__(self, size: int, width: int) -> None:
@@ -30,18 +30,18 @@ class Vocabulary(nn.Module):
 class Embedding(nn.Module):
     """dropout(√W · vector + position): √W brings N(0, 1/W) vectors to the size of the sines beside them."""
 
-    def __init__(self, vocabulary: Vocabulary, settings: ModelSettings) -> None:
+    def __init__(self, token_embedding: TokenEmbedding, settings: ModelSettings) -> None:
         super().__init__()
-        self.vocabulary = vocabulary
+        self.token_embedding = token_embedding
         self.positions = _make_positions(settings)
         self.scale = math.sqrt(settings.width) if settings.scale_embedding else 1.0
         self.dropout = Dropout(settings.dropout)
         self.token_dropout = Dropout(settings.token_dropout)
 
-    def forward(self, ids: Int[Tensor, "B Q"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
+    def forward(self, ids: Int[Tensor, "B Q"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
         """What enters the first block."""
-        vectors = self.token_dropout.of_whole(self.scale * self.vocabulary(ids), n_axes=2)
-        return self.dropout(vectors + self.positions(places).to(vectors.dtype))
+        vectors = self.token_dropout.drop_slices(self.scale * self.token_embedding(ids), n_axes=2)
+        return self.dropout(vectors + self.positions(positions).to(vectors.dtype))
 
 
 def _make_positions(settings: ModelSettings) -> nn.Module:

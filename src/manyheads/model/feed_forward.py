@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network: the same two (or three) matrices at every place."""
+"""The position-wise feed-forward network: the same two (or three) matrices at every position."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
-        """Each place by itself."""
+        """Each position by itself."""
         return self.outer(self.dropout(self.activation(self.inner(x))))
 
 
@@ -38,7 +38,7 @@ class GatedFeedForward(nn.Module):
         self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
-        """Each place by itself."""
+        """Each position by itself."""
         return self.outer(self.dropout(F.silu(self.gate(x)) * self.inner(x)))
 
 

@@ -1,6 +1,6 @@
 """Losses: label-smoothed cross-entropy as the 2017 code had it, and R-Drop's, which has two passes agree.
 
-`smoothed_cross_entropy` and `disagreement` say what they are. `projected_loss` gives the same numbers from the
+`smoothed_cross_entropy` and `symmetric_kl` say what they are. `projected_loss` gives the same numbers from the
 vectors before the output matrix, some rows at a time: the logits of a whole batch, the largest thing a small
 model makes, never exist, and the loss and its gradient took 0.75 s where 2.0 s had gone (R-Drop, 8,000 rows,
 6,000 words, one thread).
@@ -28,7 +28,7 @@ def smoothed_cross_entropy(
     return F.cross_entropy(logits, targets, label_smoothing=smoothing * n_classes / (n_classes - 1))
 
 
-def disagreement(one: Float[Tensor, "N V"], other: Float[Tensor, "N V"]) -> Float[Tensor, ""]:
+def symmetric_kl(one: Float[Tensor, "N V"], other: Float[Tensor, "N V"]) -> Float[Tensor, ""]:
     """The Kullback–Leibler divergences in both directions, halved: ½ Σ (p − q)(ln p − ln q), the mean over N."""
     one, other = one.log_softmax(-1), other.log_softmax(-1)
     return 0.5 * ((one.exp() - other.exp()) * (one - other)).sum(-1).mean()
@@ -41,7 +41,7 @@ def projected_loss(
     smoothing: float,
     consistency: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """The mean smoothed cross-entropy of P passes (1 or 2) over the same N places; of two also α/2 · disagreement."""
+    """The mean smoothed cross-entropy of P passes (1 or 2) over the same N positions; of two also α/2 · symmetric_kl."""
     device = hidden.device.type
     if torch.is_autocast_enabled(device):  # which knows nothing of functions such as ours
         hidden = hidden.to(torch.get_autocast_dtype(device))
@@ -53,7 +53,7 @@ class _ProjectedLoss(torch.autograd.Function):
     """Finds the gradient together with the loss, while a few rows' probabilities are at hand.
 
     With p the softmax of a row's logits and y its smoothed target, ∂ cross-entropy / ∂ logits = p − y. With q the
-    other pass's p, d = ln p − ln q and KL = Σ p d, ∂ disagreement / ∂ logits = ½ (p (d − KL) + p − q).
+    other pass's p, d = ln p − ln q and KL = Σ p d, ∂ symmetric_kl / ∂ logits = ½ (p (d − KL) + p − q).
     """
 
     @staticmethod
@@ -77,14 +77,14 @@ class _ProjectedLoss(torch.autograd.Function):
             rows = slice(start, min(start + _ROWS_AT_ONCE, n_rows))
             right = targets[rows].unsqueeze(-1)
             tables = room[:, :, : rows.stop - start]
-            passes = [_Chances.of(one[rows], matrix, *tables[:, index]) for index, one in enumerate(hidden)]
+            passes = [_Probabilities.of(one[rows], matrix, *tables[:, index]) for index, one in enumerate(hidden)]
             for each in passes:
-                total += each.normaliser.sum() - more * each.logits.gather(1, right).sum()
+                total += each.normalizer.sum() - more * each.logits.gather(1, right).sum()
             if n_passes == 2 and consistency:
                 divergence, gradients = _agree(passes[0], passes[1], consistency / 2)
                 total += divergence
             else:
-                gradients = [each.chances for each in passes]
+                gradients = [each.probabilities for each in passes]
             for index, gradient in enumerate(gradients):
                 gradient.scatter_add_(1, right, gradient.new_full(right.shape, -more))
                 gradient = gradient.to(hidden.dtype)
@@ -110,12 +110,12 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 @dataclass(frozen=True, slots=True)
-class _Chances:
-    """Some rows' logits, their softmax p, and the normaliser z: ln p = logits − z."""
+class _Probabilities:
+    """Some rows' logits, their softmax p, and the normalizer z: ln p = logits − z."""
 
     logits: Float[Tensor, "N V"]
-    chances: Float[Tensor, "N V"]
-    normaliser: Float[Tensor, " N"]
+    probabilities: Float[Tensor, "N V"]
+    normalizer: Float[Tensor, " N"]
 
     @classmethod
     def of(
@@ -123,21 +123,23 @@ class _Chances:
         hidden: Float[Tensor, "N W"],
         matrix: Float[Tensor, "V W"],
         logits: Float[Tensor, "N V"],
-        chances: Float[Tensor, "N V"],
-    ) -> "_Chances":
+        probabilities: Float[Tensor, "N V"],
+    ) -> "_Probabilities":
         """Computed into these two tables, with one exponential: z is the largest logit less ln of its p."""
         if hidden.dtype == logits.dtype:
             torch.mm(hidden, matrix.mT, out=logits)
         else:
             logits.copy_(hidden @ matrix.mT)
-        torch.softmax(logits, -1, out=chances)
-        return cls(logits, chances, logits.amax(-1) - chances.amax(-1).log())
+        torch.softmax(logits, -1, out=probabilities)
+        return cls(logits, probabilities, logits.amax(-1) - probabilities.amax(-1).log())
 
 
-def _agree(one: _Chances, other: _Chances, strength: float) -> tuple[Float[Tensor, ""], list[Float[Tensor, "N V"]]]:
+def _agree(
+    one: _Probabilities, other: _Probabilities, strength: float
+) -> tuple[Float[Tensor, ""], list[Float[Tensor, "N V"]]]:
     """Both directions' divergence, summed; p of each pass with the divergence's gradient added. `one` is used up."""
-    p, q = one.chances, other.chances
-    difference = one.logits.sub_(other.logits).sub_((one.normaliser - other.normaliser).unsqueeze(-1))
+    p, q = one.probabilities, other.probabilities
+    difference = one.logits.sub_(other.logits).sub_((one.normalizer - other.normalizer).unsqueeze(-1))
     forth, back = (p * difference).sum(-1, keepdim=True), -(q * difference).sum(-1, keepdim=True)
     gradients = [
         (difference - forth).mul_(p).add_(p).sub_(q).mul_(strength).add_(p),

@@ -18,12 +18,12 @@ class LayerNorm(nn.Module):
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
         self.epsilon = epsilon
-        self.gain = nn.Parameter(torch.ones(width))
-        self.shift = nn.Parameter(torch.zeros(width))
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each token normalised by itself."""
-        return F.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon)
+        """Each token normalized by itself."""
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 class RMSNorm(nn.Module):
@@ -32,11 +32,11 @@ class RMSNorm(nn.Module):
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
         self.epsilon = epsilon
-        self.gain = nn.Parameter(torch.ones(width))
+        self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
         """Each token scaled by itself."""
-        return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
+        return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
 
 
 class BatchNorm(nn.Module):
@@ -45,43 +45,43 @@ class BatchNorm(nn.Module):
     `counts_padding` makes the naive kind, whose statistics depend on how sentences were batched.
     """
 
-    mean: Tensor
-    variance: Tensor
+    running_mean: Tensor
+    running_var: Tensor
 
     def __init__(self, width: int, epsilon: float, *, counts_padding: bool, momentum: float = 0.1) -> None:
         super().__init__()
         self.epsilon = epsilon
         self.momentum = momentum
         self.counts_padding = counts_padding
-        self.gain = nn.Parameter(torch.ones(width))
-        self.shift = nn.Parameter(torch.zeros(width))
-        self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("variance", torch.ones(width))
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each feature normalised over the batch, padded places set to β or left to themselves alike."""
+        """Each feature normalized over the batch, padded positions set to β or left to themselves alike."""
         counted = x.flatten(0, 1) if self.counts_padding else x[is_real]
         # One token has no spread to train on: the running statistics must do.
         if not self.training or len(counted) < 2:
-            return F.batch_norm(x.mT, self.mean, self.variance, self.gain, self.shift, eps=self.epsilon).mT
+            return F.batch_norm(x.mT, self.running_mean, self.running_var, self.weight, self.bias, eps=self.epsilon).mT
         mean, variance = counted.mean(0), counted.var(0, correction=0)
         with torch.no_grad():
             unbiased = variance * len(counted) / (len(counted) - 1)
-            self.mean.lerp_(mean, self.momentum)
-            self.variance.lerp_(unbiased, self.momentum)
-        return (x - mean) / (variance + self.epsilon).sqrt() * self.gain + self.shift
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(unbiased, self.momentum)
+        return (x - mean) / (variance + self.epsilon).sqrt() * self.weight + self.bias
 
 
 class SampleNorm(LayerNorm):
     """Over all n × d numbers of a sample: shifts with padding and leaks the future, which is why nobody uses it."""
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each sample normalised as one block of numbers."""
-        return F.layer_norm(x, x.shape[1:], eps=self.epsilon) * self.gain + self.shift
+        """Each sample normalized as one block of numbers."""
+        return F.layer_norm(x, x.shape[1:], eps=self.epsilon) * self.weight + self.bias
 
 
 class NoNorm(nn.Module):
-    """Nothing: what stands at the end of a post-norm stack, whose last block has normalised already."""
+    """Nothing: what stands at the end of a post-norm stack, whose last block has normalized already."""
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
         """The vectors as they are."""
@@ -106,4 +106,4 @@ def make_norm(settings: ModelSettings) -> nn.Module:
 
 def make_final_norm(settings: ModelSettings) -> nn.Module:
     """The norm after the last block: pre-norm leaves the residual stream raw, so it needs one."""
-    return make_norm(settings) if settings.norm_place == "pre" else NoNorm()
+    return make_norm(settings) if settings.norm_placement == "pre" else NoNorm()

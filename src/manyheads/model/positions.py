@@ -1,7 +1,7 @@
 """Positions: how a model knows the order of its tokens.
 
 Absolute ones are vectors added to the embeddings (sinusoidal, learned, none). Relative ones act inside
-self-attention: rotary turns queries and keys, ALiBi lowers the score of distant places. Each of the two kinds is a
+self-attention: rotary rotates queries and keys, ALiBi lowers the score of distant positions. Each of the two kinds is a
 strategy of one interface, so the code that uses them never asks which one it has.
 """
 
@@ -20,51 +20,51 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.width = width
 
-    def forward(self, places: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
-        """The position vectors of these places."""
-        even = torch.arange(0, self.width, 2, device=places.device)
-        angles = places[..., None] * torch.exp(even * (-math.log(10_000.0) / self.width))
+    def forward(self, positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
+        """The position vectors of these positions."""
+        even = torch.arange(0, self.width, 2, device=positions.device)
+        angles = positions[..., None] * torch.exp(even * (-math.log(10_000.0) / self.width))
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
 class LearnedPositions(nn.Module):
-    """One learned vector per place, for `max_length` places."""
+    """One learned vector per position, for `max_length` positions."""
 
     def __init__(self, max_length: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
 
-    def forward(self, places: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
-        """The position vectors of these places."""
-        return self.weight[places]
+    def forward(self, positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
+        """The position vectors of these positions."""
+        return self.weight[positions]
 
 
 class NoPositions(nn.Module):
     """Nothing is added: order must come from elsewhere, or not at all."""
 
-    def forward(self, places: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q 1"]:
+    def forward(self, positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q 1"]:
         """Zeros."""
-        return torch.zeros(*places.shape, 1, device=places.device)
+        return torch.zeros(*positions.shape, 1, device=positions.device)
 
 
 class NoRelativePositions(nn.Module):
     """Attention as in 2017: scores depend on content alone."""
 
-    def turn(self, x: Float[Tensor, "B H Q D"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
+    def rotate(self, x: Float[Tensor, "B H Q D"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
         """Queries or keys, as they are."""
         return x
 
     def bias(
         self,
-        query_places: Int[Tensor, "#B Q"],
-        key_places: Int[Tensor, "#B K"],
+        query_positions: Int[Tensor, "#B Q"],
+        key_positions: Int[Tensor, "#B K"],
     ) -> Float[Tensor, "#B H Q K"] | None:
         """What to add to the scores: nothing."""
         return None
 
 
 class RotaryPositions(NoRelativePositions):
-    """Turns each pair of a query's or key's numbers by an angle that grows with its place (Su 2021).
+    """Rotates each pair of a query's or key's numbers by an angle that grows with its position (Su 2021).
 
     The product of a query and a key then depends on their distance, not on where both stand.
     """
@@ -73,10 +73,10 @@ class RotaryPositions(NoRelativePositions):
         super().__init__()
         self.head_width = head_width
 
-    def turn(self, x: Float[Tensor, "B H Q D"], places: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
-        """Queries or keys, turned to their places."""
+    def rotate(self, x: Float[Tensor, "B H Q D"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
+        """Queries or keys, rotated to their positions."""
         even = torch.arange(0, self.head_width, 2, device=x.device)
-        angles = places[:, None, :, None] * torch.exp(even * (-math.log(10_000.0) / self.head_width))
+        angles = positions[:, None, :, None] * torch.exp(even * (-math.log(10_000.0) / self.head_width))
         # Only now to half precision, where it is used: an angle of 1,000 in bfloat16 is wrong by whole turns.
         sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
         first, second = x[..., 0::2], x[..., 1::2]
@@ -96,8 +96,8 @@ class AlibiPositions(NoRelativePositions):
         self.register_buffer("slopes", 2.0 ** (-8.0 * steps / n_heads), persistent=False)
 
     def bias(
-        self, query_places: Int[Tensor, "#B Q"], key_places: Int[Tensor, "#B K"]
+        self, query_positions: Int[Tensor, "#B Q"], key_positions: Int[Tensor, "#B K"]
     ) -> Float[Tensor, "#B H Q K"] | None:
         """What to add to the scores: −slope × distance."""
-        distance = (query_places[:, None, :, None] - key_places[:, None, None, :]).abs()
+        distance = (query_positions[:, None, :, None] - key_positions[:, None, None, :]).abs()
         return -self.slopes[:, None, None] * distance

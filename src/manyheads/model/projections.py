@@ -12,7 +12,7 @@ from manyheads.model.settings import HeadShape, ModelSettings
 
 
 def split_heads(x: Float[Tensor, "B Q HD"], n_heads: int) -> Float[Tensor, "B H Q D"]:
-    """One wide vector a place into n_heads narrow ones."""
+    """One wide vector a position into n_heads narrow ones."""
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
@@ -24,11 +24,11 @@ class Projections(nn.Module):
         self.heads = heads
 
     def queries(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B H Q D"]:
-        """What each place asks for."""
+        """What each position asks for."""
         raise TypeError(f"{type(self).__name__} does not project by itself.")
 
     def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
-        """What each place offers to be found by, and what it gives."""
+        """What each position offers to be found by, and what it gives."""
         raise TypeError(f"{type(self).__name__} does not project by itself.")
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 _SCALE = ".scale"  # what the name of a row's scales ends in
 
 
-def to_bytes(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def quantize_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Every matrix as bytes and scales; vectors stay as they are."""
     found: dict[str, Tensor] = {}
     for name, value in weights.items():
@@ -21,7 +21,7 @@ def to_bytes(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def from_bytes(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def dequantize_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The numbers that the bytes stand for; what is not in bytes stays as it is."""
     return {
         name: value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from manyheads.errors import RecipeError
-from manyheads.settings import did_you_mean, misfits, refuse, show
+from manyheads.settings import did_you_mean, raise_faults, toml_value, type_faults
 
 
 class HeadShape(NamedTuple):
@@ -23,7 +23,7 @@ class HeadShape(NamedTuple):
 class ModelSettings:
     """The Transformer to build. The defaults are the base model of 2017."""
 
-    vocabulary: int
+    vocab_size: int
     shape: Literal["encoder-decoder", "encoder", "decoder"] = "encoder-decoder"
     width: int = 512
     n_encoder_layers: int = 6
@@ -46,7 +46,7 @@ class ModelSettings:
     kept_heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
     norm: Literal["layer", "rms", "batch", "batch-with-padding", "sample"] = "layer"
-    norm_place: Literal["post", "pre"] = "post"
+    norm_placement: Literal["post", "pre"] = "post"
     norm_epsilon: float = 1e-5
 
     tie_source_target: bool = True
@@ -56,11 +56,11 @@ class ModelSettings:
     dropout: float = 0.1  # of what enters the first block, and of what each sub-layer adds to the residual path
     attention_dropout: float = 0.0  # of attention weights
     feed_forward_dropout: float = 0.0  # of the feed-forward's inner numbers
-    token_dropout: float = 0.0  # of whole words: their vector is all zeros, their place is known
+    token_dropout: float = 0.0  # of whole words: their vector is all zeros, their position is known
     head_dropout: float = 0.0  # of whole heads, one sentence at a time (Zhou 2020)
 
     def __post_init__(self) -> None:
-        refuse(misfits(self, "model.") or self._faults())
+        raise_faults(type_faults(self, "model.") or self._faults())
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelSettings":
@@ -103,7 +103,7 @@ class ModelSettings:
         return self.shape != "encoder"
 
     def _faults(self) -> list[str]:
-        sizes = ("vocabulary", "width", "feed_forward_width", "max_length", "n_heads")
+        sizes = ("vocab_size", "width", "feed_forward_width", "max_length", "n_heads")
         layers = [f"n_{stack}_layers" for stack in ("encoder", "decoder") if getattr(self, f"has_{stack}")]
         faults = [
             f"model.{name} = {getattr(self, name)} must be at least 1."
@@ -157,10 +157,10 @@ class ModelSettings:
         faults = []
         if self.positions == "rotary" and self._heads_are_whole and self.heads.head_width % 2:
             faults.append(
-                f'model.positions = "rotary" turns pairs: model.head_width = {self.heads.head_width} must be even.'
+                f'model.positions = "rotary" rotates pairs: model.head_width = {self.heads.head_width} must be even.'
             )
         if self.positions == "rotary" and self.scores.endswith("synthesizer"):
-            faults.append(f'model.positions = "rotary" has no keys to turn with model.scores = "{self.scores}".')
+            faults.append(f'model.positions = "rotary" has no keys to rotate with model.scores = "{self.scores}".')
         if self.positions == "sinusoidal" and self.width % 2:
             faults.append(
                 f'model.positions = "sinusoidal" pairs sines and cosines: model.width = {self.width} must be even.'
@@ -174,7 +174,7 @@ class ModelSettings:
                 'model.kept_heads needs W^O: without projections (model.projections = "none") no head can go.'
             )
         for name, kept in self.kept_heads.items():
-            where = f'model.kept_heads."{name}" = {show(kept)}'
+            where = f'model.kept_heads."{name}" = {toml_value(kept)}'
             if name not in known:
                 faults.append(f"{where} is of no attention of this model. {did_you_mean(name, known)}")
             elif any(not 0 <= number < self.n_heads for number in kept):
@@ -200,7 +200,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "deep-shallow": {  # as many numbers to learn as tiny's, most of them where they are used once a sentence
         "n_encoder_layers": 12, "n_decoder_layers": 1, "width": 128, "feed_forward_width": 256, "n_heads": 4,
-        "norm_place": "pre",
+        "norm_placement": "pre",
     },
     "base": {
         "n_encoder_layers": 6, "n_decoder_layers": 6, "width": 512, "feed_forward_width": 2048, "n_heads": 8,

@@ -1,9 +1,9 @@
 """`Tap`: an observer given to a forward pass, which receives named values as they are computed.
 
 Names read stack.layer.use.what: `encoder.0.self.weights`, `decoder.3.cross.scores`. Each attention sends
-`q`, `k`, `v`, `scores` (hidden places are −∞), `weights`, `heads` (each head's output, before W^O) and `output`
+`q`, `k`, `v`, `scores` (hidden positions are −∞), `weights`, `heads` (each head's output, before W^O) and `output`
 (of all heads, after W^O). What a stack comes to in the end is `encoder.hidden`, `decoder.hidden`.
-Without a tap none of these need exist, and the fast path is taken.
+Without a tap none of these need exist, and the fused path is taken.
 """
 
 from jaxtyping import Bool, Int
@@ -17,7 +17,7 @@ class Tap:
         self.values: dict[str, Tensor] = {}
 
     def begin(self, stack: str, ids: Int[Tensor, "B Q"], visible: Bool[Tensor, "#B 1 #Q K"]) -> None:
-        """Called when the encoder or the decoder begins to compute these places; of all K so far, each sees these."""
+        """Called when the encoder or the decoder begins to compute these positions; of all K so far, each sees these."""
 
     def receive(self, name: str, value: Tensor) -> None:
         """Take one named value; called by the model during its forward pass."""

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from manyheads.errors import DataError
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.blocks import DecoderBlock, EncoderBlock
-from manyheads.model.cache import FixedCache, KeyValueCache
-from manyheads.model.embedding import Embedding, Vocabulary
-from manyheads.model.masks import View, count_places
+from manyheads.model.embedding import Embedding, TokenEmbedding
+from manyheads.model.kv_cache import CrossAttentionCache, KeyValueCache
+from manyheads.model.masks import View, count_positions
 from manyheads.model.norms import make_final_norm
 from manyheads.model.settings import ModelSettings
 from manyheads.model.tap import Tap
@@ -46,23 +46,23 @@ class Transformer(nn.Module):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
         self.settings = settings
-        vocabulary = Vocabulary(settings.vocabulary, settings.width)
+        token_embedding = TokenEmbedding(settings.vocab_size, settings.width)
         if settings.has_encoder:
-            self.source_embedding = Embedding(vocabulary, settings)
+            self.source_embedding = Embedding(token_embedding, settings)
             self.encoder = nn.ModuleList(
                 EncoderBlock(f"encoder.{layer}", settings) for layer in range(settings.n_encoder_layers)
             )
             self.encoder_norm = make_final_norm(settings)
         if settings.has_decoder:
             if settings.has_encoder and not settings.tie_source_target:
-                vocabulary = Vocabulary(settings.vocabulary, settings.width)
-            self.target_embedding = Embedding(vocabulary, settings)
+                token_embedding = TokenEmbedding(settings.vocab_size, settings.width)
+            self.target_embedding = Embedding(token_embedding, settings)
             self.decoder = nn.ModuleList(
                 DecoderBlock(f"decoder.{layer}", settings) for layer in range(settings.n_decoder_layers)
             )
             self.decoder_norm = make_final_norm(settings)
-        self.output = vocabulary if settings.tie_output else Vocabulary(settings.vocabulary, settings.width)
-        self._initialise()
+        self.output = token_embedding if settings.tie_output else TokenEmbedding(settings.vocab_size, settings.width)
+        self._initialize()
 
     def forward(
         self,
@@ -74,7 +74,7 @@ class Transformer(nn.Module):
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """The logits of the next id at every target place (an encoder alone: of the id at every source place)."""
+        """The logits of the next id at every target position (an encoder alone: of the id at every source position)."""
         hidden = self.hidden(
             source, target, source_is_real=source_is_real, target_is_real=target_is_real, tap=tap, gates=gates
         )
@@ -115,8 +115,8 @@ class Transformer(nn.Module):
         """The source as the encoder understands it."""
         self._check_length(source.size(1))
         self._check_gates(gates)
-        view = View.everywhere(is_real)
-        x = self.source_embedding(source, view.query_places)
+        view = View.bidirectional(is_real)
+        x = self.source_embedding(source, view.query_positions)
         if tap is not None:
             tap.begin("encoder", source, view.visible)
         for block in self.encoder:
@@ -136,10 +136,10 @@ class Transformer(nn.Module):
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T W"]:
-        """The vectors of these target places, which follow those the state has seen; the state moves on.
+        """The vectors of these target positions, which follow those the state has seen; the state moves on.
 
-        A `view` of the caller's own says otherwise which places stand where and see what: beams, for instance,
-        are branches of a tree, several at the same place.
+        A `view` of the caller's own says otherwise which positions stand where and see what: beams, for instance,
+        are branches of a tree, several at the same position.
         """
         self._check_gates(gates)
         is_real = _all_real(target) if is_real is None else is_real
@@ -147,11 +147,11 @@ class Transformer(nn.Module):
             self._check_length(state.is_real.size(1) + target.size(1))
         state.is_real = torch.cat([state.is_real, is_real], dim=1)
         if view is None:
-            view = View.backward(state.is_real, count_places(state.is_real), target.size(1))
+            view = View.causal(state.is_real, count_positions(state.is_real), target.size(1))
         memory_view = None
         if state.memory_is_real is not None:
-            memory_view = View.across(view.query_places, state.memory_is_real)
-        x = self.target_embedding(target, view.query_places)
+            memory_view = View.cross(view.query_positions, state.memory_is_real)
+        x = self.target_embedding(target, view.query_positions)
         if tap is not None:
             tap.begin("decoder", target, view.visible)
         for layer, block in enumerate(self.decoder):
@@ -182,7 +182,9 @@ class Transformer(nn.Module):
             source_is_real = _all_real(source) if source_is_real is None else source_is_real
             memory, n_rows = self.encode(source, source_is_real, tap=tap, gates=gates), source.size(0)
         nothing = torch.ones(n_rows, 0, dtype=torch.bool, device=self.output.weight.device)
-        return DecoderState(memory, source_is_real, nothing, [(KeyValueCache(), FixedCache()) for _ in self.decoder])
+        return DecoderState(
+            memory, source_is_real, nothing, [(KeyValueCache(), CrossAttentionCache()) for _ in self.decoder]
+        )
 
     @property
     def n_parameters(self) -> int:
@@ -198,7 +200,7 @@ class Transformer(nn.Module):
         bounded = settings.positions == "learned" or settings.scores.endswith("synthesizer")
         if bounded and length > settings.max_length:
             raise DataError(
-                f"A sequence of {length} pieces is longer than this model's {settings.max_length}. Split the text."
+                f"A sequence of {length} tokens is longer than this model's {settings.max_length}. Split the text."
             )
 
     def _check_gates(self, gates: Gates | None) -> None:
@@ -212,7 +214,7 @@ class Transformer(nn.Module):
             if gate.shape != (n_heads[name],):
                 raise ValueError(f"{name} needs {n_heads[name]} gates, one a head, not {list(gate.shape)}.")
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         """Glorot's uniform values for every projection; embeddings and strategies come with their own."""
         for module in self.modules():
             if isinstance(module, nn.Linear):

@@ -1,4 +1,4 @@
-"""Pooling: the vectors of a text's pieces made into one vector of the text."""
+"""Pooling: the vectors of a text's tokens made into one vector of the text."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class Pool(nn.Module):
         self.kind = kind
         self.width = 2 * width if kind == "mean-max" else width
         if kind == "attention":
-            self.interest = nn.Linear(width, 1, bias=False)
+            self.query = nn.Linear(width, 1, bias=False)
 
     def forward(self, x: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"]) -> Float[Tensor, "B P"]:
         """The pooled vectors."""
@@ -31,7 +31,7 @@ class Pool(nn.Module):
             case "mean-max":
                 return torch.cat([_mean(x, is_real), _max(x, is_real)], dim=1)
             case "attention":
-                scores = self.interest(x)[..., 0].masked_fill(~is_real, -torch.inf)
+                scores = self.query(x)[..., 0].masked_fill(~is_real, -torch.inf)
                 return (scores.softmax(1)[..., None] * x).sum(1)
 
 

@@ -19,14 +19,14 @@ from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.text.readers import Row
 from manyheads.text.streams import OnBad
-from manyheads.text.tokenizer import Piece, Tokenizer
+from manyheads.text.tokenizer import Token, Tokenizer
 
 Progress = Callable[[int], None]  # told how many more are done
 
 
 @dataclass(frozen=True)
-class Material:
-    """What a lesson is made of."""
+class TrainingData:
+    """What a training task is made of."""
 
     encoded: Encoded
     batch_tokens: int
@@ -37,7 +37,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Look:
+class ValidationResult:
     """A quick look at how a model in training is doing."""
 
     metric: str
@@ -46,20 +46,20 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One text as the pieces that a model reads, each with its place: in the text, or in the answer.
+class ModelInput:
+    """One text as the tokens that a model reads, each with its place: in the text, or in the answer.
 
     A language model reads both in one line, so that an answer's places are counted from the text's beginning on.
     """
 
     text: str
     answer: str = ""
-    source: tuple[Piece, ...] = ()  # what the encoder reads
-    target: tuple[Piece, ...] = ()  # what the decoder reads; at each place it writes the next one
-    last: Piece | None = None  # what it writes at the last place, where that is known: END, or where it was cut off
+    source: tuple[Token, ...] = ()  # what the encoder reads
+    target: tuple[Token, ...] = ()  # what the decoder reads; at each place it writes the next one
+    last: Token | None = None  # what it writes at the last place, where that is known: EOS, or where it was cut off
 
     @property
-    def written(self) -> tuple[Piece, ...]:
+    def written(self) -> tuple[Token, ...]:
         """What is written at each place of the target, as far as it is known."""
         return self.target[1:] if self.last is None else (*self.target[1:], self.last)
 
@@ -91,8 +91,8 @@ class Task(Protocol):
 
     shape: ClassVar[str]  # of the model it needs
     noun: ClassVar[str]  # what its rows are, in the plural
-    counted: ClassVar[str]  # what its loss is averaged over, in the plural, in short
-    metrics: ClassVar[tuple[str, ...]]  # what `look` can score by; the first unless told otherwise
+    loss_unit: ClassVar[str]  # what its loss is averaged over, in the plural, in short
+    metrics: ClassVar[tuple[str, ...]]  # what `validate` can score by; the first unless told otherwise
     settings_type: ClassVar[type]
 
     @property
@@ -131,34 +131,34 @@ class Task(Protocol):
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The text that a tokenizer learns its pieces from."""
+        """The text that a tokenizer learns its tokens from."""
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Any) -> Sequence[Sequence[Sequence[int]]]:
         """For each column of ids that is stored, those of each row."""
 
     @staticmethod
-    def longest(model: ModelSettings, settings: Any) -> int:
+    def max_row_length(model: ModelSettings, settings: Any) -> int:
         """The most ids a row may have to be learnt from; 0: any number."""
 
     @classmethod
-    def begin(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":
+    def create(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":
         """A task that has learnt nothing yet; what it has to know beforehand, as its labels, is taken from the rows."""
 
     @classmethod
-    def restore(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, facts: Mapping[str, Any]) -> "Task":
-        """The task that gave these `facts`, its weights still to be loaded."""
+    def restore(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, metadata: Mapping[str, Any]) -> "Task":
+        """The task that gave these `metadata`, its weights still to be loaded."""
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What `restore` needs to know, as JSON can hold it."""
 
-    def lesson(self, material: Material) -> Any:
-        """What the training loop sees of the task: a `Lesson`."""
+    def training_task(self, data: TrainingData) -> Any:
+        """What the training loop sees of the task: a `TrainingTask`."""
 
     def check(self, text: str, where: str) -> None:
         """Refuse a text that the model cannot read."""
 
-    def reading(self, text: str, answer: str | None = None) -> Reading:
+    def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """What the model reads of a text; of one that writes, and of an answer. Never cut short: too long is refused.
 
         Without an answer, the target ends where the model begins to write.
@@ -167,10 +167,10 @@ class Task(Protocol):
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Those rows that can be looked at while training."""
 
-    def look(self, rows: Sequence[Row], metric: str) -> Look:
+    def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """How well these rows are answered by now, quickly."""
 
-    def finish(self, rows: Sequence[Row]) -> "Task":
+    def calibrate(self, rows: Sequence[Row]) -> "Task":
         """The task after training, with what it may still learn from the valid rows, as a temperature."""
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> Sequence[Prediction]:
@@ -184,18 +184,20 @@ class Task(Protocol):
 
 
 @runtime_checkable
-class Writer(Protocol):
+class GenerativeTask(Protocol):
     """A task whose model writes: it has a decoder."""
 
-    def write(self, reading: Reading, settings: DecodeSettings, tap: Tap | None = None) -> tuple[Hypothesis, Reading]:
-        """The best answer as `predict` finds it, and the reading with it: of the target, all that was read."""
+    def generate_one(
+        self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
+    ) -> tuple[Hypothesis, ModelInput]:
+        """The best answer as `predict` finds it, and the model_input with it: of the target, all that was read."""
 
 
 @runtime_checkable
-class Answering(Protocol):
+class SupportsEngines(Protocol):
     """A task that can be answered by an engine instead of the model itself."""
 
-    def answering(
+    def with_engine(
         self,
         engine: EngineName,
         folder: Path | None = None,

@@ -8,19 +8,19 @@ from manyheads.text.streams import OnBad
 
 Row = tuple[str, ...]
 # The text of a value of JSON or Parquet that is no text itself; None for a value that may not stand there.
-Convert = Callable[[object], str | None]
+Converter = Callable[[object], str | None]
 
 PAIR = ("source", "target")
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowSpec:
     """The fields of each row, and for each of them its column, where one is chosen, and its conversion, if any."""
 
     fields: tuple[str, ...]
     columns: tuple[str | None, ...]
-    converts: tuple[Convert | None, ...]
+    converters: tuple[Converter | None, ...]
     on_bad: OnBad | None = None
 
     @property
@@ -29,7 +29,7 @@ class Wanted:
         return tuple(column or field for column, field in zip(self.columns, self.fields, strict=True))
 
     @property
-    def are_chosen(self) -> bool:
+    def has_columns(self) -> bool:
         """Whether any column was chosen."""
         return any(column is not None for column in self.columns)
 
@@ -65,7 +65,7 @@ def label_text(value: object) -> str | None:
     return str(value) if isinstance(value, int) else None
 
 
-def labels_joined(separator: str) -> Convert:
+def join_labels(separator: str) -> Converter:
     """A conversion of labels that are a list as well as of a single one; no label may hold the separator."""
 
     def text(value: object) -> str | None:
@@ -77,7 +77,7 @@ def labels_joined(separator: str) -> Convert:
     return text
 
 
-def turns_joined(separator: str) -> Convert:
+def join_turns(separator: str) -> Converter:
     """A conversion of a dialogue that is a list of turns: the turns with the separator between them."""
 
     def text(value: object) -> str | None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from manyheads.errors import DataError
-from manyheads.text.streams import refuse_unreadable
-from manyheads.text.unpacking import format_ending
+from manyheads.text.compression import format_suffix
+from manyheads.text.streams import check_readable
 
 
 def document_files(paths: Sequence[Path | str]) -> list[Path]:
@@ -17,7 +17,7 @@ def document_files(paths: Sequence[Path | str]) -> list[Path]:
 
 
 def _file(path: Path) -> list[Path]:
-    refuse_unreadable(path)
+    check_readable(path)
     return [path]
 
 
@@ -39,5 +39,5 @@ def _found(folder: Path) -> Iterator[Path]:
         # A link to a folder may lead back to where it stands.
         if path.is_dir() and not path.is_symlink():
             yield from _found(path)
-        elif path.is_file() and format_ending(path) == ".txt":
+        elif path.is_file() and format_suffix(path) == ".txt":
             yield path

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.errors import DataError
-from manyheads.text.fields import Convert, Row, Wanted
-from manyheads.text.missing import missing, shortened
-from manyheads.text.streams import OnBad, empty, tell_bad
+from manyheads.text.fields import Converter, Row, RowSpec
+from manyheads.text.streams import OnBad, empty_file_error, raise_or_report
+from manyheads.text.suggestions import missing_name, shortened
 
 _BATCH_ROWS = 512
 _READ_AHEAD = 1 << 20  # bytes of each column; without it whole columns of a row group are held at once
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
-def read_parquet(path: Path, wanted: Wanted) -> Iterator[tuple[int, Row]]:
+def read_parquet(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
     """The rows with their numbers; that pyarrow is missing is said at once."""
     _pyarrow(path)
-    return _read(path, wanted)
+    return _read(path, spec)
 
 
 def parquet_columns(path: Path) -> list[str]:
@@ -30,22 +30,22 @@ def parquet_columns(path: Path) -> list[str]:
         return list(_flat(file.schema_arrow.empty_table()).column_names)
 
 
-def _read(path: Path, wanted: Wanted) -> Iterator[tuple[int, Row]]:
-    columns = list(zip(wanted.names, wanted.converts, strict=True))
+def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
+    columns = list(zip(spec.names, spec.converters, strict=True))
     with _opened(path) as file:
         schema = _flat(file.schema_arrow.empty_table()).schema
-        for column, convert in columns:
-            _refuse_column(path, column, schema, convert, wanted)
+        for column, converter in columns:
+            _refuse_column(path, column, schema, converter, spec)
         if file.metadata.num_rows == 0:
-            raise DataError(f"{path} has columns, but no rows. Give a file with {wanted.noun}.")
+            raise DataError(f"{path} has columns, but no rows. Give a file with {spec.noun}.")
         first = 1
-        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*wanted.names}), use_threads=False):
+        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*spec.names}), use_threads=False):
             table = _flat(_pyarrow(path).Table.from_batches([batch]))
             texts = [
-                _texts(path, column, table.column(column), first, wanted.on_bad)
-                if _is_text(path, schema.field(column).type) or convert is None
-                else _converted(path, column, table.column(column), first, convert)
-                for column, convert in columns
+                _texts(path, column, table.column(column), first, spec.on_bad)
+                if _is_text(path, schema.field(column).type) or converter is None
+                else _converted(path, column, table.column(column), first, converter)
+                for column, converter in columns
             ]
             yield from enumerate(zip(*texts, strict=True), start=first)
             first += table.num_rows
@@ -64,28 +64,28 @@ def _texts(path: Path, column: str, values: Any, first: int, on_bad: OnBad | Non
             text = value.decode()
         except UnicodeDecodeError as error:
             byte = f"byte {error.start + 1} (0x{value[error.start]:02X})"
-            tell_bad(DataError(f"{where}: {byte} is not UTF-8. Write the column anew as UTF-8."), on_bad)
+            raise_or_report(DataError(f"{where}: {byte} is not UTF-8. Write the column anew as UTF-8."), on_bad)
             text = value.decode(errors="replace")
         yield text
 
 
-def _converted(path: Path, column: str, values: Any, first: int, convert: Convert) -> Iterator[str]:
+def _converted(path: Path, column: str, values: Any, first: int, converter: Converter) -> Iterator[str]:
     for row, value in enumerate(values.to_pylist(), start=first):
-        text = convert(value)
+        text = converter(value)
         if text is None:
             given = "null" if value is None else shortened(str(value))
             raise DataError(f'{path}, row {row}, column "{column}" is {given}, which may not stand there. Mend it.')
         yield text
 
 
-def _refuse_column(path: Path, column: str, schema: Any, convert: Convert | None, wanted: Wanted) -> None:
+def _refuse_column(path: Path, column: str, schema: Any, converter: Converter | None, spec: RowSpec) -> None:
     names = list(schema.names)
     if column not in names:
-        raise DataError(missing(str(path), "column", column, names, wanted.settings))
+        raise DataError(missing_name(str(path), "column", column, names, spec.settings))
     if names.count(column) > 1:
         raise DataError(f'{path}: there is more than one column "{column}". Rename one of them.')
     kind = schema.field(column).type
-    if convert is None and not _is_text(path, kind):
+    if converter is None and not _is_text(path, kind):
         raise DataError(f'{path}: column "{column}" is {shortened(str(kind))}, not text. Choose a column of strings.')
 
 
@@ -104,7 +104,7 @@ def _flat(table: Any) -> Any:
 def _opened(path: Path) -> Iterator[Any]:
     arrow = _pyarrow(path)
     if path.stat().st_size == 0:
-        raise empty(path)
+        raise empty_file_error(path)
     try:
         with path.open("rb") as stream:
             yield arrow.parquet.ParquetFile(stream, buffer_size=_READ_AHEAD, pre_buffer=False)

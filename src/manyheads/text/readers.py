@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import cast
 
 from manyheads.errors import DataError
-from manyheads.text.fields import PAIR, Convert, Row, Wanted
-from manyheads.text.missing import missing, shortened
+from manyheads.text.compression import format_suffix, is_compressed
+from manyheads.text.fields import PAIR, Converter, Row, RowSpec
 from manyheads.text.parquet import parquet_columns, read_parquet
-from manyheads.text.streams import OnBad, file_lines, read_lines, refuse_unreadable, tell_bad
-from manyheads.text.unpacking import format_ending, is_compressed
+from manyheads.text.streams import OnBad, check_readable, file_lines, raise_or_report, read_lines
+from manyheads.text.suggestions import missing_name, shortened
 
 __all__ = ["Pair", "Row", "columns_of", "is_table", "numbered_rows", "read_lines", "read_pairs", "read_rows"]
 
@@ -47,7 +47,7 @@ def read_rows(
     fields: Sequence[str],
     columns: Sequence[str | None] = (),
     *,
-    converts: Mapping[str, Convert] | None = None,
+    converters: Mapping[str, Converter] | None = None,
     on_bad: OnBad | None = None,
 ) -> Iterator[Row]:
     r"""Rows of these fields from one .tsv, .csv, .jsonl or .parquet file, or from as many parallel files as fields.
@@ -56,11 +56,11 @@ def read_rows(
     a chosen column is looked for by its own name. TSV: without chosen columns, and where no field's name stands in
     the first line, the columns are the fields in order. Quotes are text like any other. CSV: a quoted field may hold
     line ends, which are kept as they are, and blank lines are no rows. JSONL and Parquet: keys and columns by name;
-    a value that is not a text is given to the field's conversion among `converts`, where it has one. All but
+    a value that is not a text is given to the field's conversion among `converters`, where it has one. All but
     Parquet may also be compressed, as .gz or .zst. Whether the files are there is checked at once, what is in them
     as it is read; `on_bad` is told of text that is not UTF-8, as in `read_lines`.
     """
-    return (row for _, row in numbered_rows(paths, fields, columns, converts=converts, on_bad=on_bad))
+    return (row for _, row in numbered_rows(paths, fields, columns, converters=converters, on_bad=on_bad))
 
 
 def numbered_rows(
@@ -68,36 +68,36 @@ def numbered_rows(
     fields: Sequence[str],
     columns: Sequence[str | None] = (),
     *,
-    converts: Mapping[str, Convert] | None = None,
+    converters: Mapping[str, Converter] | None = None,
     on_bad: OnBad | None = None,
 ) -> Iterator[Numbered]:
     """What `read_rows` gives, each row with the number of the line it begins in; of Parquet, of the row."""
     files = [Path(path) for path in paths]
     chosen = tuple(columns) or (None,) * len(fields)
-    wanted = Wanted(tuple(fields), chosen, tuple(map((converts or {}).get, fields)), on_bad)
+    spec = RowSpec(tuple(fields), chosen, tuple(map((converters or {}).get, fields)), on_bad)
     named = ", ".join(map(str, files)) or "no file"
     if len(files) not in (1, len(fields)):
-        ones = f"from {wanted.number} parallel ones" if len(fields) > 1 else "of plain lines"
-        raise DataError(f"{named}: {wanted.noun} come from one file ({_known_endings()}) or {ones}.")
+        ones = f"from {spec.number} parallel ones" if len(fields) > 1 else "of plain lines"
+        raise DataError(f"{named}: {spec.noun} come from one file ({_known_suffixes()}) or {ones}.")
     for path in files:
-        refuse_unreadable(path)
-    if wanted.are_pairs and wanted.are_chosen and None in chosen:
+        check_readable(path)
+    if spec.are_pairs and spec.has_columns and None in chosen:
         raise DataError(f"{named}: only one column is given. Give both source_column and target_column, or none.")
     if len(files) == 1 and (len(fields) > 1 or is_table(files[0])):
-        return _ROW_READERS[_known_ending(files[0], wanted)](files[0], wanted)
-    if wanted.are_chosen:
-        told = f"{wanted.number} parallel files have" if len(files) > 1 else "a file of plain lines has"
-        raise DataError(f"{named}: {told} no columns. Leave out {wanted.settings}.")
+        return _ROW_READERS[_known_suffix(files[0], spec)](files[0], spec)
+    if spec.has_columns:
+        told = f"{spec.number} parallel files have" if len(files) > 1 else "a file of plain lines has"
+        raise DataError(f"{named}: {told} no columns. Leave out {spec.settings}.")
     for path in filter(is_table, files):
         raise DataError(
-            f"{path} holds {wanted.noun} by itself. Give it alone, or give {wanted.number} files of plain lines."
+            f"{path} holds {spec.noun} by itself. Give it alone, or give {spec.number} files of plain lines."
         )
-    return _read_parallel(files, wanted)
+    return _read_parallel(files, spec)
 
 
 def is_table(path: Path) -> bool:
     """Whether the name of the file says that it has columns."""
-    return format_ending(path) in _ROW_READERS
+    return format_suffix(path) in _ROW_READERS
 
 
 def columns_of(path: Path | str) -> list[str]:
@@ -106,24 +106,24 @@ def columns_of(path: Path | str) -> list[str]:
     The first line of a .tsv may be a pair rather than a header; only the caller can tell.
     """
     file = Path(path)
-    refuse_unreadable(file)
-    return _COLUMN_READERS[_known_ending(file, Wanted(PAIR, (None, None), (None, None)))](file)
+    check_readable(file)
+    return _COLUMN_READERS[_known_suffix(file, RowSpec(PAIR, (None, None), (None, None)))](file)
 
 
-def _known_ending(path: Path, wanted: Wanted) -> str:
-    ending = format_ending(path)
+def _known_suffix(path: Path, spec: RowSpec) -> str:
+    ending = format_suffix(path)
     if ending not in _ROW_READERS:
         raise DataError(
-            f"{path}: one file of {wanted.noun} must end in {_known_endings()}, perhaps with .gz or .zst. "
-            f"Rename it, or give {wanted.number} files."
+            f"{path}: one file of {spec.noun} must end in {_known_suffixes()}, perhaps with .gz or .zst. "
+            f"Rename it, or give {spec.number} files."
         )
     if ending == ".parquet" and is_compressed(path):
         raise DataError(f"{path}: Parquet is compressed inside. Unpack the file and give it as {path.stem}.")
     return ending
 
 
-def _read_parallel(files: Sequence[Path], wanted: Wanted) -> Iterator[Numbered]:
-    streams = [file_lines(path, wanted.on_bad) for path in files]
+def _read_parallel(files: Sequence[Path], spec: RowSpec) -> Iterator[Numbered]:
+    streams = [file_lines(path, spec.on_bad) for path in files]
     number = 0
     while True:
         lines = [next(stream, None) for stream in streams]
@@ -135,14 +135,14 @@ def _read_parallel(files: Sequence[Path], wanted: Wanted) -> Iterator[Numbered]:
     counts = [number + (line is not None) + _count(stream) for line, stream in zip(lines, streams, strict=True)]
     for path, count in zip(files, counts, strict=True):
         if count != counts[0]:
-            raise _unequal(files[0], counts[0], path, count, wanted)
+            raise _unequal(files[0], counts[0], path, count, spec)
 
 
 def _count(lines: Iterator[str]) -> int:
     return sum(1 for _ in lines)
 
 
-def _unequal(source: Path, source_lines: int, target: Path, target_lines: int, wanted: Wanted) -> DataError:
+def _unequal(source: Path, source_lines: int, target: Path, target_lines: int, spec: RowSpec) -> DataError:
     told = f"{source} has {source_lines} lines, but {target} has {target_lines}."
     for path in (source, target):
         if any("\r" in line for line in file_lines(path, _pass_over)):
@@ -150,7 +150,7 @@ def _unequal(source: Path, source_lines: int, target: Path, target_lines: int, w
                 f"{told} {path} has carriage returns (\\r) that are no line ends here; where they are meant as such, "
                 "turn them into \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
             )
-    meant = "translate" if wanted.are_pairs else "belong to"
+    meant = "translate" if spec.are_pairs else "belong to"
     return DataError(f"{told} Line n of one must {meant} line n of the other: align them anew.")
 
 
@@ -158,32 +158,30 @@ def _pass_over(_: DataError) -> None:
     """The lines that are not UTF-8 were told of in the first reading."""
 
 
-def _read_tsv(path: Path, wanted: Wanted) -> Iterator[Numbered]:
-    advice = (
-        f"Look for a missing or a stray tab; of more than {wanted.number} columns, say which with {wanted.settings}."
-    )
-    rows = _tsv_rows(path, wanted.on_bad)
+def _read_tsv(path: Path, spec: RowSpec) -> Iterator[Numbered]:
+    advice = f"Look for a missing or a stray tab; of more than {spec.number} columns, say which with {spec.settings}."
+    rows = _tsv_rows(path, spec.on_bad)
     number, first = next(rows)
     # A name or two in the first line is a header as well: better to ask for the others than to take it for a row.
-    in_order = not wanted.are_chosen and (wanted.are_pairs or not {*wanted.fields} & {*first})
-    yield from _read_table(path, chain([(number, first)], rows), wanted, advice, in_order=in_order)
+    in_order = not spec.has_columns and (spec.are_pairs or not {*spec.fields} & {*first})
+    yield from _read_table(path, chain([(number, first)], rows), spec, advice, in_order=in_order)
 
 
-def _read_csv(path: Path, wanted: Wanted) -> Iterator[Numbered]:
+def _read_csv(path: Path, spec: RowSpec) -> Iterator[Numbered]:
     advice = "Write a field that holds a separator, a quote or a line end in quotes."
-    return _read_table(path, _csv_rows(path, wanted.on_bad), wanted, advice)
+    return _read_table(path, _csv_rows(path, spec.on_bad), spec, advice)
 
 
 def _read_table(
-    path: Path, cells: Iterator[_Cells], wanted: Wanted, advice: str, *, in_order: bool = False
+    path: Path, cells: Iterator[_Cells], spec: RowSpec, advice: str, *, in_order: bool = False
 ) -> Iterator[Numbered]:
     number, first = next(cells)
-    width, places = len(wanted.fields), tuple(range(len(wanted.fields)))
+    width, indices = len(spec.fields), tuple(range(len(spec.fields)))
     has_header = False
     if not in_order:
         width = len(first)
-        places = tuple(_place(column, first, f"{path}, line {number}", wanted) for column in wanted.names)
-        has_header = not all(column.isdecimal() for column in wanted.names)
+        indices = tuple(_column_index(column, first, f"{path}, line {number}", spec) for column in spec.names)
+        has_header = not all(column.isdecimal() for column in spec.names)
 
     rows = cells if has_header else chain([(number, first)], cells)
     number = 0
@@ -192,9 +190,9 @@ def _read_table(
             raise DataError(
                 f"{path}, line {number}: the number of columns is {len(row)}, but should be {width}. {advice}"
             )
-        yield number, tuple(row[place] for place in places)
+        yield number, tuple(row[index] for index in indices)
     if number == 0:
-        raise DataError(f"{path} has a header, but no rows. Give a file with {wanted.noun}.")
+        raise DataError(f"{path} has a header, but no rows. Give a file with {spec.noun}.")
 
 
 def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_Cells]:
@@ -238,7 +236,7 @@ def _delimiter(first: str) -> str:
     return ";" if width(";") > 1 and width(",") < 2 else ","
 
 
-def _place(column: str, first: list[str], where: str, wanted: Wanted) -> int:
+def _column_index(column: str, first: list[str], where: str, spec: RowSpec) -> int:
     """Where a column stands: by number, or by its name in the header."""
     if not column.isdecimal():
         if first.count(column) > 1:
@@ -247,16 +245,16 @@ def _place(column: str, first: list[str], where: str, wanted: Wanted) -> int:
     else:
         known = [str(number) for number in range(1, len(first) + 1)]
     if column not in known:
-        raise DataError(missing(where, "column", column, known, wanted.settings))
+        raise DataError(missing_name(where, "column", column, known, spec.settings))
     return known.index(column)
 
 
-def _read_jsonl(path: Path, wanted: Wanted) -> Iterator[Numbered]:
-    for number, line in enumerate(file_lines(path, wanted.on_bad), start=1):
+def _read_jsonl(path: Path, spec: RowSpec) -> Iterator[Numbered]:
+    for number, line in enumerate(file_lines(path, spec.on_bad), start=1):
         where = f"{path}, line {number}"
         record = _record(line, where)
-        keys = zip(wanted.names, wanted.converts, strict=True)
-        yield number, tuple(_text(record, key, convert, where, wanted) for key, convert in keys)
+        keys = zip(spec.names, spec.converters, strict=True)
+        yield number, tuple(_text(record, key, converter, where, spec) for key, converter in keys)
 
 
 def _record(line: str, where: str) -> dict[str, object]:
@@ -269,12 +267,12 @@ def _record(line: str, where: str) -> dict[str, object]:
     return record
 
 
-def _text(record: dict[str, object], key: str, convert: Convert | None, where: str, wanted: Wanted) -> str:
+def _text(record: dict[str, object], key: str, converter: Converter | None, where: str, spec: RowSpec) -> str:
     if key not in record:
-        raise DataError(missing(where, "key", key, record, wanted.settings))
+        raise DataError(missing_name(where, "key", key, record, spec.settings))
     value = record[key]
-    if convert is not None and not isinstance(value, str):
-        converted = convert(value)
+    if converter is not None and not isinstance(value, str):
+        converted = converter(value)
         if converted is None:
             given = shortened(json.dumps(value, ensure_ascii=False))
             raise DataError(f'{where}: "{key}" is {given}, which may not stand there. Mend it.')
@@ -286,17 +284,17 @@ def _text(record: dict[str, object], key: str, convert: Convert | None, where: s
     except UnicodeEncodeError as error:
         surrogate = f"\\u{ord(value[error.start]):04x}"
         fault = DataError(f'{where}: "{key}" holds half a character ({surrogate} without its other half).')
-        tell_bad(fault, wanted.on_bad)
+        raise_or_report(fault, spec.on_bad)
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
 
-def _known_endings() -> str:
+def _known_suffixes() -> str:
     *others, last = _ROW_READERS
     return f"{', '.join(others)} or {last}"
 
 
-_ROW_READERS: dict[str, Callable[[Path, Wanted], Iterator[Numbered]]] = {
+_ROW_READERS: dict[str, Callable[[Path, RowSpec], Iterator[Numbered]]] = {
     ".tsv": _read_tsv,
     ".csv": _read_csv,
     ".jsonl": _read_jsonl,

@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 
 from manyheads.errors import DataError
-from manyheads.text.missing import suggest
-from manyheads.text.unpacking import binary_kind, unpacked
+from manyheads.text.compression import binary_format, decompressed
+from manyheads.text.suggestions import suggest
 
 OnBad = Callable[[DataError], None]
 
@@ -29,7 +29,7 @@ def read_lines(source: Path | str | Iterable[bytes], *, on_bad: OnBad | None = N
     if not isinstance(source, Path | str):
         return _decoded(source, "standard input", on_bad)
     path = Path(source)
-    refuse_unreadable(path)
+    check_readable(path)
     return file_lines(path, on_bad)
 
 
@@ -37,17 +37,17 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False) -> 
     """The lines of a file that is there; their ends matter to CSV alone, where a field may hold them."""
     try:
         with path.open("rb") as file:
-            stream = unpacked(path, file)
+            stream = decompressed(path, file)
             first = stream.readline()
             # Some editors save an empty file as a lone byte order mark.
             if first in (b"", _UTF8_MARK):
-                raise empty(path)
+                raise empty_file_error(path)
             yield from _decoded(chain([first], stream), str(path), on_bad, with_ends=with_ends)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def refuse_unreadable(path: Path) -> None:
+def check_readable(path: Path) -> None:
     """Say at once, and helpfully, that there is nothing to read."""
     if path.is_dir():
         raise DataError(f"{path} is a folder. Give a file in it.")
@@ -59,12 +59,12 @@ def refuse_unreadable(path: Path) -> None:
     raise DataError(f"{path}: there is no such file.{suggest(path.name, files)}")
 
 
-def empty(path: Path) -> DataError:
+def empty_file_error(path: Path) -> DataError:
     """The error for a file without a single byte of text."""
     return DataError(f"{path} is empty. Give a file with text.")
 
 
-def tell_bad(fault: DataError, on_bad: OnBad | None) -> None:
+def raise_or_report(fault: DataError, on_bad: OnBad | None) -> None:
     """Raise the fault, unless someone wants to be told of it instead."""
     if on_bad is None:
         raise fault from None
@@ -93,12 +93,12 @@ def _repaired(error: UnicodeDecodeError, where: str, on_bad: OnBad | None) -> st
     """The line with U+FFFD for what cannot be read, if someone wants to be told of that."""
     line = error.object
     byte = f"byte {error.start + 1} of the line (0x{line[error.start]:02X})"
-    tell_bad(DataError(f"{where}: {byte} is not UTF-8. {_remedy(line)}"), on_bad)
+    raise_or_report(DataError(f"{where}: {byte} is not UTF-8. {_remedy(line)}"), on_bad)
     return line.decode(errors="replace")
 
 
 def _remedy(line: bytes) -> str:
-    kind, advice = binary_kind(line)
+    kind, advice = binary_format(line)
     if kind:
         return f"It may be {kind}. {advice}"
     encoding = _likely_encoding(line)

@@ -14,21 +14,21 @@ from typing import Literal
 import sentencepiece
 
 from manyheads.errors import DataError
-from manyheads.settings import misfits, refuse
+from manyheads.settings import raise_faults, type_faults
 
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
-SPACE_SIGN = "▁"  # how SentencePiece writes a space inside its pieces
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+METASPACE = "▁"  # how SentencePiece writes a space inside its tokens
 
-_RESERVED = 4 + 256  # the special pieces and the bytes
+_RESERVED = 4 + 256  # the special tokens and the bytes
 _SMALLEST_VOCABULARY = 300
 _SMALLEST_SAMPLE = 100_000
 _LONGEST_CHUNK = 1000  # characters
 _MOST_COPIES = 10
 # SentencePiece silently drops every training line that holds its own stand-in for the unknown character.
 _SPOILER = "▅"
-# The trainer learns no piece that holds NUL: it may stand for what is not to be learnt.
+# The trainer learns no token that holds NUL: it may stand for what is not to be learnt.
 _BOUNDARY = "\0"
-_SIGN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")  # Chinese characters
+_CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")  # Chinese characters
 _MODEL_TYPES = {"unigram": "unigram", "bpe": "bpe", "character": "char"}  # SentencePiece's names
 
 
@@ -39,24 +39,24 @@ class TokenizerSettings:
     `sampling` splits training text differently each time it is seen. 0 is off. For unigram it is the alpha of
     sampling over all splits, customarily 0.1 (the nearer to 0, the wilder; 1 follows the learnt probabilities);
     for bpe it is the probability of leaving out a merge, customarily 0.1 (the nearer to 1, the wilder).
-    Of characters every piece is one, and no space is put before a text.
+    Of characters every token is one, and no space is put before a text.
     """
 
     kind: Literal["unigram", "bpe", "character"] = "unigram"
-    vocabulary: int = 8000  # pieces, with the 4 special ones and the 256 bytes; small texts yield fewer
+    vocab_size: int = 8000  # tokens, with the 4 special ones and the 256 bytes; small texts yield fewer
     sampling: float = 0.0
-    # Whether a piece may hold several characters such as 字. Of words without spaces between them, joined ones are
+    # Whether a token may hold several characters such as 字. Of words without spaces between them, joined ones are
     # fewer but cross the words' bounds (了那); apart, each character is seen for itself.
-    signs: Literal["joined", "apart"] = "joined"
+    chinese_characters: Literal["joined", "split"] = "joined"
     # Of more text than this, a random sample is learnt from. Unigram needs about 45 MB of memory and 3 s for each MB
     # of it: with 20 MB a run of any size went beyond a gigabyte.
     sample_bytes: int = 10_000_000
 
     def __post_init__(self) -> None:
-        refuse(misfits(self, "tokenizer.") or self._faults())
+        raise_faults(type_faults(self, "tokenizer.") or self._faults())
 
     def _faults(self) -> list[str]:
-        least = {"vocabulary": _SMALLEST_VOCABULARY, "sample_bytes": _SMALLEST_SAMPLE}
+        least = {"vocab_size": _SMALLEST_VOCABULARY, "sample_bytes": _SMALLEST_SAMPLE}
         faults = [
             f"tokenizer.{name} = {getattr(self, name)} is too small. Use at least {smallest}."
             for name, smallest in least.items()
@@ -71,21 +71,21 @@ class TokenizerSettings:
         return faults
 
 
-def learn_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:
+def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:
     """A SentencePiece model learnt from `lines`, which are read once: a pure function of its arguments."""
-    if settings.signs == "apart" and settings.kind != "character":
-        lines = (_SIGN.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
+    if settings.chinese_characters == "split" and settings.kind != "character":
+        lines = (_CHINESE_CHARACTER.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
     if not any(chunk.strip() for chunk in sample):
         raise DataError("There is no text to learn a tokenizer from: every line is empty. Give some text.")
     if settings.kind == "character":  # its trainer says nothing where there is no room for the space
-        return _train(_only_common_characters(sample, settings.vocabulary), settings)
+        return _train(_only_common_characters(sample, settings.vocab_size), settings)
     try:
         return _train(sample, settings)
     except RuntimeError as error:
         if "required_chars" not in str(error):
             raise
-        return _train(_only_common_characters(sample, settings.vocabulary), settings)
+        return _train(_only_common_characters(sample, settings.vocab_size), settings)
 
 
 def to_utf8(text: str, name: str) -> bytes:
@@ -99,14 +99,14 @@ def to_utf8(text: str, name: str) -> bytes:
         ) from None
 
 
-def _sample(lines: Iterable[str], most_bytes: int, chance: random.Random) -> list[bytes]:
+def _sample(lines: Iterable[str], most_bytes: int, rng: random.Random) -> list[bytes]:
     """The lines in chunks of a bounded length: all of them, or as many drawn evenly as `most_bytes` allows."""
     kept: list[tuple[float, bytes]] = []
     size, limit = 0, 1.0
     for number, line in enumerate(lines, start=1):
         utf8_chunks = [to_utf8(chunk, f"Line {number}") for chunk in _chunks(line)]
         for chunk in utf8_chunks:
-            lot = chance.random()
+            lot = rng.random()
             if lot >= limit:
                 continue
             kept.append((lot, chunk))
@@ -134,13 +134,13 @@ def _chunks(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _only_common_characters(sample: list[bytes], vocabulary: int) -> list[bytes]:
+def _only_common_characters(sample: list[bytes], vocab_size: int) -> list[bytes]:
     """The sample without its rarest characters, when there are more characters than the vocabulary has room for."""
     counts: Counter[str] = Counter()
     for chunk in sample:
         counts.update(chunk.decode())
     del counts[" "]
-    room = vocabulary - _RESERVED - len(SPACE_SIGN)
+    room = vocab_size - _RESERVED - len(METASPACE)
     rare = {ord(character): _BOUNDARY for character, _ in counts.most_common()[room:]}
     return [chunk.decode().translate(rare).encode() for chunk in sample]
 
@@ -149,7 +149,7 @@ def _rows(sample: list[bytes]) -> Iterator[bytes]:
     """Each different chunk TAB how often it occurs, that number being shared out to a few rows far apart.
 
     One line 8,000 times in a row cost the unigram trainer 150 s, growing by the square. Each line only once would
-    be fastest, but a string that occurs in one row only is never considered as a piece.
+    be fastest, but a string that occurs in one row only is never considered as a token.
     """
     boundary = _BOUNDARY.encode()
     counts = Counter(chunk.replace(_SPOILER.encode(), boundary).replace(b"\t", boundary) for chunk in sample)
@@ -168,26 +168,26 @@ def _train(sample: list[bytes], settings: TokenizerSettings) -> bytes:
         input_format="tsv",
         model_writer=model,
         model_type=_MODEL_TYPES[settings.kind],
-        vocab_size=settings.vocabulary,
+        vocab_size=settings.vocab_size,
         hard_vocab_limit=False,  # a small text yields a smaller vocabulary rather than an error
         byte_fallback=True,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        # So that a word is one piece wherever it stands; a character is one in any case.
+        # So that a word is one token wherever it stands; a character is one in any case.
         add_dummy_prefix=settings.kind != "character",
         # Bytes spell the last 0.01 % (in 29,000 Chinese sentences, the characters seen once or twice): nothing is
         # lost, and no embedding is spent on what cannot be learnt.
         character_coverage=0.9999,
-        required_chars=SPACE_SIGN,  # if it were spelt by bytes, a space would be decoded as ▁
+        required_chars=METASPACE,  # if it were spelt by bytes, a space would be decoded as ▁
         split_digits=True,  # any number can be copied digit by digit; none fills the vocabulary
-        split_by_unicode_script=True,  # no piece mixes Chinese and Latin
+        split_by_unicode_script=True,  # no token mixes Chinese and Latin
         max_sentence_length=4 * _LONGEST_CHUNK,  # in bytes, so that no chunk is dropped
         train_extremely_large_corpus=settings.sample_bytes >= 2**30,  # beyond 32-bit places
         pad_id=PAD,
-        unk_id=UNKNOWN,
-        bos_id=BEGIN,
-        eos_id=END,
-        num_threads=1,  # the sums, and so the pieces, depend on their number; more were no faster
+        unk_id=UNK,
+        bos_id=BOS,
+        eos_id=EOS,
+        num_threads=1,  # the sums, and so the tokens, depend on their number; more were no faster
         minloglevel=3,
     )
     return model.getvalue()

@@ -1,6 +1,6 @@
 """Checkpoints: everything needed to go on, and snapshots of the weights for the final average.
 
-    checkpoints/step-00000500/   weights, their running mean, optimiser, progress; the newest two are kept
+    checkpoints/step-00000500/   weights, their running mean, optimizer, progress; the newest two are kept
     snapshots/step-00000500/     weights alone; as many as the average wants, or all for a timeline of heads
     best/                        weights alone; of the best validation, where the recipe stops by it
 
@@ -20,12 +20,12 @@ from torch import Tensor
 
 from manyheads.errors import CheckpointError, ManyheadsError
 from manyheads.model.weights import average, save_tensors
-from manyheads.storage import check_files, check_seal, sealed_folder, sweep
+from manyheads.storage import atomic_folder, remove_partial, require_files, verify_manifest
 from manyheads.train.loop import Trainer
 
 _WEIGHTS = "weights.safetensors"
-_MEAN = "mean.safetensors"
-_OPTIMISER = "optimiser.safetensors"
+_EMA = "ema.safetensors"
+_OPTIMIZER = "optimizer.safetensors"
 _PROGRESS = "progress.json"
 _KEPT = 2
 _NAME = r"step-\d{8,}"
@@ -44,23 +44,23 @@ class Checkpoints:
         """Store where the trainer stands; only then let go of older ones."""
         name = f"step-{trainer.step:08d}"
         if snapshot:
-            with sealed_folder(self.run / "snapshots" / name) as folder:
-                save_tensors(trainer.best_weights(), folder / _WEIGHTS)
-        with sealed_folder(self.run / "checkpoints" / name) as folder:
+            with atomic_folder(self.run / "snapshots" / name) as folder:
+                save_tensors(trainer.eval_weights(), folder / _WEIGHTS)
+        with atomic_folder(self.run / "checkpoints" / name) as folder:
             save_tensors(trainer.weights(), folder / _WEIGHTS)
-            if trainer.mean is not None:
-                save_tensors(trainer.mean.weights, folder / _MEAN)
-            save_tensors(trainer.optimiser_state(), folder / _OPTIMISER)
-            progress = trainer.progress() | {"of": self.identity}
+            if trainer.ema is not None:
+                save_tensors(trainer.ema.weights, folder / _EMA)
+            save_tensors(trainer.optimizer_state(), folder / _OPTIMIZER)
+            progress = trainer.progress() | {"identity": self.identity}
             (folder / _PROGRESS).write_text(json.dumps(progress), encoding="utf-8")
         if not self.keeps_all:
-            self._let_go("snapshots", self.n_snapshots)
-        self._let_go("checkpoints", _KEPT)
+            self._remove_old("snapshots", self.n_snapshots)
+        self._remove_old("checkpoints", _KEPT)
 
     def save_best(self, trainer: Trainer[Any]) -> None:
         """Store the weights as the best so far."""
-        with sealed_folder(self.run / "best") as folder:
-            save_tensors(trainer.best_weights(), folder / _WEIGHTS)
+        with atomic_folder(self.run / "best") as folder:
+            save_tensors(trainer.eval_weights(), folder / _WEIGHTS)
 
     def best(self) -> dict[str, Tensor]:
         """The weights of the best validation."""
@@ -71,19 +71,19 @@ class Checkpoints:
 
         Newer ones are renamed, so that they neither count as kept nor are lost.
         """
-        complaints: list[str] = []
+        warnings: list[str] = []
         unused: list[Path] = []
         for folder in reversed(self._found("checkpoints")):
             try:
                 self._restore_from(folder, trainer)
                 break
             except ManyheadsError as error:
-                complaints.append(str(error))
+                warnings.append(str(error))
                 unused.append(folder)
         else:
-            if complaints:
+            if warnings:
                 raise CheckpointError(
-                    f"No checkpoint can be used ({' '.join(complaints)}) Train into another folder with -o."
+                    f"No checkpoint can be used ({' '.join(warnings)}) Train into another folder with -o."
                 )
         for folder in unused:
             aside = folder.with_name(f"{folder.name}.unused")
@@ -92,24 +92,24 @@ class Checkpoints:
         for folder in self._found("snapshots"):
             if _step_of(folder) > trainer.step:  # of a future that will now be trained again
                 shutil.rmtree(folder)
-        return complaints
+        return warnings
 
     def sweep(self) -> None:
         """Remove what a run that was killed left half-written."""
         for kind in ("checkpoints", "snapshots"):
-            sweep(self.run / kind, _NAME)
-        sweep(self.run, "best")
+            remove_partial(self.run / kind, _NAME)
+        remove_partial(self.run, "best")
 
     def _restore_from(self, folder: Path, trainer: Trainer[Any]) -> None:
-        required = [_WEIGHTS, _OPTIMISER, _PROGRESS, *([_MEAN] if trainer.mean is not None else [])]
-        check_files(folder, check_seal(folder, CheckpointError), required, CheckpointError)
+        required = [_WEIGHTS, _OPTIMIZER, _PROGRESS, *([_EMA] if trainer.ema is not None else [])]
+        require_files(folder, verify_manifest(folder, CheckpointError), required, CheckpointError)
         progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
-        if progress.pop("of", self.identity) != self.identity:
+        if progress.pop("identity", self.identity) != self.identity:
             raise CheckpointError(f"{folder} is of another run: its tokenizer or seed is not this one's.")
         if progress["step"] != _step_of(folder):
             raise CheckpointError(f"{folder} holds step {progress['step']}, which is not what its name says.")
-        mean = load_file(folder / _MEAN) if trainer.mean is not None else None
-        trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMISER), mean)
+        ema = load_file(folder / _EMA) if trainer.ema is not None else None
+        trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMIZER), ema)
 
     @property
     def newest(self) -> int | None:
@@ -143,13 +143,13 @@ class Checkpoints:
         folders = (self.run / kind).glob("step-*")
         return sorted((folder for folder in folders if re.fullmatch(_NAME, folder.name)), key=_step_of)
 
-    def _let_go(self, kind: str, kept: int) -> None:
+    def _remove_old(self, kind: str, kept: int) -> None:
         for folder in self._found(kind)[:-kept]:
             shutil.rmtree(folder)
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
-    check_files(folder, check_seal(folder, CheckpointError), (_WEIGHTS,), CheckpointError)
+    require_files(folder, verify_manifest(folder, CheckpointError), (_WEIGHTS,), CheckpointError)
     return load_file(folder / _WEIGHTS)
 
 

@@ -5,6 +5,6 @@ bundle; `engine.py` is the engine. The package `ctranslate2` is an extra: nothin
 for.
 """
 
-from manyheads.decode.ctranslate2.engine import CTranslate2Engine, Precision, make_ctranslate2
+from manyheads.decode.ctranslate2.ctranslate2_engine import CTranslate2Engine, Precision, make_ctranslate2
 
 __all__ = ["CTranslate2Engine", "Precision", "make_ctranslate2"]

@@ -4,6 +4,6 @@ Between two steps of a small model Python and torch cost more than the sums do; 
 `building.py` compiles engine.c, `packing.py` describes a model to it, `engine.py` calls it, one thread a core.
 """
 
-from manyheads.decode.native.engine import NativeEngine, make_native
+from manyheads.decode.native.native_engine import NativeEngine, make_native
 
 __all__ = ["NativeEngine", "make_native"]

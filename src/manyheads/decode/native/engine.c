@@ -93,9 +93,9 @@ INLINE vec exponential(vec x)
 /* ---- What was given ---- */
 
 typedef struct {
-    int32_t vocabulary, width, inner_width, n_encoder_layers, n_decoder_layers, head_width, value_width;
+    int32_t vocab_size, width, inner_width, n_encoder_layers, n_decoder_layers, head_width, value_width;
     int32_t activation; /* 0 ReLU, 1 GELU, 2 SwiGLU */
-    int32_t norm;       /* 0 layer, 1 root mean square, 2 none but gain and shift */
+    int32_t norm;       /* 0 layer, 1 root mean square, 2 none but weight and bias */
     int32_t norm_first, positions /* 0 added, 1 rotary, 2 ALiBi, 3 none */, n_places, begin, end, is_int8;
     float epsilon;
 } Settings;
@@ -110,7 +110,7 @@ typedef struct {
 } Matrix;
 
 typedef struct {
-    float *gain, *shift;
+    float *weight, *bias;
 } Norm;
 
 typedef struct {
@@ -190,8 +190,8 @@ static float *take_rows(Model *model, Given *given, int n_rows)
 static void take_norm(Model *model, Given *given, Norm *norm)
 {
     int width = model->settings.width, room = model->width_room;
-    norm->gain = take_copy(model, given, width, room, 0);
-    norm->shift = take_copy(model, given, width, room, 0);
+    norm->weight = take_copy(model, given, width, room, 0);
+    norm->bias = take_copy(model, given, width, room, 0);
 }
 
 /* The nearest bytes to a column's numbers, and the scale that brings them back. */
@@ -334,11 +334,11 @@ Model *mh_new(const Settings *settings, const float **tensors, const int64_t *si
     model->settings = *settings;
     Settings *s = &model->settings;
     int width_room = model->width_room = ROUND_UP(s->width, PANEL);
-    model->source_table = take_rows(model, &given, s->vocabulary);
-    model->target_table = take_rows(model, &given, s->vocabulary);
+    model->source_table = take_rows(model, &given, s->vocab_size);
+    model->target_table = take_rows(model, &given, s->vocab_size);
     model->source_places = take_rows(model, &given, s->n_places);
     model->target_places = take_rows(model, &given, s->n_places);
-    take_matrix(model, &given, &model->output, s->vocabulary, s->width, -INFINITY);
+    take_matrix(model, &given, &model->output, s->vocab_size, s->width, -INFINITY);
     int64_t n_angles = (int64_t)s->n_places * (s->head_width / 2);
     model->sines = take_copy(model, &given, n_angles, n_angles, 0);
     model->cosines = take_copy(model, &given, n_angles, n_angles, 0);
@@ -606,8 +606,8 @@ static void multiply(const Work *work, const Matrix *m, const float *x, int n_ro
         multiply_floats(m, x, n_rows, x_room, y, y_room);
 }
 
-/* Every row normalised by itself; what pads a row stays 0. */
-static void normalise(const Model *model, const Norm *norm, const float *from, float *to, int n_rows)
+/* Every row normalized by itself; what pads a row stays 0. */
+static void normalize(const Model *model, const Norm *norm, const float *from, float *to, int n_rows)
 {
     const Settings *s = &model->settings;
     const int width = s->width, room = model->width_room, n_padding = room - width;
@@ -628,7 +628,7 @@ static void normalise(const Model *model, const Norm *norm, const float *from, f
             by = splat(1 / sqrtf(spread + s->epsilon));
         }
         for (int i = 0; i < room; i += LANES)
-            store(to + i, (load(from + i) - mean) * by * load(norm->gain + i) + load(norm->shift + i));
+            store(to + i, (load(from + i) - mean) * by * load(norm->weight + i) + load(norm->bias + i));
     }
 }
 
@@ -670,7 +670,7 @@ static void activate(const Settings *s, float *rows, int n_rows, int room)
 }
 
 /* Rotary positions: each pair of numbers turned by its place's angle. */
-static void turn(const Model *model, float *heads, int n_heads, int place)
+static void rotate(const Model *model, float *heads, int n_heads, int place)
 {
     const int width = model->settings.head_width, n_pairs = width / 2;
     const float *sines = model->sines + (size_t)place * n_pairs, *cosines = model->cosines + (size_t)place * n_pairs;
@@ -777,14 +777,14 @@ static void add_change(const Work *work, const Norm *norm, int n_rows)
 {
     const int room = work->model->width_room;
     for (size_t i = 0; i < (size_t)n_rows * room; i += LANES) store(work->x + i, load(work->x + i) + load(work->change + i));
-    if (!work->model->settings.norm_first) normalise(work->model, norm, work->x, work->x, n_rows);
+    if (!work->model->settings.norm_first) normalize(work->model, norm, work->x, work->x, n_rows);
 }
 
 /* What a sub-layer reads: norm(x) or x. */
 static const float *prepare(const Work *work, const Norm *norm, int n_rows)
 {
     if (!work->model->settings.norm_first) return work->x;
-    normalise(work->model, norm, work->x, work->normed, n_rows);
+    normalize(work->model, norm, work->x, work->normed, n_rows);
     return work->normed;
 }
 
@@ -840,7 +840,7 @@ typedef struct {
     int64_t n_sentences;
     const int32_t *ids;      /* of all sources, one after another */
     const int64_t *starts;   /* where each begins in them; one more at the end */
-    const int32_t *limits;   /* ids that may be written, END too; at least 1 */
+    const int32_t *limits;   /* ids that may be written, EOS too; at least 1 */
     const int32_t *never;
     int32_t n_never, beam, n_best, n_rows; /* rows: how many beams may stand side by side */
     float length_penalty;
@@ -849,7 +849,7 @@ typedef struct {
     int32_t *answers, *n_answers, *answer_lengths, *are_finished;
     float *log_probabilities;
     volatile int32_t *stop; /* set by another thread: come back soon, with nothing */
-    const int32_t *outputs; /* the ids that may be written, sorted, each once, END among them */
+    const int32_t *outputs; /* the ids that may be written, sorted, each once, EOS among them */
     int32_t n_outputs;      /* 0: all ids */
 } Job;
 
@@ -1070,7 +1070,7 @@ static int encode(const Work *work, const Job *job, Sentence **sentences, int n_
             const int n_places = sentences[i]->n_source, n_query = attention->n_heads * s->head_width;
             if (s->positions == 1)
                 for (int place = 0; place < n_places; place++)
-                    turn(model, rows + (size_t)place * wide, attention->n_heads + attention->n_key_heads, place);
+                    rotate(model, rows + (size_t)place * wide, attention->n_heads + attention->n_key_heads, place);
             shape_memory(&memory, s, attention->n_key_heads, n_places);
             fill_memory(&memory, s, attention->n_key_heads, memory_room, rows + n_query, wide);
             for (int place = 0; place < n_places; place++)
@@ -1162,7 +1162,7 @@ static int step(const Work *work, const Job *job, Sentence **sentences, int n_se
         for (int i = 0; i < n_sentences; i++) {
             Sentence *one = sentences[i];
             for (int beam = 0; beam < one->n_beams; beam++, row += wide) {
-                if (s->positions == 1) turn(model, row, self->n_heads + self->n_key_heads, one->length);
+                if (s->positions == 1) rotate(model, row, self->n_heads + self->n_key_heads, one->length);
                 memcpy(one->cache[index] + ((size_t)one->length * job->beam + beam) * width, row + n_query,
                        width * sizeof(float));
             }
@@ -1258,7 +1258,7 @@ int mh_translate(const Model *model, const Job *job)
         if (model->decoder[i].self.n_heads > n_heads) n_heads = model->decoder[i].self.n_heads;
     if (s->inner_width > widest) widest = s->inner_width;
     const size_t n_scores = (size_t)n_heads * ROUND_UP(longest > longest_limit ? longest : longest_limit, LANES) + LANES;
-    const int n_logits = ROUND_UP(job->n_outputs ? job->n_outputs : s->vocabulary, PANEL);
+    const int n_logits = ROUND_UP(job->n_outputs ? job->n_outputs : s->vocab_size, PANEL);
     const size_t sizes[] = {(size_t)n_rows * model->width_room, (size_t)n_rows * model->width_room,
                             (size_t)n_rows * model->wide_room + PANEL, (size_t)n_rows * model->mixed_room + LANES,
                             (size_t)n_rows * model->width_room, n_scores,

@@ -1,0 +1,229 @@
+"""Say a tree in Chinese."""
+
+from manyheads.corpora.chinese_nominals import nominal_words
+from manyheads.corpora.lexemes import Adverbial
+from manyheads.corpora.syntax_tree import (
+    ATOMS,
+    DEGREE,
+    DURATION,
+    FREQUENCY,
+    GOAL,
+    LINK,
+    MANNER,
+    NEGATION,
+    PARTICLE,
+    PASSIVE,
+    PLACE,
+    QUESTION,
+    TENSE,
+    TIME,
+    VERB,
+    Clause,
+    Nominal,
+    RenderedWord,
+    Tree,
+    adverbial_tokens,
+)
+
+_MODAL = {"can": "能", "must": "必须", "should": "应该", "may": "可以", "want": "想"}
+_CONJUNCTION = {"and": "而且", "because": "因为", "but": "但是", "while": "而"}
+
+
+def chinese(tree: Tree) -> list[RenderedWord]:
+    """The words of the sentence, punctuation included."""
+    main, side, joint = tree.main, tree.side, tree.joint
+    if side is None:
+        words = _clause(main)
+    elif joint == "that":
+        words = _clause(main) + _clause(side)
+    elif joint == "when":
+        words = [*_clause(side), ("的", ()), ("时候", (side.id * ATOMS + LINK,)), ("，", ()), *_clause(main)]
+    elif joint == "if":
+        words = [("如果", (side.id * ATOMS + LINK,)), *_clause(side), ("，", ()), *_clause(main, then=True)]
+    else:
+        link: RenderedWord = (_CONJUNCTION[joint], (side.id * ATOMS + LINK,))
+        words = [*_clause(main), ("，", ()), link, *_clause(side)]
+    if main.question == "whether":
+        words.append(("吗", ()))
+    words.append(("？" if main.question else "。", ()))
+    return words
+
+
+def _nominal(nominal: Nominal, *, bare: bool = False) -> list[RenderedWord]:
+    return nominal_words(nominal, _clause, bare=bare)
+
+
+def _adverbial(clause: Clause, adverbial: Adverbial | None, slot: int) -> list[RenderedWord]:
+    return adverbial_tokens(adverbial, "zh", clause.id * ATOMS + slot) if adverbial else []
+
+
+def _clause(clause: Clause, *, then: bool = False) -> list[RenderedWord]:
+    """Topic, time, then everything that stands before the verb, the verb, and what follows it."""
+    topic = clause.topic
+    time = _adverbial(clause, clause.time, TIME)
+    subject = _nominal(topic) if topic else []
+    if clause.time and "habit" in clause.time.tags:
+        time.append(("都", ()))
+    words = time + subject if clause.fronted else subject + time
+    if clause.kind == "existence":
+        return _existence(clause)
+    if then:
+        words.append(("就", ()))
+    if clause.tense == "order":
+        words = [("请", (clause.id * ATOMS + TENSE,)), *words]
+    if clause.kind == "location":
+        return words + _location(clause)
+    if clause.kind in ("quality", "comparison"):
+        return words + _predicate(clause)
+    return words + _before_verb(clause) + _verb_and_object(clause)
+
+
+def _location(clause: Clause) -> list[RenderedWord]:
+    base = clause.id * ATOMS
+    negation: list[RenderedWord] = [("不", (base + NEGATION,))] if clause.negated else []
+    if clause.question == "where":
+        return [("在", (base + VERB,)), ("哪里", (base + QUESTION,))]
+    place = _adverbial(clause, clause.place, PLACE)
+    preposition = (place[0][0], (base + VERB, *place[0][1]))
+    return [*negation, preposition, *place[1:]]
+
+
+def _existence(clause: Clause) -> list[RenderedWord]:
+    assert clause.subject is not None
+    base = clause.id * ATOMS
+    place = _adverbial(clause, clause.place, PLACE)[1:]
+    word = "没有" if clause.negated else "有"
+    atoms = (base + VERB, base + NEGATION) if clause.negated else (base + VERB,)
+    return [*place, (word, atoms), *_nominal(clause.subject, bare=clause.negated)]
+
+
+def _predicate(clause: Clause) -> list[RenderedWord]:
+    assert clause.adjective is not None
+    base = clause.id * ATOMS
+    text = clause.adjective.zh_predicate
+    words: list[RenderedWord] = []
+    if clause.kind == "comparison":
+        assert clause.object is not None
+        link: RenderedWord = ("比", (clause.object.id * ATOMS + LINK,))
+        return [link, *_nominal(clause.object), (text, (base + VERB,))]
+    if clause.adjective.is_classifying:
+        if clause.negated:
+            words.append(("不", (base + NEGATION,)))
+        return [*words, ("是", (base + TENSE,)), (text[1:-1], (base + VERB,)), ("的", ())]
+    if clause.negated:
+        words.append(("没" if text.startswith("有") else "不", (base + NEGATION,)))
+    elif clause.degree:
+        words.append(({"very": "非常", "too": "太"}[clause.degree], (base + DEGREE,)))
+    elif not clause.question:
+        words.append(("很", ()))
+    words.append((text, (base + VERB,)))
+    if clause.degree == "too":
+        words.append(("了", ()))
+    return words
+
+
+def _before_verb(clause: Clause) -> list[RenderedWord]:
+    """Frequency, negation, modal or aspect, place, manner, and objects that stand before the verb."""
+    base = clause.id * ATOMS
+    words = _adverbial(clause, clause.frequency, FREQUENCY)
+    if clause.question == "why":
+        words.append(("为什么", (base + QUESTION,)))
+    if _is_past_question(clause):
+        words.append(("是", ()))
+    if clause.question == "when":
+        words.append(("什么时候", (base + QUESTION,)))
+    words += _auxiliary(clause)
+    place = _adverbial(clause, clause.place, PLACE)
+    if clause.question == "where" and clause.goal is None:
+        place = [("在", ()), ("哪里", (base + QUESTION,))]
+    if clause.tense in ("progressive", "was-progressive") and not (clause.tense[0] == "w" and not clause.subject):
+        # 正在 and the 在 of a place are one word: 正在公园里读书.
+        words.append(("正在", (base + TENSE, *(place[0][1] if place else ()))))
+        place = place[1:]
+    words += place + _adverbial(clause, clause.manner, MANNER)
+    return words + _early_objects(clause)
+
+
+def _auxiliary(clause: Clause) -> list[RenderedWord]:
+    base = clause.id * ATOMS
+    tense, negation = base + TENSE, base + NEGATION
+    assert clause.verb is not None
+    no: list[RenderedWord] = [("不", (negation,))] if clause.negated else []
+    if clause.tense == "future":
+        return [*no, ("能" if clause.hoped else "会", (tense,))]
+    if clause.tense == "modal":
+        word = _MODAL[clause.modal]
+        if clause.modal == "can" and "K" in clause.verb.tenses:
+            word = "会"
+        if clause.modal == "must" and clause.negated:
+            word = "可以"
+        return [*no, (word, (tense,))]
+    if clause.tense in ("past", "moment") and clause.negated:
+        return [("没有", (negation, tense))]
+    if clause.tense == "state" and clause.verb.key == "have" and clause.negated:
+        return [("没", (negation,))]
+    return no
+
+
+def _early_objects(clause: Clause) -> list[RenderedWord]:
+    """被 and the agent; 给, 和 or 把 and an object."""
+    assert clause.verb is not None
+    if clause.passive:
+        passive = clause.id * ATOMS + PASSIVE
+        if clause.subject is None or clause.subject.kind == "gap":
+            return [("被", (passive,))]
+        return [("被", (passive, clause.subject.id * ATOMS + LINK)), *_nominal(clause.subject)]
+    preposition = clause.verb.zh.preposition
+    moved = clause.recipient or clause.object
+    if preposition and moved:
+        atom = moved.id * ATOMS + LINK if clause.recipient else clause.id * ATOMS + PARTICLE
+        return [(preposition, (atom,)), *_nominal(moved)]
+    if clause.recipient and clause.object and clause.object.is_definite and clause.object.kind != "gap":
+        if clause.question == "object":
+            return []
+        return [("把", ()), *_nominal(clause.object)]
+    return []
+
+
+def _verb_and_object(clause: Clause) -> list[RenderedWord]:
+    base = clause.id * ATOMS
+    assert clause.verb is not None
+    verb = clause.verb.zh
+    word = verb.passive if clause.passive else verb.word
+    tail = "" if clause.duration else verb.tail
+    is_then = _is_past_question(clause)
+    in_gap = clause.gap == "object"
+    is_weather = clause.subject is None and clause.tense == "was-progressive"
+    has_le = (clause.tense == "past" or is_weather) and not clause.negated and not is_then and not in_gap
+    words: list[RenderedWord] = [(word + tail, (base + VERB,))]
+    if has_le or clause.tense == "worn":
+        words.append(("着" if clause.tense == "worn" else "了", (base + TENSE,)))
+    words += _late_objects(clause)
+    words += _adverbial(clause, clause.duration, DURATION)
+    if clause.goal and clause.question == "where":
+        words.append(("哪里", (base + QUESTION,)))
+    else:
+        words += _adverbial(clause, clause.goal, GOAL)
+    return [*words, ("的", ())] if is_then else words
+
+
+def _is_past_question(clause: Clause) -> bool:
+    """Where and when something happened is asked with 是…的; where somebody went is not: 去了哪里."""
+    return clause.tense == "past" and (clause.question == "when" or (clause.question == "where" and not clause.goal))
+
+
+def _late_objects(clause: Clause) -> list[RenderedWord]:
+    assert clause.verb is not None
+    if clause.passive or clause.object is None:
+        return []
+    preposition = clause.verb.zh.preposition
+    item = clause.object
+    is_bare = clause.negated and item.determiner == "a"
+    if clause.recipient is None:
+        return [] if preposition else _nominal(item, bare=is_bare)
+    if preposition:
+        return _nominal(item, bare=is_bare)
+    receiver = _nominal(clause.recipient)
+    if item.is_definite and clause.question != "object":
+        return receiver
+    return receiver + _nominal(item, bare=is_bare)

@@ -1,0 +1,136 @@
+"""The whole lexicon with its indexes: which nouns a verb may take, which adjectives and verbs a noun may have."""
+
+from functools import cache
+
+from manyheads.corpora.adjectives import ALL_ADJECTIVES
+from manyheads.corpora.adverbials import (
+    DURATIONS,
+    FREQUENCIES,
+    GOALS,
+    MANNERS,
+    NUMERALS,
+    PLACES,
+    SPOTS,
+    TIMES,
+)
+from manyheads.corpora.lexemes import Adjective, Adverbial, Noun, Verb
+from manyheads.corpora.nouns import ALL_NAMES, ALL_NOUNS
+from manyheads.corpora.verbs import ALL_VERBS, INTRANSITIVE, TRANSITIVE
+
+PRONOUNS = ("I", "you", "he", "she", "we", "they", "it")
+FUNCTION_WORDS = (
+    *("the", "a", "this", "my", "your", "his", "her", "our", "their", "its", "many", "some", "no", "and"),
+    *("who", "what", "which", "how", "where", "when", "why", "that", "whom", "because", "but", "while", "if"),
+    *("not", "do", "be", "will", "can", "must", "should", "may", "want", "please", "very", "too", "more", "than"),
+    *("by", "to", "for", "of", "there"),
+)
+
+VERB_BY_KEY = {verb.key: verb for verb in ALL_VERBS}
+NOUN_BY_KEY = {noun.key: noun for noun in ALL_NOUNS}
+ADJECTIVE_BY_KEY = {adjective.key: adjective for adjective in ALL_ADJECTIVES}
+MANNER_BY_KEY = {manner.key: manner for manner in MANNERS}
+
+
+@cache
+def nouns_with(tags: tuple[str, ...]) -> tuple[Noun, ...]:
+    """The nouns that carry any of the tags, in the order of the tables."""
+    wanted = frozenset(tags)
+    return tuple(noun for noun in ALL_NOUNS if noun.tags & wanted)
+
+
+@cache
+def places_with(tags: tuple[str, ...]) -> tuple[Adverbial, ...]:
+    """The places where what the tags say is done."""
+    wanted = frozenset(tags)
+    return tuple(place for place in PLACES if place.tags & wanted)
+
+
+@cache
+def spots_for(noun: Noun) -> tuple[Adverbial, ...]:
+    """Where a thing, an animal or a person can be; nothing is on or under itself."""
+    return tuple(spot for spot in SPOTS if spot.tags & noun.tags and not spot.key.endswith("-" + noun.key))
+
+
+@cache
+def goals_with(tag: str) -> tuple[Adverbial, ...]:
+    """Where one can walk or drive to."""
+    return tuple(goal for goal in GOALS if tag in goal.tags)
+
+
+@cache
+def times_for(tense: str, *, long: bool, short: bool = True) -> tuple[Adverbial, ...]:
+    """Times of one tense; `long` ones fit only what may happen within weeks or years."""
+    times = (time for time in TIMES if tense in time.tags and (short or "week" not in time.tags))
+    return tuple(time for time in times if (long if "long" in time.tags else short))
+
+
+@cache
+def adjectives_for(noun: Noun) -> tuple[Adjective, ...]:
+    """The qualities that a noun may have."""
+    return tuple(adjective for adjective in ALL_ADJECTIVES if adjective.tags & noun.tags)
+
+
+@cache
+def attributes_for(noun: Noun) -> tuple[Adjective, ...]:
+    """The qualities that may stand before a noun: Chinese has no 老老虎 and no 小大象, and 老男人 is rude."""
+
+    def stumbles(adjective: Adjective) -> bool:
+        if adjective.zh == "老" and noun.key in ("man", "woman"):
+            return True
+        return adjective.zh == noun.zh[0] or (adjective.zh in "大小" and noun.zh[0] == "大")
+
+    return tuple(adjective for adjective in adjectives_for(noun) if not stumbles(adjective))
+
+
+@cache
+def verbs_with_subject(noun: Noun, letters: str) -> tuple[Verb, ...]:
+    """The verbs that a noun may do in one of the tenses."""
+    verbs = TRANSITIVE + INTRANSITIVE
+    return tuple(verb for verb in verbs if fits(noun, verb.subjects) and any(t in verb.tenses for t in letters))
+
+
+@cache
+def verbs_with_object(noun: Noun, letter: str) -> tuple[Verb, ...]:
+    """The verbs that may be done to a noun in the tense."""
+    return tuple(verb for verb in TRANSITIVE if fits(noun, verb.objects) and letter in verb.tenses)
+
+
+# What is only being made or got now has no history to tell it apart by.
+_MAKING = frozenset({"buy", "pick", "plant", "build", "bake", "cook", "write", "order", "bring"})
+
+
+@cache
+def verbs_in_relative(noun: Noun, main: Verb | None) -> tuple[Verb, ...]:
+    """What may have been done to a thing that is still there for the main clause: not eaten, not broken."""
+    gone = {"eat", "drink", "devour", "munch", "break", "lose", "bite", "catch"}
+    key = main.key if main else ""
+    if key in _MAKING:
+        return ()
+    if key in ("find", "look-for"):
+        gone = gone - {"lose"} | {"find"}
+    if "animal" in noun.tags:
+        gone = gone | {"paint"}
+    verbs = verbs_with_object(noun, "P")
+    return tuple(verb for verb in verbs if verb.key not in gone and not verb.zh.preposition and verb is not main)
+
+
+def fits(noun: Noun, tags: tuple[str, ...]) -> bool:
+    """Whether a noun is among what a verb selects."""
+    return not noun.tags.isdisjoint(tags) or ("lady" in tags and noun.sex == "she")
+
+
+@cache
+def with_letter(verbs: tuple[Verb, ...], letter: str) -> tuple[Verb, ...]:
+    """The verbs that have a tense."""
+    return tuple(verb for verb in verbs if letter in verb.tenses)
+
+
+def lemmas() -> frozenset[str]:
+    """Every English headword of the corpus; homonyms and the frames of one verb count once."""
+    words = {noun.key for noun in ALL_NOUNS} | {name.key for name in ALL_NAMES}
+    words |= {verb.en.base + " " + verb.en.particle for verb in ALL_VERBS}
+    words |= {adjective.en for adjective in ALL_ADJECTIVES} | set(PRONOUNS) | set(FUNCTION_WORDS)
+    words |= {numeral[0] for numeral in NUMERALS.values()}
+    for table in (TIMES, FREQUENCIES, DURATIONS, MANNERS, PLACES, GOALS, SPOTS):
+        words |= {word for adverbial in table for word, _ in adverbial.phrases["en"]}
+    return frozenset(words)

@@ -1,0 +1,189 @@
+"""Packing: a `Transformer` as the tensors that engine.c takes, in its order."""
+
+import ctypes
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from manyheads.errors import EngineError
+from manyheads.model import ModelSettings, Transformer
+from manyheads.model.attention import MultiHeadAttention
+from manyheads.model.blocks import NoHeads
+from manyheads.model.embedding import Embedding
+from manyheads.model.norms import BatchNorm, NoNorm
+from manyheads.model.positions import AlibiPositions
+
+Floats = NDArray[np.float32]
+
+_ACTIVATIONS = {"relu": 0, "gelu": 1, "swiglu": 2}
+_NORMS = {"layer": 0, "rms": 1, "batch": 2, "batch-with-padding": 2}
+_POSITIONS = {"sinusoidal": 0, "learned": 0, "rotary": 1, "alibi": 2, "none": 3}
+_NOTHING: Floats = np.zeros(0, dtype=np.float32)
+
+
+class PackedSettings(ctypes.Structure):
+    """`Settings` of engine.c."""
+
+    _fields_ = [
+        (name, ctypes.c_int32)
+        for name in (
+            *("vocab_size", "width", "inner_width", "n_encoder_layers", "n_decoder_layers", "head_width"),
+            *("value_width", "activation", "norm", "norm_first", "positions", "n_places", "bos", "eos", "is_int8"),
+        )
+    ] + [("epsilon", ctypes.c_float)]
+
+
+def refuse(settings: ModelSettings) -> None:
+    """Say which setting the native engine does not know."""
+    known: dict[str, tuple[str, ...]] = {
+        "shape": ("encoder-decoder",),
+        "scores": ("scaled-dot", "dot"),
+        "projections": ("separate", "tied", "shared"),
+        "norm": tuple(_NORMS),
+    }
+    for name, values in known.items():
+        if (value := getattr(settings, name)) not in values:
+            raise EngineError(f'The native engine does not know model.{name} = "{value}".')
+
+
+def pack_settings(settings: ModelSettings, *, bos: int, eos: int, is_int8: bool) -> PackedSettings:
+    """The settings as engine.c takes them."""
+    refuse(settings)
+    heads = settings.heads
+    return PackedSettings(
+        vocab_size=settings.vocab_size,
+        width=settings.width,
+        inner_width=settings.feed_forward_width,
+        n_encoder_layers=settings.n_encoder_layers,
+        n_decoder_layers=settings.n_decoder_layers,
+        head_width=heads.head_width,
+        value_width=heads.value_width,
+        activation=_ACTIVATIONS[settings.activation],
+        norm=_NORMS[settings.norm],
+        norm_first=settings.norm_placement == "pre",
+        positions=_POSITIONS[settings.positions],
+        n_places=settings.max_length,
+        bos=bos,
+        eos=eos,
+        is_int8=is_int8,
+        epsilon=settings.norm_epsilon,
+    )
+
+
+def pack_groups(settings: ModelSettings) -> NDArray[np.int32]:
+    """Of each attention, how many key heads it has and how many heads read each of them."""
+    groups = [settings.groups_of(name) for name in settings.attention_names()]
+    return np.array([number for group in groups for number in (len(group), *group)], dtype=np.int32)
+
+
+def pack_tensors(model: Transformer) -> list[Floats]:
+    """Every tensor, flat, in the order in which engine.c takes them; an empty one is none."""
+    with torch.no_grad():
+        return [
+            _NOTHING if tensor is None else np.ascontiguousarray(tensor.detach().float().cpu().numpy()).reshape(-1)
+            for tensor in _tensors(model)
+        ]
+
+
+def _tensors(model: Transformer) -> Iterator[Tensor | None]:
+    settings = model.settings
+    for embedding in (model.source_embedding, model.target_embedding):
+        yield embedding.token_embedding.weight * embedding.scale
+    for embedding in (model.source_embedding, model.target_embedding):
+        yield _places(embedding, settings)
+    yield model.output.weight
+    yield None  # it has no bias
+    yield from _rotations(settings)
+    for block in model.encoder:
+        yield from _layer(block, settings)
+    yield from _norm(model.encoder_norm)
+    for block in model.decoder:
+        yield from _layer(block, settings)
+    yield from _norm(model.decoder_norm)
+
+
+def _places(embedding: Embedding, settings: ModelSettings) -> Tensor | None:
+    """What is added at each place."""
+    if _POSITIONS[settings.positions] != 0:
+        return None
+    places = torch.arange(settings.max_length, device=embedding.token_embedding.weight.device)
+    return embedding.positions(places[None])[0]
+
+
+def _rotations(settings: ModelSettings) -> Iterator[Tensor | None]:
+    """The sines and cosines by which rotary positions turn."""
+    if settings.positions != "rotary":
+        yield from (None, None)
+        return
+    width = settings.heads.head_width
+    places = torch.arange(settings.max_length)
+    angles = places[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    yield angles.sin()
+    yield angles.cos()
+
+
+def _layer(block: Any, settings: ModelSettings) -> Iterator[Tensor | None]:
+    yield from _attention(block.attention, settings, is_cross=False)
+    yield from _norm(block.attention_sublayer.norm)
+    if hasattr(block, "cross_attention"):
+        yield from _attention(block.cross_attention, settings, is_cross=True)
+        yield from _norm(block.cross_attention_sublayer.norm)
+    feed_forward = block.feed_forward
+    first = [feed_forward.gate, feed_forward.inner] if settings.activation == "swiglu" else [feed_forward.inner]
+    yield torch.cat([linear.weight for linear in first])
+    yield torch.cat([linear.bias for linear in first])
+    yield feed_forward.outer.weight
+    yield feed_forward.outer.bias
+    yield from _norm(block.feed_forward_sublayer.norm)
+
+
+def _attention(attention: nn.Module, settings: ModelSettings, *, is_cross: bool) -> Iterator[Tensor | None]:
+    """ALiBi's slopes, the projections, W^O. The scale 1/√d_k goes into W^Q."""
+    if isinstance(attention, NoHeads):
+        none = torch.zeros(0)
+        yield from (None, none, None)
+        yield from (none, None) if is_cross else ()
+        yield from (none, attention.bias)
+        return
+    assert isinstance(attention, MultiHeadAttention)
+    positions = attention.positions
+    yield positions.slopes if isinstance(positions, AlibiPositions) else None
+    query, key, value = _projections(attention)
+    scale = 1.0 if settings.scores == "dot" else 1.0 / math.sqrt(attention.heads.head_width)
+    query = [None if part is None else part * scale for part in query]
+    for parts in ([query], [key, value]) if is_cross else ([query, key, value],):
+        yield torch.cat([weight for weight, _ in parts if weight is not None])
+        biases = [bias for _, bias in parts if bias is not None]
+        yield torch.cat(biases) if biases else None
+    assert isinstance(attention.output, nn.Linear)
+    yield attention.output.weight
+    yield attention.output.bias
+
+
+def _projections(attention: MultiHeadAttention) -> list[list[Tensor | None]]:
+    """Weight and bias of W^Q, W^K and W^V, whichever of them are one and the same."""
+    project: Any = attention.project
+    names = {
+        "SeparateProjections": ("query", "key", "value"),
+        "TiedProjections": ("query_key", "query_key", "value"),
+        "SharedProjection": ("shared", "shared", "shared"),
+    }[type(project).__name__]
+    return [[getattr(project, name).weight, getattr(project, name).bias] for name in names]
+
+
+def _norm(norm: nn.Module) -> Iterator[Tensor | None]:
+    """Weight and bias; of a batch norm with its running statistics in them."""
+    if isinstance(norm, NoNorm):
+        yield from (None, None)
+    elif isinstance(norm, BatchNorm):
+        weight = norm.weight / (norm.running_var + norm.epsilon).sqrt()
+        yield weight
+        yield norm.bias - norm.running_mean * weight
+    else:
+        yield norm.weight  # type: ignore[misc]
+        yield getattr(norm, "bias", None)

@@ -1,0 +1,200 @@
+"""`collect_stats`: one pass over a set of pairs that gathers, as columns of numbers, what the data checks ask for.
+
+A pair costs some 70 bytes, however long its text; the few lines that are shown as examples are read again.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyheads.data.cleaning import LENGTH_RATIO, CleanSettings, rejection_reason
+from manyheads.doctor.character_classes import SCRIPTS, character_flags, script_table
+from manyheads.doctor.findings import MAX_EXAMPLES, excerpt
+from manyheads.errors import DataError
+
+MAX_PAIRS = 2_000_000
+N_TRIGRAMS = 1 << 16
+_CHUNK_SIZE = 10_000
+_LEADING_CHARACTERS = (
+    500  # characters of a line by which its language is told; one endless line must not outweigh all others
+)
+# A Chinese or Korean character says as much as several letters: a Chinese sentence about Hermitage stays Chinese.
+_LETTER_WEIGHTS = np.array([4 if name in ("Han", "Kana", "Hangul") else 1 for name in SCRIPTS[1:]], np.int32)
+
+# What UTF-8 looks like once it was read as something else: as Latin-1 or Windows-1252, or as GBK.
+_MOJIBAKE = re.compile(
+    "Ã[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€[\u0080-\u00bf™œ˜¦“”¢¡º]|Â[\u00a0-\u00bf]|ï»¿|锟斤拷|烫烫烫|屯屯屯"
+)
+
+Read = Callable[[], Iterable[tuple[str, str]]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A set of pairs and how to name a line of it."""
+
+    name: str  # "train", "valid", "test"
+    read: Read
+    files: tuple[str, ...] = ()  # as they are called in examples; none: the built-in corpus, or a mix
+    first_line: int = 1  # 2 where a header comes first
+
+    def location(self, index: int, side: int) -> str:
+        """Where a sentence stands."""
+        file = self.files[min(side, len(self.files) - 1)] if self.files else self.name
+        return f"{file}:{index + self.first_line}"
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """The columns; sides are 0 for the source and 1 for the target."""
+
+    source: Source
+    read_error: str = ""  # why reading stopped before the end
+    is_truncated: bool = False  # there are more pairs than were examined
+    pair_hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # case and spacing aside
+    n_bytes: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    n_letters: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    scripts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 2), np.uint8))  # the commonest of a line
+    flags: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, 2), np.uint16))  # bits of characters
+    is_mojibake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
+    has_stray_space: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
+    is_blank: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
+    is_ratio_outlier: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))  # as cleaning sees it
+    trigrams: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, N_TRIGRAMS), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.pair_hashes)
+
+    @property
+    def name(self) -> str:
+        """Which set it is of."""
+        return self.source.name
+
+    def examples(self, indices: Iterable[int], side: int | None = None) -> tuple[str, ...]:
+        """The first few of these pairs with their file and line; both sides, or one of them."""
+        wanted = sorted({int(index) for index in islice(indices, MAX_EXAMPLES)})
+        found = dict(_pick(self.source.read(), wanted))
+        sides = (0, 1) if side is None else (side,)
+        return tuple(
+            f"{self.source.location(index, sides[0])}: {' → '.join(excerpt(found[index][one]) for one in sides)}"
+            for index in wanted
+            if index in found
+        )
+
+
+def collect_stats(source: Source, clean: CleanSettings, max_pairs: int = MAX_PAIRS) -> CorpusStats:
+    """Read a set once; text that cannot be read ends the survey and is its `fault`."""
+    by_ratio = CleanSettings(
+        max_ratio=clean.max_ratio, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False
+    )
+    chunks: list[dict[str, NDArray[np.generic]]] = []
+    trigrams = np.zeros((2, N_TRIGRAMS), np.int64)
+    n_pairs, is_truncated = 0, False
+    faults: list[str] = []
+    try:
+        pairs = iter(source.read())
+        while not faults and (chunk := _take(pairs, min(_CHUNK_SIZE, max_pairs - n_pairs), faults)):
+            is_ratio_outlier = np.array([rejection_reason(pair, by_ratio) == LENGTH_RATIO for pair in chunk], np.bool_)
+            chunks.append({**_columns(chunk, trigrams), "is_ratio_outlier": is_ratio_outlier})
+            n_pairs += len(chunk)
+        is_truncated = not faults and n_pairs == max_pairs and next(pairs, None) is not None
+    except DataError as error:
+        faults.append(str(error))
+    read_error = faults[0] if faults else ""
+    columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
+    return CorpusStats(source=source, read_error=read_error, is_truncated=is_truncated, trigrams=trigrams, **columns)
+
+
+def trigram_ids(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Which bucket each three neighbouring characters fall into."""
+    wide = codes.astype(np.uint64)
+    mixed = (wide[:-2] * np.uint64(961) + wide[1:-1]) * np.uint64(961) + wide[2:]
+    mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> np.uint64(48)).astype(np.int64)
+
+
+def code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """All characters of lower-cased lines as numbers, a line break before and after each line, and where each begins.
+
+    What UTF-8 cannot hold (half a character) counts as broken.
+    """
+    joined = "\n" + "\n".join(line.lower() for line in lines) + "\n"
+    codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32)
+    return codes, np.concatenate([[0], np.flatnonzero(codes == 10)[1:-1]])
+
+
+def leading_code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """`code_points` of as much of each line as is looked at to tell its language."""
+    return code_points([line[:_LEADING_CHARACTERS] for line in lines])
+
+
+def _take(pairs: Iterator[tuple[str, str]], count: int, faults: list[str]) -> list[tuple[str, str]]:
+    """The next pairs; a fault on the way is noted and what came before it is kept."""
+    taken: list[tuple[str, str]] = []
+    try:
+        for pair in islice(pairs, count):
+            taken.append(pair)
+    except DataError as error:
+        faults.append(str(error))
+    return taken
+
+
+def _columns(chunk: Sequence[tuple[str, str]], trigrams: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+    sides = []
+    for side in (0, 1):
+        lines = [pair[side].replace("\n", " ") for pair in chunk]
+        codes, starts = code_points(lines)
+        trigrams[side] += np.bincount(trigram_ids(leading_code_points(lines)[0]), minlength=N_TRIGRAMS)
+        sides.append(_describe(lines, codes, starts))
+    both = {name: np.stack([sides[0][name], sides[1][name]], axis=1) for name in sides[0]}
+    return {"pair_hashes": np.array([hash(pair) for pair in chunk], np.int64), **both}
+
+
+def _describe(
+    lines: Sequence[str], codes: NDArray[np.uint32], starts: NDArray[np.int64]
+) -> dict[str, NDArray[np.generic]]:
+    """The columns of one side."""
+    flags = character_flags()[codes]
+    flags[codes == 10] = 0  # our own line breaks
+    flags[_is_within_number(codes)] = 0
+    scripts = script_table()[codes]
+    letters = np.stack(
+        [np.add.reduceat(scripts == index, starts, dtype=np.int32) for index in range(1, len(SCRIPTS))]
+    )  # without "none"
+    n_letters = letters.sum(axis=0, dtype=np.int32)
+    weighed = letters * _LETTER_WEIGHTS[:, None]
+    folded = [" ".join(line.casefold().split()) for line in lines]
+    has_mojibake = _MOJIBAKE.search("\n".join(lines)) is not None
+    return {
+        "hashes": np.array([hash(line) for line in folded], np.int64),
+        "n_bytes": np.array([len(line.encode("utf-8", "replace")) for line in lines], np.int32),
+        "n_letters": n_letters,
+        "scripts": np.where(n_letters > 0, weighed.argmax(axis=0) + 1, 0).astype(np.uint8),
+        "flags": np.bitwise_or.reduceat(flags, starts),
+        "is_mojibake": np.array([has_mojibake and _MOJIBAKE.search(line) is not None for line in lines], np.bool_),
+        "has_stray_space": np.array([line != line.strip() for line in lines], np.bool_),
+        "is_blank": np.array([not line for line in folded], np.bool_),
+    }
+
+
+def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which are the comma of 1,000 or the colon of 9:30: narrow in any language. The ends are line breaks."""
+    is_digit = (codes >= ord("0")) & (codes <= ord("9"))
+    is_within = (codes == ord(",")) | (codes == ord(":"))
+    is_within[1:-1] &= is_digit[:-2] & is_digit[2:]
+    return is_within
+
+
+def _pick(pairs: Iterable[tuple[str, str]], wanted: Sequence[int]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The wanted pairs by their numbers, reading no further than the last of them."""
+    if not wanted:
+        return
+    left = set(wanted)
+    for index, pair in enumerate(islice(pairs, wanted[-1] + 1)):
+        if index in left:
+            yield index, pair

@@ -1,0 +1,276 @@
+"""What stands in the columns of a table: labels, texts, tags or numbers, as far as names and values tell."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from manyheads.errors import DataError
+from manyheads.text.compression import format_suffix
+from manyheads.text.readers import columns_of, read_rows
+from manyheads.text.streams import file_lines
+from manyheads.text.suggestions import shortened
+from manyheads.text.tag_schemes import OUTSIDE, is_tag
+
+_ROWS = 60_000  # that are looked at: files are often sorted by label
+_CHARACTERS = 50_000_000
+_LONGEST_LABEL = 80  # characters
+_MOST_LABELS = 1000
+_MOST_UNNAMED_LABELS = 300  # in a column that is not called one of labels
+_ROWS_OF_A_LABEL = 10  # on average, in a column that is not called one of labels
+_NEARLY_ALL = 0.95
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
+
+_LABEL_NAMES = (
+    "label labels category categories class classes sentiment intent intents topic topics emotion emotions genre "
+    "genres polarity stance target 标签 类别 分类 情感 意图 主题"
+)
+_TEXT_NAMES = (
+    "text sentence review content comment utterance query body message document tweet post headline description "
+    "article story poem paragraph question title 文本 内容 评论 句子 正文 文章 标题"
+)
+_LABELS, _TEXTS = frozenset(_LABEL_NAMES.split(" ")), frozenset(_TEXT_NAMES.split(" "))
+_NEITHER = ("id", "index", "idx", "split", "fold", "lang", "language", "date", "time", "url", "编号")
+# What is given and what is wanted of it, where both are texts, and for what purpose.
+_PAIRS = (
+    (
+        "summary",
+        ("article", "document", "text", "dialogue", "content", "body", "正文", "原文"),
+        ("summary", "highlights", "abstract", "摘要"),
+    ),
+    ("dialogue", ("prompt", "instruction", "context", "dialogue"), ("response", "completion", "output", "reply")),
+    ("dialogue", ("question", "query", "问题", "问"), ("answer", "response", "reply", "回答", "答案", "答")),
+    ("translation", ("input", "text", "原文"), ("output", "target", "译文")),
+)
+
+_R = TypeVar("_R", dict[str, object], tuple[str, ...])
+
+
+@dataclass(frozen=True)
+class Column:
+    """The values of one column; those of a list are joined by a space."""
+
+    name: str  # as a recipe names it: by its header, or by its number
+    values: Sequence[str]
+    are_lists: bool = False
+    are_numbers: bool = False  # of JSON or Parquet, not text
+
+    @property
+    def normalized_name(self) -> str:
+        """The name as names are compared."""
+        return self.name.strip().lower()
+
+    @cached_property
+    def counts(self) -> "Counter[str]":
+        """How often each value, or each of a list, occurs; blank ones are none."""
+        if self.are_lists:
+            return Counter(item for value in self.values for item in value.split())
+        return Counter(value.strip() for value in self.values if value.strip())
+
+    @property
+    def mean_length(self) -> float:
+        """Characters of a value, on average."""
+        return sum(map(len, self.values)) / max(1, len(self.values))
+
+    @property
+    def is_called_label(self) -> bool:
+        """Whether its name says that it holds labels."""
+        return self.normalized_name in _LABELS
+
+    @property
+    def is_surely_label(self) -> bool:
+        """Whether its name can mean nothing else."""
+        return self.normalized_name in ("label", "labels", "sentiment", "标签", "情感")
+
+    @property
+    def is_called_text(self) -> bool:
+        """Whether its name says that it holds texts; sentence1 is one of two."""
+        return self.normalized_name.rstrip("_0123456789") in _TEXTS or self.normalized_name.endswith(("_text", "_body"))
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether its name says that it is nothing to learn, as a number or a date."""
+        return self.normalized_name in _NEITHER
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether there are few different values, each short: what labels look like, whatever their name."""
+        n_values = len(self.counts)
+        if n_values < 2 or n_values > _MOST_LABELS or max(map(len, self.counts)) > _LONGEST_LABEL:
+            return False
+        if self.is_called_label:
+            return 2 * n_values <= self.counts.total()
+        fewest = self.counts.total() / _ROWS_OF_A_LABEL
+        return not self.is_metadata and n_values <= min(_MOST_UNNAMED_LABELS, fewest)
+
+    @cached_property
+    def are_texts(self) -> bool:
+        """Whether most values are different, and not numbers."""
+        n_numbers = sum(count for value, count in self.counts.items() if _NUMBER.fullmatch(value))
+        total = self.counts.total()
+        if self.is_metadata or self.are_numbers or self.are_lists:
+            return False
+        return 2 * len(self.counts) > total > 2 * n_numbers
+
+    @property
+    def is_numbers(self) -> bool:
+        """Whether every value, or every item of a list, is a number."""
+        return _all_numbers(self.counts)
+
+    @cached_property
+    def are_tags(self) -> bool:
+        """Whether nearly every value is a row of tags, and some mark a span."""
+        rows = [value.split() for value in self.values]
+        n_tagged = sum(bool(row) and all(map(is_tag, row)) for row in rows)
+        has_spans = any("-" in tag for row in rows for tag in row if tag != OUTSIDE)
+        return bool(rows) and has_spans and n_tagged >= _NEARLY_ALL * len(rows)
+
+    def has_as_many_words(self, other: "Column") -> bool:
+        """Whether nearly every value has as many words as the other column's."""
+        rows = list(zip(self.values, other.values, strict=True))
+        return sum(len(one.split()) == len(two.split()) for one, two in rows) >= _NEARLY_ALL * len(rows)
+
+    @cached_property
+    def separator(self) -> str:
+        """What stands between several labels of a row, where there are several; "" where there is one each."""
+        if self.are_lists:
+            return "|"
+        for candidate in ("|", ";", ","):
+            n_several = sum(count for value, count in self.counts.items() if candidate in value)
+            parts = {part.strip() for value in self.counts for part in value.split(candidate)}
+            if 20 * n_several > self.counts.total() and len(parts) < len(self.counts):
+                return candidate
+        return ""
+
+    @property
+    def summary(self) -> str:
+        """How many different values and what they are like: 2 values (good, bad)."""
+        examples = [value for value, _ in self.counts.most_common(3)]
+        more = ", …" if len(self.counts) > len(examples) else ""
+        return f"{len(self.counts):,} values ({shortened(', '.join(examples), 60)}{more})"
+
+    @property
+    def short_summary(self) -> str:
+        """How many different values, for an error."""
+        n_values = len(self.counts)
+        if n_values == self.counts.total():
+            return f"{self.name}: {'all different' if n_values else 'blank'}"
+        return f"{self.name}: {n_values:,} values"
+
+
+def columns_in(path: Path) -> list[Column]:
+    """The columns of a table, with the values of its first rows."""
+    ending = format_suffix(path)
+    if ending in (".tsv", ".csv"):
+        return _table_columns(path)
+    records = _json_records(path) if ending == ".jsonl" else _parquet_records(path)
+    rows = list(_some(records))
+    return [_column(name, [row.get(name) for row in rows]) for name in columns_of(path)]
+
+
+@dataclass(frozen=True)
+class NamedPair:
+    """The columns of a text and of what is made of it, told by their names."""
+
+    source: str
+    target: str
+    purpose: str
+
+
+def pair_of(columns: Sequence[Column]) -> NamedPair | None:
+    """Article and summary, question and answer, …; a dialogue so far may be a list of turns."""
+    texts = {column.normalized_name: column.name for column in columns if column.are_texts}
+    turns = {column.normalized_name: column.name for column in columns if column.are_lists and not column.is_numbers}
+    for purpose, sources, targets in _PAIRS:
+        readable = texts | turns if purpose == "dialogue" else texts
+        source = next((readable[word] for word in sources if word in readable), None)
+        target = next((texts[word] for word in targets if word in texts), None)
+        if source is not None and target is not None and source != target:
+            return NamedPair(source, target, purpose)
+    return None
+
+
+def _table_columns(path: Path) -> list[Column]:
+    header = columns_of(path)
+    numbers = [str(number) for number in range(1, len(header) + 1)]
+    rows = list(_some(read_rows([path], numbers, numbers, on_bad=_ignore)))
+    if len(rows) == 1 and all(_knows_words([name]) for name in header):
+        raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
+    named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
+    if len(named) == len(header) == len({*header}) and _is_header(named):
+        return [Column(name, column.values) for name, column in zip(header, named, strict=True)]
+    return [Column(number, values) for number, values in zip(numbers, zip(*rows, strict=True), strict=True)]
+
+
+def _is_header(columns: Sequence[Column]) -> bool:
+    """Whether the first line names the columns: it knows our words, or is unlike all that stands below it."""
+    if any(column.name in column.counts for column in columns):
+        return False
+    return _knows_words([column.name for column in columns]) or any(
+        (column.repeats and column.name not in column.counts)
+        or (column.is_numbers and not _NUMBER.fullmatch(column.name))
+        for column in columns
+    )
+
+
+def _knows_words(names: Iterable[str]) -> bool:
+    pairs = {word for _, *sides in _PAIRS for side in sides for word in side}
+    known = {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}
+    return any(name.strip().lower() in known for name in names)
+
+
+def _all_numbers(values: Iterable[str]) -> bool:
+    values = list(values)
+    return bool(values) and all(map(_NUMBER.fullmatch, values))
+
+
+def _column(name: str, values: Sequence[object]) -> Column:
+    lists = [value for value in values if isinstance(value, list)]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    texts = [_as_text(value) for value in values]
+    return Column(name, texts, bool(lists), bool(numbers) and len(numbers) + values.count(None) == len(values))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(re.sub(r"\s", "_", str(item)) or "_" for item in value)
+    return "" if value is None else str(value)
+
+
+def _json_records(path: Path) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(file_lines(path, _ignore), start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}, line {number} is not JSON ({error}). Write one object per line.") from None
+        if not isinstance(record, dict):
+            raise DataError(f"{path}, line {number} is not a JSON object. Write one object per line, in {{ }}.")
+        yield record
+
+
+def _parquet_records(path: Path) -> Iterator[dict[str, object]]:
+    names = columns_of(path)
+    converters = dict.fromkeys(names, lambda value: f"\0{json.dumps(value, default=str)}")
+    for row in read_rows([path], names, names, converters=converters, on_bad=_ignore):
+        values = (json.loads(text[1:]) if text.startswith("\0") else text for text in row)
+        yield dict(zip(names, values, strict=True))
+
+
+def _some(rows: Iterator[_R]) -> Iterator[_R]:
+    """The first rows, as many as it takes to tell."""
+    n_characters = 0
+    for row in islice(rows, _ROWS):
+        yield row
+        values = row.values() if isinstance(row, dict) else row
+        n_characters += sum(len(value) for value in values if isinstance(value, str))
+        if n_characters > _CHARACTERS:
+            return
+
+
+def _ignore(_: DataError) -> None:
+    """What is not UTF-8 is told of when the text is read to be learnt from."""

@@ -1,0 +1,68 @@
+"""Roles in English and Chinese, and a colour for each: one place for the terminal, the pictures and the docs."""
+
+from manyheads.lens.roles import ALIGNMENT, UNKNOWN
+
+_NAMES = {
+    ALIGNMENT: "对齐",
+    "antecedent": "指代",
+    "previous-token": "前一个",
+    "next-token": "后一个",
+    "attention-sink": "句首",
+    "eos": "句尾",
+    "punctuation": "标点",
+    "duplicate-token": "重复",
+    "induction": "归纳",
+    "rare-word": "罕见词",
+    "positional": "定位",
+    UNKNOWN: "未知",
+}
+_RELATIONS = {
+    "subject": "主语",
+    "object": "宾语",
+    "indirect-object": "间接宾语",
+    "modifier": "修饰语",
+    "relative": "关系词",
+    "nsubj": "主语",
+    "obj": "宾语",
+    "iobj": "间接宾语",
+    "amod": "形容词修饰",
+    "advmod": "状语",
+    "det": "限定词",
+    "case": "介词",
+}
+_ARROWS = {">": ("→ head", "→中心词"), "<": ("→ dependent", "→从属词")}
+# Colours that stay apart for most kinds of colour-blindness (after Okabe and Ito), by family of roles.
+_COLORS = {
+    ALIGNMENT: "#0072b2",
+    "antecedent": "#cc79a7",
+    "relation": "#009e73",
+    "previous-token": "#e69f00",
+    "next-token": "#e69f00",
+    "positional": "#f0e442",
+    "attention-sink": "#999999",
+    "eos": "#999999",
+    "punctuation": "#bbbbbb",
+    "duplicate-token": "#d55e00",
+    "induction": "#d55e00",
+    "rare-word": "#56b4e9",
+    UNKNOWN: "#eeeeee",
+}
+
+
+def role_labels(role: str) -> tuple[str, str]:
+    """A role in English and in Chinese."""
+    if role[-1] in _ARROWS:
+        english, chinese = _ARROWS[role[-1]]
+        return f"{role[:-1]} {english}", f"{_RELATIONS.get(role[:-1], role[:-1])}{chinese}"
+    name, _, offset = role.partition(" ")
+    return role, _NAMES.get(name, name) + offset
+
+
+def role_family(role: str) -> str:
+    """The roles that share a colour."""
+    return "relation" if role[-1] in _ARROWS else role.partition(" ")[0]
+
+
+def role_color(role: str) -> str:
+    """The colour of a role, as pictures write it."""
+    return _COLORS.get(role_family(role), "#000000")

@@ -1,0 +1,75 @@
+"""What the tasks that learn from whole documents share: how these are read, cut into tokens and begun with."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from manyheads import corpora
+from manyheads.data.cleaning import Fields
+from manyheads.model import ModelSettings
+from manyheads.text.document_readers import read_documents
+from manyheads.text.readers import Row
+from manyheads.text.streams import OnBad
+from manyheads.text.tokenizer import Tokenizer
+
+
+@runtime_checkable
+class DocumentSettings(Protocol):
+    """Settings that say what a document is."""
+
+    @property
+    def documents(self) -> Literal["file", "paragraph", "line"]:
+        """Of plain text; a row of a table is always one."""
+
+
+class DocumentTask:
+    """A task whose rows are documents, of any length, and nothing besides."""
+
+    noun: ClassVar[str] = "documents"
+
+    @staticmethod
+    def fields(settings: DocumentSettings) -> tuple[str, ...]:
+        """A document."""
+        return ("text",)
+
+    @staticmethod
+    def cleaning(settings: DocumentSettings) -> Fields:
+        """It is a text."""
+        return Fields(n_fields=1, n_texts=1)
+
+    @staticmethod
+    def read(
+        files: Sequence[str], columns: Mapping[str, str], settings: DocumentSettings, on_bad: OnBad | None = None
+    ) -> Iterator[Row]:
+        """Documents from any number of files."""
+        return read_documents(files, settings.documents, columns.get("text"), on_bad=on_bad)
+
+    @staticmethod
+    def builtin(
+        settings: DocumentSettings, languages: Sequence[str], split: str, count: int, seed: int
+    ) -> Iterable[Row]:
+        """Stories."""
+        (language,) = languages
+        return corpora.rows("generate", language, split, count, seed)
+
+    @staticmethod
+    def lines(rows: Iterable[Row]) -> Iterator[str]:
+        """The documents themselves: line ends are learnt like any character."""
+        return (text for (text,) in rows)
+
+    @staticmethod
+    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: DocumentSettings) -> list[list[list[int]]]:
+        """The tokens of each document."""
+        return [tokenizer.encode_batch([text for (text,) in rows])]
+
+    @staticmethod
+    def max_row_length(model: ModelSettings, settings: DocumentSettings) -> int:
+        """Any number: documents are cut into windows."""
+        return 0
+
+    def metadata(self) -> dict[str, Any]:
+        """Nothing that is not in the settings."""
+        return {}
+
+    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Those that are not empty."""
+        return (row for row in rows if row[0])

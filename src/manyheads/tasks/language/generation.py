@@ -1,0 +1,224 @@
+"""How a language model goes on after a prompt: whole answers in batches, or text as it comes."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from manyheads.decode import DecodeSettings, Hypothesis, StoppingCriterion, generate, stream
+from manyheads.decode.hypotheses import best_first, make_hypothesis
+from manyheads.errors import DataError
+from manyheads.model import Tap, Transformer
+from manyheads.tasks.model_inputs import check_fits, special_token, with_output
+from manyheads.tasks.task import ModelInput
+from manyheads.text.text_streamer import TextStreamer
+from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+
+_PLACES_AT_ONCE = 16_384  # of prompts and continuations together
+_FORBIDDEN = (PAD, UNK, BOS)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to go on."""
+
+    text: str
+    log_probability: float
+    score: float
+    finished: bool  # by EOS or by a stop; False: it was cut off at the maximum length
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What became of one prompt."""
+
+    prompt: str
+    candidates: Sequence[Candidate]  # best first
+
+    @property
+    def answer(self) -> str:
+        """The best way to go on, without the prompt."""
+        return self.candidates[0].text
+
+    def line(self) -> str:
+        r"""The prompt and what follows it as one line: a line end is written as \n, a backslash as two."""
+        whole = self.prompt + self.answer
+        return whole.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+
+
+@dataclass(frozen=True)
+class TextGenerator:
+    """A model and its tokenizer, writing on."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
+        """The continuation of one prompt as it becomes certain; `number` is the prompt's where there are many.
+
+        Nothing is taken back: half a character, and what may become a stop, are held until it is known. A beam
+        search comes whole in the end.
+        """
+        if settings.method == "beam":
+            yield self.generate([prompt], settings, first=number)[0].answer
+            return
+        ids = self._encode(prompt)
+        streamer = TextStreamer(self.tokenizer, ids, settings.stop)
+        is_first = True
+        for written in stream(
+            self.model, ids, bos=BOS, eos=EOS, forbidden=_FORBIDDEN, settings=settings, number=number
+        ):
+            text = streamer.add(written.id) if written.id != EOS else ""
+            if text and is_first:
+                text, is_first = self._following(prompt, text), False
+            if text:
+                yield text
+            if streamer.is_stopped:
+                return
+        rest = streamer.finish()
+        if rest:
+            yield self._following(prompt, rest) if is_first else rest
+
+    def generate(self, prompts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:
+        """The candidates for each prompt. An empty one is continued from nothing."""
+        encoded = [self._encode(prompt) for prompt in prompts]
+        together: dict[int, list[int]] = defaultdict(list)
+        found: dict[int, list[Hypothesis]] = {}
+        for index, ids in enumerate(encoded):
+            if len(ids) + settings.max_new_tokens <= self.model.settings.max_length:
+                together[len(ids)].append(index)
+            else:
+                found[index] = self._slide(ids, settings, first + index)
+        for length, indices in together.items():
+            n_rows = max(1, _PLACES_AT_ONCE // (settings.n_best * (length + settings.max_new_tokens)))
+            for start in range(0, len(indices), n_rows):
+                part = indices[start : start + n_rows]
+                rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
+                found |= dict(zip(part, rows, strict=True))
+        return [
+            Generation(prompt, [self._candidate(prompt, ids, hypothesis, settings) for hypothesis in found[index]])
+            for index, (prompt, ids) in enumerate(zip(prompts, encoded, strict=True))
+        ]
+
+    def model_input(self, text: str, answer: str | None = None) -> ModelInput:
+        """BOS and the tokens of a prompt, and of what follows it. Where nothing does, nothing ends."""
+        if not text:
+            raise DataError("The text is empty: there is nothing to read. Give how it begins.")
+        begin, context = special_token(self.tokenizer, BOS), self.model.settings.max_length
+        tokens = check_fits(self.tokenizer.tokens_from_ids(self._encode(text)), context - 1)
+        model_input = ModelInput(text, target=(begin, *tokens))
+        if not answer:
+            return model_input
+        inner = f" {answer}" if self._ends_with_a_space(text) else answer
+        ids = self.tokenizer.encode_continuation(inner)
+        check_fits([*tokens, *self.tokenizer.tokens_from_ids(ids)], context - 1, "The text with its answer")
+        return self._written(model_input, answer, ids, has_ended=True)
+
+    def generate_one(
+        self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
+    ) -> tuple[Hypothesis, ModelInput]:
+        """The best way to go on after a model_input. Where the context is full, it is cut off: no window slides."""
+        prompt = [token.id for token in model_input.target[1:]]
+        best = self._search([prompt], [0], settings, tap)[0][0]
+        answer = self._candidate(model_input.text, prompt, best, settings).text
+        # A stop is the last that was written, and EOS was not.
+        has_ended = best.finished and not self._should_stop(prompt, settings.stop)(best.ids)
+        return best, self._written(model_input, answer, best.ids, has_ended=has_ended)
+
+    def _written(self, model_input: ModelInput, answer: str, ids: Sequence[int], *, has_ended: bool) -> ModelInput:
+        after = len(model_input.text) - self._ends_with_a_space(model_input.text)
+        return with_output(model_input, self.tokenizer, answer, ids, has_ended=has_ended, after=after)
+
+    def _search(
+        self,
+        prompts: Sequence[list[int]],
+        numbers: Sequence[int],
+        settings: DecodeSettings,
+        tap: Tap | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Prompts of one length, which need no padding."""
+        ids = torch.tensor(prompts, dtype=torch.long, device=self.model.output.weight.device)
+        return generate(
+            self.model,
+            prompt=ids.reshape(len(prompts), -1),
+            bos=BOS,
+            eos=EOS,
+            forbidden=_FORBIDDEN,
+            settings=settings,
+            streams=numbers,
+            should_stop=self._should_stop(prompts[0], settings.stop) if settings.stop else None,
+            tap=tap,
+        )
+
+    def _slide(self, prompt: list[int], settings: DecodeSettings, number: int) -> list[Hypothesis]:
+        """A prompt that does not fit into the context together with its continuation."""
+        if settings.method == "beam":
+            raise DataError(
+                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_new_tokens} more they "
+                f"do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the window slide "
+                'with decode.method = "greedy" or "sample".'
+            )
+        should_stop = self._should_stop(prompt, settings.stop)
+        hypotheses = []
+        for sample in range(settings.n_best):
+            ids: list[int] = []
+            total, n_counted, finished = 0.0, 0, False
+            for written in stream(
+                self.model,
+                prompt,
+                bos=BOS,
+                eos=EOS,
+                forbidden=_FORBIDDEN,
+                settings=settings,
+                number=number,
+                sample=sample,
+            ):
+                total, n_counted = total + written.log_probability, n_counted + 1
+                if written.id != EOS:
+                    ids.append(written.id)
+                finished = written.id == EOS or should_stop(ids)
+                if finished:
+                    break
+            hypotheses.append(
+                make_hypothesis(ids, total, finished=finished, alpha=settings.length_penalty, length=n_counted)
+            )
+        return best_first(hypotheses, settings.n_best)
+
+    def _should_stop(self, prompt: Sequence[int], stops: Sequence[str]) -> StoppingCriterion:
+        """Whether ids that go on after a prompt hold a stop; asked after each, only the newest can complete one."""
+        n_tokens = 1 + max((len(stop.encode()) for stop in stops), default=0)  # a token has at least a byte
+
+        def should_stop(ids: Sequence[int]) -> bool:
+            if len(ids) <= n_tokens:
+                text = self.tokenizer.decode_continuation(prompt, ids)
+            else:  # the first of these is not of the stop, so that it does not matter if it loses its space
+                text = self.tokenizer.decode(ids[-n_tokens:])
+            return any(stop in text for stop in stops)
+
+        return should_stop
+
+    def _encode(self, prompt: str) -> list[int]:
+        """The ids of a prompt. Where words are tokens with their space, one at the end is left to the next word."""
+        return self.tokenizer.encode(prompt[:-1] if self._ends_with_a_space(prompt) else prompt)
+
+    def _following(self, prompt: str, text: str) -> str:
+        """What is written after a prompt, without a space that the prompt has already."""
+        return text.removeprefix(" ") if self._ends_with_a_space(prompt) else text
+
+    def _ends_with_a_space(self, prompt: str) -> bool:
+        return (
+            self.tokenizer.has_prefix and prompt.endswith(" ") and not prompt.endswith(("  ", "\n ")) and prompt != " "
+        )
+
+    def _candidate(
+        self, prompt: str, ids: Sequence[int], hypothesis: Hypothesis, settings: DecodeSettings
+    ) -> Candidate:
+        streamer = TextStreamer(self.tokenizer, ids, settings.stop)
+        parts = []
+        for token_id in hypothesis.ids:
+            parts.append(streamer.add(token_id))
+            if streamer.is_stopped:
+                break
+        text = self._following(prompt, "".join([*parts, streamer.finish()]))
+        return Candidate(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished)

@@ -1,0 +1,279 @@
+"""Language models: text in, more of it out."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manyheads.data import choose_examples, cut_windows
+from manyheads.data.chunks import chunks
+from manyheads.decode import DecodeSettings, Hypothesis
+from manyheads.errors import DataError, RecipeError
+from manyheads.metrics import LanguageCard, Tally, language_card, rate_tally
+from manyheads.metrics.language_scorecard import GenerationSample
+from manyheads.model import Tap, Transformer, projected_loss
+from manyheads.settings import raise_faults, type_faults
+from manyheads.tasks.document_task import DocumentTask
+from manyheads.tasks.language.generation import Generation, TextGenerator
+from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
+from manyheads.tasks.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
+from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.text.readers import Row
+from manyheads.text.tokenizer import Tokenizer
+
+NATS = "nats per character"
+
+_VALIDATION_WINDOWS = 64
+_VALIDATION_CHARACTERS = 200_000  # that these are spread over
+_SAMPLES = 4
+_PROMPT, _SHOWN = 32, 48  # tokens of a sample
+_FEW_DOCUMENTS = 30  # of so few, an interval says little: blocks of them are drawn instead
+_BLOCKS = 200
+_WORD = re.compile(r"\S+|\n")  # a line end counts as a word, as it does in what is published of WikiText
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageSettings:
+    """What a document is, and how a text is scored. The context is model.max_length."""
+
+    kind: Literal["language"] = "language"
+    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
+    stride: int = 0  # tokens by which the window moves on in scoring; 0: half the context
+
+    def __post_init__(self) -> None:
+        faults = type_faults(self, "task.")
+        if not faults and self.stride < 0:
+            faults.append(f"task.stride = {self.stride} must be at least 1, or 0 for half the context.")
+        raise_faults(faults)
+
+
+@dataclass(frozen=True)
+class LanguageTrainingTask:
+    """What the training loop sees of this task."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    data: TrainingData
+
+    def plan(self, epoch: int) -> list[Plan]:
+        """Documents in windows of the context, cut elsewhere in every epoch, packed into rows."""
+        data, context = self.data, self.model.settings.max_length
+        chosen = choose_examples(data.boundaries, data.weights, seed=data.seed, epoch=epoch)
+        lengths = data.encoded.lengths[:, 0]
+        lengths = lengths if chosen is None else lengths[chosen]
+        windows = cut_windows(lengths, context, seed=data.seed, epoch=epoch)
+        if chosen is not None:
+            windows[:, 0] = chosen[windows[:, 0]]
+        return plan_rows(
+            windows,
+            context,
+            data.batch_tokens,
+            seed=data.seed,
+            epoch=epoch,
+            one_per_row=self.model.settings.norm == "sample",
+        )
+
+    def make(self, plan: Plan, seed: int) -> PackedBatch:
+        """One batch; there is nothing random in it."""
+        column = self.data.encoded.columns[0]
+        batch = make_rows(plan, lambda index: column[index], self.model.output.weight.device)
+        self.data.encoded.release()
+        return batch
+
+    def loss(self, batch: PackedBatch, step: int) -> Tensor:
+        """Cross-entropy per token, EOS too."""
+        hidden, written = hidden_of(self.model, batch)
+        return projected_loss(hidden[None], self.model.output.weight, written, 0.0)
+
+    def describe(self, plan: Plan) -> str:
+        """How many windows a batch has, and how the first three begin."""
+        column = self.data.encoded.columns[0]
+        texts = [
+            self.tokenizer.decode(column[index][start : start + 20].tolist())
+            for _, index, start, _ in plan[:3].tolist()
+        ]
+        return f"{len(plan)} windows, {', '.join(f'“{text}…”' for text in texts)}{' …' if len(plan) > 3 else ''}"
+
+
+@dataclass(frozen=True)
+class Language(DocumentTask):
+    """A model that goes on with a text."""
+
+    shape: ClassVar[str] = "decoder"
+    loss_unit: ClassVar[str] = "tok"
+    metrics: ClassVar[tuple[str, ...]] = (NATS,)
+    settings_type: ClassVar[type] = LanguageSettings
+
+    model: Transformer
+    tokenizer: Tokenizer
+    settings: LanguageSettings
+
+    @property
+    def module(self) -> Transformer:
+        """All that learns is the model itself."""
+        return self.model
+
+    @classmethod
+    def create(
+        cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, rows: Iterable[Row] = ()
+    ) -> "Language":
+        """A model that has learnt nothing yet."""
+        if settings.stride > model.settings.max_length:
+            raise RecipeError(
+                f"task.stride = {settings.stride} would pass over tokens: the context, model.max_length, is "
+                f"{model.settings.max_length}. Use at most that."
+            )
+        return cls(model, tokenizer, settings)
+
+    @classmethod
+    def restore(
+        cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, metadata: Mapping[str, Any]
+    ) -> "Language":
+        """There is nothing to know besides."""
+        return cls(model, tokenizer, settings)
+
+    def training_task(self, data: TrainingData) -> LanguageTrainingTask:
+        """What the training loop sees of it."""
+        if data.sampling:
+            raise RecipeError(
+                f"tokenizer.sampling = {data.sampling}: a language model learns from stored tokens. Use 0."
+            )
+        return LanguageTrainingTask(self.model, self.tokenizer, data)
+
+    @property
+    def stride(self) -> int:
+        """By how many tokens the window moves on in scoring."""
+        return self.settings.stride or max(1, self.model.settings.max_length // 2)
+
+    def check(self, text: str, where: str) -> None:
+        """Every text can be continued: of a long one the newest tokens are read."""
+
+    def model_input(self, text: str, answer: str | None = None) -> ModelInput:
+        """BOS, the tokens of a text, and of how it goes on."""
+        return TextGenerator(self.model, self.tokenizer).model_input(text, answer)
+
+    def generate_one(
+        self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
+    ) -> tuple[Hypothesis, ModelInput]:
+        """How a model_input's text goes on."""
+        return TextGenerator(self.model, self.tokenizer).generate_one(model_input, settings, tap)
+
+    def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
+        """Foretell some windows of the documents, spread evenly, and go on greedily from a few places.
+
+        The score is the log-likelihood, since more of it is better: the nats with their sign turned round.
+        """
+        most = max(1000, _VALIDATION_CHARACTERS // len(rows))
+        documents = self.tokenizer.encode_batch([text[:most] for (text,) in rows])
+        context = self.model.settings.max_length
+        windows = [
+            (number, *window)
+            for number, ids in enumerate(documents)
+            for window in sliding_windows(len(ids), context, max(1, context // 2))
+        ]
+        windows = _spread(windows, _VALIDATION_WINDOWS)
+        nats = sum(part.sum() for part in window_nll(self.model, documents, windows))
+        n_characters = sum(
+            len(self.tokenizer.decode_continuation(documents[number][:first], documents[number][first:end]))
+            for number, _, first, end in windows
+        )
+        return ValidationResult(metric, -float(nats) / max(1, n_characters), self._samples(documents))
+
+    def _samples(self, documents: Sequence[Sequence[int]]) -> list[tuple[str, str, str]]:
+        """A prompt from the documents, how the model goes on, how the document does."""
+        size = _PROMPT + _SHOWN
+        places = [(ids, start) for ids in documents for start in range(0, max(1, len(ids) - size), size)]
+        chosen = _spread(places, _SAMPLES)
+        decode = self.tokenizer.decode
+        prompts = [decode(ids[start : start + _PROMPT]) for ids, start in chosen]
+        wholes = [decode(ids[start : start + size]) for ids, start in chosen]
+        found = self.predict(prompts, DecodeSettings(method="greedy", max_new_tokens=_SHOWN))
+        return [(one.prompt, one.answer, whole[len(one.prompt) :]) for one, whole in zip(found, wholes, strict=True)]
+
+    def calibrate(self, rows: Sequence[Row]) -> "Language":
+        """There is nothing more to learn."""
+        return self
+
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
+        """The continuation of a prompt as it becomes certain; together it is what `predict` answers."""
+        return TextGenerator(self.model, self.tokenizer).stream(prompt, settings, number)
+
+    def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:
+        """How each text goes on."""
+        return TextGenerator(self.model, self.tokenizer).generate(texts, settings, first)
+
+    def nats(self, text: str) -> NDArray[np.float64]:
+        """−ln p of each token of a text."""
+        return token_nll(self.model, [self.tokenizer.encode(text)], self.stride)[0]
+
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """Nats per character."""
+        texts = [text for (text,) in rows if text]
+        found = token_nll(self.model, self.tokenizer.encode_batch(texts), self.stride)
+        blocks = [self._blocks(text, nats) for text, nats in zip(texts, found, strict=True)]
+        is_few = len(blocks) < _FEW_DOCUMENTS
+        counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
+        return rate_tally(NATS, [block[0] for block in counted], [block[2] for block in counted])
+
+    def score(
+        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
+    ) -> LanguageCard:
+        """Foretell every token of every document, and go on from a few of their beginnings."""
+        texts: list[str] = []
+        blocks: list[list[_Block]] = []
+        for chunk in chunks(row for row in rows if row[0]):
+            part = [text for (text,) in chunk]
+            nats = token_nll(self.model, self.tokenizer.encode_batch(part), self.stride)
+            for text, of_tokens in zip(part, nats, strict=True):
+                blocks.append(self._blocks(text, of_tokens))
+                progress(1)
+            texts += [text[:1000] for text in part[: _SAMPLES - len(texts)]]
+        if not blocks:
+            raise DataError("There is nothing to score: the test set is empty.")
+        is_few = len(blocks) < _FEW_DOCUMENTS
+        counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
+        # Half the context at most for each of the two, so that they fit into it whatever the search.
+        half = max(1, self.model.settings.max_length // 2)
+        prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]
+        brief = replace(settings, max_new_tokens=min(settings.max_new_tokens, half))
+        return language_card(
+            *zip(*counted, strict=True),
+            what="blocks" if is_few else "documents",
+            how=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
+            samples=[GenerationSample(one.prompt, one.answer) for one in self.predict(prompts, brief)],
+        )
+
+    def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:
+        """A document in blocks of about as many tokens each, with what each comes to."""
+        ends = np.fromiter((token.end for token in self.tokenizer.iter_tokens(text)), np.int64)
+        borders = np.flatnonzero(np.diff(ends)) + 1  # between two characters: the bytes of one share its end
+        places = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
+        words = np.array([word.start() for word in _WORD.finditer(text)])
+        found = []
+        for start, end in pairwise(places):
+            characters = (int(ends[start - 1]) if start else 0, int(ends[end - 1]))
+            n_words = int(np.diff(np.searchsorted(words, characters))[0])
+            part = text[slice(*characters)]
+            found.append((float(nats[start:end].sum()), end - start, len(part), n_words, len(part.encode())))
+        return found
+
+
+_Block = tuple[float, int, int, int, int]  # nats, tokens, characters, words, bytes
+
+
+def _sum(blocks: Sequence[_Block]) -> _Block:
+    nats, *counts = zip(*blocks, strict=True)
+    n_tokens, n_characters, n_words, n_bytes = map(sum, counts)
+    return sum(nats), n_tokens, n_characters, n_words, n_bytes
+
+
+def _spread(things: Sequence[Any], most: int) -> list[Any]:
+    """As many as are wanted, from all over."""
+    if len(things) <= most:
+        return list(things)
+    return [things[int(place)] for place in np.linspace(0, len(things) - 1, most)]

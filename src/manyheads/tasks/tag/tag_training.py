@@ -1,0 +1,164 @@
+"""What the training loop sees of tagging: batches of words with their tags and intents, and the loss of one."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manyheads.data import choose_examples, pad, plan_batches
+from manyheads.model import symmetric_kl
+from manyheads.tasks.tag.crf import States
+from manyheads.tasks.tag.tag_model import Tagger, TagSettings, WordBatch
+from manyheads.tasks.task import TrainingData
+from manyheads.text.suggestions import shortened
+from manyheads.text.tokenizer import Tokenizer
+
+_MOST_KNOWN = 500_000  # words whose tokens are remembered
+
+Mentions = Mapping[str, Sequence[tuple[str, ...]]]  # of each label, what was so called, as often as it was
+
+
+@dataclass(frozen=True)
+class TaggedBatch:
+    """A batch of words with their tags, as states of the chain, and with each text's intent."""
+
+    read: WordBatch
+    paths: Int[Tensor, "B T"]
+    intents: Int[Tensor, " B"]
+
+    @property
+    def n_tokens(self) -> int:
+        """Words: what the loss is averaged over."""
+        return int(self.read.is_real.sum())
+
+
+@dataclass(frozen=True)
+class TagTrainingTask:
+    """A tagger learns the rows of some data."""
+
+    module: Tagger
+    tokenizer: Tokenizer
+    settings: TagSettings
+    states: States
+    intents: tuple[str, ...]
+    mentions: Mentions
+    data: TrainingData
+    known: dict[str, list[int]] = field(default_factory=dict)  # of words, their tokens
+
+    def plan(self, epoch: int) -> list[NDArray[np.int64]]:
+        """Batches of like lengths, as indices."""
+        data = self.data
+        chosen = choose_examples(data.boundaries, data.weights, seed=data.seed, epoch=epoch)
+        lengths = data.encoded.lengths[:, :1]
+        return plan_batches(lengths, data.batch_tokens, seed=data.seed, epoch=epoch, chosen=chosen)
+
+    def make(self, plan: NDArray[np.int64], seed: int) -> TaggedBatch:
+        """One batch, its spans swapped and its tokens sampled where the recipe asks for it."""
+        rng = random.Random(seed)
+        encoded = self.data.encoded
+        rows = [self._row(row, rng) for row in plan.tolist()]
+        intents = [self.intents.index(encoded.text(2, row)) if self.settings.intents else 0 for row in plan.tolist()]
+        encoded.release()
+        device = self.module.output.weight.device
+        paths = pad([self.states.path_of(tags) for _, tags in rows])
+        return TaggedBatch(
+            WordBatch.of([tokens for tokens, _ in rows], device),
+            torch.from_numpy(paths).to(device),
+            torch.tensor(intents, device=device),
+        )
+
+    def _row(self, row: int, rng: random.Random) -> tuple[list[list[int]], list[str]]:
+        """The tokens of a row's words, and the tags."""
+        encoded, swapping = self.data.encoded, self.settings.swapping
+        tags = encoded.text(1, row).split(" ")
+        if swapping or self.data.sampling:
+            words = encoded.text(0, row).split(" ")
+            new_words, new_tags = swap_mentions(words, tags, self.mentions, swapping, rng)
+            tokens = self._cut(new_words, rng)
+            if tokens is not None:
+                return tokens, new_tags
+        ids, sizes = (encoded.columns[column][row] for column in (0, 1))
+        return [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])], tags
+
+    def _cut(self, words: Sequence[str], rng: random.Random) -> list[list[int]] | None:
+        """The words' tokens, unless they are more than the model reads."""
+        if self.data.sampling:
+            cut = self.tokenizer.sample_batch(words, self.data.sampling, rng.getrandbits(32))
+        else:
+            cut = self._tokens(words)
+        return cut if sum(map(len, cut)) < self.module.model.settings.max_length else None
+
+    def _tokens(self, words: Sequence[str]) -> list[list[int]]:
+        """The words' likeliest tokens, remembered: rows come one by one, and meet the same words all the time."""
+        new = list({word for word in words if word not in self.known})
+        if len(self.known) > _MOST_KNOWN:
+            self.known.clear()
+            new = list(set(words))
+        self.known.update(zip(new, self.tokenizer.encode_batch(new), strict=True))
+        return [self.known[word] for word in words]
+
+    def loss(self, batch: TaggedBatch, step: int) -> Tensor:
+        """That of the tags per word, of the intents per text, and R-Drop's term where the settings want it."""
+        settings, read = self.settings, batch.read
+        n_passes = 2 if settings.consistency else 1
+        scores, intents = self.module(
+            read.ids.repeat(n_passes, 1), read.words.repeat(n_passes, 1), read.word_hashes.repeat(n_passes, 1)
+        )
+        loss = torch.stack([self._tag_loss(part, batch) for part in scores.chunk(n_passes)]).mean()
+        if settings.consistency:
+            one, other = scores.chunk(2)
+            loss = loss + 0.5 * settings.consistency * symmetric_kl(one[read.is_real], other[read.is_real])
+        if intents is not None:
+            told = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
+            if settings.consistency:
+                told = told + 0.5 * settings.consistency * symmetric_kl(*intents.chunk(2))
+            loss = loss + settings.intent_weight * told
+        return loss
+
+    def _tag_loss(self, scores: Float[Tensor, "B T K"], batch: TaggedBatch) -> Tensor:
+        is_real, settings = batch.read.is_real, self.settings
+        if settings.decoder == "crf":
+            return -self.module.crf.log_probability(scores, batch.paths, is_real).sum() / is_real.sum()
+        return F.cross_entropy(scores[is_real], batch.paths[is_real], label_smoothing=settings.smoothing)
+
+    def describe(self, plan: NDArray[np.int64]) -> str:
+        """How many texts a batch has, and its first three."""
+        told = ", ".join(f"“{shortened(self.data.encoded.text(0, row))}”" for row in plan[:3].tolist())
+        return f"{len(plan)} texts, {told}{' …' if len(plan) > 3 else ''}"
+
+
+def swap_mentions(
+    words: Sequence[str], tags: Sequence[str], mentions: Mentions, share: float, rng: random.Random
+) -> tuple[list[str], list[str]]:
+    """A row with some of its spans put in place of by others of the same label, drawn from all there are."""
+    new_words: list[str] = []
+    new_tags: list[str] = []
+    place = 0
+    for start, end, label in iob2_spans(tags):
+        mention: Sequence[str] = words[start:end]
+        if rng.random() < share:
+            mention = rng.choice(mentions[label])
+        new_words += [*words[place:start], *mention]
+        inside = tags[start].replace("B", "I", 1)
+        new_tags += [*tags[place:start], tags[start], *[inside] * (len(mention) - 1)]
+        place = end
+    return [*new_words, *words[place:]], [*new_tags, *tags[place:]]
+
+
+def iob2_spans(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """(start, end, label) of each span of valid IOB2 tags: what `tags_to_spans` finds, without its checks, for speed."""
+    start = -1
+    for place, tag in enumerate(tags):
+        if start >= 0 and not tag.startswith("I"):
+            yield start, place, tags[start][2:]
+            start = -1
+        if tag.startswith("B"):
+            start = place
+    if start >= 0:
+        yield start, len(tags), tags[start][2:]

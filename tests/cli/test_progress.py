@@ -1,0 +1,110 @@
+"""What a run looks like on a terminal: bar, sample, warnings, scorecard."""
+
+import re
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from manyheads.cli.progress import show_finished, show_run
+from manyheads.cli.stopping import StopRequest
+from manyheads.metrics import Example, Score, TranslationCard
+from manyheads.run import Event, Finished, Prepared, Resumed, Stage, Validated
+from manyheads.train import Step
+
+EVENTS: list[Event] = [
+    Stage("learning 3,000 tokens from the text"),
+    Prepared(
+        noun="sentence pairs",
+        loss_unit="tok",
+        n_rows=1234,
+        dropped={"empty": 5, "duplicate": 1200, "too long": 0},
+        vocab_size=3000,
+        n_parameters=1_500_000,
+        device="cpu",
+        seconds=2.0,
+    ),
+    Prepared(
+        noun="sentence pairs",
+        loss_unit="tok",
+        n_rows=9,
+        dropped={},
+        vocab_size=300,
+        n_parameters=1,
+        device="cpu",
+        seconds=1.0,
+        warnings=["ids are damaged."],
+    ),
+    Resumed(9, ["step-00000010: weights.safetensors is damaged."]),
+    *(
+        Step(step=n, epoch=0, loss=3.0, learning_rate=1e-3, gradient_norm=1.0, n_tokens=100, seconds=0.1)
+        for n in (10, 11)
+    ),
+    Validated(
+        step=11, metric="BLEU", score=54.2, best=61.0, sample=("The [dog] sleeps.", "那条狗在睡觉。", "那只狗在睡觉。")
+    ),
+    Finished(
+        bundle=Path("runs/x/bundle"),
+        cards={
+            "test": TranslationCard(
+                scores=[Score("BLEU", 97.94, 97.4, 98.3, "tok:zh|version:2")],
+                n_sentences=100,
+                length_ratio=1.0,
+                n_copies=0,
+                n_wrong_copies=0,
+                n_repetitions=0,
+                n_empty=0,
+                n_empty_references=0,
+                n_cut_off=2,
+                n_too_long=0,
+                worst=[],
+                random=[
+                    Example(n, f"The [dog] sleeps {n} times.", "那条狗在睡觉。", "那只狗在睡觉。", 60)
+                    for n in range(10)
+                ],
+            )
+        },
+    ),
+]
+
+
+def draw(*, plain: bool) -> str:
+    stream = StringIO()
+    console = Console(file=stream, force_terminal=not plain, width=140, no_color=True, highlight=False, soft_wrap=plain)
+    last = show_run(iter(EVENTS), console, StopRequest(), 11, plain=plain)
+    assert isinstance(last, Finished)
+    show_finished(last, console)
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
+    text = draw(plain=False)
+    for told in (
+        "1,234 sentence pairs · 1,205 left out: 1,200 duplicate, 5 empty",
+        "9 sentence pairs\n",
+        "damaged     ids are damaged. It was made anew.",
+        "1,000 tok/s",
+        "100%",
+        "loss 3.00",
+        "BLEU 54.2 (best 61.0)",
+    ):
+        assert told in text
+    assert "The [dog] sleeps." in text  # brackets are text here, not rich's markup
+    assert "weights.safetensors is damaged. An older checkpoint is used." in text
+    assert "learning 3,000 tokens" in text
+
+
+def test_plain_lines_hold_the_same() -> None:
+    text = draw(plain=True)
+    assert "\x1b" not in text
+    assert "step 11 of 11 · loss 3.000 · 1,000 tok/s" in text
+    assert "The [dog] sleeps. → 那条狗在睡觉。" in text
+
+
+def test_the_scorecard_has_intervals_signatures_and_what_went_wrong() -> None:
+    text = draw(plain=True)
+    assert re.search(r"\n +held-out test +\n BLEU +97\.9 \[97\.4, 98\.3\]", text)
+    assert text.count("→ 那条狗在睡觉。") == 5 + 1  # a few samples, and the one while training
+    assert "BLEU tok:zh|version:2" in text
+    assert "expected: 那只狗在睡觉。" in text
+    assert "2 translations were cut off at the maximum length." in text

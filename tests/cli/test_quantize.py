@@ -1,0 +1,49 @@
+"""`manyheads quantize`, and the engines that `predict` may be told to use."""
+
+import json
+from pathlib import Path
+
+from cli.conftest import Run
+
+
+def test_a_smaller_bundle_that_answers(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("quantize", bundle_folder, "--sample", 20, "--json")
+    assert done.returncode == 0, done.stderr
+    payload = json.loads(done.stdout)
+    assert payload["bytes"][1] < payload["bytes"][0]
+    assert [trial["engine"] for trial in payload["trials"]] == ["native int8"]
+    small = bundle_folder.with_name("bundle-int8")
+    answer = manyheads("predict", small, stdin="The dog sleeps.\n")
+    assert (answer.returncode, answer.stdout.count("\n"), answer.stderr) == (0, 1, "")
+    again = manyheads("quantize", bundle_folder)
+    assert again.returncode == 1
+    assert "bundle-int8 is there already. Choose another folder with -o, or add --overwrite." in again.stderr
+
+
+def test_the_bundle_itself_is_left_alone(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("quantize", bundle_folder, "-o", bundle_folder)
+    assert done.returncode == 1
+    assert "is the bundle itself" in done.stderr
+
+
+def test_every_engine_answers_the_same(manyheads: Run, bundle_folder: Path) -> None:
+    text = "The dog sleeps.\nTwo cats are here.\n"
+    answers = {}
+    for engine in ("auto", "native", "ctranslate2", "torch"):
+        done = manyheads("predict", bundle_folder, "--greedy", "--engine", engine, stdin=text)
+        assert (done.returncode, done.stderr) == (0, "")
+        answers[engine] = done.stdout
+    assert len(set(answers.values())) == 1
+    assert answers["auto"].count("\n") == 2
+
+
+def test_an_engine_that_cannot_says_why_and_the_work_is_done(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("predict", bundle_folder, "--sample", "--engine", "native", stdin="The dog sleeps.\n")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stderr == "Engine: torch, since the native engine has no sampling.\n"
+
+
+def test_an_engine_that_there_is_not(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("predict", bundle_folder, "--engine", "natve", stdin="The dog sleeps.\n")
+    assert done.returncode == 1
+    assert 'engine = "natve" is not an engine. Did you mean native?' in done.stderr

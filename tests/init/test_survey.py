@@ -1,0 +1,155 @@
+"""Surveys: what is counted, left out and refused, of pairs, labels, tags and documents."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads import corpora
+from manyheads.errors import DataError
+from manyheads.init import survey
+from manyheads.init.survey import compute_stats
+from manyheads.run.recipe import DataSettings
+from manyheads.tasks import ClassifySettings, LanguageSettings, TagSettings
+
+
+def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> DataSettings:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), "utf-8")
+    return DataSettings(train=(str(path),))
+
+
+def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
+    pairs = list(corpora.pairs("en", "zh", "train", 400))
+    distinct = list(dict.fromkeys(pairs))
+    data = write_pairs(tmp_path / "en-zh.tsv", [*distinct, distinct[0], ("only one side", "")])
+    found = compute_stats(data, named_languages=("zh", "en"))
+    assert found.languages == ("en", "zh")  # the text knows better than the name
+    assert found.is_exact
+    assert found.n_read == len(distinct) + 2
+    assert found.dropped["empty"] == 1
+    assert found.n_rows + found.n_held_out + sum(found.dropped.values()) >= found.n_read
+    assert found.n_rows == len(found.sample)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [
+        ([("", "x")] * 3, "there is no usable pair"),
+        ([(f"text {n}", "good") for n in range(2000)], "only 1 different"),
+        ([("one", "eins")], "a.tsv: 1 pair, too few to keep any out of training to validate on"),
+        ([("x22", "y22")], "a.tsv: 1 pair, too few"),  # the only pair is one that is held out
+        ([(f"text {n}", f"text {n}") for n in range(200)], "the target is the same as the source in 1"),
+    ],
+)
+def test_useless_text_is_refused(tmp_path: Path, pairs: list[tuple[str, str]], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        compute_stats(write_pairs(tmp_path / "a.tsv", pairs))
+
+
+def test_a_survey_looks_at_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "_MAX_EXAMINED", 200)
+    pairs = [(f"{'word ' * (n // 100)}{n}", f"{'Wort ' * (n // 100)}{n}") for n in range(1000)]
+    data = write_pairs(tmp_path / "a.tsv", pairs)
+    found = compute_stats(data)
+    assert (found.n_read, found.n_examined, found.is_exact) == (1000, 200, False)
+    assert 900 < found.n_rows < 1000
+    assert sum(int(source.split()[-1]) >= 500 for source, _ in found.sample) > 60
+    assert compute_stats(data) == found
+
+
+@pytest.mark.parametrize(
+    ("named", "told", "expected"),
+    [
+        (("zh-CN", "en"), ("", ""), ("en", "zh-CN")),  # the text knows better
+        (("", ""), ("en", "zh-TW"), ("en", "zh-TW")),
+        (("", ""), ("zh", "en"), None),
+        (("", ""), ("zh-CN", ""), None),
+    ],
+)
+def test_languages_against_the_script(
+    tmp_path: Path, named: tuple[str, str], told: tuple[str, str], expected: tuple[str, str] | None
+) -> None:
+    data = write_pairs(tmp_path / "a.tsv", list(corpora.pairs("en", "zh", "train", 300)))
+    if expected is None:
+        with pytest.raises(DataError, match=r"the target is written in zh, but zh.* is wanted. Exchange"):
+            compute_stats(data, named, told)
+    else:
+        assert compute_stats(data, named, told).languages == expected
+
+
+def test_two_languages_of_one_script_are_not_exchanged(tmp_path: Path) -> None:
+    characters = [chr(0x4E00 + number) for number in range(300)]
+    data = write_pairs(tmp_path / "a.tsv", [(f"{character}不是", f"{character}唔係") for character in characters])
+    assert compute_stats(data, named_languages=("zh", "yue")).languages == ("zh", "yue")
+
+
+def write_rows(path: Path, rows: list[tuple[str, ...]], **columns: str) -> DataSettings:
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    return DataSettings(train=(str(path),), **columns)  # type: ignore[arg-type]
+
+
+def test_labels_are_counted(tmp_path: Path) -> None:
+    rows = [(f"text number {n}", "rare" if n in (3, 7) else ("good", "bad")[n % 3 == 0]) for n in range(300)]
+    valid = write_rows(tmp_path / "v.tsv", [("another text", "never seen"), ("text number 3", "rare")])
+    data = write_rows(tmp_path / "a.tsv", [*rows, rows[0], ("", "good")], text_column="1", label_column="2")
+    data = DataSettings(train=data.train, valid=valid.train, text_column="1", label_column="2")
+    found = compute_stats(data, task=ClassifySettings())
+    assert found.dropped == {"empty": 1, "in valid or test": 1, "duplicate": 1}
+    assert found.labels == {"good": 199, "bad": 99, "rare": 1}
+    assert list(found.labels) == ["good", "bad", "rare"]  # the most frequent first
+    assert (found.rare_labels, found.unseen_labels, found.noun) == (["rare"], ("never seen",), "row")
+    assert (found.n_rows, found.n_held_out, found.n_scored, len(found.valid_sample)) == (299, 0, 2, 2)
+    assert found.length_quantile(0.5) == len("text number 150")
+
+
+def test_several_labels_count_each(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "a.tsv", [(f"text {n}", "a|b" if n % 2 else "") for n in range(100)])
+    found = compute_stats(data, task=ClassifySettings(multi_label=True))
+    assert found.labels["a"] == found.labels["b"] > 40
+
+
+def test_spans_and_intents_are_counted(tmp_path: Path) -> None:
+    rows = [(f"play song{n} now", "O B-song O", ("play", "stop")[n % 2]) for n in range(200)]
+    data = write_rows(tmp_path / "a.tsv", rows, text_column="1", tags_column="2", label_column="3")
+    found = compute_stats(data, task=TagSettings(intents=True))
+    assert found.labels == {"song": found.n_rows}
+    assert sum(found.intents.values()) == found.n_rows
+    assert found.n_rows + found.n_held_out == 200
+    assert found.noun == "sentence"
+
+
+def test_documents_are_counted_in_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a line of forty characters, more or less\n" * 1000, "utf-8")
+    data = DataSettings(train=(str(path),))
+    found = compute_stats(data, task=LanguageSettings())
+    total = path.stat().st_size
+    assert (found.n_read, found.noun, found.are_documents) == (1, "document", True)
+    assert found.n_characters == total - round(total / 20)
+    assert found.n_scored_characters == found.n_held_out == round(total / 20)
+    monkeypatch.setattr(survey, "_SAMPLE_CHARACTERS", 500)
+    assert sum(map(len, compute_stats(data, task=LanguageSettings()).texts)) == 500
+
+
+@pytest.mark.parametrize(
+    ("content", "task", "told"),
+    [
+        ("a text\tlabel\n" * 50 + "b\tlabel\n", ClassifySettings(), "every row has the label “label”"),
+        ("a b\tO O\n" + "".join(f"c d{n}\tO O\n" for n in range(50)), TagSettings(), "every tag is O"),
+        ("\tx\n" * 50, ClassifySettings(), "there is no usable row (50 empty)"),
+        ("short\n", LanguageSettings(), "too few"),
+    ],
+)
+def test_what_cannot_be_learnt_from(tmp_path: Path, content: str, task: survey.TaskSettings, told: str) -> None:
+    path = tmp_path / ("a.txt" if isinstance(task, LanguageSettings) else "a.tsv")
+    path.write_text(content, "utf-8")
+    rows = tmp_path / "v.tsv"
+    rows.write_text("x y\tB-z O\n" if isinstance(task, TagSettings) else "x\tlabel\n", "utf-8")
+    data = DataSettings(train=(str(path),))
+    if isinstance(task, ClassifySettings):
+        data = DataSettings(train=data.train, valid=(str(rows),), text_column="1", label_column="2")
+    elif isinstance(task, TagSettings):
+        data = DataSettings(train=data.train, valid=(str(rows),))
+    with pytest.raises(DataError) as caught:
+        compute_stats(data, task=task)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)

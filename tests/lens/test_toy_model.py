@@ -1,0 +1,87 @@
+"""The worked example, the tiny untrained model, and what the scale does as vectors grow wider."""
+
+import numpy as np
+import pytest
+import torch
+
+from manyheads.errors import DataError, LensError
+from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
+
+
+def test_the_worked_example_to_the_last_digit() -> None:
+    one = worked_example()
+    np.testing.assert_array_equal(one.queries_from, [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    np.testing.assert_array_equal(one.q, [[30, 36, 42], [66, 81, 96], [102, 126, 150]])
+    np.testing.assert_array_equal(one.k, [[14, 32, 50], [32, 77, 122], [50, 122, 194]])
+    np.testing.assert_array_equal(one.v, [[14, 50, 32], [32, 122, 77], [50, 194, 122]])
+    np.testing.assert_array_equal(one.products, one.q @ one.k.T)
+    np.testing.assert_allclose(one.softmax.scores, one.q @ one.k.T / np.sqrt(3), rtol=1e-14)
+    np.testing.assert_array_equal(one.softmax.weights, [[0, 0, 1]] * 3)
+    np.testing.assert_array_equal(one.output, [[50, 194, 122]] * 3)
+    assert one.contrast is not None
+    np.testing.assert_array_equal(one.contrast.weights, [[0, 0, 1]] * 3)
+    assert not one.softmax.slopes.any()
+    assert worked_example("x3").query == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("我爱水课", "我 爱 水 课"),
+        ("猫在睡觉", "猫 在 睡 觉"),
+        ("I love cats", "I love cats"),
+        ("Mr. 王 can't.", "Mr. 王 ca n't ."),
+    ],
+)
+def test_units_are_words_or_characters(text: str, words: str) -> None:
+    one = walk_sentence(text)
+    assert one.query_names == one.key_names == tuple(words.split())
+    assert (one.attention, one.head, one.query, one.n_heads) == ("encoder.0.self", 0, 1, 2)
+    assert one.queries_from.shape == (len(words.split()), 4)
+    np.testing.assert_allclose(one.softmax.weights.sum(-1), 1)
+
+
+def test_the_same_numbers_every_time_and_nobody_elses_are_touched() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    first = walk_sentence("我爱水课")
+    assert torch.rand(1) == expected
+    np.testing.assert_array_equal(first.output, walk_sentence("我爱水课").output)
+
+
+def test_the_decoder_sees_only_what_is_written() -> None:
+    own = walk_sentence("我爱水课", layer="decoder.0.self")
+    assert own.query_names == ("<s>", "我", "爱", "水", "课")
+    np.testing.assert_array_equal(own.visible, np.tri(5, dtype=bool))
+    assert (own.softmax.weights[~own.visible] == 0).all()
+    across = walk_sentence("我爱水课", answer="I love it", layer="decoder.0.cross", head=1, query="love")
+    assert (across.query_names, across.key_names, across.query) == (("<s>", "I", "love", "it"), tuple("我爱水课"), 2)
+    assert across.answer == "I love it"
+    assert across.visible.all()
+
+
+@pytest.mark.parametrize(("text", "told"), [("", "The text is empty"), (" \n", "empty"), ("a " * 13, "13 words")])
+def test_texts_that_cannot_be_shown(text: str, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        walk_sentence(text)
+
+
+def test_an_empty_answer_and_a_head_that_is_not_there() -> None:
+    with pytest.raises(DataError, match="The answer is empty"):
+        walk_sentence("我爱水课", answer=" ", layer="decoder.0.self")
+    with pytest.raises(LensError, match="has heads 0 to 1"):
+        walk_sentence("我爱水课", head=2)
+
+
+def test_without_the_scale_the_median_slope_vanishes_while_the_mean_is_larger() -> None:
+    found = measure_saturation()
+    for plain, scaled in zip(found[::2], found[1::2], strict=True):
+        assert (plain.head_width, plain.is_scaled) == (scaled.head_width, not scaled.is_scaled)
+        assert plain.spread == pytest.approx(plain.head_width**0.5, rel=0.05)
+        assert scaled.spread == pytest.approx(1.0, rel=0.05)
+        assert scaled.largest_weight < 0.4
+        assert plain.mean_slope > scaled.mean_slope
+    widest, widest_scaled = found[-2:]
+    assert widest.largest_weight > 0.999
+    assert widest.slope < 1e-12 < 1e-3 < widest_scaled.slope

@@ -1,0 +1,92 @@
+"""The picture of a confusion matrix: what it shows, for few labels and for many, whatever the labels are."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from manyheads.metrics import NOTHING, Confusion
+from manyheads.report.confusion_matrix import confusion_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(confusion: Confusion) -> ElementTree.Element:
+    return ElementTree.fromstring(confusion_svg(confusion))
+
+
+def cells(picture: ElementTree.Element) -> dict[str, tuple[str, float, str]]:
+    """By its title, each cell's kind, shade and text."""
+    found = {}
+    for group in picture.iter(f"{SVG}g"):
+        title, box, told = group
+        found[str(title.text)] = (box.attrib["class"], float(box.attrib["fill-opacity"]), str(told.text))
+    return found
+
+
+def chain(n: int, name: str = "label") -> Confusion:
+    labels = [f"{name} {number}" for number in range(n)]
+    counts = [[0] * n for _ in labels]
+    for row in range(n):
+        counts[row][row] = 90
+        counts[row][(row + 1) % n] += 10
+    return Confusion(labels, counts)
+
+
+def test_counts_shares_and_colours() -> None:
+    found = cells(drawn(Confusion(["cat", "dog"], [[90, 10], [0, 1234]])))
+    assert found == {
+        "cat → cat: 90 (90.0 %)": ("right", pytest.approx(0.95, abs=0.01), "90"),
+        "cat → dog: 10 (10.0 %)": ("wrong", pytest.approx(0.32, abs=0.01), "10"),
+        "dog → dog: 1,234 (100.0 %)": ("right", 1.0, "1,234"),
+    }
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_everything_is_inside_the_picture(n: int) -> None:
+    picture = drawn(chain(n))
+    width, height = (float(size) for size in picture.attrib["viewBox"].split()[2:])
+    for box in picture.iter(f"{SVG}rect"):
+        if "x" in box.attrib:
+            assert 0 <= float(box.attrib["x"]) <= width - float(box.attrib["width"])
+            assert 0 <= float(box.attrib["y"]) <= height - float(box.attrib["height"])
+    for told in picture.iter(f"{SVG}text"):
+        assert 0 <= float(told.attrib["x"]) <= width
+        assert 0 <= float(told.attrib["y"]) <= height
+        assert float(told.attrib["font-size"]) >= 8
+
+
+def test_of_too_many_labels_the_most_confused_are_drawn() -> None:
+    confusion = chain(60)
+    confusion.counts[50][3] = 500  # type: ignore[index]
+    for quiet in range(10, 30):
+        confusion.counts[quiet][(quiet + 1) % 60] = 0  # type: ignore[index]
+    picture = drawn(confusion)
+    told = "".join(picture.itertext())
+    assert "40 of 60 labels" in told
+    assert "label 50 → label 3: 500 (83.3 %)" in cells(picture)  # of the whole row
+    assert "label 3 → label 3: 90 (90.0 %)" in cells(picture)
+    assert "label 20 → label 20: 90 (100.0 %)" not in cells(picture)
+
+
+def test_two_languages_and_the_sign_for_nothing() -> None:
+    told = "".join(drawn(Confusion(["人名", NOTHING], [[3, 1], [2, 0]])).itertext())
+    for wanted in ("predicted · 预测标签", "correct · 正确标签", "人名", f"{NOTHING} none · 无"):
+        assert wanted in told
+    assert "none" not in "".join(drawn(chain(2)).itertext())
+
+
+def test_labels_of_the_user_cannot_become_markup_and_are_cut() -> None:
+    attack = "</text><script>alert(1)</script>"
+    picture = drawn(Confusion([attack, "x" * 500], [[1, 2], [3, 4]]))
+    assert not list(picture.iter(f"{SVG}script"))
+    labels = ["".join(told.itertext()) for told in picture.iter(f"{SVG}text")]
+    assert attack in labels
+    assert max(map(len, labels)) < 80
+
+
+def test_nothing_is_loaded_from_elsewhere_and_dark_is_provided_for() -> None:
+    picture = confusion_svg(chain(3))
+    assert set(re.findall(r"https?://[^\"'\s]*", picture)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"\b(src|href)=|@import|url\(", picture)
+    assert "prefers-color-scheme: dark" in picture

@@ -1,0 +1,97 @@
+"""Recipes: checked as a whole, every fault with what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads.errors import RecipeError
+from manyheads.run import Recipe, read_recipe
+from manyheads.settings import read_toml, to_table, to_toml
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_preset_is_filled_in_and_can_be_changed(tmp_path: Path) -> None:
+    recipe = read_recipe(
+        write(tmp_path / "r.toml", '[data]\nbuiltin = "de-en"\n[model]\npreset = "tiny"\nn_heads = 8\n'),
+        ["train.steps=7", "model.norm_placement=pre"],
+    )
+    assert (recipe.model.width, recipe.model.n_heads, recipe.model.norm_placement) == (128, 8, "pre")
+    assert recipe.train.steps == 7
+    assert (recipe.task.source_language, recipe.task.target_language) == ("de", "en")
+    assert recipe.model.vocab_size == recipe.tokenizer.vocab_size
+
+
+def test_files_are_found_beside_the_recipe(tmp_path: Path) -> None:
+    recipe = read_recipe(write(tmp_path / "r.toml", '[data]\ntrain = ["a.en", "/b.zh"]\n'))
+    assert recipe.data.train == (str(tmp_path / "a.en"), "/b.zh")
+
+
+def test_a_resolved_recipe_reads_back_as_itself(tmp_path: Path) -> None:
+    recipe = Recipe.from_table({"data": {"builtin": "en-zh"}, "model": {"preset": "small"}})
+    path = write(tmp_path / "r.toml", to_toml(to_table(recipe)))
+    assert Recipe.from_table(read_toml(path)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", r"data.train is missing. Name your files"),
+        ('[data]\nbuiltin = "en-fr"', r'data.builtin = "en-fr" should be two of en, zh, de'),
+        ('[data]\nbuiltin = "en-en-zh"', r"should be two of en, zh, de"),
+        ('[data]\nbuiltin = "en-zh"\ntrain = ["a"]', "data.builtin and data.train are both given. Choose one"),
+        ('[data]\nbuiltin = "en-zh"\nbuiltin_rows = 3', "must be at least 1000"),
+        ('[data]\ntrain = ["a", "b", "c"]', "data.train names 3 files. Give two parallel ones"),
+        ('[data]\nbuiltin = "en-zh"\n[model]\npreset = "huge"', 'model.preset = "huge" is not a preset'),
+        ('[data]\nbuiltin = "en-zh"\n[model]\nn_heads = 7', r"model.n_heads = 7 does not divide model.width = 512"),
+        ('[data]\nbuiltin = "en-zh"\n[trian]\nsteps = 7', r"trian is not a setting. Did you mean train\?"),
+        ('[data]\nbuiltin = "en-zh"\n[train]\nstep = 7', r"train.step is not a setting. Did you mean steps\?"),
+        ('[data]\nbuiltin = "en-zh"\n[train]\nsteps = "many"', r'train.steps = "many" should be a whole number'),
+        ("[data", "not valid TOML"),
+        ("data = 5", r"data = 5 should be a table: write \[data\]"),
+        ('model = 5\n[data]\nbuiltin = "en-zh"', r"model = 5 should be a table"),
+        ('tokenizer = 5\n[data]\nbuiltin = "en-zh"', r"tokenizer = 5 should be a table"),
+        ("[data]\nbuiltin = 5", "data.builtin = 5 should be text in quotes"),
+        ('[data]\nbuiltin = "en-en"', "should be two of en, zh, de"),
+        ('[data]\nbuiltin = "en-zh"\n[model]\npreset = ["a"]', r'model.preset = \["a"\] is not a preset'),
+        ('[data]\nbuiltin = "en-zh"\ntest = ["a", "b"]', "data.builtin and data.test are both given"),
+        ('[data]\nbuiltin = "en-zh"\n[task]\ntarget_language = "de"', 'does not fit task languages "en-de"'),
+        (
+            '[data]\nbuiltin = "en-zh"\n[model]\nshape = "decoder"',
+            'model.shape = "decoder" does not fit task.kind = "seq2seq". Use "encoder-decoder"',
+        ),
+        ('seed = -1\n[data]\nbuiltin = "en-zh"', "seed = -1 must be at least 0"),
+    ],
+)
+def test_faults(tmp_path: Path, text: str, told: str) -> None:
+    path = write(tmp_path / "r.toml", text)
+    with pytest.raises(RecipeError, match=told) as caught:
+        read_recipe(path)
+    assert all(fault.startswith(str(path)) for fault in caught.value.faults)
+
+
+def test_files_may_be_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", '[data]\nfolder = "texts"\ntrain = ["a.en", "/b.zh"]\nvalid = ["v.tsv"]\n')
+    recipe = read_recipe(path)
+    assert recipe.data.train == (str(tmp_path / "texts" / "a.en"), "/b.zh")
+    assert recipe.data.valid == (str(tmp_path / "texts" / "v.tsv"),)
+    assert recipe.data.folder == ""
+    elsewhere = read_recipe(path, ["data.folder=/elsewhere"])
+    assert elsewhere.data.train[0] == "/elsewhere/a.en"
+
+
+def test_all_faults_are_told_together(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "r.toml", '[data]\nbuiltin = "xx"\n[train]\nsteps = 0\nclip_norm = -1\n[decode]\nbaem = 3\n'
+    )
+    with pytest.raises(RecipeError) as caught:
+        read_recipe(path)
+    assert len(caught.value.faults) == 4
+
+
+def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="there is no such file"):
+        read_recipe(tmp_path / "r.toml")

@@ -1,0 +1,92 @@
+"""A scorecard: scores, what went wrong how often, and examples."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from manyheads.bundle import Bundle
+from manyheads.errors import DataError
+from manyheads.metrics import Answers, translation_card
+
+# source, translation, reference
+ROWS = [
+    ("A dog barks.", "一只狗在叫。", "一只狗在叫。"),
+    ("Berlin", "Berlin", "Berlin"),  # a copy, and rightly so
+    ("Two cats sleep.", "Two cats sleep. ", "两只猫在睡觉。"),
+    ("She sings.", "她唱唱唱唱。", "她在唱歌。"),
+    ("He reads.", "", "他在看书。"),
+    ("Hm.", "嗯。", " "),
+]
+
+
+def answers_of(rows: list[tuple[str, str, str]]) -> Answers:
+    sources, texts, references = (list(column) for column in zip(*rows, strict=True))
+    return Answers(sources, texts, references, n_cut_off=1, n_too_long=0)
+
+
+def test_what_went_wrong_is_counted() -> None:
+    card = translation_card(answers_of(ROWS), "zh")
+    assert card.n_sentences == 6
+    assert (card.n_copies, card.n_wrong_copies) == (2, 1)
+    assert card.n_repetitions == 1
+    assert (card.n_empty, card.n_empty_references) == (1, 1)
+    assert (card.n_cut_off, card.n_too_long) == (1, 0)
+    # as BLEU cuts Chinese: 6 + 1 + 4 + 6 + 0 + 2 tokens to 6 + 1 + 7 + 5 + 5 + 0
+    assert card.length_ratio == pytest.approx(19 / 24)
+    assert [one.name for one in card.scores] == ["BLEU", "chrF", "TER"]
+
+
+def test_the_worst_come_first_and_of_equals_the_longest() -> None:
+    card = translation_card(answers_of(ROWS), "zh", n_examples=4)
+    assert [one.number for one in card.worst] == [3, 5, 6, 4]
+    assert [one.chrf for one in card.worst[:3]] == [0, 0, 0]
+    assert card.worst[-1].chrf > 0
+
+
+def test_random_examples_are_the_same_each_time_and_differ_from_one_another() -> None:
+    answers = answers_of([(f"Number {n}.", f"{n}号。", f"{n}号。") for n in range(50)])
+    numbers = [one.number for one in translation_card(answers, "zh").random]
+    assert numbers == [one.number for one in translation_card(answers, "zh").random]
+    assert len(set(numbers)) == 10
+    assert numbers != sorted(numbers)
+    assert numbers[:5] == [one.number for one in translation_card(answers, "zh", n_examples=5).random]
+
+
+def test_a_card_is_plain_json_and_holds_no_endless_text() -> None:
+    rows = [("long " * 10_000, "长" * 5000, "短。"), *ROWS]
+    table = asdict(translation_card(answers_of(rows), "zh", tokenized=True))
+    assert json.loads(json.dumps(table)) == table | {"differences": []}
+    assert table["scores"][-1]["name"] == "BLEU (tokenized, lowercased)"
+    assert len(json.dumps(table, ensure_ascii=False)) < 20_000
+    assert next(one for one in table["worst"] if one["number"] == 1)["source"].endswith("…")
+
+
+def test_a_task_for_a_language_without_word_ends_has_no_ter() -> None:
+    assert [one.name for one in translation_card(answers_of(ROWS), "th").scores] == ["BLEU", "chrF"]
+
+
+def test_one_sentence_and_nothing_but_empty_translations() -> None:
+    (only,) = (translation_card(answers_of(ROWS[4:5]), "zh"),)
+    assert [one.value for one in only.scores] == [0, 0, 100]
+    assert all(one.low == one.value == one.high for one in only.scores)
+    assert only.length_ratio == 0
+    assert len(only.worst) == len(only.random) == 1
+
+
+def test_scoring_translates_and_tells_of_progress(untrained: Bundle) -> None:
+    done: list[int] = []
+    pairs = [("The dog sleeps.", "那条狗在睡觉。"), ("cat " * 200, "猫"), ("", "空")]
+    card = untrained.task.score(iter(pairs), untrained.decode, done.append)
+    assert sum(done) == card.n_sentences == 3
+    assert card.n_too_long == 1
+    assert card.n_empty >= 2
+    assert {one.source for one in card.random} == {source for source, _ in pairs}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "told"), [([], "the test set is empty"), ([("a", " "), ("b", "")], "every reference is empty")]
+)
+def test_nothing_to_score(untrained: Bundle, pairs: list[tuple[str, str]], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        untrained.task.score(pairs, untrained.decode)

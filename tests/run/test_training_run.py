@@ -1,0 +1,216 @@
+"""A run: from text to bundle, and on from wherever it stopped."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from manyheads import corpora
+from manyheads.bundle import load
+from manyheads.errors import DataError, RecipeError, TrainingError
+from manyheads.run import (
+    Finished,
+    Interrupted,
+    Prepared,
+    Recipe,
+    Resumed,
+    Saved,
+    Stage,
+    Validated,
+    delete_run,
+    run,
+)
+from manyheads.tasks.seq2seq import sequence_to_sequence as seq2seq
+from manyheads.train import Step
+
+Table = Callable[..., dict[str, object]]
+
+
+def bytes_of(folder: Path) -> bytes:
+    return (folder / "bundle" / "weights.safetensors").read_bytes()
+
+
+def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None:
+    events = list(run(Recipe.from_table(recipe_table()), tmp_path))
+    kinds = [type(event) for event in events]
+    assert kinds[:4] == [Stage, Stage, Stage, Prepared]  # text, tokenizer, ids
+    assert kinds.count(Step) == 6
+    assert kinds.count(Saved) == 3
+    assert kinds.count(Validated) == 2
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert {name: [score.name for score in card.scores] for name, card in last.cards.items()} == {
+        "test": ["BLEU", "chrF", "TER"],
+        "compositional": ["BLEU", "chrF", "TER"],
+    }
+    assert load(last.bundle).scores == {name: card.scores for name, card in last.cards.items()}
+    log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text("utf-8").splitlines()]
+    assert [entry["event"] for entry in log] == [kind.__name__ for kind in kinds]
+    for name, card in last.cards.items():
+        kept = log[-1]["cards"][name]
+        assert kept == json.loads(json.dumps(asdict(card)))
+        assert kept["n_sentences"] == 60
+        assert len(kept["worst"]) == len(kept["random"]) == 10  # examples, not the whole test set
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path, recipe_table: Table) -> None:
+    table = recipe_table(tokenizer={"vocab_size": 1500, "sampling": 0.2})
+    recipe = Recipe.from_table(table)
+    list(run(recipe, tmp_path / "whole"))
+
+    calls = iter([False, False, True])
+    first = list(run(recipe, tmp_path / "parts", lambda: next(calls)))
+    assert first[-1] == Interrupted(3)
+    second = list(run(recipe, tmp_path / "parts"))
+    assert Resumed(3, []) in second
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
+
+
+def test_a_folder_of_another_recipe_is_refused_but_a_longer_run_goes_on(tmp_path: Path, recipe_table: Table) -> None:
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    with pytest.raises(RecipeError, match=r"holds a run of another recipe \(seed was 1, now 2\).*-o"):
+        next(run(Recipe.from_table(recipe_table(seed=2)), tmp_path))
+    longer = dict(recipe_table()["train"], steps=8)  # type: ignore[call-overload]
+    events = list(run(Recipe.from_table(recipe_table(train=longer)), tmp_path))
+    assert Resumed(6, []) in events
+    assert [event.step for event in events if isinstance(event, Step)] == [7, 8]
+
+
+def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recipe_table: Table) -> None:
+    pairs = list(corpora.pairs("en", "de", "train", 600))
+    for side, name in enumerate(("a.en", "a.de")):
+        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in [*pairs, pairs[0], ("", "")]), "utf-8")
+    data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "a.de")]}
+    events = list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
+    (prepared,) = (event for event in events if isinstance(event, Prepared))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert 500 < prepared.n_rows < 600  # one in twenty is held out
+    assert prepared.dropped == {"empty": 1, "duplicate": 1, "held out to validate": 600 - prepared.n_rows}
+    assert list(finished.cards) == ["valid"]
+
+
+@pytest.mark.parametrize(
+    ("english", "told"),
+    [
+        ("\n\n\n", "nothing to train on: 3 empty"),
+        ("a b\nc d\ne f\n", "nothing to train on: 3 empty"),
+    ],
+)
+def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, told: str) -> None:
+    (tmp_path / "a.en").write_text(english, "utf-8")
+    (tmp_path / "a.de").write_text("\n\n\n", "utf-8")
+    data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "a.de")]}
+    with pytest.raises(DataError, match=told):
+        list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
+
+
+def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_table: Table) -> None:
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    mine = [tmp_path / "diary.txt", tmp_path / "checkpoints" / "other.txt"]
+    for file in mine:
+        file.write_text("mine")
+    delete_run(tmp_path)
+    ours = [tmp_path / "log.jsonl", tmp_path / "lock"]  # it stays the folder of a run
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted([*mine, *ours])
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    assert all(file.read_text() == "mine" for file in mine)
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, recipe_table: Table) -> None:
+    (tmp_path / "recipe.toml").write_text("# my own")
+    for attempt in (lambda: delete_run(tmp_path), lambda: next(run(Recipe.from_table(recipe_table()), tmp_path))):
+        with pytest.raises(RecipeError, match="holds other files and is not the folder of a run"):
+            attempt()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("recipe.toml", "# my own")]
+
+
+def test_two_runs_in_one_folder(tmp_path: Path, recipe_table: Table) -> None:
+    first = run(Recipe.from_table(recipe_table()), tmp_path)
+    next(first)
+    with pytest.raises(TrainingError, match="is in use by another run"):
+        next(run(Recipe.from_table(recipe_table()), tmp_path))
+    first.close()
+    next(run(Recipe.from_table(recipe_table()), tmp_path))
+
+
+def test_before_the_first_checkpoint_recipe_and_files_may_be_mended(tmp_path: Path, recipe_table: Table) -> None:
+    data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "typo.de")]}
+    (tmp_path / "a.en").write_text("one\n")
+    with pytest.raises(DataError, match=r"typo\.de"):
+        list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
+    pairs = list(corpora.pairs("en", "de", "train", 300))
+    data["train"][1] = str(tmp_path / "a.de")
+    for lines in (1, 300):  # too little text at first, then more
+        for side, file in enumerate(data["train"]):
+            Path(file).write_text("".join(pair[side] + "\n" for pair in pairs[:lines]), "utf-8")
+        events = run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run")
+        if lines == 1:
+            with pytest.raises(DataError, match="There is nothing to"):
+                list(events)
+        else:
+            assert isinstance(list(events)[-1], Finished)
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path, recipe_table: Table) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(RecipeError, match="is a file; a run needs a folder"):
+        next(run(Recipe.from_table(recipe_table()), tmp_path / "run"))
+
+
+def stop_at(recipe: Recipe, folder: Path, step: int) -> None:
+    for event in run(recipe, folder, lambda: True):
+        if isinstance(event, Interrupted):
+            assert event.step == step
+
+
+def test_fewer_steps_than_were_made_are_refused(tmp_path: Path, recipe_table: Table) -> None:
+    list(run(Recipe.from_table(recipe_table()), tmp_path))
+    shorter = dict(recipe_table()["train"], steps=2)  # type: ignore[call-overload]
+    with pytest.raises(RecipeError, match=r"train\.steps = 2, but .* is at step 6 already"):
+        list(run(Recipe.from_table(recipe_table(train=shorter)), tmp_path))
+
+
+def test_a_run_stopped_before_its_first_snapshot_can_be_ended_there(tmp_path: Path, recipe_table: Table) -> None:
+    stop_at(Recipe.from_table(recipe_table()), tmp_path, 1)
+    shorter = dict(recipe_table()["train"], steps=1)  # type: ignore[call-overload]
+    assert isinstance(list(run(Recipe.from_table(recipe_table(train=shorter)), tmp_path))[-1], Finished)
+
+
+def test_text_that_changed_under_a_run_is_refused(tmp_path: Path, recipe_table: Table) -> None:
+    pairs = list(corpora.pairs("en", "de", "train", 400))
+    files = [tmp_path / "a.en", tmp_path / "a.de"]
+    for side, file in enumerate(files):
+        file.write_text("".join(pair[side] + "\n" for pair in pairs), "utf-8")
+    recipe = Recipe.from_table(recipe_table(data={"train": [str(file) for file in files]}))
+    stop_at(recipe, tmp_path / "run", 1)
+    files[0].write_text(files[0].read_text("utf-8").replace("the", "The"), "utf-8")
+    with pytest.raises(DataError, match=r"a\.en changed since this run began"):
+        list(run(recipe, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("kind", ["text", "ids"])
+def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, recipe_table: Table, kind: str) -> None:
+    recipe = Recipe.from_table(recipe_table())
+    list(run(recipe, tmp_path / "whole"))
+    stop_at(recipe, tmp_path / "parts", 1)
+    (entry,) = cache.glob(f"{kind}-*")
+    values = entry / f"{kind}-0.values"
+    values.write_bytes(values.read_bytes()[:-8])
+    events = list(run(recipe, tmp_path / "parts"))
+    (complaint,) = next(event.warnings for event in events if isinstance(event, Prepared))
+    assert f"{kind}-0.values is damaged" in complaint
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
+
+
+def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a run that goes on: its best is that of all its validations, not of those after the stop."""
+    scores = iter([60.0, 40.0, 50.0, 70.0])
+    monkeypatch.setattr(seq2seq, "quick_score", lambda *_: next(scores))
+    settings = dict(recipe_table()["train"], steps=2, validate_every=1, save_every=1)  # type: ignore[call-overload]
+    events = list(run(Recipe.from_table(recipe_table(train=settings)), tmp_path))
+    events += run(Recipe.from_table(recipe_table(train=settings | {"steps": 4})), tmp_path)
+    found = [(event.score, event.best) for event in events if isinstance(event, Validated)]
+    assert found == [(60.0, 60.0), (40.0, 60.0), (50.0, 60.0), (70.0, 70.0)]

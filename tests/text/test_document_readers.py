@@ -1,0 +1,77 @@
+"""Documents from files of every kind."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from manyheads.errors import DataError
+from manyheads.text.document_readers import read_documents
+
+TEXT = "One  line \n\n\nAnother,\r\nwith two.\n \nThe last"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+def test_a_file_is_a_document_to_the_last_space(file: Path) -> None:
+    assert list(read_documents([file])) == [(TEXT.replace("\r\n", "\n"),)]
+    assert len(list(read_documents([file, file]))) == 2
+
+
+def test_paragraphs_are_set_apart_by_blank_lines(file: Path) -> None:
+    assert list(read_documents([file], "paragraph")) == [("One  line \n",), ("Another,\nwith two.\n",), ("The last",)]
+
+
+def test_lines_may_be_documents(file: Path) -> None:
+    lines = [row[0] for row in read_documents([file], "line")]
+    assert lines == ["One  line ", "", "", "Another,", "with two.", " ", "The last"]
+
+
+def test_a_row_of_a_table_is_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "poems.tsv"
+    path.write_text("Li Bai\tMoon\tBright light.\nDu Fu\tRain\tGood rain.\n", encoding="utf-8")
+    assert list(read_documents([path], column="3")) == [("Bright light.",), ("Good rain.",)]
+    path = tmp_path / "poems.jsonl"
+    path.write_text('{"text": "a\\nb"}\n', encoding="utf-8")
+    assert list(read_documents([path])) == [("a\nb",)]
+
+
+def test_a_huge_file_is_several_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.text.document_readers._LONGEST", 10)
+    path = tmp_path / "text.txt"
+    path.write_text("12345\n" * 5, encoding="utf-8")
+    documents = [row[0] for row in read_documents([path])]
+    assert documents == ["12345\n12345\n", "12345\n12345\n", "12345\n"]
+
+
+def test_a_line_in_another_encoding_is_an_error_or_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"good\n" + "schön\n".encode("latin1") + b"good again\n")
+    with pytest.raises(DataError, match=r"text\.txt, line 2: byte 4 of the line \(0xF6\) is not UTF-8"):
+        list(read_documents([path]))
+    told: list[DataError] = []
+    assert list(read_documents([path], on_bad=told.append)) == [("good\ngood again\n",)]
+    assert len(told) == 1
+
+
+def test_what_cannot_be_read_is_refused_at_once(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(DataError, match="there is no such file"):
+        read_documents([tmp_path / "none.txt"])
+    with pytest.raises(DataError, match="plain text has no columns"):
+        read_documents([file], column="text")
+    with pytest.raises(DataError, match="no file"):
+        read_documents([])
+
+
+def test_a_folder_is_its_texts(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "a.txt.gz").write_bytes(gzip.compress(b"packed\n"))
+    (tmp_path / "none.txt").write_bytes(b"")
+    assert list(read_documents([tmp_path])) == [("",), ("packed\n",), (TEXT.replace("\r\n", "\n"),)]
+    with pytest.raises(DataError, match=r"none\.txt is empty"):
+        list(read_documents([tmp_path / "none.txt"]))
