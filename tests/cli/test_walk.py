@@ -20,7 +20,7 @@ from manyheads.lens import Walk, walk
 from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
 
 from cli.conftest import Run
-from lens.test_walk import each_walk
+from lens.test_attention_walk import each_walk
 from model.makers import small
 
 Here = Callable[..., tuple[int, str, str]]
