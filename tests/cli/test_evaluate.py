@@ -10,7 +10,7 @@ import click
 import pytest
 from rich.console import Console
 
-from manyheads.cli import commands
+from manyheads.cli.root import commands
 from manyheads.cli.scorecard import show_cards, show_differences
 from manyheads.errors import BundleError, DataError
 from manyheads.metrics import Difference, TranslationCard

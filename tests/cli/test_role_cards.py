@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from manyheads.cli import commands
+from manyheads.cli.root import commands
 from manyheads.errors import ManyheadsError
 
 

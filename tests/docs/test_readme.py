@@ -8,7 +8,7 @@ import pytest
 from click import Context
 
 from manyheads.bundle import Bundle
-from manyheads.cli import commands
+from manyheads.cli.root import commands
 from manyheads.run import read_recipe
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,192 @@
+"""The command group: every command, in the order a newcomer meets them, with help in one language at a time.
+
+Help texts are chosen by `manyheads.language.pick` when a command's module is imported, so `main` sets the language
+before it imports this module.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from manyheads import __version__, language
+from manyheads.cli.bench import bench
+from manyheads.cli.doctor import doctor
+from manyheads.cli.evaluate import evaluate
+from manyheads.cli.heads import heads
+from manyheads.cli.init import init
+from manyheads.cli.predict import predict
+from manyheads.cli.quantize import quantize
+from manyheads.cli.quickstart import quickstart
+from manyheads.cli.shortlist import shortlist
+from manyheads.cli.train import train
+from manyheads.cli.walk import walk
+from manyheads.language import pick
+
+_COMMANDS = (quickstart, init, doctor, train, evaluate, predict, quantize, shortlist, heads, walk, bench)
+# A Chinese character with the closing punctuation after it, which must not begin a line, or a word with its spaces.
+_CLOSING = "[，。、；：？！）》”」…]*"
+_BREAKABLE = re.compile(
+    rf"[（《“「]*[\u3000-\u9fff\uff00-\uffef]{_CLOSING}\s*|[^\s\u3000-\u9fff\uff00-\uffef]+{_CLOSING}\s*|\s+"
+)
+_HEADINGS = {"Usage:": "用法：", "Options": "选项", "Commands": "命令", "Arguments": "参数"}
+
+
+class HelpFormatter(click.HelpFormatter):
+    """click's help page in the language in use; Chinese lines are wrapped by their width on the screen."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the usage line."""
+        super().write_usage(prog, args, prefix or f"{pick('Usage:', _HEADINGS['Usage:'])} ")
+
+    @contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """Write a heading, and what is inside the block indented below it."""
+        with super().section(pick(name, _HEADINGS.get(name, name))):
+            yield
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs; one that begins with a line of "\\b" keeps its lines."""
+        if language.current() == "en":
+            return super().write_text(text)
+        indent = " " * self.current_indent
+        paragraphs = []
+        for paragraph in text.split("\n\n"):
+            lines = paragraph.strip("\n").split("\n")
+            if lines[0].strip() == "\b":
+                paragraphs.append([line.rstrip() for line in lines[1:]])
+            else:
+                joined = "".join(line.strip() for line in lines)
+                paragraphs.append(wrap_cells(joined, self.width - self.current_indent))
+        self.write("\n\n".join("\n".join(indent + line for line in lines) for lines in paragraphs) + "\n")
+        return None
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write options or commands with their descriptions."""
+        if language.current() == "en":
+            return super().write_dl(rows, col_max, col_spacing)
+        rows = list(rows)
+        column = min(max(cell_width(name) for name, _ in rows), col_max) + col_spacing
+        indent = " " * self.current_indent
+        for name, text in rows:
+            described = text.replace("[default: ", "[默认：").replace("[required]", "[必填]")
+            lines = wrap_cells(described, self.width - self.current_indent - column) or [""]
+            if cell_width(name) > column - col_spacing:
+                self.write(f"{indent}{name}\n")
+                name = ""
+            for line in lines:
+                self.write(f"{indent}{name}{' ' * (column - cell_width(name))}{line}".rstrip() + "\n")
+                name = ""
+        return None
+
+
+def cell_width(text: str) -> int:
+    """Return how many columns of a terminal the text takes: a Chinese character takes two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def wrap_cells(text: str, width: int) -> list[str]:
+    """Break text into lines of at most `width` columns, at spaces or beside a Chinese character."""
+    lines, line = [], ""
+    for part in _BREAKABLE.findall(text):
+        if line and cell_width(line + part.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = part.lstrip()
+        else:
+            line += part
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+class Context(click.Context):
+    """A context whose help pages are written by `HelpFormatter`."""
+
+    formatter_class = HelpFormatter
+
+
+class Commands(click.Group):
+    """Commands in the order they were added; a mistyped one gets a suggestion."""
+
+    context_class = Context
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order the commands were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command named first; an unknown name fails with a suggestion."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from manyheads.settings import did_you_mean
+
+            ctx.fail(f"There is no command {args[0]!r}. {did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def _use_language(ctx: click.Context, param: click.Parameter, value: language.Language | None) -> None:
+    if value is not None:
+        language.choose(value)
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def add_common_options(command: click.Command) -> None:
+    """Give a command, and the commands inside it, `--lang` and a `--help` in the language in use."""
+    common: dict[str, Any] = {"expose_value": False, "is_eager": True}
+    command.context_class = Context
+    command.add_help_option = False
+    command.params += [
+        click.Option(
+            ["--lang"],
+            type=click.Choice(language.LANGUAGES),
+            callback=_use_language,
+            help=pick(
+                "Language of help and messages. [default: MANYHEADS_LANG, else the locale's]",
+                "帮助与提示所用的语言。[默认：MANYHEADS_LANG，其次系统区域设置]",
+            ),
+            **common,
+        ),
+        click.Option(
+            ["-h", "--help"],
+            is_flag=True,
+            callback=_show_help,
+            help=pick("Show this message and exit.", "显示本帮助并退出。"),
+            **common,
+        ),
+    ]
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            add_common_options(inner)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"max_content_width": 110},
+    help=pick(
+        """Train your own Transformer on your own text, see what every attention head does, ship it.
+
+        \b
+        Start here:   manyheads quickstart
+        """,
+        """用自己的文本训练自己的 Transformer，看清每个注意力头在做什么，再把它部署出去。
+
+        \b
+        从这里开始：   manyheads quickstart
+        """,
+    ),
+)
+@click.version_option(__version__, prog_name="manyheads", help=pick("Show the version and exit.", "显示版本号并退出。"))
+def commands() -> None:
+    """Run one of the commands."""
+
+
+for _command in _COMMANDS:
+    commands.add_command(_command)
+add_common_options(commands)
