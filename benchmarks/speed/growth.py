@@ -33,7 +33,7 @@ from manyheads.bench.decoding_speed import GREEDY, make_endless_model
 from manyheads.data import make_batch, plan_batches
 from manyheads.decode import Engine, EngineSelector, SpecialTokens
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks.seq2seq.sequence_to_sequence import Seq2SeqSettings, Seq2SeqTrainingTask, TensorBatch
+from manyheads.tasks.seq2seq import Seq2SeqSettings, Seq2SeqTrainingTask, TensorBatch
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 from manyheads.train import Trainer, TrainSettings
 

@@ -22,7 +22,7 @@ from manyheads.run import (
     delete_run,
     run,
 )
-from manyheads.tasks.seq2seq import sequence_to_sequence as seq2seq
+from manyheads.tasks.seq2seq import seq2seq_task as seq2seq
 from manyheads.train import Step
 
 Table = Callable[..., dict[str, object]]

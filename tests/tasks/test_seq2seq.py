@@ -17,7 +17,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.model import Tap, Transformer, smoothed_cross_entropy, symmetric_kl
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Seq2SeqTrainingTask, TrainingData
-from manyheads.tasks.seq2seq.sequence_to_sequence import TensorBatch
+from manyheads.tasks.seq2seq.seq2seq_task import TensorBatch
 from manyheads.text.tokenizer import EOS, PAD
 
 GREEDY = DecodeSettings(method="greedy", max_new_tokens=5)

@@ -16,7 +16,7 @@ from turns import Ids, serve
 
 from manyheads.data import PairBatch
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks.seq2seq.sequence_to_sequence import Seq2SeqSettings, Seq2SeqTrainingTask
+from manyheads.tasks.seq2seq import Seq2SeqSettings, Seq2SeqTrainingTask
 from manyheads.train.loop import Trainer
 from manyheads.train.settings import TrainSettings
 

@@ -14,7 +14,7 @@ from manyheads.bench.products import MatmulSpeed, time_matmul
 from manyheads.bench.sentences import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
-from manyheads.tasks.seq2seq.sequence_to_sequence import Seq2SeqTrainingTask, TensorBatch
+from manyheads.tasks.seq2seq import Seq2SeqTrainingTask, TensorBatch
 from manyheads.text.tokenizer import PAD
 from manyheads.train import Trainer, TrainSettings
 

@@ -1,14 +1,14 @@
-"""The tasks room: what an example means, how it becomes a batch, a loss, a prediction and a score.
+"""What an example means: how a row becomes a batch, a loss, a prediction and a score.
 
-Each task is one file. A task plugs into the training loop as a `TrainingTask` and into a bundle by text in, text out; the
-model and train rooms never hear of it. May import data, model, decode, metrics, text, settings, errors.
+Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`), registered in `registry.TASKS`. A task gives
+the training loop a `TrainingTask` and a bundle text in, text out; the model and train packages do not know about tasks.
 """
 
-from manyheads.tasks.classify.classification import Classification, Classify, ClassifySettings
-from manyheads.tasks.language.generation import Candidate, Generation
-from manyheads.tasks.language.language_model import Language, LanguageSettings, LanguageTrainingTask
-from manyheads.tasks.masked.masked_model import Filling, Masked, MaskedSettings, MaskedTrainingTask
-from manyheads.tasks.seq2seq.sequence_to_sequence import (
+from manyheads.tasks.classify import Classification, Classify, ClassifySettings
+from manyheads.tasks.language import Candidate, Generation, Language, LanguageSettings, LanguageTrainingTask
+from manyheads.tasks.masked import Filling, Masked, MaskedSettings, MaskedTrainingTask
+from manyheads.tasks.registry import TASKS
+from manyheads.tasks.seq2seq import (
     Seq2Seq,
     Seq2SeqSettings,
     Seq2SeqTrainingTask,
@@ -17,8 +17,7 @@ from manyheads.tasks.seq2seq.sequence_to_sequence import (
     Translations,
     one_line,
 )
-from manyheads.tasks.tag.tag_model import TagSettings
-from manyheads.tasks.tag.tagging import Entity, Tag, Tagging
+from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
     Card,
     GenerativeTask,
@@ -32,13 +31,6 @@ from manyheads.tasks.task import (
 )
 
 TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings
-TASKS: dict[str, type[Task]] = {  # by the kind that a recipe names
-    "seq2seq": Seq2Seq,
-    "classify": Classify,
-    "tag": Tag,
-    "language": Language,
-    "masked": Masked,
-}
 
 __all__ = [
     "TASKS",

@@ -1,1 +1,6 @@
-"""The classify task."""
+"""The classify task: a text in, its label or labels out."""
+
+from manyheads.tasks.classify.classify_task import Classification, Classifier, Classify
+from manyheads.tasks.classify.settings import ClassifySettings
+
+__all__ = ["Classification", "Classifier", "Classify", "ClassifySettings"]

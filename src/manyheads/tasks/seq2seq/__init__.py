@@ -1,1 +1,21 @@
-"""The seq2seq task."""
+"""The seq2seq task: one text in, another out (translation, summaries, dialogue)."""
+
+from manyheads.tasks.seq2seq.seq2seq_task import (
+    Seq2Seq,
+    Seq2SeqTrainingTask,
+    TensorBatch,
+    Translation,
+    Translations,
+    one_line,
+)
+from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
+
+__all__ = [
+    "Seq2Seq",
+    "Seq2SeqSettings",
+    "Seq2SeqTrainingTask",
+    "TensorBatch",
+    "Translation",
+    "Translations",
+    "one_line",
+]

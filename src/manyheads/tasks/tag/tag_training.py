@@ -14,7 +14,8 @@ from torch import Tensor
 from manyheads.data import choose_examples, pad, plan_batches
 from manyheads.model import symmetric_kl
 from manyheads.tasks.tag.crf import States
-from manyheads.tasks.tag.tag_model import Tagger, TagSettings, WordBatch
+from manyheads.tasks.tag.settings import TagSettings
+from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokenizer import Tokenizer

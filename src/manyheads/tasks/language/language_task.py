@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,11 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import LanguageCard, Tally, language_card, rate_tally
 from manyheads.metrics.language_scorecard import GenerationSample
 from manyheads.model import Tap, Transformer, projected_loss
-from manyheads.settings import raise_faults, type_faults
 from manyheads.tasks.document_task import DocumentTask
 from manyheads.tasks.language.generation import Generation, TextGenerator
+from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
-from manyheads.tasks.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
+from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
@@ -35,21 +35,6 @@ _PROMPT, _SHOWN = 32, 48  # tokens of a sample
 _FEW_DOCUMENTS = 30  # of so few, an interval says little: blocks of them are drawn instead
 _BLOCKS = 200
 _WORD = re.compile(r"\S+|\n")  # a line end counts as a word, as it does in what is published of WikiText
-
-
-@dataclass(frozen=True, kw_only=True)
-class LanguageSettings:
-    """What a document is, and how a text is scored. The context is model.max_length."""
-
-    kind: Literal["language"] = "language"
-    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
-    stride: int = 0  # tokens by which the window moves on in scoring; 0: half the context
-
-    def __post_init__(self) -> None:
-        faults = type_faults(self, "task.")
-        if not faults and self.stride < 0:
-            faults.append(f"task.stride = {self.stride} must be at least 1, or 0 for half the context.")
-        raise_faults(faults)
 
 
 @dataclass(frozen=True)

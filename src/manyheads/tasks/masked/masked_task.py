@@ -6,7 +6,7 @@ An encoder that has learnt this on a user's own text knows that text's words bef
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
@@ -22,8 +22,8 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import Tally, share_tally
 from manyheads.metrics.masked_scorecard import MaskedCard, masked_card
 from manyheads.model import Transformer, projected_loss
-from manyheads.settings import raise_faults, type_faults
 from manyheads.tasks.document_task import DocumentTask
+from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row
@@ -38,30 +38,11 @@ ACCURACY = "accuracy of masked tokens"
 
 _FIRST_TOKEN = EOS + 1  # before it are the special ones
 _MASKED, _REPLACED = 0.8, 0.1  # of the hidden tokens; the others stay as they are (Devlin 2019)
-_MAX_MASK_PROBABILITY = 0.4
 _TOKENS_AT_ONCE = 4096
 _VALIDATION_TOKENS = 20_000  # tokens
 _GUESSES = 5
 _SAMPLES = 4
 _SHOWN = 200  # characters of a sample
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaskedSettings:
-    """What is hidden of a text."""
-
-    kind: Literal["masked"] = "masked"
-    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
-    mask_probability: float = 0.15  # of the tokens
-    whole_words: bool = False  # tokens of one word are hidden together
-
-    def __post_init__(self) -> None:
-        faults = type_faults(self, "task.")
-        if not faults and not 0 < self.mask_probability <= _MAX_MASK_PROBABILITY:
-            faults.append(
-                f"task.mask_probability = {self.mask_probability} must be more than 0 and at most {_MAX_MASK_PROBABILITY}."
-            )
-        raise_faults(faults)
 
 
 @dataclass(frozen=True)

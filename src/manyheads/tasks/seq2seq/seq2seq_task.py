@@ -1,12 +1,10 @@
 """Sequence to sequence: one text in, another out. Translation first of all."""
 
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,8 +28,8 @@ from manyheads.decode import (
 from manyheads.errors import DataError
 from manyheads.metrics import Answers, Tally, TranslationCard, bleu_tally, quick_score, translation_card
 from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
-from manyheads.settings import raise_faults, type_faults
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
+from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.fields import PAIR as PAIR_FIELDS
 from manyheads.text.fields import join_turns
@@ -39,38 +37,7 @@ from manyheads.text.readers import Row, read_pairs, read_rows
 from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
-_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seq2SeqSettings:
-    """What is written for what, and how sure of itself the model may become."""
-
-    kind: Literal["seq2seq"] = "seq2seq"
-    purpose: Literal["translation", "summary", "dialogue"] = "translation"  # a summary is scored by ROUGE as well
-    turns: str = " | "  # what joins the turns of a dialogue, where a source is a list of them (JSONL, Parquet)
-    source_language: str = ""
-    target_language: str = ""
-    smoothing: float = 0.1  # ε of label smoothing; beyond 0.9 the right word would be the least wanted one
-    consistency: float = 0.0  # R-Drop's α: how much two passes with different dropout have to agree; 0: one pass
-    consistency_after: int = 0  # the step after which they have to: the second pass costs as much as the first
-
-    def __post_init__(self) -> None:
-        faults = type_faults(self, "task.")
-        if not faults and not 0.0 <= self.smoothing <= 0.9:
-            faults.append(f"task.smoothing = {self.smoothing} must be at least 0 and at most 0.9.")
-        if not faults and not 0.0 <= self.consistency < math.inf:
-            faults.append(f"task.consistency = {self.consistency} must be at least 0 and finite, like 5.0.")
-        if not faults and self.consistency_after < 0:
-            faults.append(f"task.consistency_after = {self.consistency_after} must be at least 0.")
-        if not faults:
-            faults += [
-                f'task.{name} = "{code}" should be a language code, like "en", "zh" or "pt-BR".'
-                for name, code in (("source_language", self.source_language), ("target_language", self.target_language))
-                if code and not _LANGUAGE_CODE.fullmatch(code)
-            ]
-        raise_faults(faults)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from manyheads.errors import DataError
 from manyheads.metrics import SpanCard, Tally, f1_tally, span_card
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.model_inputs import batches_by_length, encoder_input, fit_temperature, shift_spans, windows
-from manyheads.tasks.seq2seq.sequence_to_sequence import one_line
+from manyheads.tasks.seq2seq import one_line
 from manyheads.tasks.tag.crf import States
-from manyheads.tasks.tag.tag_model import Tagger, TagSettings, WordBatch
+from manyheads.tasks.tag.settings import TagSettings
+from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row

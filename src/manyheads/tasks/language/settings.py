@@ -1,0 +1,21 @@
+"""Settings of the language task."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from manyheads.settings import raise_faults, type_faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageSettings:
+    """What a document is, and how a text is scored. The context is model.max_length."""
+
+    kind: Literal["language"] = "language"
+    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
+    stride: int = 0  # tokens by which the window moves on in scoring; 0: half the context
+
+    def __post_init__(self) -> None:
+        faults = type_faults(self, "task.")
+        if not faults and self.stride < 0:
+            faults.append(f"task.stride = {self.stride} must be at least 1, or 0 for half the context.")
+        raise_faults(faults)
