@@ -19,6 +19,7 @@ def test_the_names_are_these() -> None:
         "Transformer",
         "attention",
         "attention_weights",
+        "gated",
         "load",
     ]
     assert all(getattr(mh, name) is not None for name in mh.__all__)

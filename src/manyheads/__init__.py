@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from manyheads.bundle import Bundle, load
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
-    from manyheads.model import ModelSettings, Tap, Transformer, attention, attention_weights
+    from manyheads.model import ModelSettings, Tap, Transformer, attention, attention_weights, gated
     from manyheads.text.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -28,6 +28,7 @@ _HOMES = {
     "Transformer": "manyheads.model",
     "attention": "manyheads.model",
     "attention_weights": "manyheads.model",
+    "gated": "manyheads.model",
     "load": "manyheads.bundle",
 }
 
@@ -41,6 +42,7 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_weights",
+    "gated",
     "load",
 ]
 

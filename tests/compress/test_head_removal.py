@@ -7,9 +7,9 @@ from manyheads import load
 from manyheads.bundle import Bundle
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
 from manyheads.errors import LensError, RecipeError
-from manyheads.lens import find_heads, gated
-from manyheads.lens.gating import ablation_gates
-from manyheads.model import ModelSettings, Transformer
+from manyheads.lens import find_heads
+from manyheads.lens.heads import ablation_gates
+from manyheads.model import ModelSettings, Transformer, gated
 from manyheads.run import read_recipe
 from manyheads.run.warm_start import warm_start
 from manyheads.settings import build, to_table, to_toml

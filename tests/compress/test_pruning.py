@@ -16,7 +16,7 @@ from manyheads.compress.pruning import prune, pruning_to_json
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError
 from manyheads.lens import Head, heads_of
-from manyheads.lens.gating import ablation_gates
+from manyheads.lens.heads import ablation_gates
 from manyheads.lens.row_sample import open_sample
 from manyheads.tasks import Task
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.decode import CachedStepper, Stepper, UncachedStepper
-from manyheads.model import Tap
+from manyheads.model import Tap, gated
 
 from decode.small import BOS, KINDS, random_model, random_sources
 
@@ -73,12 +73,11 @@ def test_gates_and_tap_reach_the_model() -> None:
     source, is_real = random_sources(4, [4, 4])
     gates = {"decoder.0.cross": torch.zeros(4, dtype=torch.float64)}
     begin = torch.full((2,), BOS)
-    open_, *gated = (
-        made(model, source, is_real, gates=chosen).step(begin)
-        for made, chosen in ((CachedStepper, None), (CachedStepper, gates), (UncachedStepper, gates))
-    )
-    assert torch.allclose(*gated)
-    assert not torch.allclose(open_, gated[0])
+    whole = CachedStepper(model, source, is_real).step(begin)
+    with gated(model, gates):
+        ablated = [kind(model, source, is_real).step(begin) for kind in (CachedStepper, UncachedStepper)]
+    assert torch.allclose(*ablated)
+    assert not torch.allclose(whole, ablated[0])
     tap = Tap()
     CachedStepper(model, source, is_real, tap=tap).step(begin)
     assert tap["decoder.1.cross.weights"].shape == (2, 4, 1, 4)

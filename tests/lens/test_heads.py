@@ -1,10 +1,13 @@
 import pytest
+import torch
 
+from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, find_heads, heads_of
-from manyheads.model import Transformer
+from manyheads.lens.heads import ablation_gates
+from manyheads.model import Transformer, gated
 
-from model.makers import small
+from model.makers import largest_difference, random_ids, shaken, small
 
 
 def test_a_head_is_written_and_read_the_same_way() -> None:
@@ -39,3 +42,23 @@ def test_a_head_that_does_not_exist_is_refused_with_what_there_is() -> None:
         find_heads(model, ["encoder.0.self/2"])
     with pytest.raises(LensError, match=r"no head decoder\.1\.crosss/0\. Did you mean decoder\.1\.cross\?"):
         find_heads(model, ["decoder.1.crosss/0"])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_an_ablated_head_equals_zeroed_columns_of_the_output_matrix(bias: bool) -> None:
+    torch.manual_seed(0)
+    model = shaken(Transformer(small(attention_bias=bias)))
+    source, target = random_ids(2, 5), random_ids(2, 4, seed=1)
+    with gated(model, ablation_gates(model, find_heads(model, ["decoder.0.cross/1"]))):
+        ablated = model(source, target)
+    with torch.no_grad():
+        model.decoder[0].cross_attention.output.weight[:, 4:] = 0.0
+    assert largest_difference(ablated, model(source, target)) < 1e-6
+
+
+def test_decoding_uses_the_gates(untrained) -> None:
+    task = untrained.task
+    settings = DecodeSettings(method="beam", beam=3)
+    with gated(task.model, ablation_gates(task.model, find_heads(task.model, ["decoder.0.cross"]))):
+        predictions = [one.answer for one in task.predict(["the cat sleeps", "a dog"], settings)]
+    assert predictions[0] == predictions[1]  # without cross-attention the source has no influence

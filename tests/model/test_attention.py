@@ -127,17 +127,13 @@ def test_the_output_is_the_sum_of_what_each_head_writes(settings: ModelSettings)
 def test_a_zero_gate_equals_zeroed_columns_of_the_output_matrix(settings: ModelSettings, tap: Tap | None) -> None:
     for module, x, y, view in passes(settings):
         gates = torch.ones(settings.n_heads).index_fill(0, torch.tensor([1, 2]), 0.0)
-        gated = module(x, y, view, tap=tap, gates={module.name: gates})
+        module.gate = gates
+        gated = module(x, y, view, tap=tap)
+        module.gate = None
         assert largest_difference(gated, module(x, y, view)) > 1e-3
         columns = module.output.weight.data.unflatten(1, (settings.n_heads, -1))
         columns[:, 1:3] = 0.0
         assert largest_difference(gated, module(x, y, view)) <= 1e-5
-
-
-def test_a_gate_of_another_attention_changes_nothing() -> None:
-    module, x = attention_of(small()), vectors(4, 5, 8)
-    plain = module(x, x, VIEWS["causal"])
-    assert torch.equal(plain, module(x, x, VIEWS["causal"], gates={"elsewhere.self": torch.zeros(2)}))
 
 
 @pytest.mark.parametrize("scores", ["scaled-dot", "additive"])

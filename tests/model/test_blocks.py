@@ -60,9 +60,10 @@ def test_gates_and_taps_reach_each_attention_by_name() -> None:
     block, tap = shaken(DecoderBlock("decoder.7", small())), Tap()
     plain = block(X, GAPPED, VIEWS["causal"], MEMORY, MEMORY_VIEW, tap=tap)
     assert {name.rpartition(".")[0] for name in tap.values} == {"decoder.7.self", "decoder.7.cross"}
-    for name in ("decoder.7.self", "decoder.7.cross"):
-        gated = block(X, GAPPED, VIEWS["causal"], MEMORY, MEMORY_VIEW, gates={name: torch.zeros(2)})
-        assert largest_difference(gated, plain) > 1e-3
+    for attention in (block.attention, block.cross_attention):
+        attention.gate = torch.zeros(2)
+        assert largest_difference(block(X, GAPPED, VIEWS["causal"], MEMORY, MEMORY_VIEW), plain) > 1e-3
+        attention.gate = None
 
 
 def test_cross_attention_keeps_the_score_form_but_no_relative_positions() -> None:

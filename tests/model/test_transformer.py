@@ -376,36 +376,6 @@ class TestLength:
         assert model(random_ids(1, 9), random_ids(1, 8)).isfinite().all()
 
 
-class TestGates:
-    def test_gates_of_one_change_nothing_and_of_zero_do(self) -> None:
-        model, source, target = small_model(small()), random_ids(2, 4), random_ids(2, 3)
-        plain = model(source, target)
-        for attention in model.attentions():
-            assert torch.equal(model(source, target, gates={attention.name: torch.ones(2)}), plain)
-            for closed in range(2):
-                gate = torch.ones(2).index_fill(0, torch.tensor(closed), 0.0)
-                assert largest_difference(model(source, target, gates={attention.name: gate}), plain) > 1e-4
-
-    def test_a_gate_has_a_gradient(self) -> None:
-        gate = torch.ones(2, requires_grad=True)
-        small_model(small())(random_ids(2, 4), random_ids(2, 3), gates={"decoder.1.cross": gate}).sum().backward()
-        small_model(small()).zero_grad()
-        assert gate.grad is not None
-        assert (gate.grad != 0).all()
-
-    @pytest.mark.parametrize(
-        ("name", "n_gates", "fault"),
-        [
-            ("decoder.1.corss", 2, "There is no attention decoder.1.corss to gate. Did you mean decoder.1.cross?"),
-            ("decoder.1.cross", 1, "decoder.1.cross needs 2 gates, one a head, not [1]."),
-        ],
-    )
-    def test_a_gate_that_fits_nothing_is_refused(self, name: str, n_gates: int, fault: str) -> None:
-        with pytest.raises(ValueError) as caught:
-            small_model(small())(random_ids(1, 2), random_ids(1, 2), gates={name: torch.ones(n_gates)})
-        assert str(caught.value) == fault
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("positions", choices("positions"))
 def test_the_whole_model_runs_in_other_precisions(positions: str, dtype: torch.dtype) -> None:

@@ -16,9 +16,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.compress.fine_tuning import FineTuner, FineTuneSettings, OnStep
-from manyheads.lens.gating import gated
 from manyheads.lens.heads import Head, heads_of
-from manyheads.model import Transformer
+from manyheads.model import Transformer, gated
 from manyheads.tasks import Task
 
 _BETA, _GAMMA, _ZETA = 2 / 3, -0.1, 1.1  # temperature and stretch, as Louizos has them

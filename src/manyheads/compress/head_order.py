@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from manyheads.errors import LensError
-from manyheads.lens.gating import ablation_gates
-from manyheads.lens.heads import Head, heads_of
+from manyheads.lens.heads import Head, ablation_gates, heads_of
 from manyheads.lens.importance import gradient_importance
 from manyheads.lens.row_sample import Sample
 from manyheads.tasks import Task

@@ -12,7 +12,6 @@ from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
 from manyheads.model import Tap, Transformer
-from manyheads.model.transformer import Gates
 
 
 def search(
@@ -77,7 +76,6 @@ def generate(
     streams: Sequence[int] | None = None,
     should_stop: StoppingCriterion | None = None,
     tap: Tap | None = None,
-    gates: Gates | None = None,
 ) -> list[list[Hypothesis]]:
     """What the model writes for each source, or after each prompt (as `search` gives it; the prompt left out).
 
@@ -100,7 +98,7 @@ def generate(
     model.eval()
     try:
         with torch.inference_mode():
-            stepper = stepper_for(model)(model, source, source_is_real, prompt=prompt, tap=tap, gates=gates)
+            stepper = stepper_for(model)(model, source, source_is_real, prompt=prompt, tap=tap)
             return search(
                 stepper,
                 max_lengths,

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from manyheads.model import Tap, Transformer
 from manyheads.model.masks import View
-from manyheads.model.transformer import Gates
 
 # B sentences, N rows of each (beams or samples), R = B × N rows, P places of a prompt, T places written, V vocabulary.
 
@@ -47,12 +46,11 @@ class CachedStepper:
         *,
         prompt: Int[Tensor, "B P"] | None = None,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> None:
-        self.model, self.tap, self.gates = model, tap, gates
+        self.model, self.tap = model, tap
         self.device = model.output.weight.device
         n_rows = 1 if prompt is None else prompt.size(0)
-        self.state = model.start(source, source_is_real, n_rows=n_rows, tap=tap, gates=gates)
+        self.state = model.start(source, source_is_real, n_rows=n_rows, tap=tap)
         self.prompt = prompt  # follows the first id of every row
         self.length = 0
         # Which of the K places that are cached each beam descends from, and where these stand.
@@ -71,7 +69,7 @@ class CachedStepper:
         self.positions = torch.cat([self.positions, here], dim=1)
         self.length += 1
         view = View(self.descent[:, None], here, self.positions)
-        hidden = self.model.decode(target, self.state, view=view, tap=self.tap, gates=self.gates)
+        hidden = self.model.decode(target, self.state, view=view, tap=self.tap)
         return _log_probabilities(self.model.output.logits(hidden.flatten(0, 1)))
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:
@@ -87,7 +85,7 @@ class CachedStepper:
         """Put the first id, the same for all beams, and the prompt into the caches, but for its last id, returned."""
         assert self.prompt is not None
         trunk, last = torch.cat([first[:, :1], self.prompt[:, :-1]], dim=1), self.prompt[:, -1:]
-        self.model.decode(trunk, self.state, tap=self.tap, gates=self.gates)
+        self.model.decode(trunk, self.state, tap=self.tap)
         self.length, self.prompt = trunk.size(1), None
         self.descent = self.descent.new_ones(*first.shape, self.length)
         self.positions = torch.arange(self.length, device=self.device)[None]
@@ -105,9 +103,8 @@ class UncachedStepper:
         *,
         prompt: Int[Tensor, "B P"] | None = None,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> None:
-        self.model, self.tap, self.gates = model, tap, gates
+        self.model, self.tap = model, tap
         self.device = model.output.weight.device
         self.source, self.source_is_real, self.prompt = source, source_is_real, prompt
         self.written: Int[Tensor, "R T"] | None = None
@@ -119,9 +116,7 @@ class UncachedStepper:
         else:
             parts = [self.written, ids[:, None]]
         self.written = torch.cat(parts, dim=1)
-        logits = self.model(
-            self.source, self.written, source_is_real=self.source_is_real, tap=self.tap, gates=self.gates
-        )
+        logits = self.model(self.source, self.written, source_is_real=self.source_is_real, tap=self.tap)
         return _log_probabilities(logits[:, -1])
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:

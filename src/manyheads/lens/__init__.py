@@ -4,7 +4,6 @@ May import bundle, recipe and everything below them; its siblings never.
 """
 
 from manyheads.lens.attention_walk import Walk, walk
-from manyheads.lens.gating import gated
 from manyheads.lens.heads import Head, find_heads, heads_of
 from manyheads.lens.trace import AttentionTrace, Trace, trace, trace_input
 from manyheads.lens.trace_file import StoredTrace, read_trace, write_trace
@@ -16,7 +15,6 @@ __all__ = [
     "Trace",
     "Walk",
     "find_heads",
-    "gated",
     "heads_of",
     "read_trace",
     "trace",

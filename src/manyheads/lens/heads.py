@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 from manyheads.errors import LensError
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
@@ -54,3 +57,12 @@ def find_heads(model: Transformer, wanted: Iterable[Head | str]) -> list[Head]:
             raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {last}.")
         found.add(head)
     return [head for head in heads_of(model) if head in found]
+
+
+def ablation_gates(model: Transformer, heads: Iterable[Head]) -> dict[str, Tensor]:
+    """Gates of 0 for these heads and of 1 for the other heads of their attentions, to pass to `gated`."""
+    n_heads = {attention.name: attention.heads.n_heads for attention in model.attentions()}
+    gates: dict[str, Tensor] = {}
+    for head in heads:
+        gates.setdefault(head.attention, torch.ones(n_heads[head.attention], device=model.device))[head.number] = 0.0
+    return gates

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.lens.gating import ablation_gates, gated
-from manyheads.lens.heads import Head, find_heads, heads_of
+from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.lens.row_sample import Sample
 from manyheads.metrics import Change, Tally, compare_tallies
+from manyheads.model import gated
 from manyheads.tasks import Progress, Task
 
 _SEED = 12345

@@ -17,8 +17,8 @@ from manyheads.bundle import Bundle
 from manyheads.data import Encoded, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError
-from manyheads.lens.gating import gated
 from manyheads.metrics import Tally
+from manyheads.model import gated
 from manyheads.run import Corpus, Recipe
 from manyheads.tasks import Task, TrainingData
 from manyheads.text.readers import Row

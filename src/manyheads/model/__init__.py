@@ -10,6 +10,8 @@ W width (d_model), D width of a head's query or key (d_k), E width of a head's v
 """
 
 from manyheads.model.attention import MultiHeadAttention, attention, attention_weights
+from manyheads.model.evaluation import evaluating
+from manyheads.model.gates import gated
 from manyheads.model.losses import projected_loss, smoothed_cross_entropy, symmetric_kl
 from manyheads.model.settings import PRESETS, ModelSettings
 from manyheads.model.tap import Tap
@@ -24,6 +26,8 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_weights",
+    "evaluating",
+    "gated",
     "projected_loss",
     "smoothed_cross_entropy",
     "symmetric_kl",

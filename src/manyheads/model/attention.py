@@ -9,7 +9,7 @@ experiments (score form, projections, relative positions) is a small strategy pa
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -54,6 +54,16 @@ def attention(
     return attention_weights(q, k, visible) @ v
 
 
+Gate = Float[Tensor, " H"] | Float[Tensor, "B H"]  # one number per head, or one per row and head
+GateFactory = Callable[[int], Gate]  # called in every forward pass with the number of rows
+
+
+def check_gate(gate: Tensor, n_heads: int, name: str) -> None:
+    """Refuse a gate that would silently broadcast over heads."""
+    if gate.dim() not in (1, 2) or gate.size(-1) != n_heads:
+        raise ValueError(f"{name} has {n_heads} heads and needs one gate per head, not a tensor of {list(gate.shape)}.")
+
+
 @dataclass(frozen=True)
 class Strategies:
     """What one attention is made of: how it projects, scores, and knows distance."""
@@ -83,6 +93,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.name = name  # "encoder.0.self": what taps and head gates know this attention by
         self.heads = heads
+        self.gate: Gate | GateFactory | None = None  # set by `gated`
         self.register_buffer("groups", torch.tensor(groups), persistent=False)
         self.dropout = dropout
         self.head_dropout = Dropout(head_dropout)
@@ -103,7 +114,6 @@ class MultiHeadAttention(nn.Module):
         *,
         cache: KeyValueCache | None = None,
         tap: Tap | None = None,
-        gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B Q W"]:
         """Every query's mix of what it sees; with a cache, `keys_from` holds only the newest positions."""
         q = self.positions.rotate(self.project.queries(queries_from), view.query_positions)
@@ -122,12 +132,20 @@ class MultiHeadAttention(nn.Module):
         else:
             mixed = self._attend_explicit(q, k, v, view, bias, dropout, tap)
         mixed = self.head_dropout.drop_slices(mixed, n_axes=2)
-        if gates is not None and self.name in gates:
-            mixed = mixed * gates[self.name][:, None, None]
+        if self.gate is not None:
+            mixed = mixed * self._gate_of(mixed.size(0))[..., None, None]
         output = self.output(mixed.transpose(1, 2).flatten(2))  # Concat(head_1 … head_h) W^O
         if tap is not None:
             tap.receive(f"{self.name}.output", output)
         return output
+
+    def _gate_of(self, n_rows: int) -> Gate:
+        assert self.gate is not None
+        if isinstance(self.gate, Tensor):
+            return self.gate
+        gate = self.gate(n_rows)
+        check_gate(gate, self.heads.n_heads, self.name)
+        return gate
 
     def _keys_values(
         self, keys_from: Float[Tensor, "B K0 W"], view: View

@@ -1,6 +1,6 @@
 """Blocks: attention and feed-forward, each wrapped in residual, norm and dropout, stacked into layers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
@@ -68,10 +68,9 @@ class EncoderBlock(nn.Module):
         view: View,
         *,
         tap: Tap | None = None,
-        gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B S W"]:
         """One layer further."""
-        x = self.attention_sublayer(x, is_real, lambda y: self.attention(y, y, view, tap=tap, gates=gates))
+        x = self.attention_sublayer(x, is_real, lambda y: self.attention(y, y, view, tap=tap))
         return self.feed_forward_sublayer(x, is_real, self.feed_forward)
 
 
@@ -98,18 +97,15 @@ class DecoderBlock(nn.Module):
         *,
         caches: tuple[KeyValueCache, KeyValueCache] | None = None,
         tap: Tap | None = None,
-        gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B T W"]:
         """One layer further; `memory` is the encoder's output."""
         self_cache, cross_cache = caches or (None, None)
-        x = self.attention_sublayer(
-            x, is_real, lambda y: self.attention(y, y, view, cache=self_cache, tap=tap, gates=gates)
-        )
+        x = self.attention_sublayer(x, is_real, lambda y: self.attention(y, y, view, cache=self_cache, tap=tap))
         if memory is not None and memory_view is not None:
             x = self.cross_attention_sublayer(
                 x,
                 is_real,
-                lambda y: self.cross_attention(y, memory, memory_view, cache=cross_cache, tap=tap, gates=gates),
+                lambda y: self.cross_attention(y, memory, memory_view, cache=cross_cache, tap=tap),
             )
         return self.feed_forward_sublayer(x, is_real, self.feed_forward)
 
@@ -129,7 +125,6 @@ class NoHeads(nn.Module):
         *,
         cache: KeyValueCache | None = None,
         tap: Tap | None = None,
-        gates: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "B Q W"]:
         """The same for every position, whatever it might have seen."""
         nothing = torch.zeros_like(queries_from)

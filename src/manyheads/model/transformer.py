@@ -1,6 +1,5 @@
 """The Transformer, in its three shapes: encoder–decoder, encoder alone, decoder alone."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -16,9 +15,6 @@ from manyheads.model.masks import View, count_positions
 from manyheads.model.norms import make_final_norm
 from manyheads.model.settings import ModelSettings
 from manyheads.model.tap import Tap
-from manyheads.settings import did_you_mean
-
-Gates = Mapping[str, Float[Tensor, " H"]]
 
 
 @dataclass
@@ -72,12 +68,9 @@ class Transformer(nn.Module):
         source_is_real: Bool[Tensor, "B S"] | None = None,
         target_is_real: Bool[Tensor, "B T"] | None = None,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> Float[Tensor, "B T V"]:
         """The logits of the next id at every target position (an encoder alone: of the id at every source position)."""
-        hidden = self.hidden(
-            source, target, source_is_real=source_is_real, target_is_real=target_is_real, tap=tap, gates=gates
-        )
+        hidden = self.hidden(source, target, source_is_real=source_is_real, target_is_real=target_is_real, tap=tap)
         return self.output.logits(hidden)
 
     def hidden(
@@ -88,7 +81,6 @@ class Transformer(nn.Module):
         source_is_real: Bool[Tensor, "B S"] | None = None,
         target_is_real: Bool[Tensor, "B T"] | None = None,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> Float[Tensor, "B T W"]:
         """The last layer's vectors, before they are compared with any word's."""
         memory = None
@@ -96,13 +88,13 @@ class Transformer(nn.Module):
             if source is None:
                 raise TypeError(f"A model of shape {self.settings.shape} needs a source.")
             source_is_real = _all_real(source) if source_is_real is None else source_is_real
-            memory = self.encode(source, source_is_real, tap=tap, gates=gates)
+            memory = self.encode(source, source_is_real, tap=tap)
             if not self.settings.has_decoder:
                 return memory
         if target is None:
             raise TypeError(f"A model of shape {self.settings.shape} needs a target.")
         state = DecoderState(memory, source_is_real, _all_real(target[:, :0]), [])
-        return self.decode(target, state, is_real=target_is_real, tap=tap, gates=gates)
+        return self.decode(target, state, is_real=target_is_real, tap=tap)
 
     def encode(
         self,
@@ -110,17 +102,15 @@ class Transformer(nn.Module):
         is_real: Bool[Tensor, "B S"],
         *,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> Float[Tensor, "B S W"]:
         """The source as the encoder understands it."""
         self._check_length(source.size(1))
-        self._check_gates(gates)
         view = View.bidirectional(is_real)
         x = self.source_embedding(source, view.query_positions)
         if tap is not None:
             tap.begin("encoder", source, view.visible)
         for block in self.encoder:
-            x = block(x, is_real, view, tap=tap, gates=gates)
+            x = block(x, is_real, view, tap=tap)
         hidden = self.encoder_norm(x, is_real)
         if tap is not None:
             tap.receive("encoder.hidden", hidden)
@@ -134,14 +124,12 @@ class Transformer(nn.Module):
         is_real: Bool[Tensor, "B T"] | None = None,
         view: View | None = None,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> Float[Tensor, "B T W"]:
         """The vectors of these target positions, which follow those the state has seen; the state moves on.
 
         A `view` of the caller's own says otherwise which positions stand where and see what: beams, for instance,
         are branches of a tree, several at the same position.
         """
-        self._check_gates(gates)
         is_real = _all_real(target) if is_real is None else is_real
         if view is None:
             self._check_length(state.is_real.size(1) + target.size(1))
@@ -156,7 +144,7 @@ class Transformer(nn.Module):
             tap.begin("decoder", target, view.visible)
         for layer, block in enumerate(self.decoder):
             caches = state.caches[layer] if state.caches else None
-            x = block(x, is_real, view, state.memory, memory_view, caches=caches, tap=tap, gates=gates)
+            x = block(x, is_real, view, state.memory, memory_view, caches=caches, tap=tap)
         hidden = self.decoder_norm(x, is_real)
         if tap is not None:
             tap.receive("decoder.hidden", hidden)
@@ -169,7 +157,6 @@ class Transformer(nn.Module):
         *,
         n_rows: int = 1,
         tap: Tap | None = None,
-        gates: Gates | None = None,
     ) -> DecoderState:
         """A state with nothing written yet and empty caches: `decode` then takes a few ids at a time."""
         if not self.settings.has_decoder:
@@ -180,11 +167,21 @@ class Transformer(nn.Module):
         memory = None
         if source is not None:
             source_is_real = _all_real(source) if source_is_real is None else source_is_real
-            memory, n_rows = self.encode(source, source_is_real, tap=tap, gates=gates), source.size(0)
-        nothing = torch.ones(n_rows, 0, dtype=torch.bool, device=self.output.weight.device)
+            memory, n_rows = self.encode(source, source_is_real, tap=tap), source.size(0)
+        nothing = torch.ones(n_rows, 0, dtype=torch.bool, device=self.device)
         return DecoderState(
             memory, source_is_real, nothing, [(KeyValueCache(), CrossAttentionCache()) for _ in self.decoder]
         )
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return self.output.weight.device
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether `gated` scales any head: an engine that does not run this module would ignore the gates."""
+        return any(attention.gate is not None for attention in self.attentions())
 
     @property
     def n_parameters(self) -> int:
@@ -202,17 +199,6 @@ class Transformer(nn.Module):
             raise DataError(
                 f"A sequence of {length} tokens is longer than this model's {settings.max_length}. Split the text."
             )
-
-    def _check_gates(self, gates: Gates | None) -> None:
-        """A gate of an unknown name, or one that broadcasts, would quietly measure something else."""
-        if gates is None:
-            return
-        n_heads = {attention.name: attention.heads.n_heads for attention in self.attentions()}
-        for name, gate in gates.items():
-            if name not in n_heads:
-                raise ValueError(f"There is no attention {name} to gate. {did_you_mean(name, n_heads)}")
-            if gate.shape != (n_heads[name],):
-                raise ValueError(f"{name} needs {n_heads[name]} gates, one a head, not {list(gate.shape)}.")
 
     def _initialize(self) -> None:
         """Glorot's uniform values for every projection; embeddings and strategies come with their own."""
