@@ -38,7 +38,7 @@ from manyheads.decode.ctranslate2.ctranslate2_export import export
 from manyheads.metrics import bleu_tally
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import weights_of
-from manyheads.text.vocabulary import BOS, EOS, PAD, UNK
+from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 
 RESULT = HERE / "decoding.json"
 SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))

@@ -193,7 +193,7 @@ def if_it_rains(b):
 
 
 def but_it(b):
-    watch = b.noun("validation_metric", "this")
+    watch = b.noun("watch", "this")
     main = b.clause("buy", b.noun("chef"), watch, tense="modal", modal="want")
     return Tree(
         main,

@@ -11,7 +11,7 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.tasks import Masked, MaskedSettings, MaskedTrainingTask
 from manyheads.tasks.masked.masked_task import MASK, MASK_TEXT, Masker
 from manyheads.text.tokenizer import BOS, PAD
-from manyheads.text.word_table import WordTable
+from manyheads.text.words import WordTable
 
 from tasks.makers import DOCUMENTS, TOKENIZERS, make_model, make_training_data
 

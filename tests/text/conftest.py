@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from text.files import Write
+from text.makers import Write
 
 
 @pytest.fixture

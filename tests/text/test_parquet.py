@@ -7,7 +7,7 @@ import pytest
 from manyheads.errors import DataError
 from manyheads.text.readers import columns_of, read_pairs
 
-from text.files import Write, refuses
+from text.makers import Write, refuses
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

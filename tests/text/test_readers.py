@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from manyheads.errors import DataError
 from manyheads.text.readers import columns_of, read_lines, read_pairs
 
-from text.files import Write, refuses
+from text.makers import Write, refuses
 
 
 class TestFiles:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.fields import join_labels, label_text
 from manyheads.text.readers import Row, numbered_rows, read_rows
+from manyheads.text.row_spec import join_labels, label_text
 
-from text.files import Write, refuses
+from text.makers import Write, refuses
 
 LABELLED = ("text", "label")
 JOINT = ("text", "tags", "label")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from manyheads.errors import DataError
 from manyheads.text.tag_schemes import SCHEMES, Scheme, Span, detect_scheme, is_tag, spans_to_tags, tags_to_spans
 
-from text.files import refuses
+from text.makers import refuses
 
 
 @st.composite

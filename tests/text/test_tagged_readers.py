@@ -14,7 +14,7 @@ from manyheads.text.readers import Row
 from manyheads.text.tag_schemes import SCHEMES, Scheme, detect_scheme, spans_to_tags, tags_to_spans
 from manyheads.text.tagged_readers import read_tagged
 
-from text.files import Write, refuses
+from text.makers import Write, refuses
 
 DATA = Path(os.environ.get("MANYHEADS_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from manyheads.errors import BundleError, DataError, RecipeError
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Token, Tokenizer, TokenizerSettings
-from manyheads.text.vocabulary import _chunks, _sample
+from manyheads.text.tokenizer_training import _chunks, _sample
 
 ENGLISH = re.split(" ", "the a small big red dog cat child tree runs sleeps sees under over near house café 1999 24")
 CHINESE = re.split(" ", "一只 小 大 红 狗 猫 孩子 树 跑 睡觉 看见 在 下面 房子 旁边 ， 。 ！ （ ）")

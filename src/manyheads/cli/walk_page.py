@@ -11,7 +11,7 @@ from manyheads.cli import walk_words as words
 from manyheads.cli.number_format import WHOLE, Line, labels, shortened, wrapped
 from manyheads.lens.attention_walk import Walk
 from manyheads.lens.toy_model import Saturation
-from manyheads.text.vocabulary import METASPACE
+from manyheads.text.tokenizer import METASPACE
 
 INDENT = 4
 ROWS = 24  # keys that are all shown; of more, those looked at most

@@ -4,10 +4,9 @@ Ids live in memory-mapped files, so a corpus may be larger than memory. Batches 
 a budget of tokens, and their order is a pure function of (seed, epoch). May import text, settings, errors.
 """
 
-from manyheads.data.batches import choose_examples, plan_batches
+from manyheads.data.batches import PairBatch, choose_examples, make_batch, pad, plan_batches
 from manyheads.data.cleaning import Cleaner, CleanSettings, clean
 from manyheads.data.encoded import Encoded
-from manyheads.data.pairs import PairBatch, make_batch, pad
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.data.texts import Texts
 from manyheads.data.windows import Windows, cut_windows, pack

@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.data.chunks import R, chunks
+from manyheads.data.texts import R, chunks
 from manyheads.errors import DataError
 from manyheads.settings import raise_faults, type_faults
 from manyheads.text.readers import Row

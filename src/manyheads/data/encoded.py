@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.data.chunks import chunks
 from manyheads.data.cleaning import EMPTY, KEPT
 from manyheads.data.ragged import MappedArray, Ragged, RaggedWriter
-from manyheads.data.texts import Texts
+from manyheads.data.texts import Texts, chunks
 from manyheads.text.readers import Row
 
 _IDS = "int32"

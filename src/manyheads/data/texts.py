@@ -4,12 +4,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from manyheads.data.chunks import chunks
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.text.readers import Row
 
+R = TypeVar("R", bound=Row)
+
 _UTF8 = "uint8"
+_ROWS_AT_ONCE = 10_000
+_CHARACTERS_AT_ONCE = 10_000_000  # documents are long
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,17 @@ class Texts:
 
 def _column(folder: Path, field: int) -> Path:
     return folder / f"text-{field}"
+
+
+def chunks(rows: Iterable[R]) -> Iterator[list[R]]:
+    """Lists in the order of the stream, bounded in number and in characters; a longer row ends its list."""
+    chunk: list[R] = []
+    n_characters = 0
+    for row in rows:
+        chunk.append(row)
+        n_characters += sum(map(len, row))
+        if len(chunk) == _ROWS_AT_ONCE or n_characters >= _CHARACTERS_AT_ONCE:
+            yield chunk
+            chunk, n_characters = [], 0
+    if chunk:
+        yield chunk

@@ -17,8 +17,8 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.run import Corpus, DataSettings, MixSettings, Recipe, read_recipe
 from manyheads.storage import MANIFEST
 from manyheads.tasks import Seq2SeqSettings
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Pair, Row, read_pairs
-from manyheads.text.streams import OnBad
 
 Kind = Literal["recipe", "run", "bundle"]
 

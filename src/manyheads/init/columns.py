@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
-from manyheads.text.compression import format_suffix
+from manyheads.text.files import file_lines, format_suffix
 from manyheads.text.readers import columns_of, read_rows
-from manyheads.text.streams import file_lines
 from manyheads.text.suggestions import shortened
 from manyheads.text.tag_schemes import OUTSIDE, is_tag
 

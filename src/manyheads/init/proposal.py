@@ -11,7 +11,7 @@ from manyheads.data import CleanSettings
 from manyheads.init.survey import DatasetStats
 from manyheads.run.recipe import Recipe
 from manyheads.settings import toml_value
-from manyheads.text.compression import format_suffix
+from manyheads.text.files import format_suffix
 from manyheads.text.tagged_readers import TAGGED_FILES
 
 _LINE = 118

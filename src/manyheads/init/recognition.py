@@ -21,10 +21,9 @@ from manyheads.init.request import Request, TaskGuess, cli_name
 from manyheads.init.table_recognition import recognize_table
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS, TaskSettings
-from manyheads.text.compression import format_suffix
-from manyheads.text.folders import document_files
+from manyheads.text.documents import document_files
+from manyheads.text.files import check_readable, format_suffix
 from manyheads.text.readers import is_table, read_lines
-from manyheads.text.streams import check_readable
 from manyheads.text.suggestions import shortened
 from manyheads.text.tag_schemes import OUTSIDE, is_tag
 from manyheads.text.tagged_readers import TAGGED_FILES

@@ -10,7 +10,7 @@ from manyheads.errors import DataError
 from manyheads.init.columns import Column, columns_in, pair_of
 from manyheads.init.data_files import pick_columns
 from manyheads.init.request import Request, TaskGuess
-from manyheads.text.compression import format_suffix
+from manyheads.text.files import format_suffix
 from manyheads.text.readers import columns_of
 from manyheads.text.suggestions import shortened
 

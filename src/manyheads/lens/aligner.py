@@ -25,7 +25,7 @@ from manyheads.model.transformer import DecoderState
 from manyheads.tasks import Seq2Seq
 from manyheads.text.gold_alignments import Link
 from manyheads.text.tokenizer import EOS
-from manyheads.text.word_splitter import split_text
+from manyheads.text.words import split_text
 
 _CHOSEN_BY = 60  # sentences
 _MOST_HEADS = 4  # whose maps are averaged

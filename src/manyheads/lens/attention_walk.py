@@ -37,8 +37,8 @@ from manyheads.model.score_forms import (
     ScaledDot,
 )
 from manyheads.tasks import GenerativeTask, Task
-from manyheads.text.vocabulary import METASPACE
-from manyheads.text.word_splitter import is_chinese_or_kana
+from manyheads.text.tokenizer import METASPACE
+from manyheads.text.words import is_chinese_or_kana
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from manyheads.errors import LensError
 from manyheads.lens.examples import Example
 from manyheads.tasks import Tag, Task
 from manyheads.text.tokenizer import BOS, EOS, Token, Tokenizer
-from manyheads.text.word_splitter import split_text
+from manyheads.text.words import split_text
 
 Span = tuple[int, int]
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ from manyheads.model.positions import NoRelativePositions
 from manyheads.model.projections import SeparateProjections
 from manyheads.model.score_forms import ScaledDot
 from manyheads.model.settings import HeadShape
-from manyheads.text.word_splitter import split_text
+from manyheads.text.words import split_text
 
 BOS = "<s>"  # what a decoder reads before its first word
 _SEED = 1

@@ -18,8 +18,8 @@ from manyheads.run.recipe import DataSettings, MixSettings
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
 from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
-from manyheads.text.streams import OnBad
 
 COUNTS = "counts.json"  # of stored text: what was left out, where each corpus begins
 HELD_OUT = "held out to validate"

@@ -13,7 +13,7 @@ from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import build, did_you_mean, override, raise_faults, read_toml, toml_value, type_faults
 from manyheads.tasks import TASKS, Seq2Seq, Seq2SeqSettings, Task, TaskSettings
-from manyheads.text.folders import document_files
+from manyheads.text.documents import document_files
 from manyheads.text.tagged_readers import TAGGED_FILES
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings

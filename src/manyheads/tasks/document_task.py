@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from manyheads import corpora
 from manyheads.data.cleaning import Fields
 from manyheads.model import ModelSettings
-from manyheads.text.document_readers import read_documents
+from manyheads.text.documents import read_documents
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
-from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import Tokenizer
 
 

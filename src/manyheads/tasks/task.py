@@ -17,8 +17,8 @@ from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, EngineName, Hypothesis, Shortlist
 from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
-from manyheads.text.streams import OnBad
 from manyheads.text.tokenizer import Token, Tokenizer
 
 Progress = Callable[[int], None]  # told how many more are done

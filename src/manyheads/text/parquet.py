@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.errors import DataError
-from manyheads.text.fields import Converter, Row, RowSpec
-from manyheads.text.streams import OnBad, empty_file_error, raise_or_report
+from manyheads.text.files import OnBad, empty_file_error, raise_or_report
+from manyheads.text.row_spec import Converter, Row, RowSpec
 from manyheads.text.suggestions import missing_name, shortened
 
 _BATCH_ROWS = 512

@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import cast
 
 from manyheads.errors import DataError
-from manyheads.text.compression import format_suffix, is_compressed
-from manyheads.text.fields import PAIR, Converter, Row, RowSpec
+from manyheads.text.files import (
+    OnBad,
+    check_readable,
+    file_lines,
+    format_suffix,
+    is_compressed,
+    raise_or_report,
+    read_lines,
+)
 from manyheads.text.parquet import parquet_columns, read_parquet
-from manyheads.text.streams import OnBad, check_readable, file_lines, raise_or_report, read_lines
+from manyheads.text.row_spec import PAIR, Converter, Row, RowSpec
 from manyheads.text.suggestions import missing_name, shortened
 
 __all__ = ["Pair", "Row", "columns_of", "is_table", "numbered_rows", "read_lines", "read_pairs", "read_rows"]

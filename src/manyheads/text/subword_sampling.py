@@ -13,7 +13,7 @@ from itertools import accumulate
 
 import sentencepiece
 
-from manyheads.text.vocabulary import METASPACE
+from manyheads.text.tokenizer_training import METASPACE
 
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's: how much less likely than the rarest token an unknown character is
 _CACHED_LENGTH = 24  # longer stretches seldom come again

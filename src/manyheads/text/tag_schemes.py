@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from typing import Literal, get_args
 
 from manyheads.errors import DataError
-from manyheads.text.streams import OnBad, raise_or_report
+from manyheads.text.files import OnBad, raise_or_report
 
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BMES"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyheads.errors import DataError
-from manyheads.text.compression import format_suffix
-from manyheads.text.fields import Row
+from manyheads.text.files import OnBad, check_readable, file_lines, format_suffix
 from manyheads.text.readers import is_table, numbered_rows
-from manyheads.text.streams import OnBad, check_readable, file_lines
+from manyheads.text.row_spec import Row
 from manyheads.text.suggestions import missing_name, shortened
 from manyheads.text.tag_schemes import Scheme, detect_scheme, is_tag, spans_to_tags, tags_to_spans
 

@@ -14,9 +14,9 @@ import sentencepiece
 
 from manyheads.errors import BundleError
 from manyheads.text.subword_sampling import SubwordSampler
-from manyheads.text.vocabulary import BOS, EOS, METASPACE, PAD, UNK, TokenizerSettings, to_utf8, train_model
+from manyheads.text.tokenizer_training import BOS, EOS, METASPACE, PAD, UNK, TokenizerSettings, to_utf8, train_model
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
+__all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
 
 _ENOUGH_FOR_THREADS = 1000  # texts
 _NEAR = 8  # tokens: what is further back does not change how the next are decoded

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from manyheads import corpora
 from manyheads.data import choose_examples, pad, plan_batches
-from manyheads.data.chunks import chunks
 from manyheads.data.cleaning import Fields
+from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
@@ -33,9 +33,9 @@ from manyheads.tasks.model_inputs import (
 from manyheads.tasks.ngrams import NgramClassifier
 from manyheads.tasks.pooling import Pool
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
-from manyheads.text.fields import join_labels, label_text
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_rows
-from manyheads.text.streams import OnBad
+from manyheads.text.row_spec import join_labels, label_text
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokenizer import BOS, PAD, Tokenizer
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads.data import choose_examples, cut_windows
-from manyheads.data.chunks import chunks
+from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import LanguageCard, Tally, language_card, rate_tally

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads.data import Windows, choose_examples, cut_windows, pad, plan_batches
-from manyheads.data.chunks import chunks
+from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import Tally, share_tally
@@ -27,9 +27,8 @@ from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BOS, PAD, UNK, Token, Tokenizer
-from manyheads.text.vocabulary import EOS, METASPACE
-from manyheads.text.word_table import WordTable
+from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
+from manyheads.text.words import WordTable
 
 MASK_TEXT = "[MASK]"  # how a text for `predict` says what is to be found
 # No text is ever encoded to UNK, since bytes spell what is not in the vocabulary: its vector is free.

@@ -31,10 +31,10 @@ from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
-from manyheads.text.fields import PAIR as PAIR_FIELDS
-from manyheads.text.fields import join_turns
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_pairs, read_rows
-from manyheads.text.streams import OnBad
+from manyheads.text.row_spec import PAIR as PAIR_FIELDS
+from manyheads.text.row_spec import join_turns
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))

@@ -23,12 +23,12 @@ from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
-from manyheads.text.streams import OnBad
 from manyheads.text.tag_schemes import Span, tags_to_spans
 from manyheads.text.tagged_readers import read_tagged
 from manyheads.text.tokenizer import Tokenizer
-from manyheads.text.word_splitter import SplitBy, choose_split_by, split_text
+from manyheads.text.words import SplitBy, choose_split_by, split_text
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from manyheads.errors import DataError
-from manyheads.text.fields import Row
-from manyheads.text.folders import document_files
+from manyheads.text.files import OnBad, check_readable, file_lines, format_suffix
 from manyheads.text.readers import is_table, read_rows
-from manyheads.text.streams import OnBad, file_lines
+from manyheads.text.row_spec import Row
 
 DocumentKind = Literal["file", "paragraph", "line"]
 _LONGEST = 1 << 22  # characters: a longer file is read as several documents, lest memory grow with it
@@ -78,3 +77,38 @@ def _collect(lines: Iterator[str], kind: DocumentKind) -> Iterator[Row]:
             document, size = [], 0
     if document:
         yield ("".join(document),)
+
+
+def document_files(paths: Sequence[Path | str]) -> list[Path]:
+    """The files, and of each folder among them all .txt files, plain or compressed, by name; also those in its folders.
+
+    What begins with a point is passed over, in whatever folder it is.
+    """
+    return [file for path in map(Path, paths) for file in (_texts(path) if path.is_dir() else _file(path))]
+
+
+def _file(path: Path) -> list[Path]:
+    check_readable(path)
+    return [path]
+
+
+def _texts(folder: Path) -> list[Path]:
+    files = sorted(_found(folder), key=lambda path: path.relative_to(folder).parts)
+    if not files:
+        raise DataError(f"{folder}: there is no .txt file in this folder. Give a folder of .txt files, or name files.")
+    return files
+
+
+def _found(folder: Path) -> Iterator[Path]:
+    try:
+        entries = list(folder.iterdir())
+    except OSError as error:
+        raise DataError(f"{folder} cannot be read: {error.strerror}.") from None
+    for path in entries:
+        if path.name.startswith("."):
+            continue
+        # A link to a folder may lead back to where it stands.
+        if path.is_dir() and not path.is_symlink():
+            yield from _found(path)
+        elif path.is_file() and format_suffix(path) == ".txt":
+            yield path

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from manyheads.text.streams import OnBad
+from manyheads.text.files import OnBad
 
 Row = tuple[str, ...]
 # The text of a value of JSON or Parquet that is no text itself; None for a value that may not stand there.

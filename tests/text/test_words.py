@@ -1,10 +1,12 @@
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.text.word_splitter import SplitBy, Word, choose_split_by, split_text
+from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.words import SplitBy, Word, WordTable, choose_split_by, split_text
 
 # Text that means trouble: accents, joiners, flags, jamo, white space of all sorts, points and quotes.
 ODD = st.text(
@@ -95,3 +97,29 @@ def test_time_grows_with_length_only(fragment: str) -> None:
 )
 def test_the_kind_is_told_by_the_lengths(lengths: dict[int, int], kind: SplitBy) -> None:
     assert choose_split_by(lengths) == kind
+
+
+LINES = ["the unhappy cat, 小猫 sat.", "unhappily the dog sat on 小狗 and\nthe mat"] * 40
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "character"])
+def test_tokens_are_put_together_to_words(kind: str) -> None:
+    tokenizer = Tokenizer.train(LINES, TokenizerSettings(kind=kind, vocab_size=330))
+    table = WordTable.of(tokenizer)
+    text = "the unhappily sat,\nthe 小猫 é😀x"
+    tokens = tokenizer.tokenize(text)
+    numbers = table.word_ids(np.array([token.id for token in tokens])).tolist()
+    words: dict[int, str] = {}
+    for number, token in zip(numbers, tokens, strict=True):
+        start = max(token.start, sum(map(len, words.values())))
+        words[number] = words.get(number, "") + text[start : token.end]
+    assert "".join(words.values()) == text
+    found = [word.strip(" ") for word in words.values() if word.strip(" ")]
+    assert [word for word in found if word.isascii() and word.isalpha()] == ["the", "unhappily", "sat", "the", "x"]
+    assert {"小", "小猫"} & set(found), "a token of its own, as learnt"
+    assert "😀" in found
+
+
+def test_nothing_has_no_words() -> None:
+    table = WordTable.of(Tokenizer.train(LINES, TokenizerSettings(kind="bpe", vocab_size=330)))
+    assert table.word_ids(np.array([], dtype=np.int64)).tolist() == []

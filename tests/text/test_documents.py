@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.document_readers import read_documents
+from manyheads.text.documents import document_files, read_documents
+
+from text.makers import refuses
 
 TEXT = "One  line \n\n\nAnother,\r\nwith two.\n \nThe last"
 
@@ -42,7 +44,7 @@ def test_a_row_of_a_table_is_a_document(tmp_path: Path) -> None:
 
 
 def test_a_huge_file_is_several_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.text.document_readers._LONGEST", 10)
+    monkeypatch.setattr("manyheads.text.documents._LONGEST", 10)
     path = tmp_path / "text.txt"
     path.write_text("12345\n" * 5, encoding="utf-8")
     documents = [row[0] for row in read_documents([path])]
@@ -75,3 +77,30 @@ def test_a_folder_is_its_texts(tmp_path: Path, file: Path) -> None:
     assert list(read_documents([tmp_path])) == [("",), ("packed\n",), (TEXT.replace("\r\n", "\n"),)]
     with pytest.raises(DataError, match=r"none\.txt is empty"):
         list(read_documents([tmp_path / "none.txt"]))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.txt", "a/z.TXT.gz", "a/1.txt", "a.txt.zst", "notes.md", ".hidden.txt", ".git/x.txt", "c/d/e.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "a" / "up").symlink_to(tmp_path, target_is_directory=True)
+    return tmp_path
+
+
+def test_the_texts_of_a_folder_in_order(folder: Path) -> None:
+    names = [str(path.relative_to(folder)) for path in document_files([folder])]
+    assert names == ["a/1.txt", "a/z.TXT.gz", "a.txt.zst", "b.txt", "c/d/e.txt"]
+
+
+def test_files_stay_where_they_are_given(folder: Path) -> None:
+    given = [folder / "notes.md", str(folder / "c"), folder / "b.txt"]
+    assert document_files(given) == [folder / "notes.md", folder / "c" / "d" / "e.txt", folder / "b.txt"]
+
+
+def test_what_is_not_there(folder: Path) -> None:
+    with refuses("*/bb.txt: there is no such file. Did you mean b.txt?"):
+        document_files([folder / "bb.txt"])
+    (folder / "empty").mkdir()
+    with refuses("*/empty: there is no .txt file in this folder. Give a folder of .txt files, or name files."):
+        document_files([folder / "empty"])
