@@ -73,5 +73,5 @@ def test_a_change_is_paired() -> None:
 
 def test_other_texts_are_refused() -> None:
     one, other = share_tally("accuracy", [1], [1]), share_tally("accuracy", [1, 1], [1, 1])
-    with pytest.raises(ValueError, match="cannot be compared in pairs"):
+    with pytest.raises(ValueError, match="both must be the same score of the same texts"):
         compare_tallies(one, other)

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 # A table is easier to check when a row is a line.
 """The adjectives; each row says which nouns may have the quality, so that nobody meets a tired cup.
 

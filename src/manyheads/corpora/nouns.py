@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 # A table is easier to check when a row is a line.
 """The nouns: people, animals, food, things; each row says how three languages name and count it, and what it is.
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 # A table is easier to check when a row is a line.
 """What opinions are about, and more words to praise and to blame; the columns are those of `nouns` and `adjectives`.
 

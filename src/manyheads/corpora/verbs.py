@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 # A table is easier to check when a row is a line.
 """The verbs, by the company they keep; each row says who does it, to what, in which tenses, where and how.
 

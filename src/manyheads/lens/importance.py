@@ -16,11 +16,9 @@ from torch import Tensor
 
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.lens.row_sample import Sample
-from manyheads.metrics import Change, Tally, compare_tallies
+from manyheads.metrics import Change, Tally, compare_tallies, confidence_interval, resample_matrix, resamples
 from manyheads.model import gated
 from manyheads.tasks import Progress, Task
-
-_SEED = 12345
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,8 @@ def gradient_importance(
     examples = np.concatenate(found)
     heads = heads_of(task.model)
     borders = np.cumsum([attention.heads.n_heads for attention in task.model.attentions()])[:-1]
-    chance = np.random.default_rng(_SEED)
-    often = chance.multinomial(len(examples), np.full(len(examples), 1 / len(examples)), size=n_resamples)
-    low, high = np.quantile(_normalized(often @ examples, borders), [0.025, 0.975], axis=0)
+    draws = resample_matrix(len(examples), n_resamples)
+    low, high = confidence_interval(_normalized(draws @ examples, borders))
     raw, value = examples.sum(0) / n_tokens, _normalized(examples.sum(0), borders)
     return [
         GradientImportance(
@@ -150,9 +147,8 @@ def rank_agreement(first: Sequence[float], second: Sequence[float], n_resamples:
     if len(first) != len(second) or len(first) < 3:
         raise ValueError("Agreement needs two measures of the same heads, and at least three heads.")
     pairs = np.array([first, second], dtype=np.float64)
-    chance = np.random.default_rng(_SEED)
-    drawn = [_spearman(pairs[:, chance.integers(len(first), size=len(first))]) for _ in range(n_resamples)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    drawn = [_spearman(np.repeat(pairs, draw, axis=1)) for draw in resamples(len(first), n_resamples)]
+    low, high = confidence_interval(drawn)
     return Agreement(_spearman(pairs), float(low), float(high), len(first))
 
 

@@ -32,13 +32,12 @@ import torch
 from manyheads.lens.encoded_examples import EncodedSample, Floats
 from manyheads.lens.head_counts import BASELINES, HeadCounts, collect_counts, kind_of
 from manyheads.lens.heads import Head
+from manyheads.metrics import confidence_interval, resample_matrix
 from manyheads.model import ModelSettings, Transformer
 
 SEEDS = (1, 2, 3)  # of the controls
 UNKNOWN = "unknown"
 ALIGNMENT = "alignment"
-_RESAMPLES = 1000
-_SEED = 12345
 _LEAST = 20  # cases that a statistic needs before it can make a role
 _POSITIONAL = 0.9
 _HALF = 0.5
@@ -159,7 +158,7 @@ def assign_roles(
     head_counts: HeadCounts, controls: Sequence[HeadCounts], *, n_skipped: int = 0, seeds: Sequence[int] = SEEDS
 ) -> HeadReport:
     """The cards by what was counted of a model and of its controls at the same texts."""
-    often = _draws(head_counts.n_texts)
+    often = resample_matrix(head_counts.n_texts)
     cards: list[RoleCard] = []
     reached: dict[str, tuple[str, ...]] = {}
     for kind, names in head_counts.names.items():
@@ -172,12 +171,6 @@ def assign_roles(
     order = {str(head): number for number, head in enumerate(head_counts.heads)}
     cards.sort(key=lambda card: order[card.head])
     return HeadReport(tuple(cards), head_counts.n_texts, n_skipped, tuple(seeds), reached)
-
-
-def _draws(n_texts: int) -> Floats:
-    """How often each text is drawn in each resample."""
-    chance = np.random.default_rng(_SEED)
-    return chance.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=_RESAMPLES).astype(np.float64)
 
 
 def _ratio(sums: Floats) -> Floats:
@@ -260,7 +253,7 @@ class _Kind:
         return cards
 
     def _statistics(self, values: Floats, drawn: Floats, n_cases: Floats) -> dict[str, Statistic]:
-        lows, highs = np.quantile(drawn, [0.025, 0.975], axis=0)
+        lows, highs = confidence_interval(drawn)
         statistics = {}
         for column, name in enumerate(self.names):
             if n_cases[column] > 0:
@@ -284,7 +277,7 @@ class _Kind:
             if rule.margin is not None:
                 base = drawn_base[:, BASELINES.index(self.best[rule.statistic]), column]
                 excess = np.minimum(excess, drawn[:, column] - base - rule.margin)
-            low = float(np.quantile(excess, 0.025))
+            low = float(confidence_interval(excess)[0])
             # Of several statistics that make one role, as the kinds of alignment, the clearest counts.
             if low >= 0 and (rule.role not in found or low > found[rule.role].excess):
                 found[rule.role] = Role(rule.role, rule.statistic, low)

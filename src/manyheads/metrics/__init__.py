@@ -4,13 +4,11 @@ A scorecard for each kind of answer: labels, spans, text foretold. BLEU, chrF an
 torchmetrics's; the resampling is ours. May import text, settings, errors.
 """
 
+from manyheads.metrics.bootstrap import confidence_interval, resample_matrix, resamples
 from manyheads.metrics.corpus_scores import (
-    Score,
     bleu,
     chrf,
-    format_score,
     looks_tokenized,
-    lower_is_better,
     quick_score,
     sentence_chrf,
     ter,
@@ -21,6 +19,7 @@ from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.label_tables import NOTHING, Confusion, LabelRow
 from manyheads.metrics.language_scorecard import GenerationSample, LanguageCard, language_card
 from manyheads.metrics.rouge import rouge
+from manyheads.metrics.score import Score, format_score, lower_is_better
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
@@ -50,6 +49,7 @@ __all__ = [
     "chrf",
     "compare",
     "compare_tallies",
+    "confidence_interval",
     "copies",
     "f1_tally",
     "format_score",
@@ -61,6 +61,8 @@ __all__ = [
     "quick_score",
     "rate_tally",
     "repetitions",
+    "resample_matrix",
+    "resamples",
     "rouge",
     "scores_of",
     "sentence_chrf",

@@ -1,57 +1,81 @@
-"""Corpus figures as functions of counts summed over texts, and the interval that drawing the texts again gives them."""
+"""The bootstrap (Efron, 1979): confidence intervals from items drawn with replacement.
 
-from collections.abc import Callable, Iterable
+All confidence intervals in manyheads use these draws. The seed is fixed, so the same number of items gives the same
+draws: two systems scored on one test set are compared on the same resamples (Koehn, 2004).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.metrics.corpus_scores import Score
+from manyheads.metrics.score import Score
 
-Sums = NDArray[np.float64]  # [..., columns]: what the texts' counts come to, once or once for each resample
-Count = tuple[int, int, float]  # a text's number, a column, how much it adds there
+N_RESAMPLES = 1000
+Draw = NDArray[np.int64]  # [items]: how often each item is drawn
+Sums = NDArray[np.float64]  # [..., columns]: counts summed over the texts of a test set or of a resample
+Count = tuple[int, int, float]  # index of a text, column, amount
 
 _SEED = 12345
+_QUANTILES = (0.025, 0.975)
+
+
+def resamples(n_items: int, n_resamples: int = N_RESAMPLES) -> Iterator[Draw]:
+    """Yield resamples of `n_items` items, each as the number of times that every item is drawn."""
+    rng = np.random.default_rng(_SEED)
+    probabilities = np.full(n_items, 1 / n_items)
+    for _ in range(n_resamples):
+        yield rng.multinomial(n_items, probabilities)
+
+
+def resample_matrix(n_items: int, n_resamples: int = N_RESAMPLES) -> NDArray[np.float64]:
+    """Return the draws of `resamples` as one matrix [resamples, items], to multiply per-item counts with."""
+    return np.stack(list(resamples(n_items, n_resamples))).astype(np.float64)
+
+
+def confidence_interval(resampled: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the 95 % interval of statistics [resamples, ...]: the quantiles along the first axis."""
+    low, high = np.quantile(resampled, _QUANTILES, axis=0)
+    return low, high
 
 
 @dataclass(frozen=True)
-class Resampled:
-    """The sums of a test set and of as many resamples of it as were drawn."""
+class ResampledSums:
+    """Per-column sums of counts over a test set and over each of its resamples."""
 
-    total: Sums
-    drawn: Sums  # a row a resample
-    signature: str  # how they were drawn
+    total: Sums  # [columns]
+    drawn: Sums  # [resamples, columns]
+    signature: str  # size of the test set and number of resamples
 
-    def score(self, name: str, figure: Callable[[Sums], Sums], *how: str) -> Score:
-        """The figure that a function of the sums gives, with its interval; `how` says more about the function."""
-        low, high = np.quantile(figure(self.drawn), [0.025, 0.975])
-        signature = "|".join([self.signature, *how])
-        return Score(name, float(figure(self.total)), float(low), float(high), signature)
+    def score(self, name: str, statistic: Callable[[Sums], Sums], *details: str) -> Score:
+        """Return a statistic of the sums with its interval; `details` are added to the signature."""
+        low, high = confidence_interval(statistic(self.drawn))
+        return Score(name, float(statistic(self.total)), float(low), float(high), "|".join([self.signature, *details]))
 
 
-def resample(
-    counts: Iterable[Count], n_texts: int, n_columns: int, n_resamples: int = 1000, what: str = "n"
-) -> Resampled:
-    """Sum the counts by column, for the texts as they are and for texts drawn again; `what` the texts are called."""
+def sum_resamples(
+    counts: Iterable[Count], n_texts: int, n_columns: int, n_resamples: int = N_RESAMPLES, item: str = "n"
+) -> ResampledSums:
+    """Sum sparse counts by column over all texts and over each resample; `item` names the texts in signatures."""
     rows = list(counts)
     texts = np.array([text for text, _, _ in rows], dtype=np.int64)
     columns = np.array([column for _, column, _ in rows], dtype=np.int64)
     amounts = np.array([amount for _, _, amount in rows], dtype=np.float64)
-    rng = np.random.default_rng(_SEED)
     drawn = np.empty((n_resamples, n_columns))
-    for number in range(n_resamples):
-        # How often each text is drawn. Few counts of a text are not 0, so they are not kept as a matrix.
-        often = np.bincount(rng.integers(n_texts, size=n_texts), minlength=n_texts)
-        drawn[number] = np.bincount(columns, weights=amounts * often[texts], minlength=n_columns)
+    for index, draw in enumerate(resamples(n_texts, n_resamples)):
+        # A dense matrix of texts × columns would not fit in memory for many labels: most counts are 0.
+        drawn[index] = np.bincount(columns, weights=amounts * draw[texts], minlength=n_columns)
     total = np.asarray(np.bincount(columns, weights=amounts, minlength=n_columns), dtype=np.float64)
-    return Resampled(total, drawn, f"{what}:{n_texts}|resamples:{n_resamples}")
+    return ResampledSums(total, drawn, f"{item}:{n_texts}|resamples:{n_resamples}")
 
 
-def share(part: Sums, whole: Sums) -> Sums:
-    """So many per cent of the whole; 0 of nothing."""
+def percentage(part: Sums, whole: Sums) -> Sums:
+    """Return part / whole in percent; 0 where the whole is 0."""
     return 100 * np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
-def f1(right: Sums, predicted: Sums, gold: Sums) -> Sums:
-    """The harmonic mean of precision and recall, in per cent; 0 where there is nothing to find and nothing was."""
-    return share(2 * right, predicted + gold)
+def f1(correct: Sums, predicted: Sums, gold: Sums) -> Sums:
+    """Return the harmonic mean of precision and recall in percent; 0 where nothing is gold or predicted."""
+    return percentage(2 * correct, predicted + gold)

@@ -1,8 +1,7 @@
-"""Corpus scores, each with its interval and its signature: numbers anybody can check."""
+"""BLEU, chrF and TER of a corpus, computed by sacreBLEU, with confidence intervals and signatures."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,133 +11,108 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-# Languages written without spaces; every other is cut as WMT does. (For ja and ko sacreBLEU advises tokenizers that
-# need a dictionary of their own; characters need none.)
+from manyheads.metrics.bootstrap import N_RESAMPLES, confidence_interval, resamples
+from manyheads.metrics.score import Score
+
+TOKENIZED_BLEU = "BLEU (tokenized, lowercased)"
+
+# Languages written without spaces; all others use WMT's tokenizer. sacreBLEU's own tokenizers for ja and ko need a
+# dictionary; characters need none.
 _TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _TER_BY_CHARACTER = {"zh", "ja"}
-_TER_BLIND = {"th", "lo", "km", "my"}  # no spaces, and sacreBLEU's TER does not cut them: a sentence would be a word
-_LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration"}  # the first word of such names
-_DIGITS = {"loss": 3, "nats": 3, "bits": 3, "perplexity": 2}  # after the point; of all others one
+_NO_TER = {"th", "lo", "km", "my"}  # sacreBLEU's TER does not split them: a whole sentence would be one word
 
-Counts = NDArray[np.int64]  # a row a sentence: what a metric sums over a corpus before it computes its score
+Stats = NDArray[np.int64]  # [sentences, columns]: what a metric sums over a corpus before it computes its score
 
 
-@dataclass(frozen=True)
-class Score:
-    """One figure: 95 % of bootstrap resamples of the test set lie between low and high."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    signature: str
-
-
-def bleu(hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = 1000) -> Score:
-    """Corpus BLEU with sacreBLEU's tokenizer for the language; without one, for what the references look like."""
+def bleu(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = N_RESAMPLES
+) -> Score:
+    """Return corpus BLEU with sacreBLEU's tokenizer for the language; "" detects Chinese from the references."""
     return _score(make_bleu(language, references), "BLEU", hypotheses, references, n_resamples)
 
 
-def tokenized_bleu(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = 1000) -> Score:
-    """Corpus BLEU of text tokenized beforehand, as it stands but lower-cased: the protocol of many papers.
+def tokenized_bleu(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = N_RESAMPLES) -> Score:
+    """Return corpus BLEU of pretokenized, lowercased text: the protocol of many papers.
 
-    The tokenizer of whoever made the references decides about the figure, so it is not comparable with `bleu`:
-    one and the same output has been reported as 37.0 this way and 32.3 that way.
+    The figure depends on the tokenizer of the references and is not comparable with `bleu`: the same output has been
+    reported as 37.0 by this protocol and as 32.3 by the other.
     """
     return _score(make_tokenized_bleu(), TOKENIZED_BLEU, hypotheses, references, n_resamples)
 
 
-def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = 1000) -> Score:
-    """Corpus chrF2: overlap of character n-grams, which needs no tokenizer."""
+def chrf(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = N_RESAMPLES) -> Score:
+    """Return corpus chrF2: the overlap of character n-grams. It needs no tokenizer."""
     return _score(CHRF(), "chrF", hypotheses, references, n_resamples)
 
 
-def ter(hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = 1000) -> Score:
-    """Translation edit rate: edits per 100 reference words, or characters in Chinese and Japanese; lower is better."""
-    by_character = _code(language, references) in _TER_BY_CHARACTER
+def ter(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, *, n_resamples: int = N_RESAMPLES
+) -> Score:
+    """Return the translation edit rate: edits per 100 reference words (characters in Chinese and Japanese)."""
+    by_character = _language_code(language, references) in _TER_BY_CHARACTER
     metric = TER(normalized=by_character, asian_support=by_character)
     return _score(metric, "TER", hypotheses, references, n_resamples)
 
 
 def ter_applies(language: str) -> bool:
-    """Whether TER knows where a word of the language ends."""
-    return _code(language, ()) not in _TER_BLIND
+    """Return whether TER can split text of this language into words."""
+    return _language_code(language, ()) not in _NO_TER
 
 
 def quick_score(name: str, hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
-    """BLEU or chrF alone, without an interval: for progress while training."""
+    """Return BLEU or chrF without an interval, for validation during training."""
     metric: Metric = CHRF() if name == "chrF" else make_bleu(language, references)
     return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2 of each sentence alone."""
+    """Return chrF2 of each sentence."""
     metric = CHRF()
     return [score_from_stats(metric, row) for row in sentence_stats(metric, hypotheses, references)]
 
 
-def lower_is_better(name: str) -> bool:
-    """Whether a figure of this name is the better, the smaller it is."""
-    return name.lower().partition(" ")[0] in _LOWER_IS_BETTER
-
-
-def format_score(name: str, value: float) -> str:
-    """A figure of this name with as many digits as mean something.
-
-    A look at a model in training has those of which lower is better with their sign turned round; it is turned back.
-    """
-    value = abs(value) if lower_is_better(name) else value
-    return f"{value:,.{_DIGITS.get(name.lower().partition(' ')[0], 1)}f}"
-
-
 def looks_tokenized(texts: Sequence[str]) -> bool:
-    """Whether most of the texts that end in a full stop have a space before it, as tokenizers leave it."""
-    ended = [text.rstrip() for text in texts if re.search(r"\.\s*$", text)]  # French has a space before ? and !
+    """Return whether most texts that end in a full stop have a space before it, as in tokenized text."""
+    ended = [text.rstrip() for text in texts if re.search(r"\.\s*$", text)]  # French writes a space before ? and !
     return sum(text[-2:-1].isspace() for text in ended) > len(ended) / 2
 
 
-TOKENIZED_BLEU = "BLEU (tokenized, lowercased)"
-
-
 def make_bleu(language: str, references: Sequence[str]) -> BLEU:
-    """sacreBLEU's BLEU with the tokenizer for the language; without one, for what the references look like."""
-    # WMT's tokenizer takes a whole Chinese sentence for one word, and BLEU is then 0 unless all of it is right.
-    # force: sacreBLEU would log a warning about tokenized text; who asks for scores learns of it another way.
-    return BLEU(tokenize=_TOKENIZERS.get(_code(language, references), "13a"), force=True)
+    """Return sacreBLEU's BLEU with the tokenizer for the language."""
+    # WMT's tokenizer treats a whole Chinese sentence as one word, so BLEU is 0 unless the sentence is perfect.
+    # force: suppresses sacreBLEU's warning about tokenized text; `looks_tokenized` covers it.
+    return BLEU(tokenize=_TOKENIZERS.get(_language_code(language, references), "13a"), force=True)
 
 
 def make_tokenized_bleu() -> BLEU:
-    """sacreBLEU's BLEU of the words as they stand, lower-cased."""
+    """Return sacreBLEU's BLEU over space-separated, lowercased words."""
     return BLEU(tokenize="none", lowercase=True, force=True)
 
 
-def sentence_stats(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """What a metric counts in each sentence: any corpus score is a function of sums of such rows."""
+def sentence_stats(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Stats:
+    """Return a metric's statistics of each sentence; a corpus score is a function of their sum."""
     return np.array(metric._extract_corpus_statistics(list(hypotheses), [list(references)]), dtype=np.int64)
 
 
 def score_from_stats(metric: Metric, total: NDArray[Any]) -> float:
-    """The score of a corpus whose rows sum to this."""
+    """Return the corpus score of summed statistics."""
     return float(metric._compute_score_from_stats(total.tolist()).score)
 
 
 def _score(metric: Metric, name: str, hypotheses: Sequence[str], references: Sequence[str], n_resamples: int) -> Score:
-    """A corpus score is a function of counts summed over sentences; a resample sums those of sentences drawn again.
-
-    sacreBLEU 2.6 can resample by itself, but dies of a type error where a resample's chrF is 0, and centres its
-    interval on the resamples' mean rather than giving their quantiles.
-    """
-    counts = sentence_stats(metric, hypotheses, references)
-    rng, each = np.random.default_rng(12345), np.full(len(counts), 1 / len(counts))
-    resampled = [score_from_stats(metric, rng.multinomial(len(counts), each) @ counts) for _ in range(n_resamples)]
-    low, high = np.quantile(resampled, [0.025, 0.975])
-    return Score(name, score_from_stats(metric, counts.sum(0)), float(low), float(high), str(metric.get_signature()))
+    # sacreBLEU 2.6 can resample too, but raises a TypeError where a resample's chrF is 0, and centers its interval on
+    # the mean of the resamples instead of returning their quantiles.
+    stats = sentence_stats(metric, hypotheses, references)
+    resampled = [score_from_stats(metric, draw @ stats) for draw in resamples(len(stats), n_resamples)]
+    low, high = confidence_interval(resampled)
+    return Score(name, score_from_stats(metric, stats.sum(0)), float(low), float(high), str(metric.get_signature()))
 
 
-def _code(language: str, references: Sequence[str]) -> str:
-    return re.split("[-_]", language.lower())[0] or ("zh" if _look_chinese(references) else "")
+def _language_code(language: str, references: Sequence[str]) -> str:
+    return re.split("[-_]", language.lower())[0] or ("zh" if _is_mostly_chinese(references) else "")
 
 
-def _look_chinese(texts: Sequence[str]) -> bool:
+def _is_mostly_chinese(texts: Sequence[str]) -> bool:
     letters = [character for text in texts[:100] for character in text if character.isalpha()]
     return sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 2

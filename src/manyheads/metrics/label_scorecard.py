@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.errors import DataError
-from manyheads.metrics.bootstrap import Count, Resampled, Sums, f1, resample, share
-from manyheads.metrics.corpus_scores import Score
+from manyheads.metrics.bootstrap import Count, ResampledSums, Sums, f1, percentage, sum_resamples
 from manyheads.metrics.label_tables import N_WORST, NOTHING, Confusion, LabelRow, label_rows, shortened
+from manyheads.metrics.score import Score
 
 Labels = Sequence[tuple[str, ...]]  # of each text: one, or as many as there are
 Probabilities = NDArray[np.floating[Any]]  # [texts, labels]
@@ -66,7 +66,7 @@ def label_card(
     bins = list(_calibration(gold, probabilities, columns, multi_label=multi_label))
     first_bin = _FIRST + 3 * len(names)
     counts = [*_count(gold, predicted, columns), *((text, first_bin + column, x) for text, column, x in bins)]
-    sums = resample(counts, len(texts), first_bin + 3 * _BINS, n_resamples)
+    sums = sum_resamples(counts, len(texts), first_bin + 3 * _BINS, n_resamples)
     n_abstained = 0 if multi_label else sum(not row for row in predicted)
     rows = label_rows(names, *_by_label(sums.total, len(names)))
     return LabelCard(
@@ -131,7 +131,7 @@ def _by_label(sums: Sums, n_labels: int) -> Sums:
 
 
 def _accuracy(sums: Sums) -> Sums:
-    return share(sums[..., _RIGHT], sums[..., _TEXTS])
+    return percentage(sums[..., _RIGHT], sums[..., _TEXTS])
 
 
 def _micro_f1(sums: Sums, n_labels: int) -> Sums:
@@ -148,16 +148,16 @@ def _macro_f1(sums: Sums, n_labels: int) -> Sums:
 def _calibration_error(sums: Sums) -> Sums:
     """The mean difference between how sure the judgements of a bin were and how many were right."""
     made, sure, right = np.moveaxis(sums[..., -3 * _BINS :].reshape(*sums.shape[:-1], 3, _BINS), -2, 0)
-    return share(np.abs(sure - right).sum(-1), made.sum(-1))
+    return percentage(np.abs(sure - right).sum(-1), made.sum(-1))
 
 
-def _scores(sums: Resampled, n_labels: int, *, multi_label: bool, abstains: bool) -> list[Score]:
+def _scores(sums: ResampledSums, n_labels: int, *, multi_label: bool, abstains: bool) -> list[Score]:
     macro = sums.score("macro-F1", partial(_macro_f1, n_labels=n_labels), "labels:in gold or predicted")
     error = sums.score("calibration error", _calibration_error, f"bins:{_BINS}")
     if multi_label:
         micro = sums.score("micro-F1", partial(_micro_f1, n_labels=n_labels))
         return [micro, macro, sums.score("exact match", _accuracy), error]
-    answered = sums.score("accuracy where answered", lambda sums: share(sums[..., _RIGHT], sums[..., _ANSWERED]))
+    answered = sums.score("accuracy where answered", lambda sums: percentage(sums[..., _RIGHT], sums[..., _ANSWERED]))
     accuracy = sums.score("accuracy", _accuracy)
     return [accuracy, *([answered] if abstains else []), macro, error]
 

@@ -1,9 +1,9 @@
-"""What the scorecards of labels and of spans share: a row for each label, and which label was taken for which."""
+"""What the scorecards of labels and of spans percentage: a row for each label, and which label was taken for which."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manyheads.metrics.bootstrap import Sums, f1, share
+from manyheads.metrics.bootstrap import Sums, f1, percentage
 
 NOTHING = "∅"  # in a confusion matrix: no answer, or no span
 N_WORST = 20
@@ -34,7 +34,7 @@ class Confusion:
 
 def label_rows(labels: Sequence[str], right: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:
     """A row for each label that is in the gold answers or was predicted."""
-    columns = (share(right, predicted), share(right, gold), f1(right, predicted, gold))
+    columns = (percentage(right, predicted), percentage(right, gold), f1(right, predicted, gold))
     precisions, recalls, f1s = (column.tolist() for column in columns)
     return [
         LabelRow(label, precisions[at], recalls[at], f1s[at], int(gold[at]))

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.metrics.bootstrap import Count, Sums, resample
-from manyheads.metrics.corpus_scores import Score
+from manyheads.metrics.bootstrap import Count, Sums, sum_resamples
+from manyheads.metrics.score import Score
 
 _NATS, _TOKENS, _CHARACTERS, _WORDS, _BYTES = range(5)  # columns of counts
 _LONGEST_WORDS = 15  # characters, on average: where they are longer, words are not set apart by spaces
@@ -64,7 +64,7 @@ def language_card(
     counts: list[Count] = [
         (text, column, float(amount)) for column, amounts in enumerate(columns) for text, amount in enumerate(amounts)
     ]
-    sums = resample(counts, len(nats), len(columns), n_resamples, what)
+    sums = sum_resamples(counts, len(nats), len(columns), n_resamples, what)
     has_words = sum(words) > 0 and sum(characters) / sum(words) <= _LONGEST_WORDS
     figures: dict[str, Callable[[Sums], Sums]] = {
         "nats per character": lambda sums: _per(sums, _CHARACTERS),

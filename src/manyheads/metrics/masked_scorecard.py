@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.metrics.bootstrap import Count, resample
-from manyheads.metrics.corpus_scores import Score
+from manyheads.metrics.bootstrap import Count, sum_resamples
+from manyheads.metrics.score import Score
 
 _RIGHT, _MASKED, _NATS = range(3)  # columns of counts
 _MOST_NATS = 700.0  # e to the power of more is no number
@@ -37,7 +37,7 @@ def masked_card(
     counts: list[Count] = [
         (text, column, float(amount)) for column, amounts in enumerate(columns) for text, amount in enumerate(amounts)
     ]
-    sums = resample(counts, len(n_masked), len(columns), n_resamples, "documents")
+    sums = sum_resamples(counts, len(n_masked), len(columns), n_resamples, "documents")
     how_told = [how] if how else []
     return MaskedCard(
         scores=[

@@ -6,8 +6,8 @@ from functools import partial
 from importlib.metadata import version
 from itertools import chain
 
-from manyheads.metrics.bootstrap import Sums, resample, share
-from manyheads.metrics.corpus_scores import Score
+from manyheads.metrics.bootstrap import Sums, percentage, sum_resamples
+from manyheads.metrics.score import Score
 
 _NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 # Scripts written without spaces, of which every character is a token: Thai and Lao, Burmese, Khmer, kana and Chinese.
@@ -37,7 +37,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: 
         found = rouge_score(hypothesis, reference, normalizer=str.lower, tokenizer=cut_words, rouge_keys=tuple(_NAMES))
         counts += [(text, column, float(found[f"{key}_fmeasure"])) for column, key in enumerate(_NAMES)]
         counts.append((text, len(_NAMES), 1.0))
-    sums = resample(counts, len(hypotheses), len(_NAMES) + 1, n_resamples)
+    sums = sum_resamples(counts, len(hypotheses), len(_NAMES) + 1, n_resamples)
     tokens = "tok:words, or characters where there are no spaces"
     how = f"f1:mean of texts|case:lc|{tokens}|stem:no|torchmetrics:{version('torchmetrics')}"
     return [sums.score(name, partial(_mean, column=column), how) for column, name in enumerate(_NAMES.values())]
@@ -56,4 +56,4 @@ def _set_apart(character: str) -> str:
 
 
 def _mean(sums: Sums, column: int) -> Sums:
-    return share(sums[..., column], sums[..., len(_NAMES)])
+    return percentage(sums[..., column], sums[..., len(_NAMES)])

@@ -1,20 +1,22 @@
-"""Is one system better than another, or only luckier? Two paired tests on the same test set.
+"""Significance of the difference between two systems: two paired tests on the same test set.
 
-Paired bootstrap resampling (Koehn, 2004) draws sentences again, for both systems the same ones, and looks how often
-the order is turned round. Approximate randomization (Noreen, 1989) swaps the two systems' outputs of random
-sentences, as may be done if they are equally good, and looks how often that gives a difference as large.
+Paired bootstrap resampling (Koehn, 2004) draws sentences with replacement, the same ones for both systems, and counts
+how often the better system loses. Approximate randomization (Noreen, 1989) swaps the outputs of random sentences
+between the two systems and counts how often the difference is at least as large as the observed one.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.chrf import CHRF
 
+from manyheads.metrics.bootstrap import N_RESAMPLES, confidence_interval, resamples
 from manyheads.metrics.corpus_scores import (
     TOKENIZED_BLEU,
-    Counts,
+    Stats,
     make_bleu,
     make_tokenized_bleu,
     score_from_stats,
@@ -26,15 +28,15 @@ _SEED = 12345
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one system is ahead of another in one metric.
+    """The difference between two systems in one metric.
 
-    95 % of resamples of the test set have a difference between low and high. Both p values are two-sided; from
-    0.05 upwards the two systems cannot be told apart by this test set.
+    95 % of resamples of the test set have a difference between low and high. Both p values are two-sided. At 0.05 or
+    above, this test set does not separate the two systems.
     """
 
     name: str
-    value: float  # of the system in question
-    other: float  # of the one it is compared with
+    value: float  # of the evaluated system
+    other: float  # of the system it is compared with
     difference: float  # value - other
     low: float
     high: float
@@ -50,10 +52,10 @@ def compare(
     language: str = "",
     *,
     tokenized: bool = False,
-    n_resamples: int = 1000,
+    n_resamples: int = N_RESAMPLES,
     n_trials: int = 10_000,
 ) -> list[Difference]:
-    """BLEU and chrF of two systems' outputs for the same sentences; `tokenized` adds BLEU of text as it stands."""
+    """Compare two systems' outputs for the same sentences by BLEU and chrF; `tokenized` adds `tokenized_bleu`."""
     if not len(hypotheses) == len(other) == len(references):
         raise ValueError(
             f"{len(hypotheses)}, {len(other)} and {len(references)} sentences cannot be compared in pairs."
@@ -74,15 +76,15 @@ def compare(
     ]
 
 
-def _compare(name: str, metric: Metric, mine: Counts, other: Counts, n_resamples: int, n_trials: int) -> Difference:
-    value, other_value = score_from_stats(metric, mine.sum(0)), score_from_stats(metric, other.sum(0))
+def _compare(name: str, metric: Metric, ours: Stats, theirs: Stats, n_resamples: int, n_trials: int) -> Difference:
+    value, other_value = score_from_stats(metric, ours.sum(0)), score_from_stats(metric, theirs.sum(0))
     difference = value - other_value
-    drawn = _resampled(metric, mine, other, n_resamples)
-    shuffled = _shuffled(metric, mine, other, n_trials)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    turned = np.sum(drawn * np.sign(difference) <= 0)
-    # Rounding alone must not tell a shuffle that changes nothing from the outputs as they are.
-    as_large = np.sum(np.abs(shuffled) >= abs(difference) - 1e-9)
+    resampled = _resampled_differences(metric, ours, theirs, n_resamples)
+    shuffled = _shuffled_differences(metric, ours, theirs, n_trials)
+    low, high = confidence_interval(resampled)
+    n_reversed = np.sum(resampled * np.sign(difference) <= 0)
+    # The tolerance keeps rounding errors from separating a shuffle that changes nothing from the observed outputs.
+    n_as_large = np.sum(np.abs(shuffled) >= abs(difference) - 1e-9)
     return Difference(
         name=name,
         value=value,
@@ -90,25 +92,24 @@ def _compare(name: str, metric: Metric, mine: Counts, other: Counts, n_resamples
         difference=difference,
         low=float(low),
         high=float(high),
-        # The outputs as they are count as one more draw, lest p be 0.
-        p_bootstrap=min(1.0, 2 * float(turned + 1) / (n_resamples + 1)),
-        p_randomization=float(as_large + 1) / (n_trials + 1),
+        # The observed outputs count as one more draw, so that p is never 0.
+        p_bootstrap=min(1.0, 2 * float(n_reversed + 1) / (n_resamples + 1)),
+        p_randomization=float(n_as_large + 1) / (n_trials + 1),
         signature=str(metric.get_signature()),
     )
 
 
-def _resampled(
-    metric: Metric, mine: Counts, other: Counts, n_resamples: int
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    rng, each = np.random.default_rng(_SEED), np.full(len(mine), 1 / len(mine))
-    draws = (rng.multinomial(len(mine), each) for _ in range(n_resamples))
-    return np.array([score_from_stats(metric, draw @ mine) - score_from_stats(metric, draw @ other) for draw in draws])
+def _resampled_differences(metric: Metric, ours: Stats, theirs: Stats, n_resamples: int) -> NDArray[np.float64]:
+    return np.array(
+        [
+            score_from_stats(metric, draw @ ours) - score_from_stats(metric, draw @ theirs)
+            for draw in resamples(len(ours), n_resamples)
+        ]
+    )
 
 
-def _shuffled(
-    metric: Metric, mine: Counts, other: Counts, n_trials: int
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    rng, total, ahead = np.random.default_rng(_SEED), mine.sum(0) + other.sum(0), mine - other
-    # Swapping some sentences moves what they are ahead by from one sum to the other.
-    sums = (mine.sum(0) - rng.integers(2, size=len(mine)) @ ahead for _ in range(n_trials))
+def _shuffled_differences(metric: Metric, ours: Stats, theirs: Stats, n_trials: int) -> NDArray[np.float64]:
+    rng, total, lead = np.random.default_rng(_SEED), ours.sum(0) + theirs.sum(0), ours - theirs
+    # Swapping sentences moves their lead from one sum to the other.
+    sums = (ours.sum(0) - rng.integers(2, size=len(ours)) @ lead for _ in range(n_trials))
     return np.array([score_from_stats(metric, one) - score_from_stats(metric, total - one) for one in sums])

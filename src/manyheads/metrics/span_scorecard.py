@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from manyheads.errors import DataError
-from manyheads.metrics.bootstrap import Count, Resampled, f1, resample, share
-from manyheads.metrics.corpus_scores import Score
+from manyheads.metrics.bootstrap import Count, ResampledSums, f1, percentage, sum_resamples
 from manyheads.metrics.label_tables import N_WORST, NOTHING, Confusion, LabelRow, label_rows, shortened
+from manyheads.metrics.score import Score
 from manyheads.text.tag_schemes import Span
 
 Spans = Sequence[Sequence[Span]]  # of each sentence
@@ -68,7 +68,7 @@ def span_card(
     _check(texts, gold_spans, predicted_spans, intended)
     names = sorted({span.label for spans in (*gold_spans, *predicted_spans) for span in spans})
     counts = _count(gold_spans, predicted_spans, intended, names)
-    sums = resample(counts, len(texts), _FIRST + 3 * len(names), n_resamples)
+    sums = sum_resamples(counts, len(texts), _FIRST + 3 * len(names), n_resamples)
     gold = [span for spans in gold_spans for span in spans]
     return SpanCard(
         scores=_scores(sums, len(names), intended),
@@ -125,7 +125,7 @@ def _count(gold: Spans, predicted: Spans, intents: _Intents, names: Sequence[str
                 yield sentence, _FIRST + kind * len(names) + columns[span.label], 1.0
 
 
-def _scores(sums: Resampled, n_labels: int, intents: _Intents) -> list[Score]:
+def _scores(sums: ResampledSums, n_labels: int, intents: _Intents) -> list[Score]:
     def spans(kind: int) -> slice:
         return slice(_FIRST + kind * n_labels, _FIRST + (kind + 1) * n_labels)
 
@@ -134,13 +134,13 @@ def _scores(sums: Resampled, n_labels: int, intents: _Intents) -> list[Score]:
         sums.score(
             "F1", lambda s: f1(s[..., right].sum(-1), s[..., predicted].sum(-1), s[..., gold].sum(-1)), "spans:exact"
         ),
-        sums.score("precision", lambda s: share(s[..., right].sum(-1), s[..., predicted].sum(-1)), "spans:exact"),
-        sums.score("recall", lambda s: share(s[..., right].sum(-1), s[..., gold].sum(-1)), "spans:exact"),
+        sums.score("precision", lambda s: percentage(s[..., right].sum(-1), s[..., predicted].sum(-1)), "spans:exact"),
+        sums.score("recall", lambda s: percentage(s[..., right].sum(-1), s[..., gold].sum(-1)), "spans:exact"),
     ]
     how = [f"intents:{intents.rule}"] if intents.are_given else []
     if intents.are_given:
-        scores.append(sums.score("intent accuracy", lambda s: share(s[..., _INTENT], s[..., _SENTENCES]), *how))
-    scores.append(sums.score("exact sentences", lambda s: share(s[..., _EXACT], s[..., _SENTENCES]), *how))
+        scores.append(sums.score("intent accuracy", lambda s: percentage(s[..., _INTENT], s[..., _SENTENCES]), *how))
+    scores.append(sums.score("exact sentences", lambda s: percentage(s[..., _EXACT], s[..., _SENTENCES]), *how))
     return scores
 
 

@@ -1,4 +1,4 @@
-"""`Tally`: a score taken apart, so that two models can be compared on the same texts, drawn again for both alike."""
+"""`Tally`: a score kept as per-text counts, so that two models can be compared on the same resamples."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -7,45 +7,43 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.metrics.bootstrap import Sums, f1, share
-from manyheads.metrics.corpus_scores import Score, lower_is_better, make_bleu, score_from_stats, sentence_stats
-
-_SEED = 12345
+from manyheads.metrics.bootstrap import N_RESAMPLES, Sums, confidence_interval, f1, percentage, resample_matrix
+from manyheads.metrics.corpus_scores import make_bleu, score_from_stats, sentence_stats
+from manyheads.metrics.score import Score, lower_is_better
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What each text adds to sums, and the score that is a function of them."""
+    """Counts of each text and the score as a function of their sums."""
 
     name: str
-    counts: NDArray[np.float64]  # a row a text
-    figure: Callable[[Sums], Sums]  # [..., columns] → [...]
+    counts: NDArray[np.float64]  # [texts, columns]
+    statistic: Callable[[Sums], Sums]  # [..., columns] → [...]
 
     @property
     def value(self) -> float:
-        """The score of all the texts."""
-        return float(self.figure(self.counts.sum(0)))
+        """The score of all texts."""
+        return float(self.statistic(self.counts.sum(0)))
 
     @property
     def goodness(self) -> float:
-        """The score, with its sign turned round where less of it is better."""
+        """The score, negated where lower is better."""
         return -self.value if lower_is_better(self.name) else self.value
 
-    def score(self, n_resamples: int = 1000) -> Score:
-        """The score with its interval."""
-        low, high = np.quantile(self.drawn(n_resamples), [0.025, 0.975])
+    def score(self, n_resamples: int = N_RESAMPLES) -> Score:
+        """Return the score with its confidence interval."""
+        low, high = confidence_interval(self.resampled(n_resamples))
         return Score(self.name, self.value, float(low), float(high), f"n:{len(self.counts)}|resamples:{n_resamples}")
 
-    def drawn(self, n_resamples: int) -> NDArray[np.float64]:
-        """The score of texts drawn again; of as many texts, always the same are drawn."""
-        n_texts, rng = len(self.counts), np.random.default_rng(_SEED)
-        often = rng.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=n_resamples)
-        return np.asarray(self.figure(often @ self.counts), dtype=np.float64)
+    def resampled(self, n_resamples: int = N_RESAMPLES) -> NDArray[np.float64]:
+        """Return the score of each resample; tallies of the same texts use the same resamples."""
+        draws = resample_matrix(len(self.counts), n_resamples)
+        return np.asarray(self.statistic(draws @ self.counts), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Change:
-    """How a score changes from one model to another on the same texts; 95 % of resamples between low and high."""
+    """The change of a score between two models on the same texts, with its 95 % interval."""
 
     name: str
     value: float
@@ -57,41 +55,44 @@ class Change:
 
     @property
     def cost(self) -> float:
-        """How much worse it became; negative where it became better."""
+        """How much worse the score is than before; negative where it is better."""
         return self.difference if lower_is_better(self.name) else -self.difference
 
 
-def compare_tallies(tally: Tally, before: Tally, n_resamples: int = 1000) -> Change:
-    """The change of a score, with the interval of the difference (paired: the same texts are drawn for both)."""
+def compare_tallies(tally: Tally, before: Tally, n_resamples: int = N_RESAMPLES) -> Change:
+    """Return the change of a score with the interval of the paired difference."""
     if tally.name != before.name or len(tally.counts) != len(before.counts):
-        raise ValueError("Two different scores, or scores of different texts, cannot be compared in pairs.")
-    low, high = np.quantile(tally.drawn(n_resamples) - before.drawn(n_resamples), [0.025, 0.975])
+        raise ValueError(
+            f"Cannot compare {tally.name} of {len(tally.counts)} texts with {before.name} of {len(before.counts)} "
+            "texts: both must be the same score of the same texts."
+        )
+    low, high = confidence_interval(tally.resampled(n_resamples) - before.resampled(n_resamples))
     difference = tally.value - before.value
     return Change(tally.name, tally.value, before.value, difference, float(low), float(high), len(tally.counts))
 
 
 def bleu_tally(texts: Sequence[str], references: Sequence[str], language: str) -> Tally:
-    """BLEU, as `bleu` has it."""
+    """Return the tally of BLEU as computed by `bleu`."""
     metric = make_bleu(language, references)
 
-    def figure(sums: Sums) -> Sums:
+    def statistic(sums: Sums) -> Sums:
         return np.apply_along_axis(lambda total: score_from_stats(metric, total.astype(np.int64)), -1, sums)
 
-    return Tally("BLEU", sentence_stats(metric, texts, references).astype(np.float64), figure)
+    return Tally("BLEU", sentence_stats(metric, texts, references).astype(np.float64), statistic)
 
 
 def share_tally(name: str, part: Sequence[float], whole: Sequence[float]) -> Tally:
-    """So many per cent of what there is in each text."""
-    return Tally(name, np.array([part, whole], np.float64).T, lambda sums: share(sums[..., 0], sums[..., 1]))
+    """Return the tally of a percentage, such as correct answers of all answers."""
+    return Tally(name, np.array([part, whole], np.float64).T, lambda sums: percentage(sums[..., 0], sums[..., 1]))
 
 
-def rate_tally(name: str, amount: Sequence[float], units: Sequence[float]) -> Tally:
-    """So much for each unit of a text."""
-    return Tally(name, np.array([amount, units], np.float64).T, lambda sums: np.asarray(sums[..., 0] / sums[..., 1]))
+def rate_tally(name: str, amounts: Sequence[float], sizes: Sequence[float]) -> Tally:
+    """Return the tally of a rate, such as nats per character."""
+    return Tally(name, np.array([amounts, sizes], np.float64).T, lambda sums: np.asarray(sums[..., 0] / sums[..., 1]))
 
 
 def f1_tally(name: str, gold: Sequence[AbstractSet[object]], predicted: Sequence[AbstractSet[object]]) -> Tally:
-    """F1 of what was to be found in each text, all kinds together."""
+    """Return the tally of micro-averaged F1 over sets, one of each text."""
     pairs = zip(gold, predicted, strict=True)
-    counts = np.array([(len(wanted & given), len(given), len(wanted)) for wanted, given in pairs], np.float64)
+    counts = np.array([(len(true & found), len(found), len(true)) for true, found in pairs], np.float64)
     return Tally(name, counts, lambda sums: f1(sums[..., 0], sums[..., 1], sums[..., 2]))

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyheads.metrics.corpus_scores import Score, bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
+from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
+from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
 from manyheads.metrics.translation_faults import copies, length_ratio, repetitions
 
