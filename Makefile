@@ -13,6 +13,7 @@ help:
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
+	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
@@ -44,7 +45,7 @@ multi30k: .venv/installed
 	test_2016_flickr, as en and de): raw in DATA/multi30k-en-de/raw, lc.norm.tok in DATA/multi30k-en-de/tok. Say where \
 	with DATA=folder."; exit 1; }
 	$(BIN)/manyheads train recipes/multi30k.toml data.folder=$(TOKENISED) -o runs/multi30k $(ARGS)
-	$(BIN)/manyheads evaluate runs/multi30k/bundle --tokenised
+	$(BIN)/manyheads evaluate runs/multi30k/bundle --tokenized
 
 multi30k-raw: .venv/installed
 	$(BIN)/manyheads train recipes/multi30k.toml $(RAW) -o runs/multi30k-raw $(ARGS)
@@ -61,7 +62,7 @@ $(RECIPES): .venv/installed
 quickstart: .venv/installed
 	@$(BIN)/manyheads quickstart $(if $(TASK),--task $(TASK)) $(ARGS)
 
-test: .venv/installed-dev lint
+test: .venv/installed-dev lint docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 kills full-disk: .venv/installed-dev
@@ -76,6 +77,11 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation site, in build/site. A broken link or a page that loads anything from the network is an error.
+.PHONY: docs
+docs: .venv/installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 ingest: .venv/installed
 	$(BIN)/python benchmarks/ingest.py $(ARGS)
@@ -94,4 +100,4 @@ format: .venv/installed-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .peers runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .peers build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
