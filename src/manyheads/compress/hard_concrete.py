@@ -94,7 +94,7 @@ def learn_gates(
 ) -> list[tuple[Head, float]]:
     """Every head with its log α, the first to go first. The task is fine-tuned on the way."""
     gates = HardConcreteGates(task.model, fine_tuner.schedule(settings).learning_rate, settings.steps)
-    gates.to(task.model.output.weight.device)
+    gates.to(task.model.device)
     heads = heads_of(task.model)
     training_task = GatedTrainingTask(
         task.training_task(fine_tuner.training_data), task.model, gates, len(heads) - n_removed, settings.steps

@@ -33,7 +33,7 @@ def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
         if isinstance(attention, MultiHeadAttention) and len(kept[attention.name]) < attention.heads.n_heads:
             _cut(weights, f"{prefix}{name}.", attention, kept[attention.name])
     load_weights(smaller.module, weights, "the pruned model")
-    smaller.module.to(task.model.output.weight.device).train(task.module.training)
+    smaller.module.to(task.model.device).train(task.module.training)
     return smaller
 
 

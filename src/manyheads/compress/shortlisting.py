@@ -21,7 +21,7 @@ from manyheads.decode import Shortlist
 from manyheads.errors import BundleError, DataError, EngineError
 from manyheads.lens.aligner import Aligner, choose_aligner, require_cross_attention
 from manyheads.lens.head_counts import MapTap
-from manyheads.model.attention import MultiHeadAttention
+from manyheads.model import MultiHeadAttention, evaluating
 from manyheads.settings import raise_faults
 from manyheads.tasks.model_inputs import batches_by_length
 from manyheads.text.readers import Row
@@ -149,14 +149,10 @@ def _each_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
     pairs = [(source, target) for source, target in zip(*sides, strict=True) if max(len(source), len(target)) < most]
     if not pairs:
         raise DataError(f"None of {len(rows):,} pairs is short enough for this model: there is nothing to learn from.")
-    was_training = task.model.training
-    task.model.eval()
-    try:
-        for batch in batches_by_length([len(source) + len(target) for source, target in pairs]):
-            with torch.inference_mode():
-                yield _align(aligner, [pairs[row] for row in batch])
-    finally:
-        task.model.train(was_training)
+    for batch in batches_by_length([len(source) + len(target) for source, target in pairs]):
+        with evaluating(task.model):
+            links = _align(aligner, [pairs[row] for row in batch])
+        yield links
 
 
 def _align(aligner: Aligner, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> _Links:
@@ -193,7 +189,7 @@ def _strengths(aligner: Aligner, source: Tensor, read: Tensor) -> Tensor:
             if f"{attention.name}/{head}" in aligner.heads:
                 total.add_(chosen[:, head].cpu())
 
-    device = model.output.weight.device
+    device = model.device
     source, read = source.to(device), read.to(device)
     model.hidden(source, read, source_is_real=source != PAD, target_is_real=read != PAD, tap=MapTap(model, receive))
     return total

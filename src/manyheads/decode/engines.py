@@ -75,7 +75,7 @@ class TorchEngine:
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
         """Search with the cached model."""
-        width, device = max(map(len, sources), default=0), self.model.output.weight.device
+        width, device = max(map(len, sources), default=0), self.model.device
         rows = [[*source, *[self.special_tokens.pad] * (width - len(source))] for source in sources]
         source: Int[Tensor, "B S"] = torch.tensor(rows, dtype=torch.long, device=device).reshape(len(rows), width)
         is_real: Bool[Tensor, "B S"] = source != self.special_tokens.pad

@@ -11,7 +11,7 @@ from manyheads.decode.greedy_sampling import StoppingCriterion, greedy_or_sample
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
-from manyheads.model import Tap, Transformer
+from manyheads.model import Tap, Transformer, evaluating
 
 
 def search(
@@ -94,20 +94,15 @@ def generate(
         lengths = [source.size(1)] * len(source) if source_is_real is None else source_is_real.sum(1).tolist()
     max_lengths = [min(length + settings.max_new_tokens, room) for length in lengths]
 
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            stepper = stepper_for(model)(model, source, source_is_real, prompt=prompt, tap=tap)
-            return search(
-                stepper,
-                max_lengths,
-                bos=bos,
-                eos=eos,
-                forbidden=forbidden,
-                settings=settings,
-                streams=streams,
-                should_stop=should_stop,
-            )
-    finally:
-        model.train(was_training)
+    with evaluating(model):
+        stepper = stepper_for(model)(model, source, source_is_real, prompt=prompt, tap=tap)
+        return search(
+            stepper,
+            max_lengths,
+            bos=bos,
+            eos=eos,
+            forbidden=forbidden,
+            settings=settings,
+            streams=streams,
+            should_stop=should_stop,
+        )

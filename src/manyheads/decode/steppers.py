@@ -48,7 +48,7 @@ class CachedStepper:
         tap: Tap | None = None,
     ) -> None:
         self.model, self.tap = model, tap
-        self.device = model.output.weight.device
+        self.device = model.device
         n_rows = 1 if prompt is None else prompt.size(0)
         self.state = model.start(source, source_is_real, n_rows=n_rows, tap=tap)
         self.prompt = prompt  # follows the first id of every row
@@ -105,7 +105,7 @@ class UncachedStepper:
         tap: Tap | None = None,
     ) -> None:
         self.model, self.tap = model, tap
-        self.device = model.output.weight.device
+        self.device = model.device
         self.source, self.source_is_real, self.prompt = source, source_is_real, prompt
         self.written: Int[Tensor, "R T"] | None = None
 

@@ -144,7 +144,7 @@ def _maps(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> lis
 def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
     """The links that hiding tells: each target word's source word without which it becomes the least probable."""
     source, target = encoded.sides
-    device = model.output.weight.device
+    device = model.device
     ids = torch.from_numpy(source.ids)[None].to(device)
     read = torch.from_numpy(target.ids)[None].to(device)
     memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.model import MultiHeadAttention, Tap, Transformer
+from manyheads.model import MultiHeadAttention, Tap, Transformer, evaluating
 from manyheads.tasks import ModelInput
 
 # H heads, Q query places, W width, E width of a head's value.
@@ -25,18 +25,13 @@ class FusedOutputs:
 
 def run(model: Transformer, model_input: ModelInput, tap: Tap | None = None) -> None:
     """One forward pass over a text alone, without dropout or gradients."""
-    device = model.output.weight.device
+    device = model.device
     source, target = (
         torch.tensor([[token.id for token in tokens]], device=device) if tokens else None
         for tokens in (model_input.source, model_input.target)
     )
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            model.hidden(source, target, tap=tap)
-    finally:
-        model.train(was_training)
+    with evaluating(model):
+        model.hidden(source, target, tap=tap)
 
 
 def run_fused(model: Transformer, model_input: ModelInput) -> FusedOutputs:

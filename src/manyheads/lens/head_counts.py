@@ -26,7 +26,7 @@ from manyheads.lens.measures import (
     relation_words,
     uniform_map,
 )
-from manyheads.model import Transformer
+from manyheads.model import Transformer, evaluating
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.tap import Tap
 from manyheads.tasks.model_inputs import batches_by_length
@@ -145,20 +145,15 @@ def _table(rows: Sequence[Counts], names: Sequence[str], n_heads: int) -> Floats
 
 def for_each_map(model: Transformer, encoded_examples: Sequence[EncodedExample], callback: MapCallback) -> None:
     """Give every text's attention maps to a callback, attention by attention, without padding, as H × Q × K."""
-    was_training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         for rows in batches_by_length([sum(len(side.ids) for side in encoded.sides) for encoded in encoded_examples]):
-            with torch.inference_mode():
-                _read_batch(model, [encoded_examples[row] for row in rows], rows, callback)
-    finally:
-        model.train(was_training)
+            _read_batch(model, [encoded_examples[row] for row in rows], rows, callback)
 
 
 def _read_batch(
     model: Transformer, batch: Sequence[EncodedExample], numbers: Sequence[int], callback: MapCallback
 ) -> None:
-    device = model.output.weight.device
+    device = model.device
     sides = [
         torch.from_numpy(pad([encoded.sides[side].ids for encoded in batch])).to(device)
         for side in range(len(batch[0].sides))

@@ -56,7 +56,7 @@ def gradient_importance(
 ) -> list[GradientImportance]:
     """Of every head, over the examples of a sample: of texts in rows, a row is an example."""
     task.module.eval()
-    training_task, device = sample.training_task(task), task.model.output.weight.device
+    training_task, device = sample.training_task(task), task.model.device
     found: list[NDArray[np.float64]] = []
     n_tokens = 0
     for number, plan in enumerate(sample.plans):

@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from manyheads.bundle import Bundle
@@ -18,7 +17,7 @@ from manyheads.data import Encoded, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError
 from manyheads.metrics import Tally
-from manyheads.model import gated
+from manyheads.model import evaluating, gated
 from manyheads.run import Corpus, Recipe
 from manyheads.tasks import Task, TrainingData
 from manyheads.text.readers import Row
@@ -87,13 +86,11 @@ class Sample:
             task = replace(task, settings=replace(task.settings, consistency=0.0))  # type: ignore[type-var]
         return task.training_task(self.training_data)
 
-    @torch.no_grad()
     def loss(self, task: Task, gates: Mapping[str, Tensor] | None = None) -> float:
         """The task's own loss per token, without dropout, with heads gated."""
-        task.module.eval()
         training_task = self.training_task(task)
         total, n_tokens = 0.0, 0
-        with gated(task.model, gates or {}):
+        with evaluating(task.module), gated(task.model, gates or {}):
             for number, plan in enumerate(self.plans):
                 if number not in self.batches:
                     self.batches[number] = training_task.make(plan, number)
@@ -104,8 +101,7 @@ class Sample:
 
     def tally(self, task: Task, gates: Mapping[str, Tensor] | None = None) -> Tally:
         """The task's own score, taken apart, with heads gated."""
-        task.module.eval()
-        with gated(task.model, gates or {}):
+        with evaluating(task.module), gated(task.model, gates or {}):
             return task.tally(self.rows, self.decode)
 
 

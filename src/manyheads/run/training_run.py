@@ -23,7 +23,7 @@ import torch
 from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
-from manyheads.model import Transformer
+from manyheads.model import Transformer, evaluating
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.run.corpus import Corpus
@@ -249,7 +249,7 @@ class _Run:
             dropped={reason: count for reason, count in self.data.counts.items() if reason != KEPT},
             vocab_size=self.tokenizer.vocab_size,
             n_parameters=sum(parameter.numel() for parameter in self.task.module.parameters()),
-            device=str(self.task.model.output.weight.device),
+            device=str(self.task.model.device),
             seconds=time.perf_counter() - started,
             warnings=self.data.warnings,
             warm_start=copied,
@@ -303,8 +303,7 @@ class _Run:
         is_last = trainer.step == settings.steps
         # Validated before it is saved, so that a run killed between the two validates again.
         if is_last or trainer.step % settings.validate_every == 0:
-            self.task.module.eval()
-            with trainer.using_eval_weights():
+            with trainer.using_eval_weights(), evaluating(self.task.module):
                 validated = self._validate(trainer.step, trainer.notes)
             if settings.patience and trainer.notes["best_step"] == trainer.step:
                 checkpoints.save_best(trainer)

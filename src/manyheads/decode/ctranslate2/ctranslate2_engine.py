@@ -122,7 +122,7 @@ def make_ctranslate2(
         ) from None
     if unknown := find_unsupported(model.settings):
         raise EngineError(f"The ctranslate2 engine does not know {', '.join(unknown)}.")
-    device = model.output.weight.device
+    device = model.device
     if device.type != "cpu":
         raise EngineError(f"The ctranslate2 engine is for the CPU; this model is on {device}.")
     n_workers, n_threads = count_cores(), torch.get_num_threads()

@@ -57,8 +57,8 @@ def make_native(
 ) -> "NativeEngine":
     """The engine for a model; says what it cannot do, or why it cannot be built."""
     refuse(model.settings)
-    if model.output.weight.device.type != "cpu":
-        raise EngineError(f"The native engine is for the CPU; the model is on {model.output.weight.device}.")
+    if model.device.type != "cpu":
+        raise EngineError(f"The native engine is for the CPU; the model is on {model.device}.")
     return NativeEngine(model, special_tokens, library(tell), is_int8=is_int8, shortlist=shortlist)
 
 

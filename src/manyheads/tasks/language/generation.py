@@ -138,7 +138,7 @@ class TextGenerator:
         tap: Tap | None = None,
     ) -> list[list[Hypothesis]]:
         """Prompts of one length, which need no padding."""
-        ids = torch.tensor(prompts, dtype=torch.long, device=self.model.output.weight.device)
+        ids = torch.tensor(prompts, dtype=torch.long, device=self.model.device)
         return generate(
             self.model,
             prompt=ids.reshape(len(prompts), -1),

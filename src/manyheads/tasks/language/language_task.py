@@ -66,7 +66,7 @@ class LanguageTrainingTask:
     def make(self, plan: Plan, seed: int) -> PackedBatch:
         """One batch; there is nothing random in it."""
         column = self.data.encoded.columns[0]
-        batch = make_rows(plan, lambda index: column[index], self.model.output.weight.device)
+        batch = make_rows(plan, lambda index: column[index], self.model.device)
         self.data.encoded.release()
         return batch
 

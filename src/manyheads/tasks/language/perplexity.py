@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manyheads.model import Transformer
+from manyheads.model import Transformer, evaluating
 from manyheads.tasks.language.packed_batches import hidden_of, make_rows, plan_rows
 
 _TOKENS_AT_ONCE = 4096
@@ -52,25 +52,20 @@ def window_nll(
     # A column more than `plan_rows` wants: the number of each window takes the place of its document.
     numbered = np.stack([np.arange(len(table)), table[:, 1], table[:, 3]], axis=1)
     found: list[NDArray[np.float64]] = [np.empty(0)] * len(table)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            for plan in plan_rows(
-                numbered,
-                model.settings.max_length,
-                _TOKENS_AT_ONCE,
-                seed=0,
-                epoch=0,
-                one_per_row=model.settings.norm == "sample",
-            ):
-                batch = make_rows(plan, lambda index: arrays[table[index, 0]], model.output.weight.device)
-                nats = _nats(model, *hidden_of(model, batch))
-                for index, size in zip(plan[:, 1].tolist(), (plan[:, 3] - plan[:, 2]).tolist(), strict=True):
-                    found[index] = nats[table[index, 2] - table[index, 1] : size]
-                    nats = nats[size:]
-    finally:
-        model.train(was_training)
+    with evaluating(model):
+        for plan in plan_rows(
+            numbered,
+            model.settings.max_length,
+            _TOKENS_AT_ONCE,
+            seed=0,
+            epoch=0,
+            one_per_row=model.settings.norm == "sample",
+        ):
+            batch = make_rows(plan, lambda index: arrays[table[index, 0]], model.device)
+            nats = _nats(model, *hidden_of(model, batch))
+            for index, size in zip(plan[:, 1].tolist(), (plan[:, 3] - plan[:, 2]).tolist(), strict=True):
+                found[index] = nats[table[index, 2] - table[index, 1] : size]
+                nats = nats[size:]
     return found
 
 

@@ -21,7 +21,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import Tally, share_tally
 from manyheads.metrics.masked_scorecard import MaskedCard, masked_card
-from manyheads.model import Transformer, projected_loss
+from manyheads.model import Transformer, evaluating, projected_loss
 from manyheads.tasks.document_task import DocumentTask
 from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
@@ -145,7 +145,7 @@ class MaskedTrainingTask:
         """One batch; what is hidden in it is a function of the seed."""
         column = self.data.encoded.columns[0]
         texts = [column[document][start:end].astype(np.int64) for document, start, end in plan.tolist()]
-        batch = self.task.masker.mask(texts, seed, self.task.model.output.weight.device)
+        batch = self.task.masker.mask(texts, seed, self.task.model.device)
         self.data.encoded.release()
         return batch
 
@@ -274,7 +274,7 @@ class Masked(DocumentTask):
 
     def _find(self, windows: Sequence[NDArray[np.int64]]) -> list["_Found"]:
         """What the model takes the hidden tokens of each window for; each window is hidden from by itself."""
-        device = self.model.output.weight.device
+        device = self.model.device
         # One by one, so that neither neighbours nor order change what is hidden.
         single = [self.masker.mask([window], crc32(window.tobytes()), device) for window in windows]
         found: list[_Found | None] = [None] * len(windows)
@@ -290,13 +290,8 @@ class Masked(DocumentTask):
         return [part for part in found if part is not None]
 
     def _vectors(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S W"]:
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with torch.inference_mode():
-                return self.model.encode(ids, ids != PAD)
-        finally:
-            self.model.train(was_training)
+        with evaluating(self.model):
+            return self.model.encode(ids, ids != PAD)
 
     def _log_probabilities(self, vectors: Float[Tensor, "N W"]) -> Float[Tensor, "N V"]:
         """Of every token; special ones are none."""
@@ -320,7 +315,7 @@ class Masked(DocumentTask):
         found: dict[int, Filling] = {}
         for batch in plan_batches(sizes, _TOKENS_AT_ONCE, seed=0, epoch=0):
             rows = batch.tolist()
-            ids = torch.from_numpy(pad([encoded[row] for row in rows], before=BOS)).to(self.model.output.weight.device)
+            ids = torch.from_numpy(pad([encoded[row] for row in rows], before=BOS)).to(self.model.device)
             for row, vectors, own in zip(rows, self._vectors(ids), ids, strict=True):
                 found[row] = self._fill(encoded[row], self._log_probabilities(vectors[own == MASK]))
         return [found[row] for row in range(len(texts))]

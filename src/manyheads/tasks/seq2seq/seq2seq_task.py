@@ -151,7 +151,7 @@ class Seq2SeqTrainingTask:
         return f"{len(plan)} pairs, {told}{' …' if len(plan) > 3 else ''}"
 
     def _to_tensors(self, batch: PairBatch) -> TensorBatch:
-        device = self.model.output.weight.device
+        device = self.model.device
         source, read, written = (
             torch.from_numpy(ids).to(device) for ids in (batch.source, batch.target_input, batch.target_output)
         )
@@ -275,7 +275,7 @@ class Seq2Seq:
         self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
     ) -> tuple[Hypothesis, ModelInput]:
         """The best translation of a model_input's text."""
-        source = torch.tensor([[token.id for token in model_input.source]], device=self.model.output.weight.device)
+        source = torch.tensor([[token.id for token in model_input.source]], device=self.model.device)
         found = generate(
             self.model,
             source,
