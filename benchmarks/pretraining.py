@@ -57,7 +57,7 @@ def main() -> None:
     assignments = sys.argv[4:]
     recipe = read_recipe(path, assignments)
     folder.mkdir(parents=True, exist_ok=True)
-    rows = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).train()
+    rows = Corpus.of(recipe).train()
     with (folder / "text.txt").open("w", encoding="utf-8") as out:
         out.writelines(f"{line}\n" for line in recipe.task_class.lines(rows))
     sizes = {name: getattr(recipe.model, name) for name in _SIZES} | {"dropout": 0.1, "max_length": 256}

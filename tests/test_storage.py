@@ -1,12 +1,25 @@
 """Sealed folders: whole or not there, and every damage noticed."""
 
+import os
 import random
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from manyheads.errors import BundleError
-from manyheads.storage import MANIFEST, atomic_folder, require_files, verify_manifest
+from manyheads.errors import BundleError, TrainingError
+from manyheads.storage import (
+    LOCK,
+    MANIFEST,
+    atomic_folder,
+    is_locked,
+    locked,
+    require_files,
+    user_cache_folder,
+    verify_manifest,
+)
 
 
 def write(path: Path, **files: bytes) -> Path:
@@ -98,3 +111,68 @@ def test_a_folder_that_is_not_ours(tmp_path: Path, make: bool, told: str) -> Non
         folder.mkdir()
     with pytest.raises(BundleError, match=told):
         verify_manifest(folder, BundleError)
+
+
+def test_lock_is_refused_with_the_process_that_holds_it(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path)
+    with locked(tmp_path):
+        assert is_locked(tmp_path)
+        message = rf"in use by another run \(process {os.getpid()}\)\. Wait for it, or choose another folder with -o\."
+        with pytest.raises(TrainingError, match=message), locked(tmp_path):
+            pass
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
+    with locked(tmp_path):
+        pass
+
+
+def test_lock_without_a_readable_holder_is_refused_all_the_same(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        (tmp_path / LOCK).write_text("")
+        with pytest.raises(TrainingError, match=r"in use by another run\. Wait"), locked(tmp_path):
+            pass
+
+
+def test_waiting_for_a_lock(tmp_path: Path) -> None:
+    order: list[str] = []
+    started = threading.Event()
+
+    def wait() -> None:
+        started.set()
+        with locked(tmp_path, wait=True):
+            order.append("second")
+
+    thread = threading.Thread(target=wait)
+    with locked(tmp_path):
+        thread.start()
+        started.wait()
+        thread.join(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from manyheads.storage import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert is_locked(tmp_path)
+        with pytest.raises(TrainingError, match=rf"\(process {process.pid}\)"), locked(tmp_path):
+            pass
+        process.kill()
+    assert not is_locked(tmp_path)
+    with locked(tmp_path):
+        pass
+
+
+def test_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = user_cache_folder("native")
+    assert folder.parts[-2:] == ("manyheads", "native")
+    if sys.platform == "linux":
+        assert folder == tmp_path / "manyheads" / "native"

@@ -1,7 +1,8 @@
-"""Folders that are whole or not there: written aside, sealed with a SHA-256 manifest, renamed into place.
+"""Atomic folders with SHA-256 manifests, locks, and the cache folder of this user.
 
-Checkpoints, bundles and cached text are such folders. A reader can tell a damaged one from a good one, and a writer
-that dies half-way leaves whatever stood there before untouched. It imports nothing of ours but the errors.
+Checkpoints, bundles and cache entries are folders written by `atomic_folder`: the files go into a temporary folder, a
+manifest lists their digests, and a rename publishes it. A reader detects damage, and a writer that dies leaves the
+previous version untouched.
 """
 
 import hashlib
@@ -10,102 +11,134 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
 
 from manyheads.errors import ManyheadsError, TrainingError
 
 MANIFEST = "MANIFEST.sha256"
 LOCK = "lock"
-# The manifest's first line seals the lines below it. Readers of before it was written skip a line that begins so.
+# The manifest's first line is the digest of the lines below it.
 _SEAL = "  sealed by "
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder to fill; on leaving, it is sealed and takes the place of `path`.
+    """Yield a temporary folder to fill; on exit, write its manifest and rename it to `path`.
 
-    Files are on the disk before the folder has its name, and the name is before anything older is removed.
+    The files are synced before the rename, and the rename is synced before an older folder at `path` is deleted.
     """
     _make_folder(path.parent)
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        yield aside
-        write_manifest(aside)
-        _replace(aside, path)
+        yield temporary
+        write_manifest(temporary)
+        _replace(temporary, path)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Write a file that is the old one or the new one, never a part of it, however we end."""
-    aside = path.with_name(f".{path.name}.partial")
+    """Write a file so that readers see the old content or the new, never a part, even after a crash."""
+    temporary = path.with_name(f".{path.name}.partial")
     try:
-        aside.write_bytes(content)
-        _fsync(aside)
-        aside.replace(path)
+        temporary.write_bytes(content)
+        _fsync(temporary)
+        temporary.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     _fsync(path.parent)
 
 
 def remove_partial(parent: Path, names: str) -> None:
-    """Remove what writers that died left of sealed folders with such names (a regular expression).
+    """Remove the temporary folders of interrupted writers whose target name matches the regular expression `names`.
 
-    A folder that had only stepped aside for its successor comes back. Nobody else may be writing there.
+    If a writer died between moving the old folder aside and publishing the new one, the old folder is restored. The
+    caller must hold the lock: a writer at work would lose its folder.
     """
-    ours = re.compile(rf"\.(?P<name>{names})(?P<old>\.old)?\.[a-z0-9_]{{8}}")  # as mkdtemp names them
-    for aside in sorted(parent.iterdir()) if parent.is_dir() else []:
-        found = ours.fullmatch(aside.name)
-        if found and aside.is_dir():
-            before = aside / found["name"]
-            if found["old"] and before.exists() and not (parent / found["name"]).exists():
-                before.rename(parent / found["name"])
+    temporary_name = re.compile(rf"\.(?P<name>{names})(?P<old>\.old)?\.[a-z0-9_]{{8}}")  # as mkdtemp names them
+    for temporary in sorted(parent.iterdir()) if parent.is_dir() else []:
+        match = temporary_name.fullmatch(temporary.name)
+        if match and temporary.is_dir():
+            previous = temporary / match["name"]
+            if match["old"] and previous.exists() and not (parent / match["name"]).exists():
+                previous.rename(parent / match["name"])
                 _fsync(parent)
-            shutil.rmtree(aside)
+            shutil.rmtree(temporary)
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep a folder to ourselves for a while; the system lets go of it however we end."""
-    if os.name == "nt":  # Windows has no fcntl
-        yield
-        return
-    import fcntl
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder; the operating system releases it if the process dies.
 
-    with (folder / LOCK).open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TrainingError(
-                f"{folder} is in use by another run. Wait for it, or choose another folder with -o."
-            ) from None
+    If another process holds it, raise a TrainingError, or wait for it.
+    """
+    path = folder / LOCK
+    # A generator may be closed by another thread than the one that started it.
+    lock = FileLock(path, timeout=-1 if wait else 0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        holder = _lock_holder(path)
+        raise TrainingError(
+            f"{folder} is in use by another run{holder}. Wait for it, or choose another folder with -o."
+        ) from None
+    try:
+        with suppress(OSError):  # only for the message above; Windows does not let others read a locked file
+            path.write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
+    finally:
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a process holds the lock of the folder."""
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK, timeout=0, thread_local=False):
+            return False
+    except Timeout:
+        return True
+
+
+def _lock_holder(path: Path) -> str:
+    with suppress(OSError, ValueError):
+        return f" (process {int(path.read_text(encoding='ascii'))})"
+    return ""
+
+
+def user_cache_folder(name: str) -> Path:
+    """Return the folder `name` in this user's cache folder for manyheads; it may not exist yet."""
+    return user_cache_path("manyheads", appauthor=False) / name
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the manifest of every file in the folder and force all of it to the disk."""
+    """Write the manifest of all files in the folder, and sync them to disk."""
     files = sorted(file for file in folder.iterdir() if file.name != MANIFEST)
     lines = "".join(f"{sha256_of(file)}  {file.name}\n" for file in files).encode()
     (folder / MANIFEST).write_bytes(f"{_SEAL}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines)
     for file in (*files, folder / MANIFEST):
-        file.chmod(0o644)  # some writers keep theirs private
+        file.chmod(0o644)  # safetensors writes files that only the owner can read
         _fsync(file)
     _fsync(folder)
 
 
 def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
-    """The names of the sealed files; raise `error`, naming all that is missing or damaged, unless they are whole.
+    """Return the names of the files in the manifest; raise `error` with all missing and damaged files if there are any.
 
-    Files that the manifest does not list are nobody's concern: file managers and people leave some.
+    Files that the manifest does not list are ignored: file managers leave some.
     """
     if not folder.exists():
         raise error(f"{folder}: there is no such folder.")
     if not folder.is_dir():
-        raise error(f"{folder} is a file; a folder is wanted.")
+        raise error(f"{folder} is a file, not a folder.")
     manifest = folder / MANIFEST
     if not manifest.is_file():
-        raise error(f"{folder}: {MANIFEST} is missing, so this folder is not one of ours, or not whole.")
+        raise error(f"{folder}: {MANIFEST} is missing: manyheads did not write this folder, or it is incomplete.")
     digests = _read_manifest(manifest)
     faults = [f"{MANIFEST} is damaged"] if digests is None else []
     for name, digest in (digests or {}).items():
@@ -122,7 +155,7 @@ def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
 
 
 def _read_manifest(manifest: Path) -> dict[str, str] | None:
-    """The digests by file name; None if the manifest is not as it was written."""
+    """Return the digests by file name, or None if the manifest is damaged."""
     try:
         content = manifest.read_bytes()
     except OSError:
@@ -138,9 +171,9 @@ def _read_manifest(manifest: Path) -> dict[str, str] | None:
     return digests if digests and lines[-1] == "" and len(digests) == len(matches) else None
 
 
-def require_files(folder: Path, sealed: set[str], required: Iterable[str], error: type[ManyheadsError]) -> None:
-    """Raise `error` unless all the required files are among the sealed ones."""
-    absent = [name for name in required if name not in sealed]
+def require_files(folder: Path, listed: set[str], required: Iterable[str], error: type[ManyheadsError]) -> None:
+    """Raise `error` unless the manifest lists all required files."""
+    absent = [name for name in required if name not in listed]
     if absent:
         raise error(
             f"{folder}: {MANIFEST} does not list {', '.join(absent)}. Copy the folder again from a good source."
@@ -148,22 +181,22 @@ def require_files(folder: Path, sealed: set[str], required: Iterable[str], error
 
 
 def sha256_of(file: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+    """Return the SHA-256 digest of a file in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _replace(aside: Path, path: Path) -> None:
-    aside.chmod(0o755)  # mkdtemp's folders are private
+def _replace(temporary: Path, path: Path) -> None:
+    temporary.chmod(0o755)  # mkdtemp makes private folders
     if not path.exists():
-        aside.rename(path)
+        temporary.rename(path)
         _fsync(path.parent)
         return
-    # A folder cannot be renamed over another: the old one steps aside first, comes back if that fails, goes last.
+    # A folder cannot be renamed over another: move the old one aside, restore it on failure, delete it last.
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
     try:
         path.rename(old / path.name)
-        aside.rename(path)
+        temporary.rename(path)
     except OSError:
         if (old / path.name).exists():
             (old / path.name).rename(path)
@@ -174,7 +207,7 @@ def _replace(aside: Path, path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that they outlast a power cut: a name lives in the folder above."""
+    """Create a folder and its parents, and sync each parent: without that, a power cut may lose the new folder."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -182,7 +215,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _fsync(path: Path) -> None:
-    if os.name == "nt":  # Windows opens no folders, and syncs only files opened for writing
+    if os.name == "nt":  # Windows cannot open folders, and syncs only files opened for writing
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

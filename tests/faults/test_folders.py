@@ -31,7 +31,9 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_again_over_its_remains(
     folder: Path, recipe_table: Table
 ) -> None:
     shutil.rmtree(folder / "checkpoints")
-    with pytest.raises(CheckpointError, match=r"its checkpoints are gone, though its log tells of one at step 3\. Put"):
+    with pytest.raises(
+        CheckpointError, match=r"the checkpoints are missing, but the log records one at step 3\. Restore"
+    ):
         list(run(Recipe.from_table(recipe_table()), folder))
     assert [path.name for path in (folder / "snapshots").iterdir()] == ["step-00000002"]
 

@@ -133,8 +133,8 @@ def test_a_run_says_so_in_one_line_and_goes_on_later(
             if isinstance(event, Step) and event.step == 4:
                 FaultyDisk(patch, 9)
     assert str(caught.value) == (
-        f"{tmp_path / 'run'}: the disk is full. What was saved before is whole: free some space, then run the same "
-        "command again to go on."
+        f"{tmp_path / 'run'}: the disk is full. Everything saved before is intact: free some space, then run the same "
+        "command again to resume."
     )
     with (tmp_path / "run" / "log.jsonl").open("ab") as log:
         log.write('{"event": "Validated", "bleu": "né'.encode()[:-1])  # a line the full disk cut short

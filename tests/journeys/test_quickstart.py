@@ -33,7 +33,7 @@ def test_quickstart_can_be_run_run_again_and_continued(manyheads: Run, tmp_path:
 
     other = manyheads("quickstart", "-o", "runs/quickstart-de-en")
     assert other.returncode == 1
-    assert "holds a run of another recipe (data.builtin was de-en, now en-zh" in other.stderr
+    assert "contains a run of another recipe (data.builtin was de-en, now en-zh" in other.stderr
 
     longer = manyheads("quickstart", "--direction", "de-en", "--steps", 6)
     assert "from step 4" in longer.stdout

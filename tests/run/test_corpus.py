@@ -53,7 +53,7 @@ def test_what_is_held_out_of_the_files_themselves_does_not_leak(tmp_path: Path) 
     (counts,) = metadata["counts"]
     assert isinstance(counts, dict)
     assert sum(counts.values()) == 200
-    assert counts["held out to validate"] == len(held_out)
+    assert counts["held out for validation"] == len(held_out)
 
 
 def test_a_line_in_another_encoding_is_counted_and_many_are_refused(tmp_path: Path) -> None:
@@ -137,14 +137,14 @@ def test_runs_share_the_cache(tmp_path: Path, cache: Path, recipe_table: Table) 
         events.close()  # type: ignore[attr-defined]
         return told
 
-    learning = "learning 1,500 tokens from the text"
-    assert stages("first") == ["cleaning the text", learning, "cutting the text into tokens"]
+    learning = "training a tokenizer of 1,500 tokens"
+    assert stages("first") == ["cleaning the text", learning, "tokenizing the text"]
     assert stages("first") == []
     for file in files:
         Path(file).touch()
     assert stages("second") == [learning]  # the same tokenizer, so the same ids
     Path(files[0]).write_text(Path(files[0]).read_text("utf-8").replace("the", "The"), "utf-8")
-    assert stages("second") == ["cleaning the text", learning, "cutting the text into tokens"]
+    assert stages("second") == ["cleaning the text", learning, "tokenizing the text"]
     assert len(list(cache.glob("text-*"))) == len(list(cache.glob("ids-*"))) == 2
 
 
@@ -159,7 +159,7 @@ def test_files_that_change_while_they_are_read_are_not_trusted(
         write(tmp_path, "train.tsv", GOOD[:50])
 
     monkeypatch.setattr(Corpus, "write", write_and_change)
-    with pytest.raises(DataError, match="The training files changed while they were read"):
+    with pytest.raises(DataError, match="The training files changed while they were being read"):
         list(run(Recipe.from_table(recipe_table(data={"train": [train]})), tmp_path / "run"))
     assert not list(cache.glob("*text-*"))
 
@@ -211,11 +211,11 @@ def test_a_mix_trains_by_its_weights_and_resumes_to_the_same_bytes(tmp_path: Pat
 
     light = [dict(mix[0], weight=1), dict(mix[1], weight=1)]
     other = Recipe.from_table(recipe_table(data={"mix": light, "valid": [str(tmp_path / "v.tsv")]}))
-    with pytest.raises(RecipeError, match=r"holds a run of another recipe \(data\.mix was"):
+    with pytest.raises(RecipeError, match=r"contains a run of another recipe \(data\.mix was"):
         list(run(other, tmp_path / "whole"))
     stages = [event for event in run(other, tmp_path / "light") if isinstance(event, Stage)]
     assert [stage.description for stage in stages[:1]] == [
-        "learning 1,500 tokens from the text"
+        "training a tokenizer of 1,500 tokens"
     ]  # weights are not in the key
     assert (tmp_path / "light" / "bundle" / "weights.safetensors").read_bytes() != weights[0]
 

@@ -93,5 +93,5 @@ def test_what_would_change_the_model_may_not(recipe_table: Table, tmp_path: Path
         "train.patience was 0, now 4": {"train": train | {"patience": 4}},
     }
     for told, edit in edits.items():
-        with pytest.raises(RecipeError, match=rf"{told}.*only train.steps, train.keep_all_snapshots, decode"):
+        with pytest.raises(RecipeError, match=rf"{told}.*Only train.steps, train.keep_all_snapshots, decode"):
             list(run(Recipe.from_table(table | edit), tmp_path))

@@ -78,7 +78,7 @@ def test_files_may_be_in_a_folder_of_their_own(tmp_path: Path) -> None:
     recipe = read_recipe(path)
     assert recipe.data.train == (str(tmp_path / "texts" / "a.en"), "/b.zh")
     assert recipe.data.valid == (str(tmp_path / "texts" / "v.tsv"),)
-    assert recipe.data.folder == ""
+    assert recipe.data.folder is None
     elsewhere = read_recipe(path, ["data.folder=/elsewhere"])
     assert elsewhere.data.train[0] == "/elsewhere/a.en"
 
@@ -95,3 +95,16 @@ def test_all_faults_are_told_together(tmp_path: Path) -> None:
 def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="there is no such file"):
         read_recipe(tmp_path / "r.toml")
+
+
+def test_recipe_with_renamed_keys_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "r.toml",
+        '[data]\nbuiltin = "en-zh"\nbuiltin_pairs = 3\n[model]\nnorm_place = "pre"\n[train]\nlook_evry = 1\n',
+    )
+    with pytest.raises(RecipeError) as caught:
+        read_recipe(path)
+    assert str(caught.value) == (
+        f"{path}: this recipe was written for an older version of manyheads: data.builtin_pairs is now "
+        "data.builtin_rows, model.norm_place is now model.norm_placement."
+    )

@@ -59,7 +59,7 @@ def test_another_end_of_a_cosine_is_told(tmp_path: Path, recipe_table: Table) ->
     stop_at(Recipe.from_table(recipe_table(train=train)), tmp_path, 2)
     first = next(run(Recipe.from_table(recipe_table(train=train | {"steps": 12})), tmp_path))
     assert isinstance(first, RecipeChanged)
-    assert "from here on the learning rate falls to 0 at the new end" in first.changes[0]
+    assert "from here on the learning rate decays to 0 at the new last step" in first.changes[0]
 
 
 def test_files_may_move_but_not_change(tmp_path: Path, recipe_table: Table) -> None:
@@ -69,7 +69,7 @@ def test_files_may_move_but_not_change(tmp_path: Path, recipe_table: Table) -> N
     assert isinstance(list(run(moved, tmp_path / "run"))[-1], Finished)
     file = tmp_path / "there" / "a.en"
     file.write_text(file.read_text("utf-8").replace("the", "The"), "utf-8")
-    with pytest.raises(DataError, match=r"a\.en changed since this run began"):
+    with pytest.raises(DataError, match=r"a\.en changed since this run started"):
         list(run(moved, tmp_path / "run"))
 
 
@@ -89,7 +89,7 @@ def test_unused_checkpoints_are_no_checkpoints(tmp_path: Path, recipe_table: Tab
     stop_at(recipe, tmp_path, 3)
     checkpoint = tmp_path / "checkpoints" / "step-00000003"
     checkpoint.rename(checkpoint.with_name("step-00000003.unused"))
-    with pytest.raises(CheckpointError, match="its checkpoints are gone, though its log tells of one at step 3"):
+    with pytest.raises(CheckpointError, match="the checkpoints are missing, but the log records one at step 3"):
         list(run(recipe, tmp_path))
 
 

@@ -66,7 +66,7 @@ def test_frozen_parts_are_named_and_something_is_left_to_learn() -> None:
     assert any(name.startswith("encoder.0.") for name in learns)
     with pytest.raises(RecipeError, match=r'freeze = "encoder.7" names no part of the model. Did you mean encoder'):
         freeze(frozen, ["encoder.7"])
-    with pytest.raises(RecipeError, match="leaves nothing to learn"):
+    with pytest.raises(RecipeError, match="leaves no parameter to train"):
         freeze(model("encoder"), ["encoder", "source_embedding"])
 
 

@@ -88,7 +88,7 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
             found = list(islice((line for line in read_lines(str(lines)) if line.strip()), _N_TEXTS))
         else:
             recipe = Recipe.from_table(bundle.recipe)
-            rows = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).valid()
+            rows = Corpus.of(recipe).valid()
             found = [row[0] for row in islice(bundle.task.usable(rows), _N_TEXTS)]
     except DataError as error:
         told = " The bundle's own valid set cannot be read: give texts with --lines FILE." if lines is None else ""

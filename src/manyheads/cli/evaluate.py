@@ -205,7 +205,7 @@ def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Ro
 
     recipe = Recipe.from_table(loaded.recipe)
     try:
-        tests = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).tests()
+        tests = Corpus.of(recipe).tests()
         if only and only not in tests:
             raise click.UsageError(f"There is no test set {only!r}. There is: {', '.join(tests)}.")
         return {name: list(pairs) for name, pairs in tests.items() if only in (None, name)}

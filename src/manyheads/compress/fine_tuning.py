@@ -98,7 +98,7 @@ def open_fine_tuner(bundle: Bundle, folder: Path, beside: Path, files: Sequence[
         raise DataError(f"{error} Fine-tuning needs what the bundle was trained on: give it with --train.") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    weights = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).weights
+    weights = Corpus.of(recipe).weights
     yield FineTuner(
         recipe,
         TrainingData(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.errors import DataError
-from manyheads.storage import LOCK, verify_manifest, write_manifest
+from manyheads.storage import LOCK, locked, verify_manifest, write_manifest
 
 CACHE_VARIABLE = "MANYHEADS_CACHE"  # the environment variable that says where the cache is
 _ASIDE = re.compile(r"\.[a-z]+-[0-9a-f]{64}\..+")
@@ -62,7 +62,7 @@ class Cache:
             yield aside
             write_manifest(aside)
             aside.chmod(0o755)  # mkdtemp makes it private, but others may share the cache
-            with self._locked():
+            with locked(self.folder, wait=True):
                 if self.problem(name) is not None:
                     shutil.rmtree(self.folder / name, ignore_errors=True)
                     aside.rename(self.folder / name)
@@ -82,15 +82,3 @@ class Cache:
             with suppress(FileNotFoundError):  # another run's, which is in its place by now
                 if _ASIDE.fullmatch(aside.name) and time.time() - aside.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(aside, ignore_errors=True)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Wait until no other process is putting an entry into its place."""
-        if os.name == "nt":  # Windows has no fcntl; there the second rename fails
-            yield
-            return
-        import fcntl
-
-        with (self.folder / LOCK).open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            yield

@@ -118,7 +118,7 @@ def sample_sources(table: Mapping[str, object]) -> list[str]:
     except RecipeError:
         return []
     try:
-        tests = Corpus(recipe.data, recipe.seed).tests()
+        tests = Corpus.of(recipe).tests()
         return list(dict.fromkeys(source for source, _ in islice(next(iter(tests.values())), _SENTENCES)))
     except (DataError, OSError):
         pass

@@ -54,7 +54,7 @@ def sample_examples(bundle: Bundle, count: int = SAMPLE, *, seed: int = 1) -> li
     recipe = Recipe.from_table(bundle.recipe)
     if recipe.data.builtin:
         return builtin_examples(bundle.task, recipe.data.languages, count, seed)
-    corpus = Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task)
+    corpus = Corpus.of(recipe)
     try:
         rows = list(islice(bundle.task.usable(corpus.valid()), _POOL))
     except DataError as error:

@@ -34,7 +34,7 @@ def valid_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[
             rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
         else:
             recipe = Recipe.from_table(bundle.recipe)
-            rows = iter(Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).valid())
+            rows = iter(Corpus.of(recipe).valid())
         found = list(islice(bundle.task.usable(rows), n_rows))
     except DataError as error:
         told = "" if files else " The valid set of the bundle's recipe cannot be read: name other rows with --valid."
@@ -53,7 +53,7 @@ def train_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[
             rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
         else:
             recipe = Recipe.from_table(bundle.recipe)
-            rows = iter(Corpus(recipe.data, recipe.seed, recipe.clean, recipe.task).train())
+            rows = iter(Corpus.of(recipe).train())
         chance, found = random.Random(1), list[Row]()
         for number, row in enumerate(bundle.task.usable(rows)):
             if number < n_rows:

@@ -12,7 +12,7 @@ _NAMES = {
     "bad encoding": ("bad encoding", "编码错误"),
     "duplicate": ("duplicate", "重复"),
     "in valid or test": ("in valid or test", "与验证集或测试集重复"),
-    "held out to validate": ("held out to validate", "留作验证"),
+    "held out for validation": ("held out for validation", "留作验证"),
     "n cut off": ("cut off at the maximum length", "到最大长度被截断"),
     "n too long": ("too long for the model", "超出模型长度"),
     "n copies": ("copied from the source", "照抄原文"),

@@ -1,8 +1,7 @@
-"""The recipe room: a whole run described in one TOML file, and the wiring that carries it out.
+"""Recipes and runs: a recipe is one TOML file with all settings of a run; a run turns it into a scored bundle.
 
-A recipe names the data, the tokenizer, the model, the task, the training and the decoding. `run` takes it from
-text to a scored bundle and yields events on the way. May import everything but the rooms above it (cli, bench, doctor,
-lens and later lab, serve).
+`run` prepares the data, trains, validates and scores, and yields events on the way. `RunFolder` names the files it
+writes, and `Corpus` reads the rows that the recipe's data settings describe.
 """
 
 from manyheads.run.corpus import Corpus
@@ -19,6 +18,7 @@ from manyheads.run.events import (
     Validated,
 )
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe, read_recipe
+from manyheads.run.run_folder import LogReader, RunFolder
 from manyheads.run.training_run import check_same_recipe, delete_run, run
 
 __all__ = [
@@ -27,11 +27,13 @@ __all__ = [
     "Event",
     "Finished",
     "Interrupted",
+    "LogReader",
     "MixSettings",
     "Prepared",
     "Recipe",
     "RecipeChanged",
     "Resumed",
+    "RunFolder",
     "Saved",
     "Stage",
     "StoppedEarly",

@@ -1,4 +1,4 @@
-"""From what a recipe says of its data to rows for each purpose."""
+"""`Corpus`: the rows that a recipe's data settings describe, for training, validation and test."""
 
 import json
 from collections import Counter
@@ -14,32 +14,37 @@ from manyheads.data import Cleaner, CleanSettings, Texts
 from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError
-from manyheads.run.recipe import DataSettings, MixSettings
+from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
 from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 
-COUNTS = "counts.json"  # of stored text: what was left out, where each corpus begins
-HELD_OUT = "held out to validate"
-_FORMAT = 3  # of stored text: a change of what is kept of the same files needs a new number
-_MAX_VALID_ROWS = 1000  # at most so many rows are kept out of training when there is no valid set
+COUNTS = "counts.json"  # beside cached text: the number of rows dropped for each reason, and the corpus boundaries
+HELD_OUT = "held out for validation"
+_FORMAT = 4  # of cached text; increase it when the same files give other rows
+_MAX_VALID_ROWS = 1000  # held out of training if there is no validation set
 _ONE_IN = 20
 _BUILTIN_TEST = 1000
-_AS_IT_IS = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
+_NO_CLEANING = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
 
 Rows = Iterable[Row]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The rows of a recipe, read anew whenever they are asked for."""
+    """The rows of a recipe. Nothing is kept in memory: every call reads the files again."""
 
     data: DataSettings
     seed: int
     clean: CleanSettings = field(default_factory=CleanSettings)
     task: TaskSettings = field(default_factory=Seq2SeqSettings)
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "Corpus":
+        """Return the corpus of a recipe."""
+        return cls(recipe.data, recipe.seed, recipe.clean, recipe.task)
 
     @property
     def task_class(self) -> type[Task]:
@@ -48,16 +53,21 @@ class Corpus:
 
     @property
     def fields(self) -> Fields:
-        """What the cleaner has to know of the rows."""
+        """The fields of a row, as the cleaner needs them."""
         return self.task_class.cleaning(self.task)
 
+    @property
+    def cleaning(self) -> CleanSettings:
+        """The rules that training applies; the built-in corpus is not cleaned."""
+        return _NO_CLEANING if self.data.builtin else self.clean
+
     def train(self) -> Rows:
-        """What there is to learn from, not yet cleaned."""
+        """Return the training rows, not yet cleaned."""
         held_out = self._sampled_valid_rows()
         return chain.from_iterable(_without(rows, held_out, Counter()) for rows in self._training_sets())
 
     def valid(self) -> Rows:
-        """What to watch while learning."""
+        """Return the validation rows."""
         if self.data.builtin:
             return self._builtin("valid", _BUILTIN_TEST)
         if self.data.valid:
@@ -65,22 +75,44 @@ class Corpus:
         return self._valid_documents() if self._is_documents else self._sampled_valid_rows()
 
     def tests(self) -> dict[str, Rows]:
-        """What to score in the end, by name."""
+        """Return the rows of each test set by its name; without a test set, those of the validation set."""
         if self.data.builtin:
             return {name: self._builtin(name, _BUILTIN_TEST) for name in ("test", "compositional")}
         return {"test": self._read(self.data.test)} if self.data.test else {"valid": self.valid()}
 
+    def given_sets(self) -> dict[str, list[MixSettings]]:
+        """Return the files of each set that the recipe names, by set: several corpora only for a mix."""
+        held_out = {name: files for name, files in (("valid", self.data.valid), ("test", self.data.test)) if files}
+        return {"train": list(self.data.corpora)} | {
+            name: [MixSettings(files=files)] for name, files in held_out.items()
+        }
+
+    def read(self, corpus: MixSettings, *, skip_bad_lines: bool = False) -> Iterator[Row]:
+        """Yield the rows of some files as they are, uncleaned.
+
+        `skip_bad_lines` skips lines that are not UTF-8, if there are few of them.
+        """
+        if skip_bad_lines:
+            return tolerate_bad_lines(partial(self._read, corpus.files, corpus))
+        return self._read(corpus.files, corpus)
+
+    def columns(self, files: tuple[str, ...], corpus: MixSettings | None = None) -> dict[str, str]:
+        """Return the column of each field; those of [data] apply only to files that have columns."""
+        columns = self.data.columns(corpus)
+        are_parallel = len(files) > 1 and self.fields.n_fields > 1
+        return {} if are_parallel and columns == self.data.columns() else columns
+
     @property
     def weights(self) -> list[float]:
-        """How often a row of each corpus comes in an epoch."""
+        """The sampling weight of each corpus."""
         return [corpus.weight for corpus in self.data.corpora]
 
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of every file that the training text depends on: whether it is still what it was."""
+        """Return the SHA-256 of every file that the training rows depend on."""
         if self.data.builtin:
             return {}
         for corpus in self.data.corpora:
-            self._read(corpus.files, corpus)  # says what is wrong with a file that cannot be read
+            self._read(corpus.files, corpus)  # raises a precise error for a file that cannot be read
         for files in self._valid_and_test_files():
             self._read(files)
         sets = [*(corpus.files for corpus in self.data.corpora), *self._valid_and_test_files()]
@@ -90,7 +122,7 @@ class Corpus:
             raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
 
     def key(self, digests: Mapping[str, str]) -> str:
-        """What names the cleaned text: the same for the same contents, wherever the files are."""
+        """Return the cache key of the cleaned text: it depends on the contents of the files, not on their paths."""
         if self.data.builtin:
             sources = sorted(Path(corpora.__file__).parent.glob("*.py"))
             parts: object = [self.data.builtin, self.data.builtin_rows, self.seed, *map(sha256_of, sources)]
@@ -98,18 +130,18 @@ class Corpus:
             parts = {
                 "clean": to_table(self.clean),
                 "train": [
-                    [_contents(corpus.files, digests), self._columns(corpus.files, corpus)]
+                    [_contents(corpus.files, digests), self.columns(corpus.files, corpus)]
                     for corpus in self.data.corpora
                 ],
                 "held out": [
-                    [_contents(files, digests), self._columns(files)] for files in self._valid_and_test_files()
+                    [_contents(files, digests), self.columns(files)] for files in self._valid_and_test_files()
                 ],
-                "own held out": "" if self.data.valid else self.data.valid_fraction,
+                "valid_fraction": None if self.data.valid else self.data.valid_fraction,
             }
         return content_key([_FORMAT, self.task.kind, self.task_class.fields(self.task), parts])
 
     def write(self, folder: Path) -> None:
-        """Store the cleaned training text in a folder, and what was left out of each corpus."""
+        """Write the cleaned training rows to a folder, and the number of dropped rows of each corpus."""
         counts = [Counter({KEPT: 0}) for _ in self.data.corpora or ("builtin",)]
         Texts.write(folder, chain.from_iterable(self._cleaned(counts)), self.fields.n_fields)
         metadata = {"counts": counts, "boundaries": [0, *accumulate(count[KEPT] for count in counts)]}
@@ -117,34 +149,28 @@ class Corpus:
 
     def _cleaned(self, counts: "list[Counter[str]]") -> Iterator[Iterator[Row]]:
         held_out = self._sampled_valid_rows()
-        if self.data.builtin:
-            cleaner = Cleaner(_AS_IT_IS, (), self.fields)
-        else:
-            tests = self._read(self.data.test) if self.data.test else ()
-            valid = self._read(self.data.valid) if self.data.valid else held_out
-            cleaner = Cleaner(self.clean, chain(valid, tests) if self.clean.drop_leaked else (), self.fields)
+        tests = self._read(self.data.test) if self.data.test else ()
+        valid = self._read(self.data.valid) if self.data.valid else held_out
+        cleaner = Cleaner(self.cleaning, chain(valid, tests) if self.cleaning.drop_leaked else (), self.fields)
         for rows, count in zip(self._training_sets(), counts, strict=True):
             yield cleaner.clean(_without(rows, held_out, count), count)
 
     def _training_sets(self) -> Iterator[Rows]:
-        """Each corpus to learn from; of documents without a valid set, all but the end of the text."""
+        """Yield the training rows of each corpus; documents without a validation set lack the end of the text."""
         if not self._is_documents or self.data.builtin or self.data.valid:
             return self._read_training_files()
         return iter([self._training_documents(chain.from_iterable(self._read_training_files()))])
 
     def _read_training_files(self) -> Iterator[Rows]:
-        """Each corpus as it is in its files."""
+        """Yield all rows of each corpus."""
         if self.data.builtin:
             yield self._builtin("train", self.data.builtin_rows)
             return
         for corpus in self.data.corpora:
-            if self.clean.drop_bad_encoding:
-                yield tolerate_bad_lines(partial(self._read, corpus.files, corpus))
-            else:
-                yield self._read(corpus.files, corpus)
+            yield self.read(corpus, skip_bad_lines=self.clean.drop_bad_encoding)
 
     def _valid_and_test_files(self) -> list[tuple[str, ...]]:
-        """The valid files; the test files too where they decide what is left out of training."""
+        """Return the validation files, and the test files if leaked rows are dropped from training."""
         sets = (self.data.valid, self.data.test if self.clean.drop_leaked else ())
         return [files for files in sets if files]
 
@@ -154,51 +180,47 @@ class Corpus:
     def _read(
         self, files: tuple[str, ...], corpus: MixSettings | None = None, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
-        return self.task_class.read(files, self._columns(files, corpus), self.task, on_bad)
-
-    def _columns(self, files: tuple[str, ...], corpus: MixSettings | None = None) -> dict[str, str]:
-        """Those of the corpus itself, or those of [data], which mean only the files that have columns."""
-        own = self.data.columns(corpus)
-        are_parallel = len(files) > 1 and self.fields.n_fields > 1
-        return {} if are_parallel and own == self.data.columns() else own
+        return self.task_class.read(files, self.columns(files, corpus), self.task, on_bad)
 
     def _sampled_valid_rows(self) -> dict[Row, None]:
-        """Where there is no valid set: the first distinct good rows whose checksum falls into one of twenty."""
-        chosen: dict[Row, None] = {}
+        """Return the rows held out if there is no validation set.
+
+        They are the first distinct rows, neither empty nor badly encoded, whose checksum is divisible by 20.
+        """
+        held_out: dict[Row, None] = {}
         if self.data.builtin or self.data.valid or self._is_documents:
-            return chosen
+            return held_out
         one_in = round(1 / self.data.valid_fraction) if self.data.valid_fraction else _ONE_IN
         for row in chain.from_iterable(self._read_training_files()):
             is_drawn = crc32("\n".join(row).encode()) % one_in == 0
             if is_drawn and rejection_reason(row, self.clean, self.fields) not in (EMPTY, BAD_ENCODING):
-                chosen[row] = None
-                if len(chosen) == _MAX_VALID_ROWS:
+                held_out[row] = None
+                if len(held_out) == _MAX_VALID_ROWS:
                     break
-        return chosen
+        return held_out
 
     @property
     def _is_documents(self) -> bool:
-        """Whether the rows are whole documents, which are too few and too long to be drawn one by one."""
+        """Whether a row is a whole document: too few and too long to hold out single rows."""
         return self.fields.n_fields == 1
 
     def _valid_documents(self) -> Iterator[Row]:
-        """Where there is no valid set: the end of the text."""
-        beginning = self._n_training_characters()
+        """Yield the end of the text, which is held out if there is no validation set."""
+        n_before = self._n_training_characters()
         for (text,) in chain.from_iterable(self._read_training_files()):
-            if len(text) > beginning:
-                yield (text[max(0, beginning) :],)
-            beginning -= len(text)
+            if len(text) > n_before:
+                yield (text[max(0, n_before) :],)
+            n_before -= len(text)
 
     def _training_documents(self, rows: Rows) -> Iterator[Row]:
-        """The text up to where that which is held out begins."""
-        left = self._n_training_characters()
+        """Yield the text up to the part that is held out."""
+        n_left = self._n_training_characters()
         for (text,) in rows:
-            if left > 0:
-                yield (text[:left],)
-            left -= len(text)
+            if n_left > 0:
+                yield (text[:n_left],)
+            n_left -= len(text)
 
     def _n_training_characters(self) -> int:
-        """How many characters there are to learn from."""
         total = sum(len(text) for rows in self._read_training_files() for (text,) in rows)
         return total - round(total * (self.data.valid_fraction or 1 / _ONE_IN))
 
@@ -211,10 +233,6 @@ def _without(rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]") -
             yield row
 
 
-def _has_own_columns(corpus: MixSettings | None) -> bool:
-    return corpus is not None and bool(corpus.source_column or corpus.target_column)
-
-
 def _contents(files: tuple[str, ...], digests: Mapping[str, str]) -> list[list[str]]:
-    """What is in the files, and their endings, since these say how a file is read."""
-    return [[digests[file], *(ending.lower() for ending in Path(file).suffixes[-2:])] for file in files]
+    """Return the digest and the suffixes of each file: the suffixes decide how it is read."""
+    return [[digests[file], *(suffix.lower() for suffix in Path(file).suffixes[-2:])] for file in files]

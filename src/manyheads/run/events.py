@@ -1,4 +1,4 @@
-"""What a run tells while it is carried out; its log holds one line for each."""
+"""The events of a run. Each is yielded to the caller and logged as one line of log.jsonl."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,12 @@ from pathlib import Path
 from manyheads.tasks import Card
 from manyheads.train import Step
 
+Sample = tuple[str, str, str]  # input, prediction, reference
+
 
 @dataclass(frozen=True)
 class Stage:
-    """Something that takes a while begins."""
+    """A lengthy stage begins."""
 
     description: str
 
@@ -19,21 +21,21 @@ class Stage:
 class Prepared:
     """The text is tokenized and the model is built."""
 
-    noun: str  # the rows are, in the plural
+    noun: str  # what a row is called, in the plural
     n_rows: int
-    loss_unit: str  # what the loss is averaged over, in short
-    dropped: Mapping[str, int]  # why other rows are not trained on, and how many
+    loss_unit: str  # what the loss is averaged over: "token", "row", …
+    dropped: Mapping[str, int]  # rows not trained on, by reason
     vocab_size: int
     n_parameters: int
     device: str
     seconds: float
-    warnings: Sequence[str] = ()  # what was damaged in the cache and was made anew
-    warm_start: str = ""  # what was taken over from another bundle
+    warnings: Sequence[str] = ()  # damaged cache entries, which were created again
+    warm_start: str | None = None  # which weights were copied from `init_from`
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """Training goes on from a checkpoint; `warnings` says what was wrong with newer ones."""
+    """Training continues from a checkpoint; `warnings` describes newer checkpoints that are damaged."""
 
     step: int
     warnings: Sequence[str]
@@ -41,19 +43,19 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Validated:
-    """A sample of the valid set was answered."""
+    """A sample of the validation set was predicted and scored."""
 
     step: int
     metric: str
     score: float
     best: float
-    sample: tuple[str, str, str]  # what went in, what came out, what was wanted: of another row each time
-    samples: Sequence[tuple[str, str, str]] = ()  # of the same rows each time
+    sample: Sample  # of another row at each validation
+    samples: Sequence[Sample] = ()  # of the same rows at each validation
 
 
 @dataclass(frozen=True)
 class StoppedEarly:
-    """The score has not become better for as long as the recipe's patience lasts; the best weights are taken."""
+    """The score has not improved for `train.patience` validations; the bundle gets the best weights."""
 
     step: int
     best_step: int
@@ -68,14 +70,14 @@ class Saved:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """Training was asked to stop; everything up to this step is saved."""
+    """Training stopped on request; a checkpoint of this step was written."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The bundle is written and scored."""
+    """The bundle was written and scored."""
 
     bundle: Path
     cards: Mapping[str, Card]  # by test set
@@ -83,7 +85,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class RecipeChanged:
-    """The recipe of a run under way was edited where that does not touch what is learnt."""
+    """A resumed run has other settings than before, where that is allowed."""
 
     changes: Sequence[str]
 

@@ -1,4 +1,4 @@
-"""`Recipe`: everything about a run, checked as a whole before anything starts."""
+"""`Recipe`: all settings of a run, read from TOML and checked as a whole before training starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,62 +18,79 @@ from manyheads.text.tagged_readers import TAGGED_FILES
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings
 
-_MOST_WEIGHT = 1000.0
+_MAX_WEIGHT = 1000.0
 _COLUMNS = ("source", "target", "text", "label", "tags")
+_RENAMED = {  # keys of recipes before version 0.1, refused with their new names
+    "data.builtin_pairs": "data.builtin_rows",
+    "data.held_out": "data.valid_fraction",
+    "decode.max_extra": "decode.max_new_tokens",
+    "model.norm_place": "model.norm_placement",
+    "model.vocabulary": "tokenizer.vocab_size",
+    "task.phrase_dropout": "task.ngram_dropout",
+    "task.phrases": "task.ngrams",
+    "task.share": "task.mask_probability",
+    "tokenizer.signs": "tokenizer.chinese_characters",
+    "tokenizer.vocabulary": "tokenizer.vocab_size",
+    "train.accumulate": "train.accumulation_steps",
+    "train.average": "train.average_snapshots",
+    "train.clip": "train.clip_norm",
+    "train.ema": "train.ema_decay",
+    "train.head_timeline": "train.keep_all_snapshots",
+    "train.watch": "train.validation_metric",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixSettings:
-    """One of several corpora that are trained on together."""
+    """One corpus of a mix: its files and how often they are sampled."""
 
     files: tuple[str, ...]
-    weight: float = 1.0  # how often a row comes in an epoch; 0.25 is one in four, drawn anew each time
-    source_column: str = ""  # without any, those of [data]
-    target_column: str = ""
-    text_column: str = ""
-    label_column: str = ""
-    tags_column: str = ""
+    weight: float = 1.0  # how often a row occurs in an epoch; 0.25 samples another quarter of the rows each epoch
+    source_column: str | None = None  # if a corpus sets no column, those of [data] apply
+    target_column: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    tags_column: str | None = None
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "data.mix.")
         if not faults and not self.files:
             faults.append("data.mix.files names no file.")
-        if not faults and not 0 < self.weight <= _MOST_WEIGHT:
+        if not faults and not 0 < self.weight <= _MAX_WEIGHT:
             faults.append(
                 f"data.mix.weight = {self.weight} of {', '.join(self.files)} must be more than 0 and at most "
-                f"{_MOST_WEIGHT:.0f}."
+                f"{_MAX_WEIGHT:.0f}."
             )
         raise_faults(faults)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Where the text comes from: the built-in corpus, files, or a mix of several corpora.
+    """The source of the text: the built-in corpus, files, or a mix of several corpora.
 
-    Files: parallel ones, or one .tsv, .csv, .jsonl or .parquet; all but Parquet also compressed, as .gz or .zst.
+    A set is two parallel files, or one .tsv, .csv, .jsonl or .parquet file; all but Parquet may be compressed (.gz,
+    .zst).
     """
 
-    folder: str = ""  # where the files are, seen from the recipe's own folder
-    builtin: str = ""  # "en-zh" and so on; "en" for tasks of one language
-    builtin_rows: int = 40_000
+    folder: str | None = None  # folder of the files, relative to the recipe; by default the recipe's own
+    builtin: str | None = None  # language pair of the built-in corpus, such as "en-zh"; "en" for monolingual tasks
+    builtin_rows: int = 40_000  # training rows of the built-in corpus
     train: tuple[str, ...] = ()
     mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
-    valid: tuple[str, ...] = ()  # without it, a few rows are kept out of training
-    test: tuple[str, ...] = ()  # without it, the valid set is what is scored at the end
-    valid_fraction: float = (
-        0.0  # the share kept out of training where there is no valid set; 0: as the task thinks best
-    )
-    source_column: str = ""  # of .tsv, .csv, .jsonl and .parquet files
-    target_column: str = ""
-    text_column: str = ""
-    label_column: str = ""
-    tags_column: str = ""
+    valid: tuple[str, ...] = ()  # without it, a part of the training rows is held out
+    test: tuple[str, ...] = ()  # without it, the final scores are those of the validation set
+    valid_fraction: float | None = None  # fraction of the training rows held out if valid is not set; default 1/20
+    source_column: str | None = None  # columns of .tsv, .csv, .jsonl and .parquet files, by name or number
+    target_column: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    tags_column: str | None = None
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "data.") or [*self._builtin_faults(), *self._file_faults()])
 
     def _builtin_faults(self) -> list[str]:
-        if not self.builtin:
+        if self.builtin is None:
             return []
         faults = []
         if len(set(self.languages)) < len(self.languages) or not set(self.languages) <= set(LANGUAGES):
@@ -81,7 +98,7 @@ class DataSettings:
         if self.builtin_rows < 1000:
             faults.append(f"data.builtin_rows = {self.builtin_rows} must be at least 1000.")
         faults += [
-            f"data.builtin and data.{name} are both given. Choose one: the built-in corpus brings its own sets."
+            f"data.builtin and data.{name} are both given. Choose one: the built-in corpus has its own sets."
             for name in ("train", "mix", "valid", "test", *(f"{field}_column" for field in _COLUMNS))
             if getattr(self, name)
         ]
@@ -89,40 +106,40 @@ class DataSettings:
 
     def _file_faults(self) -> list[str]:
         if self.train and self.mix:
-            return ["data.train and data.mix are both given. Choose one: put the files of train into the mix."]
-        if not self.builtin and not self.train and not self.mix:
+            return ["data.train and data.mix are both given. Choose one: add the files of train to the mix."]
+        if self.builtin is None and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
-        if not 0 <= self.valid_fraction <= 0.5:
-            return [f"data.valid_fraction = {self.valid_fraction} must be at least 0 and at most 0.5."]
+        if self.valid_fraction is not None and not 0 < self.valid_fraction <= 0.5:
+            return [f"data.valid_fraction = {self.valid_fraction} must be more than 0 and at most 0.5."]
         return []
 
     @property
     def corpora(self) -> tuple[MixSettings, ...]:
-        """The files that are trained on, as a mix: of one where they are given by `train`."""
+        """The training files as a mix; `train` is a mix of one corpus."""
         return self.mix or ((MixSettings(files=self.train),) if self.train else ())
 
     def columns(self, corpus: MixSettings | None = None) -> dict[str, str]:
-        """Which column each field stands in, where that is told: by the corpus itself, or else for all."""
-        own = corpus is not None and any(getattr(corpus, f"{field}_column") for field in _COLUMNS)
-        told = {field: getattr(corpus if own else self, f"{field}_column") for field in _COLUMNS}
-        return {field: column for field, column in told.items() if column}
+        """Return the column of each field that has one: those of the corpus if it sets any, else those of [data]."""
+        has_own = corpus is not None and any(getattr(corpus, f"{field}_column") for field in _COLUMNS)
+        columns = {field: getattr(corpus if has_own else self, f"{field}_column") for field in _COLUMNS}
+        return {field: column for field, column in columns.items() if column}
 
     @property
     def sets(self) -> dict[str, tuple[str, ...]]:
-        """Every set of files, by the name it has in the recipe."""
+        """The files of each set, by its name in the recipe."""
         mixed = {f"mix (number {number})": corpus.files for number, corpus in enumerate(self.mix, start=1)}
-        named = {"train": self.train, **mixed, "valid": self.valid, "test": self.test}
-        return {name: files for name, files in named.items() if files}
+        sets = {"train": self.train, **mixed, "valid": self.valid, "test": self.test}
+        return {name: files for name, files in sets.items() if files}
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Those of the built-in corpus: source and target, or the only one."""
-        return tuple(self.builtin.split("-"))
+        """The languages of the built-in corpus: source and target, or a single one."""
+        return tuple((self.builtin or "").split("-"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One run, whole."""
+    """All settings of a run."""
 
     model: ModelSettings
     data: DataSettings
@@ -133,8 +150,8 @@ class Recipe:
     decode: DecodeSettings = field(default_factory=DecodeSettings)
     seed: int = 1
     device: str = "auto"
-    init_from: str = ""  # a bundle to begin from: its tokens, and every weight that has a place here
-    freeze: tuple[str, ...] = ()  # parts that stay as they are, by name: "encoder.0", "source_embedding"
+    init_from: str | None = None  # bundle to initialize from: its tokenizer, and every weight that this model has too
+    freeze: tuple[str, ...] = ()  # parts of the model that are not trained, such as "encoder.0" or "source_embedding"
 
     def __post_init__(self) -> None:
         faults = type_faults(self)
@@ -159,7 +176,8 @@ class Recipe:
         if self.train.validation_metric and self.train.validation_metric not in self.task_class.metrics:
             known = ", ".join(self.task_class.metrics)
             faults.append(
-                f'train.validation_metric = "{self.train.validation_metric}" is no score of this task. There is: {known}.'
+                f'train.validation_metric = "{self.train.validation_metric}" is not a metric of this task. '
+                f"Use one of: {known}."
             )
         return faults
 
@@ -176,32 +194,35 @@ class Recipe:
                 for name, files in self.data.sets.items()
                 if len(files) > 2
             ]
-        if not self.data.builtin:
+        if self.data.builtin is None:
             return faults
         if isinstance(self.task, Seq2SeqSettings):
-            given = (self.task.source_language, self.task.target_language)
-            if given != self.data.languages:
-                faults.append(f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(given)}".')
+            languages = (self.task.source_language, self.task.target_language)
+            if languages != self.data.languages:
+                faults.append(
+                    f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(languages)}".'
+                )
         elif len(self.data.languages) != 1:
             faults.append(
                 f'data.builtin = "{self.data.builtin}" should be one of {", ".join(LANGUAGES)} for this task.'
             )
         if self.clean != CleanSettings():
-            faults.append("clean cannot be set: the built-in corpus is clean, and taken whole. Leave it out.")
+            faults.append("clean cannot be set: the built-in corpus is clean and used as it is. Remove [clean].")
         return faults
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
-        """A recipe out of TOML's tables: a model preset is filled in, the vocabulary is the tokenizer's."""
+        """Build a recipe from TOML tables; model.preset is expanded, model.vocab_size is the tokenizer's."""
+        _refuse_renamed_keys(table)
         table = {"data": {}, "model": {}} | dict(table)
         model, data, tokenizer, task = (table.get(name, {}) for name in ("model", "data", "tokenizer", "task"))
-        # What is not even a table is left to `build`, which says so.
+        # `build` reports values that should be tables and are not.
         kind = task.get("kind", "seq2seq") if isinstance(task, Mapping) else "seq2seq"
         if not isinstance(kind, str) or kind not in TASKS:
             raise RecipeError(f"task.kind = {toml_value(kind)} is not a task. {did_you_mean(str(kind), TASKS)}")
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
-            tokens = tokenizer.get("vocab_size", TokenizerSettings.vocab_size)
-            table["model"] = {"vocab_size": tokens, "shape": TASKS[kind].shape} | _fill_in_preset(model)
+            vocab_size = tokenizer.get("vocab_size", TokenizerSettings.vocab_size)
+            table["model"] = {"vocab_size": vocab_size, "shape": TASKS[kind].shape} | _expand_preset(model)
         builtin = data.get("builtin") if isinstance(data, Mapping) else None
         if kind == "seq2seq" and isinstance(task, Mapping) and isinstance(builtin, str):
             source, _, target = builtin.partition("-")
@@ -209,7 +230,14 @@ class Recipe:
         return build(cls, table)
 
 
-def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
+def _refuse_renamed_keys(table: Mapping[str, Any]) -> None:
+    keys = {f"{section}.{key}" for section, keys in table.items() if isinstance(keys, Mapping) for key in keys}
+    renamed = [f"{old} is now {new}" for old, new in _RENAMED.items() if old in keys]
+    if renamed:
+        raise RecipeError(f"this recipe was written for an older version of manyheads: {', '.join(renamed)}.")
+
+
+def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
     model = dict(model)
     if "preset" not in model:
         return model
@@ -220,21 +248,24 @@ def _fill_in_preset(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
-    """The recipe in a file, with `section.key=value` overrides; files are found in `data.folder`, or beside it."""
+    """Read a recipe file and apply `section.key=value` overrides.
+
+    Relative paths of data files start at `data.folder`, or at the folder of the recipe.
+    """
     table = override(read_toml(path), assignments)
     if isinstance(table.get("init_from"), str) and table["init_from"]:
         _use_bundle_sizes(path.parent / table["init_from"], table)
     data = table.get("data")
     if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
-        folder = path.parent / data.pop("folder", "")  # the files are named in full from here on
+        folder = path.parent / data.pop("folder", "")  # from here on all paths are absolute
         task = table.get("task")
         parallel = TAGGED_FILES if isinstance(task, Mapping) and task.get("intents") else TAGGED_FILES[:2]
         for name in ("train", "valid", "test"):
-            _find_in(folder, data, name, parallel)
+            _resolve_files(folder, data, name, parallel)
         mix = data.get("mix")
         for entry in mix if isinstance(mix, list) else []:
             if isinstance(entry, dict):
-                _find_in(folder, entry, "files", parallel)
+                _resolve_files(folder, entry, "files", parallel)
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
@@ -242,28 +273,32 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
 
 
 def _use_bundle_sizes(bundle: Path, table: dict[str, Any]) -> None:
-    """Fill in the model's settings from the bundle that it begins from."""
+    """Take the model settings that the recipe does not set from the bundle it is initialized from."""
     table["init_from"] = str(bundle.resolve())
-    told = table.get("model", {})
-    if isinstance(told, Mapping):
-        settings = {name: value for name, value in model_settings(bundle).items() if name != "shape"}
-        if isinstance(settings.get("kept_heads"), dict):  # of a pruned model: those of the parts that are here too
-            task = table.get("task")
-            kind = task.get("kind") if isinstance(task, Mapping) else None
-            shape = TASKS[kind].shape if isinstance(kind, str) and kind in TASKS else Seq2Seq.shape
-            stacks = shape.split("-")
-            settings["kept_heads"] = {
-                name: numbers
-                for name, numbers in settings["kept_heads"].items()
-                if name.partition(".")[0] in stacks and (len(stacks) > 1 or not name.endswith(".cross"))
-            }
-        table["model"] = settings | _fill_in_preset(told)
-        if isinstance(table.setdefault("tokenizer", {}), dict):
-            table["tokenizer"]["vocab_size"] = settings["vocab_size"]
+    model = table.get("model", {})
+    if not isinstance(model, Mapping):
+        return
+    settings = {name: value for name, value in model_settings(bundle).items() if name != "shape"}
+    if isinstance(settings.get("kept_heads"), dict):  # a pruned model: use the entries of the stacks that exist here
+        task = table.get("task")
+        kind = task.get("kind") if isinstance(task, Mapping) else None
+        shape = TASKS[kind].shape if isinstance(kind, str) and kind in TASKS else Seq2Seq.shape
+        stacks = shape.split("-")
+        settings["kept_heads"] = {
+            name: numbers
+            for name, numbers in settings["kept_heads"].items()
+            if name.partition(".")[0] in stacks and (len(stacks) > 1 or not name.endswith(".cross"))
+        }
+    table["model"] = settings | _expand_preset(model)
+    if isinstance(table.setdefault("tokenizer", {}), dict):
+        table["tokenizer"]["vocab_size"] = settings["vocab_size"]
 
 
-def _find_in(folder: Path, table: dict[str, Any], name: str, parallel: Sequence[str]) -> None:
-    """Name files in full; a folder stands for the tagged sentences in it, in `parallel` files, or for all its texts."""
+def _resolve_files(folder: Path, table: dict[str, Any], name: str, parallel: Sequence[str]) -> None:
+    """Make the paths of a set absolute, and expand folders.
+
+    A folder that contains all `parallel` files (tagged sentences) is expanded to them, any other to its text files.
+    """
     if not isinstance(table.get(name), list):
         return
     files: list[Path] = []

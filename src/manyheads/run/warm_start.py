@@ -1,4 +1,4 @@
-"""Beginning from another bundle: its weights wherever they have a place, and parts that then stay as they are."""
+"""Warm start: initialize a model from the weights of another bundle, and freeze parts of it."""
 
 from collections.abc import Sequence
 
@@ -12,42 +12,42 @@ from manyheads.settings import did_you_mean
 
 @torch.no_grad()
 def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int, int]:
-    """Copy every weight of another Transformer that this one has too, by name; how many of how many that was.
+    """Copy the weights that both models have, by name; return the number of copied weights and of all weights.
 
-    What only one of them has, as the decoder of a translator, is left alone; so is what a task adds to the model, as
-    its labels. A weight of one name but another shape means that the models differ in size, which is refused.
+    Weights that only one model has, such as a decoder, keep their values; so do those a task adds to the model, such
+    as its label head. Weights of the same name but of different shapes are an error: the models differ in size.
     """
-    own, given = _named(model), _named(other)
-    shared = [name for name in own if name in given]
+    own, others = _weights_by_name(model), _weights_by_name(other)
+    shared = [name for name in own if name in others]
     faults = [
-        f"{name} is {tuple(given[name].shape)} there, {tuple(own[name].shape)} here"
+        f"{name} is {tuple(others[name].shape)} there, {tuple(own[name].shape)} here"
         for name in shared
-        if given[name].shape != own[name].shape
+        if others[name].shape != own[name].shape
     ]
     if faults or not shared:
-        told = "; ".join(faults[:3]) or "they have no weight in common"
+        reason = "; ".join(faults[:3]) or "they have no weight in common"
         raise BundleError(
-            f"{origin} does not fit this model: {told}. Leave [model] out of the recipe to get its sizes."
+            f"{origin} does not fit this model: {reason}. Leave [model] out of the recipe to use the bundle's sizes."
         )
     for name in shared:
-        own[name].copy_(given[name])
+        own[name].copy_(others[name])
     return len({own[name].data_ptr() for name in shared}), len({value.data_ptr() for value in own.values()})
 
 
 def freeze(module: nn.Module, names: Sequence[str]) -> None:
-    """Keep these parts of a module as they are: a name means all parameters whose names begin with it."""
+    """Exclude parts of a module from training: a name selects all parameters whose names start with it."""
     parameters = {name.removeprefix("model."): value for name, value in module.named_parameters()}
-    for wanted in names:
-        matching = [value for name, value in parameters.items() if f"{name}.".startswith(f"{wanted}.")]
+    for prefix in names:
+        matching = [value for name, value in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
         if not matching:
             known = {part for name in parameters for part in (name.partition(".")[0], ".".join(name.split(".")[:2]))}
-            raise RecipeError(f'freeze = "{wanted}" names no part of the model. {did_you_mean(wanted, known)}')
+            raise RecipeError(f'freeze = "{prefix}" names no part of the model. {did_you_mean(prefix, known)}')
         for value in matching:
             value.requires_grad_(False)
     if not any(value.requires_grad for value in parameters.values()):
-        raise RecipeError("freeze leaves nothing to learn. Name fewer parts.")
+        raise RecipeError("freeze leaves no parameter to train. Name fewer parts.")
 
 
-def _named(model: Transformer) -> dict[str, Tensor]:
-    """Every weight by all of its names: which of two tied ones comes first depends on the model's shape."""
+def _weights_by_name(model: Transformer) -> dict[str, Tensor]:
+    """Return every weight under all of its names: which name of a tied weight comes first depends on the shape."""
     return {name: value.detach() for name, value in model.named_parameters(remove_duplicate=False)}

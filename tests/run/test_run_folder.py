@@ -1,0 +1,67 @@
+"""`RunFolder`: the log reader, and folders written by older versions."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from manyheads.errors import RecipeError
+from manyheads.run import Interrupted, Recipe, RunFolder, check_same_recipe, delete_run, run
+
+Table = Callable[..., dict[str, object]]
+
+
+def append(folder: Path, content: bytes) -> None:
+    with (folder / "log.jsonl").open("ab") as log:
+        log.write(content)
+
+
+def test_log_yields_entries_and_counts_unreadable_lines(tmp_path: Path) -> None:
+    append(tmp_path, b'{"event": "Step", "step": 1}\n\0\0\n[1]\n\xff\n\n{"event": "Saved", "step": 2}\n')
+    log = RunFolder(tmp_path).log()
+    assert list(log) == [{"event": "Step", "step": 1}, {"event": "Saved", "step": 2}]
+    assert log.n_unreadable == 4
+    assert list(RunFolder(tmp_path).log().of_kind("Saved")) == [{"event": "Saved", "step": 2}]
+
+
+def test_log_yields_only_new_entries_the_second_time(tmp_path: Path) -> None:
+    append(tmp_path, b'{"event": "Step", "step": 1}\n{"event": "Step", "st')
+    log = RunFolder(tmp_path).log()
+    assert [entry["step"] for entry in log] == [1]
+    append(tmp_path, b'ep": 2}\n')
+    assert [entry["step"] for entry in log] == [2]
+    assert list(log) == []
+    assert log.n_unreadable == 0
+
+
+def test_entry_after_a_truncated_one_on_the_same_line_is_read(tmp_path: Path) -> None:
+    append(tmp_path, b'{"event": "Step", "st{"event": "Step", "step": 7}\n')
+    assert list(RunFolder(tmp_path).log()) == [{"event": "Step", "step": 7}]
+
+
+def test_folder_without_a_log_is_not_a_run_folder(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"is not a run folder: it has no log\.jsonl"):
+        RunFolder(tmp_path).log()
+
+
+@pytest.mark.parametrize(("number", "shown"), [(None, "1 or 2"), (2, "2"), (4, "4")])
+def test_run_folder_of_another_format_is_refused_in_one_line(
+    tmp_path: Path, recipe_table: Table, number: int | None, shown: str
+) -> None:
+    recipe = Recipe.from_table(recipe_table())
+    assert list(run(recipe, tmp_path, lambda: True))[-1] == Interrupted(1)
+    data = json.loads((tmp_path / "data.json").read_text())
+    assert data.pop("format") == 3
+    (tmp_path / "data.json").write_text(json.dumps(data | ({} if number is None else {"format": number})))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"}
+    for attempt in (lambda: list(run(recipe, tmp_path)), lambda: check_same_recipe(recipe, tmp_path)):
+        with pytest.raises(RecipeError) as caught:
+            attempt()
+        assert str(caught.value) == (
+            f"{tmp_path} was written by another version of manyheads (run format {shown}; this version reads 3). "
+            "Train into another folder with -o."
+        )
+    assert {path: path.read_bytes() for path in before} == before
+    delete_run(tmp_path)
+    next(run(recipe, tmp_path))
