@@ -13,7 +13,7 @@ from torch import nn
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError
 from manyheads.model.weights import load_weights
-from manyheads.run import Corpus, Recipe
+from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.run.preparation import prepare
 from manyheads.tasks import Task, TrainingData
 from manyheads.train import Step, Trainer, TrainingTask, TrainSettings
@@ -82,12 +82,12 @@ def open_fine_tuner(bundle: Bundle, folder: Path, beside: Path, files: Sequence[
     """
     recipe = replace(Recipe.from_table(bundle.recipe), init_from=str(folder))
     if files:
-        data = replace(recipe.data, builtin="", mix=(), train=tuple(str(file.resolve()) for file in files))
+        data = replace(recipe.data, builtin=None, mix=(), train=tuple(str(file.resolve()) for file in files))
         recipe = replace(recipe, data=data)
     beside.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{beside.name}.", dir=beside.parent))
     try:
-        preparing = prepare(recipe, work, is_started=False)
+        preparing = prepare(recipe, RunFolder(work))
         while True:
             next(preparing)
     except StopIteration as done:

@@ -1,24 +1,22 @@
 """`examine`: what is wrong with a recipe, a run or a bundle, whichever it is given."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
 from manyheads.data import CleanSettings
-from manyheads.data.cleaning import tolerate_bad_lines
 from manyheads.doctor import data_checks, language_checks, overfit_probe, training_checks
 from manyheads.doctor.corpus_stats import CorpusStats, Source, collect_stats
 from manyheads.doctor.findings import Finding, merge_good
 from manyheads.doctor.misalignment import check_alignment
 from manyheads.doctor.model_checks import check_bundle, check_model, load_snapshot
 from manyheads.errors import DataError, RecipeError
-from manyheads.run import Corpus, DataSettings, MixSettings, Recipe, read_recipe
+from manyheads.run import Corpus, MixSettings, Recipe, RunFolder, read_recipe
 from manyheads.storage import MANIFEST
 from manyheads.tasks import Seq2SeqSettings
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Pair, Row, read_pairs
+from manyheads.text.readers import Pair, Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
@@ -31,12 +29,12 @@ def detect_kind(path: Path) -> Kind:
         return "recipe"
     if not path.is_dir():
         raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.")
-    if (path / training_checks.LOG).is_file():
+    if RunFolder(path).log_file.is_file():
         return "run"
     if (path / MANIFEST).is_file() or (path / "bundle.json").is_file():
         return "bundle"
     raise DataError(
-        f"{path} is neither a run (it has no {training_checks.LOG}) nor a bundle (it has no {MANIFEST})."
+        f"{path} is neither a run (it has no {RunFolder(path).log_file.name}) nor a bundle (it has no {MANIFEST})."
         " Give a recipe (.toml), a run's folder or a bundle."
     )
 
@@ -104,62 +102,56 @@ def check_data(all_stats: list[CorpusStats], languages: tuple[str, str], clean: 
 
 
 def pair_sources(recipe: Recipe) -> list[Source]:
-    """The sets of pairs that a recipe names, the training set first."""
-    data = recipe.data
-    if data.builtin:
-        corpus = Corpus(data, recipe.seed)
+    """Return the sets of pairs that a recipe names, the training set first."""
+    corpus = Corpus.of(recipe)
+    if recipe.data.builtin:
         sets = {"train": corpus.train, "valid": corpus.valid, "test": lambda: corpus.tests()["test"]}
-        return [Source(name, partial(_first, read)) for name, read in sets.items()]
-    held = {name: MixSettings(files=files) for name, files in (("valid", data.valid), ("test", data.test)) if files}
-    skip_bad_lines = recipe.clean.drop_bad_encoding
-    corpora = [_source("train", corpus, data, skip_bad_lines=skip_bad_lines) for corpus in data.corpora]
-    train = corpora[0] if len(corpora) == 1 else _mixed(corpora)
-    return [train, *(_source(name, corpus, data) for name, corpus in held.items())]
+        return [Source(name, partial(_first_pairs, read)) for name, read in sets.items()]
+    return [_merged([_source(corpus, name, part) for part in parts]) for name, parts in corpus.given_sets().items()]
 
 
-def _mixed(sources: list[Source]) -> Source:
-    """All corpora of a mix as one; its lines are counted through."""
-    return Source("train", lambda: chain.from_iterable(source.read() for source in sources))
+def _merged(sources: list[Source]) -> Source:
+    """Return the corpora of a mix as one source with consecutive line numbers."""
+    if len(sources) == 1:
+        return sources[0]
+    return Source(sources[0].name, lambda: chain.from_iterable(source.read() for source in sources))
 
 
-def _source(name: str, corpus: MixSettings, data: DataSettings, *, skip_bad_lines: bool = False) -> Source:
-    """The files of a corpus; a forgiving reader bears a few lines that are not UTF-8, as training does."""
-    files = corpus.files
-    source, target = corpus.source_column or data.source_column, corpus.target_column or data.target_column
-    if data.mix and len(files) == 2:
-        source, target = corpus.source_column, corpus.target_column
-    read = partial(_read, files, source or None, target or None)
+def _source(corpus: Corpus, name: str, part: MixSettings) -> Source:
+    """Return a source of some files; as in training, bad lines are skipped only in the training set."""
+    skip_bad_lines = name == "train" and corpus.clean.drop_bad_encoding
     return Source(
         name,
-        partial(tolerate_bad_lines, read) if skip_bad_lines else partial(read, None),
-        tuple(Path(file).name for file in files),
-        first_line=2 if _has_header(files, source, target) else 1,
+        lambda: _pairs(corpus.read(part, skip_bad_lines=skip_bad_lines)),
+        tuple(Path(file).name for file in part.files),
+        first_line=2 if _has_header(part.files, corpus.columns(part.files, part)) else 1,
     )
 
 
-def _read(files: tuple[str, ...], source: str | None, target: str | None, on_bad: OnBad | None) -> Iterable[Pair]:
-    return read_pairs(files, source_column=source, target_column=target, on_bad=on_bad)
-
-
-def _has_header(files: tuple[str, ...], source: str, target: str) -> bool:
-    """Whether the first line names the columns; of CSV it does unless they are told by number."""
-    endings = {ending.lower() for ending in Path(files[0]).suffixes[-2:]}
-    is_table = ".csv" in endings or (".tsv" in endings and bool(source))
-    return len(files) == 1 and is_table and not (source.isdecimal() and target.isdecimal())
+def _has_header(files: tuple[str, ...], columns: Mapping[str, str]) -> bool:
+    """Return whether the first line names the columns; in CSV it does unless the columns are given by number."""
+    suffixes = {suffix.lower() for suffix in Path(files[0]).suffixes[-2:]}
+    is_table = ".csv" in suffixes or (".tsv" in suffixes and bool(columns))
+    are_numbers = bool(columns) and all(column.isdecimal() for column in columns.values())
+    return len(files) == 1 and is_table and not are_numbers
 
 
 def clean_settings(recipe: Recipe) -> CleanSettings:
-    """What training leaves out by itself; nothing of the built-in corpus."""
-    if recipe.data.builtin:
-        return CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
-    return recipe.clean
+    """Return the cleaning rules that training applies."""
+    return Corpus.of(recipe).cleaning
 
 
-def _first(read: Callable[[], Iterable[Row]]) -> Iterator[Pair]:
-    return ((source, target) for source, target in islice(read(), _BUILTIN_PAIRS))
+def _first_pairs(read: Callable[[], Iterable[Row]]) -> Iterator[Pair]:
+    return _pairs(islice(read(), _BUILTIN_PAIRS))
+
+
+def _pairs(rows: Iterable[Row]) -> Iterator[Pair]:
+    return ((source, target) for source, target in rows)
 
 
 def _examine_run(folder: Path) -> Iterator[Finding]:
+    run_folder = RunFolder(folder)
+    run_folder.check_format()
     log = training_checks.read_log(folder)
     yield training_checks.check_log(log)
     for check in (
@@ -172,7 +164,7 @@ def _examine_run(folder: Path) -> Iterator[Finding]:
     ):
         yield check(log)
     yield training_checks.check_checkpoints(folder)
-    if (folder / "bundle").is_dir():
-        yield from check_bundle(folder / "bundle")
+    if run_folder.bundle.is_dir():
+        yield from check_bundle(run_folder.bundle)
     elif (snapshot := load_snapshot(folder)) is not None:
         yield from check_model(snapshot)

@@ -16,8 +16,8 @@ from manyheads.doctor.outputs import check_outputs
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
 from manyheads.model import Transformer
 from manyheads.model.weights import load_weights, weights_of
-from manyheads.run import Corpus, Recipe
-from manyheads.settings import read_toml, to_table
+from manyheads.run import Corpus, Recipe, RunFolder
+from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
 from manyheads.text.tokenizer import Tokenizer
@@ -44,11 +44,11 @@ def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
 
 def load_snapshot(run: Path) -> Bundle | None:
     """The newest snapshot of a run that is not finished, as a bundle; None if there is none that is whole."""
-    for folder in sorted(run.glob("snapshots/step-*"), reverse=True):
+    for folder in sorted(RunFolder(run).snapshots.glob("step-*"), reverse=True):
         try:
             verify_manifest(folder, CheckpointError)
-            recipe = Recipe.from_table(read_toml(run / "recipe.toml"))
-            tokenizer = Tokenizer.from_file(run / "tokenizer.model")
+            recipe = Recipe.from_table(RunFolder(run).read_recipe_table())
+            tokenizer = Tokenizer.from_file(RunFolder(run).tokenizer_file)
             if not isinstance(recipe.task, Seq2SeqSettings):
                 return None  # labels stand in a bundle only
             model = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size)).eval()

@@ -3,10 +3,8 @@
 Each takes the `RunLog` and gives a finding. What is too short to be judged is said to be good so far.
 """
 
-import json
 import math
 import time
-import tomllib
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +13,10 @@ from typing import Any
 
 from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share
 from manyheads.doctor.outputs import check_outputs
-from manyheads.errors import CheckpointError, TrainingError
-from manyheads.storage import LOCK, locked, verify_manifest
+from manyheads.errors import CheckpointError, RecipeError
+from manyheads.run import RunFolder
+from manyheads.storage import verify_manifest
 
-LOG = "log.jsonl"
-_RECIPE = "recipe.toml"
 _WINDOW = 20  # steps whose mean loss is compared
 _SPIKE = 1.0  # nats
 _SCORE_DROP = 1.0  # points of the score below its best
@@ -59,22 +56,21 @@ class RunLog:
 
 
 def read_log(folder: Path) -> RunLog:
-    """The log of a run's folder. A line cut short, as a crash leaves one, is counted and passed over."""
+    """Read the log of a run folder; lines that cannot be read are counted and skipped."""
     log = RunLog(folder)
-    last_event, last_time, n_unreadable = "", 0.0, 0
-    with (folder / LOG).open(encoding="utf-8", errors="replace") as stream:
-        for line in stream:
-            try:
-                event = json.loads(line)
-                _add_event(event, log)
-                last_event, last_time = str(event["event"]), float(event["time"])
-            except (ValueError, KeyError, TypeError, AttributeError):
-                n_unreadable += 1
+    last_event, last_time, n_invalid = "", 0.0, 0
+    reader = RunFolder(folder).log()
+    for event in reader:
+        try:
+            _add_event(event, log)
+            last_event, last_time = str(event["event"]), float(event["time"])
+        except (ValueError, KeyError, TypeError):
+            n_invalid += 1
     return replace(
         log,
         last_event=last_event,
         last_time=last_time,
-        n_unreadable=n_unreadable,
+        n_unreadable=reader.n_unreadable + n_invalid,
         consistency_after=_consistency_after(folder),
     )
 
@@ -82,9 +78,9 @@ def read_log(folder: Path) -> RunLog:
 def _consistency_after(folder: Path) -> float:
     """When R-Drop began, as the run's own recipe says; where that cannot be read, never."""
     try:
-        task = tomllib.loads((folder / _RECIPE).read_text("utf-8")).get("task", {})
+        task = RunFolder(folder).read_recipe_table().get("task", {})
         return float(task.get("consistency_after", 0)) if task.get("consistency", 0) else math.inf
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (RecipeError, OSError, ValueError, TypeError, AttributeError):
         return math.inf
 
 
@@ -110,7 +106,7 @@ def check_log(log: RunLog) -> Finding:
     message = f"{log.step:,} steps, {len(log.scores)} validations, {finished}"
     if log.n_unreadable > 1:
         return Finding(
-            "log", "warning", f"{message}; {log.n_unreadable} lines of {LOG} cannot be read.", (),
+            "log", "warning", f"{message}; {log.n_unreadable} lines of log.jsonl cannot be read.", (),
             "The disk may have been full; the checkpoints are what counts. 日志不完整，可能是磁盘已满。",
         )  # fmt: skip
     return Finding("log", "good", f"{message}.")
@@ -239,7 +235,7 @@ def check_running(log: RunLog, now: float | None = None) -> Finding:
         return Finding(check, "good", f"the run ended as it should, at step {log.step:,}.")
     silent = (time.time() if now is None else now) - log.last_time
     pace = median(log.seconds.values()) if log.seconds else 1.0
-    if _is_running(log.folder):
+    if RunFolder(log.folder).is_running:
         if silent <= max(_STUCK_SECONDS, 50 * pace):
             return Finding(check, "good", f"the run is under way at step {log.step:,}.")
         return Finding(
@@ -257,7 +253,7 @@ def check_running(log: RunLog, now: float | None = None) -> Finding:
 def check_checkpoints(folder: Path) -> Finding:
     """Whether every checkpoint and snapshot is whole."""
     check = "checkpoints"
-    sealed = sorted([*folder.glob("checkpoints/step-*"), *folder.glob("snapshots/step-*")])
+    sealed = RunFolder(folder).step_folders()
     faults = []
     for path in sealed:
         try:
@@ -287,13 +283,3 @@ def _nearest(means: dict[int, float], step: int) -> float:
 
 def _spikes(means: dict[int, float]) -> list[int]:
     return [after for before, after in pairwise(sorted(means)) if means[after] > means[before] + _SPIKE]
-
-
-def _is_running(folder: Path) -> bool:
-    if not (folder / LOCK).exists():
-        return False
-    try:
-        with locked(folder):
-            return False
-    except TrainingError:
-        return True
