@@ -14,7 +14,7 @@ import numpy as np
 from manyheads.compress.curve_picture import curve_svg
 from manyheads.compress.pruning_curve import CurvePoint
 from manyheads.lens.pictures import draw_heads
-from manyheads.lens.role_names import role_labels
+from manyheads.lens.role_names import role_names
 from manyheads.lens.roles import HeadReport, Role, RoleCard, Statistic, as_displayed
 from manyheads.lens.similarity import Similarity
 from manyheads.metrics import Change, Score
@@ -94,7 +94,7 @@ def section(name: str, record: dict[str, Any]) -> str:
 
 
 def row(card: RoleCard, role: Role) -> str:
-    return f"| {card.head} | {' · '.join(role_labels(role.name))} | {cells(role.statistic, card.statistics[role.statistic])} |"
+    return f"| {card.head} | {' · '.join(role_names(role.name))} | {cells(role.statistic, card.statistics[role.statistic])} |"
 
 
 def best(report: HeadReport, name: str) -> str:

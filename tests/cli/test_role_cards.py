@@ -76,9 +76,9 @@ def test_text_and_gold_of_ones_own(manyheads: Run, bundle_folder: Path, tmp_path
     ("words", "told"),
     [
         (["--text", "none.txt"], "there is no such file"),
-        (["--text", "blank.txt"], "holds no text to watch heads on: every line is empty"),
+        (["--text", "blank.txt"], "blank.txt has no text: every line is empty"),
         (["--gold", "words.en", "--gold", "words.en", "--gold", "links"], "line 1: the link 9-9 has no words in"),
-        (["--gold", "words.en"], "gold alignments are given as source words, target words and links"),
+        (["--gold", "words.en"], "give gold alignments as source words, target words and links"),
         (["--gold", "greek.conllu"], "does not match this model"),
         (["--timeline", "--text", "words.en"], "leave out --gold and --text"),
     ],

@@ -1,4 +1,4 @@
-"""One small model of each task, that knows nothing, and a text for it."""
+"""One small untrained model of each task, and a text for it."""
 
 from functools import cache
 from typing import Any
@@ -35,7 +35,7 @@ TEXTS = {
     "masked": "the [MASK] sat on the [MASK].",
 }
 ANSWER = " to the cat"
-BRIEF = DecodeSettings(method="greedy", max_new_tokens=2)
+SHORT = DecodeSettings(method="greedy", max_new_tokens=2)
 MODELS: dict[str, dict[str, Any]] = {
     "2017": {},
     "learned, pre": {"positions": "learned", "norm_placement": "pre"},
@@ -54,7 +54,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @torch.no_grad()
 def with_ends(model: Transformer) -> Transformer:
-    """EOS is made about as probable as the best of the others, so that some of what is written has an end."""
+    """Make EOS about as probable as the best other token, so that some hypotheses finish."""
     ids = random_ids(8, 12, vocab_size=model.settings.vocab_size)
     hidden = model.hidden(ids if model.settings.has_encoder else None, ids).flatten(0, 1)
     middle = hidden.mean(0)
@@ -64,8 +64,8 @@ def with_ends(model: Transformer) -> Transformer:
 
 
 @torch.no_grad()
-def used_to_ids(model: Transformer) -> None:
-    """Batch norms get the statistics they would have after training: without, numbers grow from layer to layer."""
+def update_batch_norms(model: Transformer) -> None:
+    """Update the running statistics of batch norms; without that, values grow from layer to layer."""
     model.train()
     for seed in range(40):
         ids = random_ids(8, 12, vocab_size=model.settings.vocab_size, seed=seed)
@@ -75,29 +75,29 @@ def used_to_ids(model: Transformer) -> None:
 
 @cache
 def task_of(kind: str, model: str = "2017", tokenizer: str = "bpe", **changes: Any) -> Task:
-    """Shared between tests, so leave its weights alone."""
+    """Return a cached task. Tests share it, so they must not change its weights."""
     tokens = TOKENIZERS[tokenizer]
 
-    def made(shape: str) -> Transformer:
+    def make(shape: str) -> Transformer:
         sizes = {"width": 16, "n_heads": 4, "max_length": 48, "tie_output": False}
-        found = make_model(tokens, shape, **{**sizes, **MODELS[model], **changes})
-        shaken(found)
-        if found.settings.norm == "batch":
-            used_to_ids(found)
-        return found if shape == "encoder" else with_ends(found)
+        made = make_model(tokens, shape, **{**sizes, **MODELS[model], **changes})
+        shaken(made)
+        if made.settings.norm == "batch":
+            update_batch_norms(made)
+        return made if shape == "encoder" else with_ends(made)
 
     match kind:
         case "seq2seq":
-            return Seq2Seq(made("encoder-decoder"), tokens, Seq2SeqSettings())
+            return Seq2Seq(make("encoder-decoder"), tokens, Seq2SeqSettings())
         case "language":
-            return Language(made("decoder"), tokens, LanguageSettings())
+            return Language(make("decoder"), tokens, LanguageSettings())
         case "masked":
-            return Masked(made("encoder"), tokens, MaskedSettings())
+            return Masked(make("encoder"), tokens, MaskedSettings())
         case "classify":
             metadata: dict[str, Any] = {"labels": ["a", "b"], "counts": [1, 1], "n_rows": 2, "temperature": 1.0}
-            task: Task = Classify.restore(made("encoder"), tokens, ClassifySettings(), metadata)
+            task: Task = Classify.restore(make("encoder"), tokens, ClassifySettings(), metadata)
         case _:
             metadata = {"labels": ["a"], "intents": [], "split_by": "word", "temperature": 1.0}
-            task = Tag.restore(made("encoder"), tokens, TagSettings(), metadata)
+            task = Tag.restore(make("encoder"), tokens, TagSettings(), metadata)
     task.module.eval()
     return task

@@ -1,4 +1,4 @@
-"""The heads that align: chosen by gold, or by what the model's predictions depend on."""
+"""Alignment heads, chosen by gold or by occlusion."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner, fit_aligner, occlusion_links, split_words
 from manyheads.lens.encoded_examples import encode_examples
-from manyheads.lens.examples import Example
+from manyheads.tasks.lens_examples import Example
 
 from lens.makers import task_of
 
@@ -19,36 +19,36 @@ def example_of(source: str, target: str) -> Example:
     return Example((split_words(source), split_words(target)))
 
 
-def test_words_have_punctuation_apart_and_chinese_characters_by_themselves() -> None:
+def test_punctuation_and_chinese_characters_are_separate_words() -> None:
     assert split_words("It's 猫咪.").words == ("It", "'s", "猫", "咪", ".")
 
 
-def test_hiding_tells_which_word_matters() -> None:
+def test_occlusion_links_existing_words() -> None:
     task = task_of("seq2seq")
     (encoded,) = encode_examples(task, [example_of("the cat sat", "the mat")]).examples
-    # A model that knows nothing depends on nothing enough; whatever it links must be words that are there.
+    # An untrained model may have no links; those it has must be between existing words.
     assert all(i < 3 and j < 2 for i, j in occlusion_links(task.model, encoded))
 
 
-def test_gold_chooses_the_head_that_agrees_with_it(untrained: Bundle) -> None:
+def test_gold_selects_the_heads_that_agree_with_it(untrained: Bundle) -> None:
     task = untrained.task
     texts = ["the cat sat on the mat", "no dog ran to the red mat"]
     encoded_examples = encode_examples(task, [example_of(text, text) for text in texts]).examples
     plain = fit_aligner(task, encoded_examples)  # type: ignore[arg-type]
-    assert plain.chosen_by == "hiding"
-    # Gold that is just what some head says: this head, or one that says the same, must be found.
-    wanted = plain.align(texts, texts)
+    assert plain.chosen_by == "occlusion"
+    # The gold is the alignment of some heads, so these heads or equivalent ones must be chosen.
+    expected = plain.align(texts, texts)
     gold = [
         replace(encoded, example=replace(encoded.example, sure=frozenset(own), possible=frozenset(own)))
-        for encoded, own in zip(encoded_examples, wanted, strict=True)
+        for encoded, own in zip(encoded_examples, expected, strict=True)
     ]
     chosen = fit_aligner(task, gold)  # type: ignore[arg-type]
     assert chosen.chosen_by == "gold"
     assert chosen.agreement == pytest.approx(1.0)
-    assert chosen.align(texts, texts) == wanted
+    assert chosen.align(texts, texts) == expected
 
 
-def test_texts_without_words_have_no_links(untrained: Bundle) -> None:
+def test_texts_without_words_or_too_long_have_no_links(untrained: Bundle) -> None:
     aligner = choose_aligner(untrained, "bundle")
     assert aligner.n_texts == 60
     links = aligner.align(["", "Tom sleeps.", "Tom " * 60], ["", "汤姆睡觉。", "汤姆"])
@@ -57,7 +57,7 @@ def test_texts_without_words_have_no_links(untrained: Bundle) -> None:
     assert np.shape(aligner.heads)[0] >= 1
 
 
-def test_a_model_without_cross_attention_cannot_align() -> None:
+def test_model_without_cross_attention_cannot_align() -> None:
     bundle = Bundle(task_of("language"), DecodeSettings(), {})
-    with pytest.raises(LensError, match="runs/x is of task language and has no cross-attention"):
+    with pytest.raises(LensError, match="runs/x is a bundle of task language and has no cross-attention"):
         choose_aligner(bundle, "runs/x")

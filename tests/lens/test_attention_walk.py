@@ -1,4 +1,4 @@
-"""Every step of a walk, held equal to the next one and to the model's own numbers."""
+"""Each step of a walk follows from the previous one, and the numbers equal the model's own."""
 
 import json
 from dataclasses import replace
@@ -35,24 +35,24 @@ def row_of(view: View, row: int) -> View:
 
 
 def each_walk(settings: ModelSettings) -> list[tuple[Walk, AttentionCall]]:
-    """Every head over a whole sentence, one with gaps (so that a first query sees nothing), and an empty one."""
-    found = []
+    """Walk every head over a full sequence, one whose first query is fully masked, and an empty one."""
+    walks = []
     for attention, x, y, view in passes(settings):
         for row in (0, 2, 3):
             here, there = x[row : row + 1], y[row : row + 1]
             with capture_calls(attention) as calls:
                 attention(here, there, row_of(view, row))
             for head in range(settings.n_heads):
-                names = [[str(place) for place in range(each.size(1))] for each in (here, there)]
+                names = [[str(position) for position in range(each.size(1))] for each in (here, there)]
                 walked = walk_attention(
                     attention, calls[0], head=head, query=0, query_names=names[0], key_names=names[1]
                 )
-                found.append((walked, calls[0]))
-    return found
+                walks.append((walked, calls[0]))
+    return walks
 
 
 @pytest.mark.parametrize("settings", [*FORMS, *SHAPES], ids=describe)
-def test_each_step_follows_from_the_one_before(settings: ModelSettings) -> None:
+def test_each_step_follows_from_the_previous_one(settings: ModelSettings) -> None:
     for one, call in each_walk(settings):
         m = one.matrices
         if one.q.size:
@@ -72,7 +72,7 @@ def test_each_step_follows_from_the_one_before(settings: ModelSettings) -> None:
         np.testing.assert_allclose(row.weights.sum(-1), one.visible.any(-1), **CLOSE)
         np.testing.assert_allclose(row.weights @ one.v, one.weighted_sum, **CLOSE)
         np.testing.assert_allclose(one.heads @ m.output + _or_zero(m.output_bias), one.output, **CLOSE)
-        # And the whole is what the model itself gave, by its fast path, in single precision.
+        # The output equals that of the model's fused path, in single precision.
         np.testing.assert_allclose(one.output, call.output[0].detach().numpy(), rtol=0, atol=1e-5)
 
 
@@ -81,7 +81,7 @@ def _or_zero(values: np.ndarray | None) -> np.ndarray:
 
 
 @pytest.mark.parametrize("settings", SHAPES, ids=describe)
-def test_the_shares_of_all_heads_make_the_output(settings: ModelSettings) -> None:
+def test_contributions_of_all_heads_sum_to_the_output(settings: ModelSettings) -> None:
     walks = [one for one, _ in each_walk(settings)]
     for first in range(0, len(walks), settings.n_heads):
         heads = walks[first : first + settings.n_heads]
@@ -90,7 +90,7 @@ def test_the_shares_of_all_heads_make_the_output(settings: ModelSettings) -> Non
 
 
 @pytest.mark.parametrize(("scores", "other"), [("scaled-dot", 1.0), ("bilinear", 1.0), ("dot", 2.0)])
-def test_the_contrast_is_the_same_row_with_the_other_scale(scores: str, other: float) -> None:
+def test_contrast_uses_the_other_scale(scores: str, other: float) -> None:
     for one, _ in each_walk(small(scores=scores)):
         assert one.contrast is not None
         assert one.contrast.scale == other
@@ -103,7 +103,7 @@ def test_forms_without_a_scale_have_no_contrast() -> None:
     assert all(one.contrast is None for one, _ in each_walk(small(scores="additive")))
 
 
-def test_a_slope_is_the_derivative_of_a_weight_by_its_product() -> None:
+def test_slope_is_the_derivative_of_a_weight_by_its_product() -> None:
     one, _ = each_walk(small())[0]
     products = torch.from_numpy(one.products).requires_grad_()
     weights = (products / one.softmax.scale).softmax(-1)
@@ -114,7 +114,7 @@ def test_a_slope_is_the_derivative_of_a_weight_by_its_product() -> None:
 
 @pytest.mark.parametrize("layer", ["encoder.0.self", "decoder.0.self", "decoder.0.cross"])
 @pytest.mark.parametrize("head", [0, 3])
-def test_a_bundle_gives_the_numbers_a_tap_sees(untrained: Bundle, layer: str, head: int) -> None:
+def test_walk_of_a_bundle_equals_a_tap(untrained: Bundle, layer: str, head: int) -> None:
     one = walk(untrained, "Two cats are sleeping.", answer="两只猫在睡觉。", layer=layer, head=head)
     task = untrained.task
     model_input = task.model_input("Two cats are sleeping.", "两只猫在睡觉。")
@@ -124,15 +124,17 @@ def test_a_bundle_gives_the_numbers_a_tap_sees(untrained: Bundle, layer: str, he
             *(torch.tensor([[token.id for token in side]]) for side in (model_input.source, model_input.target)),
             tap=tap,
         )
-    seen = {what: tap[f"{layer}.{what}"][0].numpy() for what in ("q", "k", "v", "scores", "weights", "heads", "output")}
+    tapped = {
+        what: tap[f"{layer}.{what}"][0].numpy() for what in ("q", "k", "v", "scores", "weights", "heads", "output")
+    }
     for ours, theirs in (
-        (one.q, seen["q"][head]),
-        (one.k, seen["k"][head]),
-        (one.v, seen["v"][head]),
-        (one.softmax.scores, seen["scores"][head]),
-        (one.softmax.weights, seen["weights"][head]),
-        (one.weighted_sum, seen["heads"][head]),
-        (one.output, seen["output"]),
+        (one.q, tapped["q"][head]),
+        (one.k, tapped["k"][head]),
+        (one.v, tapped["v"][head]),
+        (one.softmax.scores, tapped["scores"][head]),
+        (one.softmax.weights, tapped["weights"][head]),
+        (one.weighted_sum, tapped["heads"][head]),
+        (one.output, tapped["output"]),
     ):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
     assert len(one.query_names) == len(one.softmax.weights)
@@ -140,14 +142,14 @@ def test_a_bundle_gives_the_numbers_a_tap_sees(untrained: Bundle, layer: str, he
     assert one.visible.all() == (layer != "decoder.0.self")
 
 
-def test_without_an_answer_the_decoder_writes_the_models_own(untrained: Bundle) -> None:
+def test_default_answer_is_the_models_own(untrained: Bundle) -> None:
     text = "Two cats are sleeping."
     (own,) = untrained.predict([text])
     assert walk(untrained, text, layer="decoder.0.self").answer == own
     assert walk(untrained, text).answer == ""
 
 
-def test_a_models_weights_and_mode_are_left_alone(untrained: Bundle) -> None:
+def test_walk_leaves_the_model_unchanged(untrained: Bundle) -> None:
     model = untrained.task.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
     walk(untrained, "Two cats.", layer="decoder.0.cross")
@@ -156,23 +158,23 @@ def test_a_models_weights_and_mode_are_left_alone(untrained: Bundle) -> None:
     assert not model.attentions()[0]._forward_hooks
 
 
-def test_the_place_in_detail() -> None:
+def test_choose_position() -> None:
     tokens = ["<s>", "▁two", "▁sleep", "ing", "▁cats", "▁7", "这家酒店"]
     assert choose_position(tokens, None, 1) == 1
     assert choose_position(["x"], None, 1) == 0
     assert choose_position(tokens, "cats", 1) == 4
-    assert choose_position(tokens, "sleeping", 1) == 2  # a word in several tokens: its first
-    assert choose_position(tokens, "7", 1) == 5  # a word that is a number is the word
+    assert choose_position(tokens, "sleeping", 1) == 2  # a word of several tokens: the first
+    assert choose_position(tokens, "7", 1) == 5  # a word has priority over a position
     assert choose_position(tokens, "3", 1) == 3
     assert choose_position(tokens, "酒店", 1) == 6
     assert choose_position(["<s>", "▁", "n", "o", "t"], "not", 1) == 2
-    for wanted in ("at", "9", "-1", "", "茶"):
+    for query in ("at", "9", "-1", "", "茶"):
         with pytest.raises(LensError, match=r"There is no query .* 0 <s> · 1 ▁two .*: give a word or its number"):
-            choose_position(tokens, wanted, 1)
+            choose_position(tokens, query, 1)
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"layer": "encoder.9.self"}, r"no layer 'encoder.9.self'. There are encoder.0.self, decoder.0.self, decoder"),
         ({"head": 4}, "encoder.0.self has heads 0 to 3"),
@@ -180,18 +182,18 @@ def test_the_place_in_detail() -> None:
         ({"query": "dogs"}, "no query 'dogs'"),
     ],
 )
-def test_what_is_not_there_is_refused(untrained: Bundle, changes: dict[str, object], told: str) -> None:
-    with pytest.raises(LensError, match=told):
+def test_unknown_layer_head_and_query_are_refused(untrained: Bundle, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(LensError, match=message):
         walk(untrained, "Two cats.", **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "is empty"), ("  ", "is empty"), ("cats " * 60, "at most 39")])
-def test_texts_that_cannot_be_read(untrained: Bundle, text: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+@pytest.mark.parametrize(("text", "message"), [("", "is empty"), ("  ", "is empty"), ("cats " * 60, "at most 39")])
+def test_empty_and_long_texts_are_refused(untrained: Bundle, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         walk(untrained, text)
 
 
-def test_places_are_named(untrained: Bundle) -> None:
+def test_position_names(untrained: Bundle) -> None:
     one = walk(untrained, "Two cats.", answer="猫", layer="decoder.0.cross", query="0")
     assert one.query_names[0] == "<s>"
     assert one.key_names[-1] == "</s>"

@@ -1,4 +1,4 @@
-"""What a trace shows is what the model computes where nobody looks: every head, of every kind, in every way."""
+"""A trace equals the fused path: every head, for every model, in forward passes and in searches."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,8 +12,8 @@ from torch import Tensor
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import AttentionTrace, Trace, trace, trace_input
-from manyheads.lens.forward_pass import run_fused
 from manyheads.lens.recorder import Recorder
+from manyheads.lens.trace import run_fused
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.masks import View
 from manyheads.model.score_forms import DotForm
@@ -24,7 +24,7 @@ from lens.makers import ANSWER, MODELS, TEXTS, WRITERS, task_of
 from model.makers import relative_difference
 
 BOUND = 1e-5
-MANY = ("seq2seq", "language", "masked")  # one of each shape of model
+KINDS = ("seq2seq", "language", "masked")  # one for each shape of model
 
 
 def traced(kind: str, model: str) -> tuple[Task, Trace]:
@@ -33,22 +33,22 @@ def traced(kind: str, model: str) -> tuple[Task, Trace]:
 
 
 def compute_padded(model: Transformer, model_input: ModelInput) -> dict[str, tuple[Tensor, Tensor]]:
-    """Of a batch in which this text stands beside a longer one, and is padded: what enters and leaves each W^O."""
-    found: dict[str, tuple[Tensor, Tensor]] = {}
+    """Return the input and output of each W^O, for this text padded in a batch with a longer one."""
+    ends: dict[str, tuple[Tensor, Tensor]] = {}
 
     def batch(tokens: tuple[Token, ...]) -> Tensor | None:
         ids = [token.id for token in tokens]
         return torch.tensor([[*ids[::-1], 7, 8, 9], [*ids, PAD, PAD, PAD]]) if ids else None
 
-    def note(attention: MultiHeadAttention) -> None:
+    def keep(attention: MultiHeadAttention) -> None:
         def hook(module: torch.nn.Module, args: tuple[Tensor], output: Tensor) -> None:
-            found[attention.name] = args[0][1], output[1]
+            ends[attention.name] = args[0][1], output[1]
 
         handles.append(attention.output.register_forward_hook(hook))
 
     handles: list[torch.utils.hooks.RemovableHandle] = []
     for attention in model.attentions():
-        note(attention)
+        keep(attention)
     source, target = batch(model_input.source), batch(model_input.target)
     with torch.no_grad():
         model.hidden(
@@ -59,17 +59,17 @@ def compute_padded(model: Transformer, model_input: ModelInput) -> dict[str, tup
         )
     for handle in handles:
         handle.remove()
-    return found
+    return ends
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kind", MANY)
-def test_every_head_is_that_of_the_fused_path_under_padding(kind: str, model: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_head_equals_the_fused_path_under_padding(kind: str, model: str) -> None:
     task, found = traced(kind, model)
-    fast = compute_padded(task.model, found.model_input)
-    assert list(found.attentions) == list(fast)
+    fused = compute_padded(task.model, found.model_input)
+    assert list(found.attentions) == list(fused)
     for name, one in found.attentions.items():
-        joined, output = (value[: len(one.queries)] for value in fast[name])
+        joined, output = (value[: len(one.queries)] for value in fused[name])
         heads = joined.unflatten(-1, (one.n_heads, -1)).transpose(0, 1)
         assert relative_difference(one.weights @ one.v, heads) <= BOUND
         assert relative_difference(one.heads, heads) <= BOUND
@@ -78,17 +78,17 @@ def test_every_head_is_that_of_the_fused_path_under_padding(kind: str, model: st
     assert found.difference <= BOUND
 
 
-def weights_of_the_kernel(attention: MultiHeadAttention, one: AttentionTrace) -> Tensor:
-    """What torch's kernel makes of values that are the identity: the weights that it never shows."""
+def kernel_weights(attention: MultiHeadAttention, one: AttentionTrace) -> Tensor:
+    """Return the weights inside torch's fused kernel: its output for values that are the identity."""
     n_queries, n_keys = len(one.queries), len(one.keys)
     is_real = torch.ones(1, n_keys, dtype=torch.bool)
-    places = torch.arange(n_queries)[None]
+    positions = torch.arange(n_queries)[None]
     if one.name.startswith("encoder"):
         view = View.bidirectional(is_real)
     elif one.name.endswith("cross"):
-        view = View.cross(places, is_real)
+        view = View.cross(positions, is_real)
     else:
-        view = View.causal(is_real, places, n_queries)
+        view = View.causal(is_real, positions, n_queries)
     bias = attention.positions.bias(view.query_positions, view.key_positions)
     eye = torch.eye(n_keys).expand(1, one.n_heads, -1, -1)
     assert isinstance(attention.scores, DotForm)
@@ -97,18 +97,18 @@ def weights_of_the_kernel(attention: MultiHeadAttention, one: AttentionTrace) ->
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith(("additive", "dense", "random"))])
-@pytest.mark.parametrize("kind", MANY)
-def test_weights_are_those_that_the_fused_kernel_never_shows(kind: str, model: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_equal_those_of_the_fused_kernel(kind: str, model: str) -> None:
     task, found = traced(kind, model)
     for attention in task.model.attentions():
         one = found[attention.name]
-        difference = (one.weights - weights_of_the_kernel(attention, one)).abs().max()
+        difference = (one.weights - kernel_weights(attention, one)).abs().max()
         assert difference <= BOUND
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kind", MANY)
-def test_rows_sum_to_one_and_nobody_sees_ahead(kind: str, model: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_sum_to_one_and_decoders_are_causal(kind: str, model: str) -> None:
     _, found = traced(kind, model)
     for name, one in found.attentions.items():
         assert (one.weights >= 0).all()
@@ -123,37 +123,37 @@ def test_rows_sum_to_one_and_nobody_sees_ahead(kind: str, model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_norm_is_the_length_of_what_a_query_gets_from_a_key(model: str) -> None:
+def test_norms_are_those_of_the_contributed_vectors(model: str) -> None:
     task, found = traced("seq2seq", model)
     attentions = {attention.name: attention for attention in task.model.attentions()}
     for name, one in found.attentions.items():
-        # α f(x) of every pair and head as vectors, which add up to the output; f(x) through W^O as the model holds it.
+        # The vectors α f(x) of every pair and head add up to the output; f(x) goes through the model's own W^O.
         output = attentions[name].output
         vectors = torch.zeros(one.n_heads, len(one.queries), len(one.keys), one.output.size(-1))
         bias = torch.zeros_like(one.output[0]) if one.bias is None else one.bias
         for head in range(one.n_heads):
-            alone = torch.zeros(len(one.keys), one.n_heads, one.v.size(-1))
-            alone[:, head] = one.v[head]
+            single = torch.zeros(len(one.keys), one.n_heads, one.v.size(-1))
+            single[:, head] = one.v[head]
             with torch.no_grad():
-                vectors[head] = one.weights[head][..., None] * (output(alone.flatten(1)) - bias)
+                vectors[head] = one.weights[head][..., None] * (output(single.flatten(1)) - bias)
             assert relative_difference(one.norms(head), vectors[head].norm(dim=-1)) <= BOUND
             assert relative_difference(one.head_output(head), vectors[head].sum(1)) <= BOUND
         assert relative_difference(vectors.sum((0, 2)) + bias, one.output) <= BOUND
 
 
-def assert_same(found: Trace, wanted: Trace) -> None:
-    assert list(found.attentions) == list(wanted.attentions)
+def assert_same(found: Trace, expected: Trace) -> None:
+    assert list(found.attentions) == list(expected.attentions)
     for name, one in found.attentions.items():
         for what in ("q", "k", "v", "weights", "heads", "output"):
-            ours, theirs = getattr(one, what), getattr(wanted[name], what)
+            ours, theirs = getattr(one, what), getattr(expected[name], what)
             assert ours.shape == theirs.shape
             if ours.numel():
                 assert relative_difference(ours, theirs) <= BOUND
-        is_seen = wanted[name].scores.isfinite()
-        assert torch.equal(one.scores.isfinite(), is_seen)
-        assert relative_difference(one.scores[is_seen], wanted[name].scores[is_seen]) <= BOUND
+        is_visible = expected[name].scores.isfinite()
+        assert torch.equal(one.scores.isfinite(), is_visible)
+        assert relative_difference(one.scores[is_visible], expected[name].scores[is_visible]) <= BOUND
     for stack, hidden in found.hidden.items():
-        assert relative_difference(hidden, wanted.hidden[stack]) <= BOUND
+        assert relative_difference(hidden, expected.hidden[stack]) <= BOUND
 
 
 SEARCHES = st.one_of(
@@ -181,34 +181,33 @@ SEARCHES = st.one_of(
 @pytest.mark.parametrize("kind", WRITERS)
 @settings(max_examples=3, deadline=None)
 @given(search=SEARCHES, text=st.sampled_from(["no", "the cat", "cat, dog"]), max_new_tokens=st.integers(1, 4))
-def test_a_search_attended_to_what_a_pass_over_its_answer_does(
+def test_trace_of_a_search_equals_a_forward_pass_over_its_answer(
     kind: str, model: str, search: dict[str, Any], text: str, max_new_tokens: int
 ) -> None:
-    task, wanted = task_of(kind, model), DecodeSettings(**search, max_new_tokens=max_new_tokens)
-    found = trace(task, text, search=wanted)
+    task, decode = task_of(kind, model), DecodeSettings(**search, max_new_tokens=max_new_tokens)
+    found = trace(task, text, search=decode)
     assert_same(found, trace_input(task.model, found.model_input))
-    # And the answer is the one that is given to those who do not look.
-    assert found.model_input.answer == task.predict([text], wanted)[0].answer
+    assert found.model_input.answer == task.predict([text], decode)[0].answer
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_of_an_answer_that_has_ended_all_was_read_and_of_another_not_the_last_token(kind: str) -> None:
+def test_last_token_of_finished_and_unfinished_answers(kind: str) -> None:
     task = task_of(kind)
     assert isinstance(task, GenerativeTask)
-    given = task.model_input("no")
-    met = set()
+    prompt = task.model_input("no")
+    outcomes = set()
     for seed in range(8):
-        best, model_input = task.generate_one(given, DecodeSettings(method="sample", seed=seed, max_new_tokens=2))
+        best, model_input = task.generate_one(prompt, DecodeSettings(method="sample", seed=seed, max_new_tokens=2))
         assert model_input.last is not None
-        ids = [token.id for token in model_input.target[len(given.target) :]]
+        ids = [token.id for token in model_input.target[len(prompt.target) :]]
         assert tuple(ids if best.finished else [*ids, model_input.last.id]) == best.ids
         assert (model_input.last.id == EOS) == best.finished
-        met.add(best.finished)
-    assert met == {True, False}
+        outcomes.add(best.finished)
+    assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("n_best", [1, 5])
-def test_a_beam_that_ended_is_found_again_after_the_search_went_on(n_best: int) -> None:
+def test_finished_beam_is_traced_although_the_search_continued(n_best: int) -> None:
     task = task_of("seq2seq")
     recorder = Recorder()
     best, model_input = task.generate_one(
@@ -220,14 +219,14 @@ def test_a_beam_that_ended_is_found_again_after_the_search_went_on(n_best: int) 
     assert_same(found, trace_input(task.model, found.model_input))
 
 
-def test_a_stop_is_the_last_that_is_written() -> None:
+def test_stop_string_ends_the_trace() -> None:
     task = task_of("language")
     assert isinstance(task, GenerativeTask)
-    given, sample = task.model_input("the cat"), DecodeSettings(method="sample", max_new_tokens=4)
+    prompt, sample = task.model_input("the cat"), DecodeSettings(method="sample", max_new_tokens=4)
     seed = next(
-        seed for seed in range(30) if len(task.generate_one(given, replace(sample, seed=seed))[1].answer.strip()) > 3
+        seed for seed in range(30) if len(task.generate_one(prompt, replace(sample, seed=seed))[1].answer.strip()) > 3
     )
-    free = task.generate_one(given, replace(sample, seed=seed))[1]
+    free = task.generate_one(prompt, replace(sample, seed=seed))[1]
     stop = free.answer.strip()[1:3]
     found = trace(task, "the cat", search=replace(sample, seed=seed, stop=(stop,)))
     assert stop not in found.model_input.answer
@@ -238,10 +237,10 @@ def test_a_stop_is_the_last_that_is_written() -> None:
     assert_same(found, trace_input(task.model, found.model_input))
 
 
-def test_a_trace_that_is_not_the_model_s_is_refused() -> None:
+def test_trace_that_differs_from_the_model_is_refused() -> None:
     task, found = traced("seq2seq", "2017")
-    fast = run_fused(task.model, found.model_input)
-    assert found.check(fast) <= BOUND
+    fused = run_fused(task.model, found.model_input)
+    assert found.check(fused) <= BOUND
     name = "decoder.1.cross"
     one = found[name]
     for wrong in (
@@ -252,6 +251,6 @@ def test_a_trace_that_is_not_the_model_s_is_refused() -> None:
         replace(one, weights=one.weights * torch.nan),
     ):
         with pytest.raises(LensError, match=f"The trace is not what the model computes: {name}"):
-            replace(found, attentions={**found.attentions, name: wrong}).check(fast)
+            replace(found, attentions={**found.attentions, name: wrong}).check(fused)
     with pytest.raises(LensError, match="decoder differ"):
-        replace(found, hidden={**found.hidden, "decoder": found.hidden["decoder"] * 1.01}).check(fast)
+        replace(found, hidden={**found.hidden, "decoder": found.hidden["decoder"] * 1.01}).check(fused)

@@ -10,7 +10,7 @@ from manyheads.model import Transformer, gated
 from model.makers import largest_difference, random_ids, shaken, small
 
 
-def test_a_head_is_written_and_read_the_same_way() -> None:
+def test_head_name_round_trip() -> None:
     head = Head("decoder.3.cross", 0)
     assert str(head) == "decoder.3.cross/0"
     assert Head.parse(" decoder.3.cross/0 ") == head
@@ -19,24 +19,24 @@ def test_a_head_is_written_and_read_the_same_way() -> None:
 @pytest.mark.parametrize(
     "text", ["", "3", "encoder.0.self", "encoder.0.self/", "encoder.0.self/-1", "encoder/0/self/2"]
 )
-def test_what_is_not_a_head_is_refused(text: str) -> None:
+def test_invalid_head_name_is_refused(text: str) -> None:
     with pytest.raises(LensError, match=r"is not a head\. Write attention/number, like encoder\.0\.self/2\."):
         Head.parse(text)
 
 
-def test_every_head_of_a_model_is_named_once() -> None:
+def test_heads_of_a_model_are_unique() -> None:
     names = [str(head) for head in heads_of(Transformer(small()))]
     assert len(names) == len(set(names)) == 2 * (2 + 2 * 2)
     assert names[:2] == ["encoder.0.self/0", "encoder.0.self/1"]
     assert "decoder.1.cross/1" in names
 
 
-def test_heads_are_found_once_and_in_order_and_an_attention_means_all_of_its_own() -> None:
+def test_find_heads_removes_duplicates_and_expands_attentions() -> None:
     found = find_heads(Transformer(small()), ["decoder.0.cross", "encoder.1.self/1", Head("encoder.1.self", 1)])
     assert list(map(str, found)) == ["encoder.1.self/1", "decoder.0.cross/0", "decoder.0.cross/1"]
 
 
-def test_a_head_that_does_not_exist_is_refused_with_what_there_is() -> None:
+def test_unknown_head_is_refused_with_a_suggestion() -> None:
     model = Transformer(small())
     with pytest.raises(LensError, match=r"There is no head encoder\.0\.self/2: encoder\.0\.self has heads 0 to 1\."):
         find_heads(model, ["encoder.0.self/2"])

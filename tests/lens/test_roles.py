@@ -1,4 +1,4 @@
-"""Role cards of heads whose attention is made by hand, and of models that have learnt nothing."""
+"""Role cards of hand-made attention maps and of untrained models."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,12 @@ import torch
 from manyheads.corpora import Relation
 from manyheads.errors import LensError
 from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
-from manyheads.lens.examples import Example, builtin_examples, plain_text
 from manyheads.lens.head_counts import HeadCounts, collect_counts, count_heads, for_each_map, tabulate
 from manyheads.lens.measures import offset_maps, uniform_map
 from manyheads.lens.roles import UNKNOWN, HeadReport, Statistic, as_displayed, assign_roles, make_report
 from manyheads.model import Tap
+from manyheads.tasks import Task
+from manyheads.tasks.lens_examples import Example, plain_text
 from manyheads.text.tokenizer import BOS
 
 from lens.makers import task_of
@@ -20,42 +21,46 @@ from lens.test_measures import positions
 SIZE = 12
 
 
+def builtin_examples(task: Task, count: int) -> list[Example]:
+    return task.lens_examples.builtin(task, ("en", "zh"), count, 1)
+
+
 def texts_of(count: int = 30) -> list[EncodedExample]:
-    """Texts of one length in which word 2 has its object at a place that differs."""
-    found = []
+    """Return texts of equal length in which word 2 has its object at different positions."""
+    texts = []
     for number in range(count):
-        ids = [BOS, *(10 + (number * 7 + place) % 50 for place in range(SIZE - 1))]
-        found.append(
+        ids = [BOS, *(10 + (number * 7 + position) % 50 for position in range(SIZE - 1))]
+        texts.append(
             EncodedExample(Example((plain_text("…"),)), (positions(ids, (Relation("object", 3 + number % 7, 2),)),))
         )
-    return found
+    return texts
 
 
 def counts_of(maps: list[list[Floats]], texts: list[EncodedExample]) -> HeadCounts:
-    """As if heads had looked so: maps of each text, of each head."""
+    """Return the counts of one attention from the maps of each text and head."""
     counts = [count_heads("decoder.self", own, own, text) for own, text in zip(map(np.stack, maps), texts, strict=True)]
     return tabulate({"decoder.0.self": counts}, texts)
 
 
 def hand_made(text: EncodedExample) -> list[Floats]:
     previous = offset_maps(SIZE, SIZE, [-1], is_causal=True)[0]
-    begin = np.zeros((SIZE, SIZE))
-    begin[:, 0] = 1.0
+    sink = np.zeros((SIZE, SIZE))
+    sink[:, 0] = 1.0
     finder = uniform_map(SIZE, SIZE, is_causal=True)[0].copy()
     for relation in text.sides[0].relations:
-        finder[relation.word + 1] = 0.0  # BOS is before the words
+        finder[relation.word + 1] = 0.0  # BOS comes before the words
         finder[relation.word + 1, relation.head + 1] = 1.0
-    return [previous, begin, finder, uniform_map(SIZE, SIZE, is_causal=True)[0]]
+    return [previous, sink, finder, uniform_map(SIZE, SIZE, is_causal=True)[0]]
 
 
 def report_of(model: list[list[Floats]], control: list[list[Floats]], texts: list[EncodedExample]) -> HeadReport:
     return assign_roles(counts_of(model, texts), [counts_of(control, texts)], seeds=(1,))
 
 
-def test_each_head_is_named_for_what_it_does() -> None:
+def test_hand_made_heads_get_their_roles() -> None:
     texts = texts_of()
-    even = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
-    report = report_of([hand_made(text) for text in texts], even, texts)
+    uniform = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
+    report = report_of([hand_made(text) for text in texts], uniform, texts)
     names = [[role.name for role in card.roles] for card in report.cards]
     assert [card.head for card in report.cards] == [f"decoder.0.self/{number}" for number in range(4)]
     assert names[0][:1] == ["positional -1"] or names[0][:1] == ["previous-token"]
@@ -73,7 +78,7 @@ def test_each_head_is_named_for_what_it_does() -> None:
     assert report.with_role("attention-sink") == [report.cards[1]]
 
 
-def test_a_role_that_the_control_reaches_is_not_given() -> None:
+def test_role_that_a_control_meets_is_not_assigned() -> None:
     texts = texts_of()
     maps = [hand_made(text) for text in texts]
     report = report_of(maps, maps, texts)
@@ -82,29 +87,29 @@ def test_a_role_that_the_control_reaches_is_not_given() -> None:
     assert report.controls["attention-sink"] == ("seed 1, decoder.0.self/1",)
 
 
-def test_a_figure_of_few_cases_makes_no_role() -> None:
-    texts = texts_of(12)  # twelve objects: too few
-    even = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
-    report = report_of([hand_made(text) for text in texts], even, texts)
+def test_statistic_with_few_cases_gives_no_role() -> None:
+    texts = texts_of(12)  # twelve objects are fewer than the minimum
+    uniform = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 4 for _ in texts]
+    report = report_of([hand_made(text) for text in texts], uniform, texts)
     assert report.cards[2].role == UNKNOWN
     assert report.cards[2].statistics["object>"].value == 1.0
     assert report.cards[1].role == "attention-sink"
 
 
-def test_a_share_just_above_what_is_asked_for_is_not_enough_if_the_interval_is_wide() -> None:
+def test_wide_interval_around_the_threshold_gives_no_role() -> None:
     texts = texts_of()
-    begin = np.zeros((SIZE, SIZE))
-    begin[:, 0] = 1.0
-    even = uniform_map(SIZE, SIZE, is_causal=True)[0]
-    # In half of the texts it looks at BOS only: more than half of its weight, but not surely so.
-    report = report_of([[begin if number % 2 else even] for number in range(30)], [[even] for _ in texts], texts)
+    sink = np.zeros((SIZE, SIZE))
+    sink[:, 0] = 1.0
+    uniform = uniform_map(SIZE, SIZE, is_causal=True)[0]
+    # In half of the texts all weight is on BOS: more than half in total, but with a wide interval.
+    report = report_of([[sink if number % 2 else uniform] for number in range(30)], [[uniform] for _ in texts], texts)
     statistic = report.cards[0].statistics["bos"]
     assert statistic.value > 0.5 > statistic.low
     assert report.cards[0].role == UNKNOWN
 
 
 @pytest.mark.parametrize("kind", ["seq2seq", "language", "masked", "tag", "classify"])
-def test_models_that_know_nothing_are_named_for_nothing(kind: str) -> None:
+def test_untrained_models_have_no_roles(kind: str) -> None:
     task = task_of(kind)
     pair = (plain_text("the cat sat on the mat"), plain_text("the dog ran to the mat"))
     texts = [Example(pair if kind == "seq2seq" else pair[number % 2 :][:1]) for number in range(6)]
@@ -114,16 +119,18 @@ def test_models_that_know_nothing_are_named_for_nothing(kind: str) -> None:
     assert not any(role.name in ("alignment", "antecedent", "object>") for card in report.cards for role in card.roles)
 
 
-def test_maps_are_those_of_the_model_without_padding() -> None:
+def test_maps_are_independent_of_padding() -> None:
     task = task_of("seq2seq")
     texts = [
         Example((plain_text("the cat"), plain_text("a"))),
         Example((plain_text("no dog sat on the red mat"), plain_text("the mat ran"))),
     ]
-    read = encode_examples(task, texts).examples
+    encoded_examples = encode_examples(task, texts).examples
     together: dict[tuple[int, str], Floats] = {}
-    for_each_map(task.model, read, lambda number, name, weights, norms: together.update({(number, name): weights}))
-    for number, encoded in enumerate(read):
+    for_each_map(
+        task.model, encoded_examples, lambda number, name, weights, norms: together.update({(number, name): weights})
+    )
+    for number, encoded in enumerate(encoded_examples):
         for_each_map(
             task.model,
             [encoded],
@@ -132,26 +139,29 @@ def test_maps_are_those_of_the_model_without_padding() -> None:
             ),
         )
     assert all(np.allclose(weights.sum(-1), 1.0) for weights in together.values())
-    assert together[0, "decoder.0.cross"].shape[1:] == (len(read[0].sides[1].ids), len(read[0].sides[0].ids))
+    assert together[0, "decoder.0.cross"].shape[1:] == (
+        len(encoded_examples[0].sides[1].ids),
+        len(encoded_examples[0].sides[0].ids),
+    )
 
 
-def test_norms_are_the_lengths_of_what_arrives() -> None:
+def test_norms_are_those_of_the_contributed_vectors() -> None:
     task = task_of("seq2seq")
-    read = encode_examples(task, [Example((plain_text("the cat sat"), plain_text("the mat")))]).examples
+    encoded_examples = encode_examples(task, [Example((plain_text("the cat sat"), plain_text("the mat")))]).examples
     tap = Tap()
-    ids = [torch.from_numpy(side.ids)[None] for side in read[0].sides]
+    ids = [torch.from_numpy(side.ids)[None] for side in encoded_examples[0].sides]
     task.model.hidden(ids[0], ids[1], tap=tap)
     found: dict[str, Floats] = {}
-    for_each_map(task.model, read, lambda _, name, weights, norms: found.update({name: norms}))
+    for_each_map(task.model, encoded_examples, lambda _, name, weights, norms: found.update({name: norms}))
     for attention in task.model.attentions():
         v, weights = tap[f"{attention.name}.v"][0], tap[f"{attention.name}.weights"][0]
         matrix = attention.output.weight.T.unflatten(0, (v.size(0), v.size(-1)))
-        wanted = (weights[..., None] * (v @ matrix)[:, None]).norm(dim=-1)
-        np.testing.assert_allclose(found[attention.name], wanted.detach().numpy(), atol=1e-5)
+        expected = (weights[..., None] * (v @ matrix)[:, None]).norm(dim=-1)
+        np.testing.assert_allclose(found[attention.name], expected.detach().numpy(), atol=1e-5)
 
 
-def test_gold_of_the_built_in_corpus_tells_pronouns_apart() -> None:
-    examples = builtin_examples(task_of("seq2seq"), ("en", "zh"), 150, 1)
+def test_builtin_examples_separate_relative_pronouns() -> None:
+    examples = builtin_examples(task_of("seq2seq"), 150)
     kinds = {relation.kind for example in examples for relation in example.texts[0].relations}
     assert {"subject", "object", "antecedent", "relative"} <= kinds
     for example in examples:
@@ -162,9 +172,9 @@ def test_gold_of_the_built_in_corpus_tells_pronouns_apart() -> None:
     assert all(example.has_gold_alignment for example in examples)
 
 
-def test_watching_counts_what_gold_there_is() -> None:
+def test_counts_include_gold_statistics() -> None:
     task = task_of("seq2seq")
-    encoded_sample = encode_examples(task, builtin_examples(task, ("en", "zh"), 20, 1))
+    encoded_sample = encode_examples(task, builtin_examples(task, 20))
     head_counts = collect_counts(task.model, encoded_sample.examples)
     assert "align norms written" in head_counts.names["decoder.cross"]
     assert "subject>" in head_counts.names["encoder.self"]
@@ -172,10 +182,10 @@ def test_watching_counts_what_gold_there_is() -> None:
     assert head_counts.n_texts > 5
 
 
-def test_texts_that_nothing_can_be_watched_on() -> None:
+def test_unusable_texts_are_refused_or_skipped() -> None:
     task = task_of("seq2seq")
     with pytest.raises(
-        LensError, match="nothing to watch heads on: every text is empty, or longer than the 48 positions"
+        LensError, match="no text to observe heads on: every text is empty, or longer than the 48 positions"
     ):
         encode_examples(
             task, [Example((plain_text("the cat " * 60), plain_text("a"))), Example((plain_text(" "), plain_text("a")))]
@@ -187,7 +197,7 @@ def test_texts_that_nothing_can_be_watched_on() -> None:
     assert (len(kept.examples), kept.n_skipped) == (1, 1)
 
 
-def test_alignment_is_told_as_an_error() -> None:
+def test_alignment_is_displayed_as_error_rate() -> None:
     found = Statistic(0.75, 0.5, 0.875, 10, 0.25, "diagonal", 0.125)
     assert as_displayed("align norms written", found) == (
         "AER ",

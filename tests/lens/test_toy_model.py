@@ -1,4 +1,4 @@
-"""The worked example, the tiny untrained model, and what the scale does as vectors grow wider."""
+"""The worked example, the untrained model of width 4, and saturation with and without √d_k."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from manyheads.errors import DataError, LensError
 from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
 
 
-def test_the_worked_example_to_the_last_digit() -> None:
+def test_worked_example_is_exact() -> None:
     one = worked_example()
     np.testing.assert_array_equal(one.queries_from, [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
     np.testing.assert_array_equal(one.q, [[30, 36, 42], [66, 81, 96], [102, 126, 150]])
@@ -33,7 +33,7 @@ def test_the_worked_example_to_the_last_digit() -> None:
         ("Mr. 王 can't.", "Mr. 王 ca n't ."),
     ],
 )
-def test_units_are_words_or_characters(text: str, words: str) -> None:
+def test_tokens_are_words_or_characters(text: str, words: str) -> None:
     one = walk_sentence(text)
     assert one.query_names == one.key_names == tuple(words.split())
     assert (one.attention, one.head, one.query, one.n_heads) == ("encoder.0.self", 0, 1, 2)
@@ -41,7 +41,7 @@ def test_units_are_words_or_characters(text: str, words: str) -> None:
     np.testing.assert_allclose(one.softmax.weights.sum(-1), 1)
 
 
-def test_the_same_numbers_every_time_and_nobody_elses_are_touched() -> None:
+def test_weights_are_reproducible_and_leave_the_random_state_alone() -> None:
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
@@ -50,7 +50,7 @@ def test_the_same_numbers_every_time_and_nobody_elses_are_touched() -> None:
     np.testing.assert_array_equal(first.output, walk_sentence("我爱水课").output)
 
 
-def test_the_decoder_sees_only_what_is_written() -> None:
+def test_decoder_is_causal() -> None:
     own = walk_sentence("我爱水课", layer="decoder.0.self")
     assert own.query_names == ("<s>", "我", "爱", "水", "课")
     np.testing.assert_array_equal(own.visible, np.tri(5, dtype=bool))
@@ -61,20 +61,20 @@ def test_the_decoder_sees_only_what_is_written() -> None:
     assert across.visible.all()
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "The text is empty"), (" \n", "empty"), ("a " * 13, "13 words")])
-def test_texts_that_cannot_be_shown(text: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+@pytest.mark.parametrize(("text", "message"), [("", "The text is empty"), (" \n", "empty"), ("a " * 13, "13 words")])
+def test_empty_and_long_texts_are_refused(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         walk_sentence(text)
 
 
-def test_an_empty_answer_and_a_head_that_is_not_there() -> None:
+def test_empty_answer_and_unknown_head_are_refused() -> None:
     with pytest.raises(DataError, match="The answer is empty"):
         walk_sentence("我爱水课", answer=" ", layer="decoder.0.self")
     with pytest.raises(LensError, match="has heads 0 to 1"):
         walk_sentence("我爱水课", head=2)
 
 
-def test_without_the_scale_the_median_slope_vanishes_while_the_mean_is_larger() -> None:
+def test_median_slope_vanishes_without_the_scale() -> None:
     found = measure_saturation()
     for plain, scaled in zip(found[::2], found[1::2], strict=True):
         assert (plain.head_width, plain.is_scaled) == (scaled.head_width, not scaled.is_scaled)

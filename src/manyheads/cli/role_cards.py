@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from manyheads.bundle import Bundle
-    from manyheads.lens.examples import Example
     from manyheads.lens.roles import HeadReport, RoleCard
     from manyheads.lens.similarity import Similarity
+    from manyheads.tasks.lens_examples import Example
 
 _BEST = 16
 _WORST = 8
@@ -66,7 +66,7 @@ def show_timeline(run: Path, options: CardOptions) -> None:
     from manyheads.cli.progress import make_console
     from manyheads.errors import LensError
     from manyheads.lens.pictures import draw_timeline
-    from manyheads.lens.role_names import role_labels
+    from manyheads.lens.role_names import role_names
     from manyheads.lens.timeline import SAMPLE, iterate_timeline
 
     if options.gold or options.text:
@@ -90,7 +90,7 @@ def show_timeline(run: Path, options: CardOptions) -> None:
     console.print("When roles appear · 各角色何时出现", style="bold")
     for head, role in entries[-1].roles.items():
         since = _since([entry.roles[head] for entry in entries], [entry.step for entry in entries])
-        english, chinese = role_labels(role)
+        english, chinese = role_names(role)
         console.print(f"  {head:<18}{english} · {chinese}, since step · 自步 {since:,}", markup=False)
     console.print(
         f"  {len(entries)} snapshots, {entries[-1].n_texts} texts; every statistic is in {run / 'heads.jsonl'}."
@@ -200,12 +200,12 @@ def _lines(card: "RoleCard") -> list[list[Any]]:
     """A row for each role of a head; of an unknown one, a row without statistics."""
     from rich.text import Text
 
-    from manyheads.lens.role_names import role_color, role_labels
+    from manyheads.lens.role_names import role_color, role_names
     from manyheads.lens.roles import UNKNOWN, as_displayed
 
     confidence = f"{card.statistics['confidence'].value:.2f}"
     if not card.roles:
-        told = Text(" · ".join(role_labels(UNKNOWN)), style="dim")
+        told = Text(" · ".join(role_names(UNKNOWN)), style="dim")
         return [[card.head, told, "", "", "", "", confidence, card.reach]]
     lines: list[list[Any]] = []
     for role in card.roles:
@@ -213,7 +213,7 @@ def _lines(card: "RoleCard") -> list[list[Any]]:
         lines.append(
             [
                 "" if lines else card.head,
-                Text(" · ".join(role_labels(role.name)), style=role_color(role.name)),
+                Text(" · ".join(role_names(role.name)), style=role_color(role.name)),
                 f"{before}{statistic.value:.2f}",
                 f"{statistic.low:.2f}–{statistic.high:.2f}",
                 f"{statistic.baseline:.2f}",

@@ -1,10 +1,10 @@
-"""The lens room: look inside a bundle. What every head does, how much depends on it, and the model without it.
+"""Inspect a bundle: what every head does, how much depends on it, and every number it computes.
 
-May import bundle, recipe and everything below them; its siblings never.
+May import bundle, run and everything below them. `compress` builds on this package; this package never imports it.
 """
 
 from manyheads.lens.attention_walk import Walk, walk
-from manyheads.lens.heads import Head, find_heads, heads_of
+from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.lens.trace import AttentionTrace, Trace, trace, trace_input
 from manyheads.lens.trace_file import StoredTrace, read_trace, write_trace
 
@@ -14,6 +14,7 @@ __all__ = [
     "StoredTrace",
     "Trace",
     "Walk",
+    "ablation_gates",
     "find_heads",
     "heads_of",
     "read_trace",

@@ -1,9 +1,9 @@
-"""`Aligner`: word alignments as a by-product of translating, from the cross-attention heads that align best.
+"""`Aligner`: word alignments from the cross-attention heads that align best.
 
-Which heads these are is found when it is asked for (docs/decisions/0015): by gold where the bundle's own corpus has
-it, else by what the model's predictions depend on. For the latter every word of a source is hidden in turn from all
-cross-attention; a target word belongs to the source word without which it becomes the least probable. That needs no
-gold, but a pass for each word: heads are chosen by it, on a few sentences, and then align in one pass.
+The heads are chosen when an aligner is requested (docs/decisions/0015): by gold alignments if the bundle's own corpus
+has them, otherwise by occlusion. Occlusion hides each source word in turn from all cross-attention; a target word is
+linked to the source word whose absence lowers its probability most. It needs no gold but one pass per word, so it
+chooses the heads on a small sample, and the heads then align in one pass.
 """
 
 import math
@@ -16,46 +16,41 @@ import torch
 from manyheads.bundle import Bundle
 from manyheads.corpora import Rendering
 from manyheads.errors import LensError
-from manyheads.lens.alignment import VARIANTS, aligned_maps, argmax_links, count_links
 from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
-from manyheads.lens.examples import Example, sample_examples
+from manyheads.lens.examples import sample_examples
 from manyheads.lens.head_counts import for_each_map, kind_of
+from manyheads.lens.measures import ALIGNMENT_VARIANTS, aligned_maps, argmax_links, count_links
 from manyheads.model import Transformer
 from manyheads.model.transformer import DecoderState
 from manyheads.tasks import Seq2Seq
+from manyheads.tasks.lens_examples import Example
 from manyheads.text.gold_alignments import Link
 from manyheads.text.tokenizer import EOS
 from manyheads.text.words import split_text
 
-_CHOSEN_BY = 60  # sentences
-_MOST_HEADS = 4  # whose maps are averaged
-_LEAST_DROP = math.log(2)  # nats: a word that matters makes another at least half as probable when it is hidden
+_N_CHOOSING = 60  # sentences that the heads are chosen by
+_MAX_HEADS = 4  # whose maps are averaged
+_MIN_DROP = math.log(2)  # nats: without its source word, a target word is at most half as probable
 
 
 @dataclass(frozen=True)
 class Aligner:
-    """The heads that align, how their maps are read, and how well they did where they were chosen."""
+    """The heads that align, the alignment variant, and their agreement with the links they were chosen by."""
 
     task: Seq2Seq
     heads: tuple[str, ...]
-    variant: str  # "align weights written": which strength, and which of the two tokens a row speaks of
-    agreement: float  # 1 − AER against what they were chosen by
-    chosen_by: str  # gold, or hiding
+    variant: str  # one of measures.ALIGNMENT_VARIANTS
+    agreement: float  # 1 − AER
+    chosen_by: str  # "gold" or "occlusion"
     n_texts: int
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """The links of each pair of texts between their words, as `split_words` counts them, sorted."""
+        """Return the sorted links between the words of each pair of texts; `split_words` defines the words."""
         examples = [
             Example((split_words(source), split_words(target))) for source, target in zip(sources, targets, strict=True)
         ]
-        whole = [number for number, pair in enumerate(examples) if all(side.words for side in pair.texts)]
-        links: list[list[Link]] = [[] for _ in examples]
-        if not whole:
-            return links
-        for number in whole:
-            # One by one: a pair too long for the decoder to read again has no links, but the others do.
-            links[number] = self._links(examples[number])
-        return links
+        # One by one: a pair that is too long for the decoder has no links, but the others do.
+        return [self._links(example) if all(side.words for side in example.texts) else [] for example in examples]
 
     def _links(self, example: Example) -> list[Link]:
         try:
@@ -68,81 +63,80 @@ class Aligner:
 
 
 def split_words(text: str) -> Rendering:
-    """A text with its words: punctuation apart, each Chinese character or kana by itself."""
+    """Split a text into words: punctuation separately, each Chinese character or kana as one word."""
     words = split_text(text, "word")
     return Rendering(text, tuple(word.text for word in words), tuple((word.start, word.end) for word in words), ())
 
 
 def require_cross_attention(bundle: Bundle, where: str) -> Seq2Seq:
-    """The bundle's task, if it has cross-attention to align by."""
+    """Return the bundle's task; raise `LensError` if its model has no cross-attention."""
     if not isinstance(bundle.task, Seq2Seq):
         raise LensError(
-            f"{where} is of task {bundle.kind} and has no cross-attention: only a model that writes one text for "
-            "another can align them."
+            f"{where} is a bundle of task {bundle.kind} and has no cross-attention. Only seq2seq bundles have it."
         )
     return bundle.task
 
 
 def choose_aligner(bundle: Bundle, where: str, pairs: Sequence[tuple[str, str]] = ()) -> Aligner:
-    """The aligner of a bundle: chosen on its own held-out text, or on these pairs where that is no longer there."""
+    """Return the aligner of a bundle, chosen on its held-out data, or on these pairs if that is not available."""
     task = require_cross_attention(bundle, where)
     try:
-        examples = sample_examples(bundle, _CHOSEN_BY)
+        examples = sample_examples(bundle, _N_CHOOSING)
     except LensError:
-        examples = [Example((split_words(source), split_words(target))) for source, target in pairs[:_CHOSEN_BY]]
+        examples = [Example((split_words(source), split_words(target))) for source, target in pairs[:_N_CHOOSING]]
     if not all(example.has_gold_alignment for example in examples):
         examples = [Example(tuple(split_words(side.text) for side in example.texts)) for example in examples]
     return fit_aligner(task, encode_examples(task, examples).examples)
 
 
 def fit_aligner(task: Seq2Seq, encoded_examples: Sequence[EncodedExample]) -> Aligner:
-    """The heads, up to a few together, whose links agree best with gold or, without it, with what hiding tells."""
+    """Choose the heads, at most four together, whose links agree best with gold or, without gold, with occlusion."""
     has_gold = all(encoded.example.has_gold_alignment for encoded in encoded_examples)
-    wanted = [
+    references = [
         set(encoded.example.sure or ()) if has_gold else occlusion_links(task.model, encoded)
         for encoded in encoded_examples
     ]
     maps = _maps(task.model, encoded_examples)
-    best: tuple[float, tuple[str, ...], str] = (-1.0, (), VARIANTS[0])
-    for variant in VARIANTS:
-        alone = {head: _agreement([own[head][variant] for own in maps], wanted) for head in maps[0]}
-        ranked = sorted(alone, key=lambda head: -alone[head])
-        for n_heads in range(1, min(_MOST_HEADS, len(ranked)) + 1):
+    best: tuple[float, tuple[str, ...], str] = (-1.0, (), ALIGNMENT_VARIANTS[0])
+    for variant in ALIGNMENT_VARIANTS:
+        single = {head: _agreement([own[head][variant] for own in maps], references) for head in maps[0]}
+        ranked = sorted(single, key=lambda head: -single[head])
+        for n_heads in range(1, min(_MAX_HEADS, len(ranked)) + 1):
             chosen = tuple(ranked[:n_heads])
             merged = [np.mean([own[head][variant] for head in chosen], axis=0) for own in maps]
-            score = alone[chosen[0]] if n_heads == 1 else _agreement(merged, wanted)
+            score = single[chosen[0]] if n_heads == 1 else _agreement(merged, references)
             if score > best[0]:
                 best = (score, chosen, variant)
-    return Aligner(task, best[1], best[2], best[0], "gold" if has_gold else "hiding", len(encoded_examples))
+    return Aligner(task, best[1], best[2], best[0], "gold" if has_gold else "occlusion", len(encoded_examples))
 
 
-def _agreement(maps: Sequence[Floats], wanted: Sequence[set[Link]]) -> float:
-    """1 − AER of one map a text."""
-    right = given = 0.0
-    for words, links in zip(maps, wanted, strict=True):
-        own_right, own_given = count_links(words[None], links, links)
-        right, given = right + float(own_right[0]), given + float(own_given[0])
-    return right / given if given else 0.0
+def _agreement(maps: Sequence[Floats], references: Sequence[set[Link]]) -> float:
+    """Return 1 − AER of one map per text."""
+    correct = total = 0.0
+    for words, links in zip(maps, references, strict=True):
+        own_correct, own_total = count_links(words[None], links, links)
+        correct, total = correct + float(own_correct[0]), total + float(own_total[0])
+    return correct / total if total else 0.0
 
 
 def _maps(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> list[dict[str, dict[str, Floats]]]:
-    """Of each text, by head and variant, the map between words."""
-    found: list[dict[str, dict[str, Floats]]] = [{} for _ in encoded_examples]
+    """Return the maps between words of each text, by head and variant."""
+    word_maps: list[dict[str, dict[str, Floats]]] = [{} for _ in encoded_examples]
 
     def keep(number: int, name: str, weights: Floats, norms: Floats) -> None:
         if kind_of(name) != "decoder.cross":
             return
         for variant, maps in aligned_maps(weights, norms, encoded_examples[number]).items():
             for head, words in enumerate(maps):
-                found[number].setdefault(f"{name}/{head}", {})[variant] = words
+                word_maps[number].setdefault(f"{name}/{head}", {})[variant] = words
 
     for_each_map(model, encoded_examples, keep)
-    return found
+    return word_maps
 
 
 @torch.inference_mode()
 def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
-    """The links that hiding tells: each target word's source word without which it becomes the least probable."""
+    """Link each target word to the source word whose absence lowers its probability most, by half or more."""
     source, target = encoded.sides
     device = model.device
     ids = torch.from_numpy(source.ids)[None].to(device)
@@ -156,5 +150,7 @@ def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
     written = torch.cat([read[0, 1:], torch.tensor([EOS], device=device)])
     logs = logits.log_softmax(-1).gather(-1, written.expand(rows, -1)[..., None])[..., 0]
     drops = (logs[:1] - logs[1:]).double().cpu().numpy() @ target.next_shares  # source words × target words
-    aims = drops.argmax(0)
-    return {(int(aim), word) for word, aim in enumerate(aims) if drops[aim, word] >= _LEAST_DROP}
+    largest = drops.argmax(0)
+    return {
+        (int(source_word), word) for word, source_word in enumerate(largest) if drops[source_word, word] >= _MIN_DROP
+    }

@@ -1,9 +1,8 @@
-"""`Walk`: every number of one attention head, from its input to the sub-layer's output.
+"""`Walk`: every number of one attention head, from its input to the output of the sub-layer.
 
-The model runs as it always does, and what enters the attention in question is caught. That one attention then runs
-again by itself, in double precision and under a tap, so that the digits a reader adds up are the digits that are
-there. What no tap sees (each product of q · k, each exponential) is worked out beside it; tests hold the parts equal
-to the whole.
+The model runs as usual, and a hook captures what enters the chosen attention. That attention then runs again by itself,
+in double precision and with a tap, so that displayed terms add up to displayed totals. What a tap does not see (each
+product of q · k, each exponential) is computed beside it; tests require the parts to agree with the whole.
 """
 
 import copy
@@ -42,10 +41,10 @@ from manyheads.text.words import is_chinese_or_kana
 
 Floats = NDArray[np.float64]
 
-_MOST_TOKENS = 12  # of one word
-_SHOWN = 20  # places that an error names
+_MAX_TOKENS = 12  # of one word
+_N_SHOWN = 20  # positions listed in an error
 
-# Q query places, K key places, W width, D width of one head's key, E width of its value, H heads.
+# Q query positions, K key positions, W width, D width of one head's key, E width of its value, H heads.
 _FORMS = {
     ScaledDot: "scaled-dot",
     PlainDot: "dot",
@@ -59,7 +58,7 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class Matrices:
-    """What one head multiplies with; a bias is None where the model has none."""
+    """The projections of one head; a bias is None if the model has none."""
 
     query: Floats  # W × D
     key: Floats  # W × D
@@ -73,30 +72,30 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Scores and what the softmax makes of them, a row a query."""
+    """Scores and their softmax, one row per query."""
 
-    scale: float  # what q · k was divided by
-    scores: Floats  # Q × K, −∞ where hidden
-    exponentials: Floats  # Q × K: e^(score − the row's largest), 0 where hidden
+    scale: float  # the divisor of q · k
+    scores: Floats  # Q × K, −∞ where masked
+    exponentials: Floats  # Q × K: e^(score − the largest of the row), 0 where masked
     sums: Floats  # Q: of the exponentials
     weights: Floats  # Q × K
 
     @property
     def slopes(self) -> Floats:
-        """How much each weight moves when its own q · k moves a little: w (1 − w) / scale. Training needs it."""
+        """The derivative of each weight by its own q · k: w (1 − w) / scale."""
         return self.weights * (1.0 - self.weights) / self.scale
 
 
 @dataclass(frozen=True)
 class Walk:
-    """One head's computation, step by step, for all queries; `query` is the one to look at closely."""
+    """The computation of one head step by step, for all queries; `query` is the one to show in detail."""
 
-    attention: str  # its name, as "encoder.0.self"
+    attention: str  # its name, such as "encoder.0.self"
     head: int
     query: int
     query_names: Sequence[str]
     key_names: Sequence[str]
-    form: str  # of the scores, as a recipe names it
+    form: str  # of the scores, as in a recipe
     has_projections: bool
     has_output: bool  # whether there is a W^O
     queries_from: Floats  # Q × W
@@ -105,35 +104,35 @@ class Walk:
     q: Floats  # Q × D: x W^Q
     k: Floats  # K × D: x W^K
     v: Floats  # K × E: x W^V
-    rotated_q: Floats | None  # Q × D: rotated to their places, by rotary positions
+    rotated_q: Floats | None  # Q × D: after rotary positions
     rotated_k: Floats | None
-    terms: Floats  # Q × K × D: what is summed to a product; q_d k_d unless the form is another
+    terms: Floats  # Q × K × D: the terms of each product; q_d k_d for dot products
     products: Floats  # Q × K: q · k
-    distance: Floats | None  # Q × K: what ALiBi adds for distance
+    distance: Floats | None  # Q × K: the bias of ALiBi
     visible: NDArray[np.bool_]  # Q × K
     softmax: Softmax
-    contrast: Softmax | None  # the same without √d_k (or with it, where the model has none)
-    weighted_sum: Floats  # Q × E: weights · V, this head's output
-    heads: Floats  # Q × H·E: all heads' outputs side by side
+    contrast: Softmax | None  # the same without √d_k, or with it if the model has none
+    weighted_sum: Floats  # Q × E: weights · V, the head's output before W^O
+    heads: Floats  # Q × H·E: Concat(head_1 … head_h)
     contribution: Floats  # Q × W: what this head adds to the output, head_i W_i^O
     output: Floats  # Q × W
     text: str = ""
-    answer: str = ""  # what the decoder writes
+    answer: str = ""  # the decoder's text
 
     @property
     def n_heads(self) -> int:
-        """How many heads stand side by side."""
+        """The number of heads of the attention."""
         return self.heads.shape[1] // self.weighted_sum.shape[1]
 
     @property
     def is_self(self) -> bool:
-        """Whether queries and keys come from the same places."""
+        """Whether queries and keys come from the same positions."""
         return self.queries_from.shape == self.keys_from.shape and bool((self.queries_from == self.keys_from).all())
 
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """What one attention was called with, and what it gave."""
+    """The inputs and the output of one call of an attention."""
 
     queries_from: Tensor
     keys_from: Tensor
@@ -143,11 +142,11 @@ class AttentionCall:
 
 @contextmanager
 def capture_calls(attention: MultiHeadAttention) -> Iterator[list[AttentionCall]]:
-    """Within it, what the attention is called with is kept."""
+    """Capture the calls of an attention inside a `with` block."""
     calls: list[AttentionCall] = []
 
-    def keep(_: nn.Module, given: tuple[Tensor, Tensor, View], output: Tensor) -> None:
-        calls.append(AttentionCall(*given, output))
+    def keep(_: nn.Module, args: tuple[Tensor, Tensor, View], output: Tensor) -> None:
+        calls.append(AttentionCall(*args, output))
 
     handle = attention.register_forward_hook(keep)
     try:
@@ -165,28 +164,28 @@ def walk(
     head: int = 0,
     query: str | None = None,
 ) -> Walk:
-    """Every number of one head of a trained model as it reads a text: the first head of the first layer, unless told.
+    """Return every number of one head of a trained model as it reads a text.
 
-    `query` is the word, or the number of the place, to look at closely. A translator's decoder writes the `answer`, or
-    without one what the model itself answers.
+    `layer` is the name of an attention; the default is the first. `query` is the word, or the number of the position,
+    to show in detail. A decoder writes `answer`; the default is the model's own answer.
     """
     task = of.task if isinstance(of, Bundle) else of
     attention = choose_attention(task.model, layer, head)
     model_input = task.model_input(text, answer)
-    is_of_decoder = attention.name.startswith("decoder")
-    if is_of_decoder and answer is None and model_input.source and isinstance(task, GenerativeTask):
+    is_in_decoder = attention.name.startswith("decoder")
+    if is_in_decoder and answer is None and model_input.source and isinstance(task, GenerativeTask):
         settings = of.decode if isinstance(of, Bundle) else DecodeSettings(method="greedy")
         model_input = task.generate_one(model_input, settings)[1]
-    reads = model_input.target if is_of_decoder else model_input.source
-    looks_at = model_input.source if attention.name.endswith("cross") else reads
-    names = [token.text for token in reads]
-    place = choose_position(names, query, 1)
+    queries = model_input.target if is_in_decoder else model_input.source
+    keys = model_input.source if attention.name.endswith("cross") else queries
+    names = [token.text for token in queries]
+    position = choose_position(names, query, 1)
     with capture_calls(attention) as calls:
         trace_input(task.model, model_input)
-    found = walk_attention(
-        attention, calls[0], head=head, query=place, query_names=names, key_names=[token.text for token in looks_at]
+    steps = walk_attention(
+        attention, calls[0], head=head, query=position, query_names=names, key_names=[token.text for token in keys]
     )
-    return replace(found, text=text, answer=model_input.answer if is_of_decoder else "")
+    return replace(steps, text=text, answer=model_input.answer if is_in_decoder else "")
 
 
 @torch.no_grad()
@@ -199,17 +198,17 @@ def walk_attention(
     query_names: Sequence[str],
     key_names: Sequence[str],
 ) -> Walk:
-    """Every number of one head, for the first sequence of the batch the attention was called with."""
+    """Return every number of one head, for the first sequence of the batch of a captured call."""
     exact = copy.deepcopy(attention).cpu().double().eval()
-    x, y = (given[:1].cpu().double() for given in (call.queries_from, call.keys_from))
+    x, y = (tensor[:1].cpu().double() for tensor in (call.queries_from, call.keys_from))
     view = _first_of(call.view)
     tap = Tap()
     output = exact(x, y, view, tap=tap)
-    seen = {what: tap[f"{exact.name}.{what}"][0] for what in ("q", "k", "v", "scores", "weights", "heads")}
+    tapped = {what: tap[f"{exact.name}.{what}"][0] for what in ("q", "k", "v", "scores", "weights", "heads")}
     group = exact.heads.n_heads // exact.heads.n_key_heads
     q, k = exact.project.queries(x)[0, head], exact.project.keys_values(y)[0][0, head // group]
     is_rotated = isinstance(exact.positions, RotaryPositions)
-    rotated_q, rotated_k = seen["q"][head], seen["k"][head]
+    rotated_q, rotated_k = tapped["q"][head], tapped["k"][head]
     terms, scale = _terms(exact, rotated_q, rotated_k, head, view)
     products = terms.sum(-1)
     bias = exact.positions.bias(view.query_positions, view.key_positions)
@@ -218,7 +217,7 @@ def walk_attention(
     other = _other_scale(exact, scale)
     matrices = _matrices(exact, head)
     part = slice_of(head, exact.heads.value_width)
-    weighted_sum = seen["heads"][head]
+    weighted_sum = tapped["heads"][head]
     return Walk(
         attention=attention.name,
         head=head,
@@ -233,24 +232,24 @@ def walk_attention(
         matrices=matrices,
         q=_numbers(q),
         k=_numbers(k),
-        v=_numbers(seen["v"][head]),
+        v=_numbers(tapped["v"][head]),
         rotated_q=_numbers(rotated_q) if is_rotated else None,
         rotated_k=_numbers(rotated_k) if is_rotated else None,
         terms=_numbers(terms),
         products=_numbers(products),
         distance=None if distance is None else _numbers(distance),
         visible=visible.numpy(),
-        softmax=_softmax(seen["scores"][head], seen["weights"][head], scale),
-        contrast=None if other is None else _softmax_anew(products, other, distance, visible),
+        softmax=_softmax(tapped["scores"][head], tapped["weights"][head], scale),
+        contrast=None if other is None else _rescaled_softmax(products, other, distance, visible),
         weighted_sum=_numbers(weighted_sum),
-        heads=_numbers(seen["heads"].transpose(0, 1).flatten(1)),
+        heads=_numbers(tapped["heads"].transpose(0, 1).flatten(1)),
         contribution=_numbers(weighted_sum) @ matrices.output[part],
         output=_numbers(output[0]),
     )
 
 
 def choose_attention(model: Transformer, layer: str | None, head: int) -> MultiHeadAttention:
-    """The attention of this name (the model's first, if none is named), if it has this head."""
+    """Return the attention of this name, by default the first; raise `LensError` if it does not have this head."""
     attentions = {attention.name: attention for attention in model.attentions()}
     name = next(iter(attentions)) if layer is None else layer
     if name not in attentions:
@@ -259,27 +258,29 @@ def choose_attention(model: Transformer, layer: str | None, head: int) -> MultiH
     return attentions[name]
 
 
-def choose_position(names: Sequence[str], wanted: str | None, usual: int) -> int:
-    """The place whose name this is, or whose number; of a word in several tokens, or of several alike, the first."""
-    if wanted is None:
-        return min(usual, len(names) - 1)
+def choose_position(names: Sequence[str], query: str | None, default: int) -> int:
+    """Return the position of a word, or the position with this number.
+
+    For a word of several tokens or with several occurrences this is the first.
+    """
+    if query is None:
+        return min(default, len(names) - 1)
+    word = query.strip()
     for start in range(len(names)):
-        if not names[start].strip(METASPACE):  # a space of its own is no part of the word after it
+        if not names[start].strip(METASPACE):  # a space that is a token of its own does not start a word
             continue
-        for end in range(start + 1, min(start + _MOST_TOKENS, len(names)) + 1):
-            if "".join(names[start:end]).strip(METASPACE) == wanted.strip():
+        for end in range(start + 1, min(start + _MAX_TOKENS, len(names)) + 1):
+            if "".join(names[start:end]).strip(METASPACE) == word:
                 return start
-    if wanted.strip() and all(
-        map(is_chinese_or_kana, wanted.strip())
-    ):  # no space ends a word: it may lie within a token
-        within = [place for place, name in enumerate(names) if wanted.strip() in name]
-        if within:
-            return within[0]
-    if wanted.strip().isdecimal() and int(wanted) < len(names):
-        return int(wanted)
-    told = " · ".join(f"{place} {name}" for place, name in enumerate(names[:_SHOWN]))
-    more = f" · … {len(names) - 1}" if len(names) > _SHOWN else ""
-    raise LensError(f"There is no query {wanted!r}. There are {told}{more}: give a word or its number.")
+    if word and all(map(is_chinese_or_kana, word)):  # without spaces, a word can be inside a token
+        containing = [position for position, name in enumerate(names) if word in name]
+        if containing:
+            return containing[0]
+    if word.isdecimal() and int(word) < len(names):
+        return int(word)
+    shown = " · ".join(f"{position} {name}" for position, name in enumerate(names[:_N_SHOWN]))
+    more = f" · … {len(names) - 1}" if len(names) > _N_SHOWN else ""
+    raise LensError(f"There is no query {query!r}. There are {shown}{more}: give a word or its number.")
 
 
 def _first_of(view: View) -> View:
@@ -290,7 +291,7 @@ def _first_of(view: View) -> View:
 
 
 def _terms(attention: MultiHeadAttention, q: Tensor, k: Tensor, head: int, view: View) -> tuple[Tensor, float]:
-    """What is summed to the product of each query with each key, and what the sum is divided by."""
+    """Return the terms whose sum is the product of each query with each key, and the divisor of the sum."""
     form = attention.scores
     match form:
         case ScaledDot():
@@ -308,11 +309,11 @@ def _terms(attention: MultiHeadAttention, q: Tensor, k: Tensor, head: int, view:
             return q.relu()[:, None] * form.weight[head].T[view.key_positions[0]], 1.0
         case RandomSynthesizer():
             return form.weight[head][view.query_positions[0]][:, view.key_positions[0], None], 1.0
-    raise TypeError(f"{type(form).__name__} has no terms that can be told.")
+    raise TypeError(f"The terms of {type(form).__name__} are not known.")
 
 
 def _other_scale(attention: MultiHeadAttention, scale: float) -> float | None:
-    """Without √d_k where the model has it, with it where the model goes without; other forms know no such scale."""
+    """Return 1 if the model divides by √d_k, √d_k if it does not, None for forms without this scale."""
     match attention.scores:
         case ScaledDot() | Bilinear():
             return 1.0
@@ -322,19 +323,19 @@ def _other_scale(attention: MultiHeadAttention, scale: float) -> float | None:
 
 
 def _softmax(scores: Tensor, weights: Tensor, scale: float) -> Softmax:
-    # A row that sees nothing has no largest score; its exponentials are zeros, as its weights are.
+    # A fully masked row has the largest score −∞; its exponentials are 0, as its weights are.
     largest = scores.amax(-1, keepdim=True)
     exponentials = torch.where(scores.isneginf(), 0.0, (scores - largest).exp())
     return Softmax(scale, *(_numbers(each) for each in (scores, exponentials, exponentials.sum(-1), weights)))
 
 
-def _softmax_anew(products: Tensor, scale: float, distance: Tensor | None, visible: Tensor) -> Softmax:
+def _rescaled_softmax(products: Tensor, scale: float, distance: Tensor | None, visible: Tensor) -> Softmax:
     scores = products / scale if distance is None else products / scale + distance
     return _softmax(scores.masked_fill(~visible, -math.inf), softmax_visible(scores, visible), scale)
 
 
 def _matrices(attention: MultiHeadAttention, head: int) -> Matrices:
-    """W^Q, W^K and W^V of one head, and the whole W^O: x W, so a row an input number."""
+    """Return W^Q, W^K and W^V of one head, and all of W^O, as they multiply in x W: one row per input feature."""
     shape = attention.heads
     key_head = head // (shape.n_heads // shape.n_key_heads)
     mine, keys = slice_of(head, shape.head_width), slice_of(key_head, shape.head_width)
@@ -349,9 +350,9 @@ def _matrices(attention: MultiHeadAttention, head: int) -> Matrices:
             value = _part(project.value, values)
         case SharedProjection():
             query = key = value = _part(project.shared, mine)
-        case _:  # no matrix: each head takes its own numbers of x, which is what a slice of the identity does
-            taken = np.eye(shape.n_heads * shape.head_width)[:, mine]
-            query = key = value = (taken, None)
+        case _:  # no projections: each head reads its own features of x, as a slice of the identity does
+            features = np.eye(shape.n_heads * shape.head_width)[:, mine]
+            query = key = value = (features, None)
     if isinstance(attention.output, nn.Linear):
         output, output_bias = _part(attention.output, slice(None))
     else:
@@ -360,12 +361,12 @@ def _matrices(attention: MultiHeadAttention, head: int) -> Matrices:
 
 
 def slice_of(head: int, width: int) -> slice:
-    """Which of the numbers of all heads side by side are this head's."""
+    """Return the slice of one head in the concatenation of all heads."""
     return slice(head * width, (head + 1) * width)
 
 
 def _part(linear: nn.Linear | None, part: slice) -> tuple[Floats, Floats | None]:
-    """The columns of a matrix as it stands in x W, and its bias; a form that reads no queries or keys has none."""
+    """Return columns of a matrix as in x W, and their bias; empty for a form that reads no queries or keys."""
     if linear is None:
         return np.empty((0, 0)), None
     bias = None if linear.bias is None else _numbers(linear.bias[part])

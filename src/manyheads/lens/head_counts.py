@@ -1,6 +1,7 @@
-"""Watching heads: a model reads a sample, and what each head does at every text is counted and then forgotten.
+"""`HeadCounts`: the counts of every attention statistic, of each head at each text.
 
-Attention maps are taken one attention at a time from a tap, over batches of like length; none is kept.
+The model reads the texts in batches of similar length. A tap passes on the maps of one attention at a time, so no map
+is kept.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.data import pad
-from manyheads.lens.alignment import aligned_maps
 from manyheads.lens.encoded_examples import EncodedExample, Floats
 from manyheads.lens.heads import Head
 from manyheads.lens.measures import (
+    ALIGNMENT_VARIANTS,
     OFFSETS,
     Counts,
+    aligned_maps,
     count_alignment,
     count_cross,
     count_relations,
@@ -32,13 +34,13 @@ from manyheads.model.tap import Tap
 from manyheads.tasks.model_inputs import batches_by_length
 from manyheads.text.tokenizer import PAD
 
-MapCallback = Callable[[int, str, Floats, Floats], None]  # of a text's number: an attention's name, weights, norms
+MapCallback = Callable[[int, str, Floats, Floats], None]  # (number of the text, name of the attention, weights, norms)
 BASELINES = ("uniform", *(f"offset{offset:+d}" for offset in OFFSETS), "diagonal")
 
 
 @dataclass(frozen=True, eq=False)
 class HeadCounts:
-    """The counts of every statistic: of each attention's heads, and of baselines for each kind of attention."""
+    """The counts of every statistic: of each attention's heads, and of the baselines of each kind of attention."""
 
     n_texts: int
     names: Mapping[str, tuple[str, ...]]  # of the statistics, by kind of attention
@@ -47,55 +49,55 @@ class HeadCounts:
 
     @property
     def heads(self) -> list[Head]:
-        """Every head that was watched, in the model's order."""
+        """Every head, in the order of a forward pass."""
         return [Head(name, number) for name, counts in self.counts.items() for number in range(counts.shape[1])]
 
 
 def kind_of(attention: str) -> str:
-    """encoder.self of encoder.0.self: which attentions can be compared."""
+    """Return the kind of an attention: `encoder.self` for `encoder.0.self`. Heads of one kind are comparable."""
     stack, _, use = attention.split(".")
     return f"{stack}.{use}"
 
 
 def collect_counts(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> HeadCounts:
-    """Count what every head of a model does at these texts."""
-    found: dict[str, list[Counts]] = {
+    """Count every statistic of every head of a model at these texts."""
+    counted: dict[str, list[Counts]] = {
         attention.name: [{} for _ in encoded_examples] for attention in model.attentions()
     }
 
     def count(number: int, name: str, weights: Floats, norms: Floats) -> None:
-        found[name][number] = count_heads(kind_of(name), weights, norms, encoded_examples[number])
+        counted[name][number] = count_heads(kind_of(name), weights, norms, encoded_examples[number])
 
     for_each_map(model, encoded_examples, count)
-    return tabulate(found, encoded_examples)
+    return tabulate(counted, encoded_examples)
 
 
-def tabulate(found: Mapping[str, Sequence[Counts]], encoded_examples: Sequence[EncodedExample]) -> HeadCounts:
-    """What was counted at each text, by attention, beside the baselines at the same texts."""
-    based = {
+def tabulate(counted: Mapping[str, Sequence[Counts]], encoded_examples: Sequence[EncodedExample]) -> HeadCounts:
+    """Combine the counts of each attention at each text with the baselines at the same texts."""
+    baselines = {
         kind: [count_baselines(kind, encoded) for encoded in encoded_examples]
-        for kind in dict.fromkeys(map(kind_of, found))
+        for kind in dict.fromkeys(map(kind_of, counted))
     }
-    names = {kind: tuple(dict.fromkeys(name for counts in rows for name in counts)) for kind, rows in based.items()}
-    n_heads = {name: len(rows[0]["confidence"][0]) for name, rows in found.items()}
+    names = {kind: tuple(dict.fromkeys(name for counts in rows for name in counts)) for kind, rows in baselines.items()}
+    n_heads = {name: len(rows[0]["confidence"][0]) for name, rows in counted.items()}
     return HeadCounts(
         n_texts=len(encoded_examples),
         names=names,
-        counts={name: _table(rows, names[kind_of(name)], n_heads[name]) for name, rows in found.items()},
-        baselines={kind: _table(rows, names[kind], len(BASELINES)) for kind, rows in based.items()},
+        counts={name: _table(rows, names[kind_of(name)], n_heads[name]) for name, rows in counted.items()},
+        baselines={kind: _table(rows, names[kind], len(BASELINES)) for kind, rows in baselines.items()},
     )
 
 
 def count_heads(kind: str, weights: Floats, norms: Floats, encoded: EncodedExample) -> Counts:
-    """What the heads of one attention do at one text."""
+    """Count the statistics of the heads of one attention at one text."""
     if kind == "decoder.cross":
         source, target = encoded.sides
         counts = count_cross(weights, target, source)
         if encoded.example.has_gold_alignment:
             counts |= count_alignment(aligned_maps(weights, norms, encoded), encoded)
         return counts
-    positions = encoded.sides[-1 if kind == "decoder.self" else 0]
     is_causal = kind == "decoder.self"
+    positions = encoded.sides[-1 if is_causal else 0]
     counts = count_self(weights, positions, is_causal=is_causal)
     if positions.relations:
         counts |= count_relations(relation_words(weights, positions), positions, is_causal=is_causal)
@@ -103,9 +105,9 @@ def count_heads(kind: str, weights: Floats, norms: Floats, encoded: EncodedExamp
 
 
 def count_baselines(kind: str, encoded: EncodedExample) -> Counts:
-    """The same statistics of maps that know nothing: even attention, and attention fixed on an offset or the diagonal.
+    """Count the same statistics of the baselines: uniform attention, fixed offsets, and the diagonal.
 
-    Of relations and alignments the offsets are counted in words, as Clark and Voita count them.
+    For relations and alignments the offsets are in words, as in Clark 2019 and Voita 2019.
     """
     if kind == "decoder.cross":
         source, target = encoded.sides
@@ -114,11 +116,10 @@ def count_baselines(kind: str, encoded: EncodedExample) -> Counts:
             n_target, n_source = target.shares.shape[1], source.shares.shape[1]
             maps = _baselines(n_target, n_source, is_causal=False)
             words = np.concatenate([maps, np.zeros_like(maps[..., :1])], axis=-1)
-            names = [f"align {how} {shift}" for how in ("weights", "norms") for shift in ("read", "written")]
-            counts |= count_alignment(dict.fromkeys(names, words), encoded)
+            counts |= count_alignment(dict.fromkeys(ALIGNMENT_VARIANTS, words), encoded)
         return counts
-    positions = encoded.sides[-1 if kind == "decoder.self" else 0]
     is_causal = kind == "decoder.self"
+    positions = encoded.sides[-1 if is_causal else 0]
     n_positions, n_words = positions.shares.shape
     counts = count_self(_baselines(n_positions, n_positions, is_causal=is_causal), positions, is_causal=is_causal)
     if positions.relations:
@@ -127,11 +128,10 @@ def count_baselines(kind: str, encoded: EncodedExample) -> Counts:
 
 
 def _baselines(n_queries: int, n_keys: int, *, is_causal: bool) -> Floats:
-    even = uniform_map(n_queries, n_keys, is_causal=is_causal)
+    uniform = uniform_map(n_queries, n_keys, is_causal=is_causal)
     offsets = offset_maps(n_queries, n_keys, OFFSETS, is_causal=is_causal)
-    return np.concatenate(
-        [even, offsets, offsets[OFFSETS.index(0)][None] if is_causal else diagonal_map(n_queries, n_keys)]
-    )
+    diagonal = offsets[OFFSETS.index(0)][None] if is_causal else diagonal_map(n_queries, n_keys)
+    return np.concatenate([uniform, offsets, diagonal])
 
 
 def _table(rows: Sequence[Counts], names: Sequence[str], n_heads: int) -> Floats:
@@ -144,7 +144,7 @@ def _table(rows: Sequence[Counts], names: Sequence[str], n_heads: int) -> Floats
 
 
 def for_each_map(model: Transformer, encoded_examples: Sequence[EncodedExample], callback: MapCallback) -> None:
-    """Give every text's attention maps to a callback, attention by attention, without padding, as H × Q × K."""
+    """Call `callback` with the maps of every text and attention, H × Q × K without padding."""
     with evaluating(model):
         for rows in batches_by_length([sum(len(side.ids) for side in encoded.sides) for encoded in encoded_examples]):
             _read_batch(model, [encoded_examples[row] for row in rows], rows, callback)
@@ -153,9 +153,8 @@ def for_each_map(model: Transformer, encoded_examples: Sequence[EncodedExample],
 def _read_batch(
     model: Transformer, batch: Sequence[EncodedExample], numbers: Sequence[int], callback: MapCallback
 ) -> None:
-    device = model.device
     sides = [
-        torch.from_numpy(pad([encoded.sides[side].ids for encoded in batch])).to(device)
+        torch.from_numpy(pad([encoded.sides[side].ids for encoded in batch])).to(model.device)
         for side in range(len(batch[0].sides))
     ]
 
@@ -165,8 +164,8 @@ def _read_batch(
             is_cross = attention.name.endswith(".cross")
             n_queries = lengths[-1] if attention.name.startswith("decoder") else lengths[0]
             n_keys = lengths[0] if is_cross else n_queries
-            own = (whole[row, :, :n_queries, :n_keys].double().cpu().numpy() for whole in (weights, norms))
-            callback(number, attention.name, *own)
+            maps = (padded[row, :, :n_queries, :n_keys].double().cpu().numpy() for padded in (weights, norms))
+            callback(number, attention.name, *maps)
 
     tap = MapTap(model, receive)
     source, target = (sides[0], None) if model.settings.has_encoder else (None, sides[0])
@@ -181,27 +180,27 @@ def _read_batch(
 
 
 class MapTap(Tap):
-    """Hands each attention's weights on as they come, with the norms ‖α f(x)‖ of what they bring."""
+    """Calls back with the weights and norms ‖α f(x)‖ of each attention as they are computed."""
 
-    def __init__(self, model: Transformer, receive: Callable[[MultiHeadAttention, Tensor, Tensor], None]) -> None:
+    def __init__(self, model: Transformer, callback: Callable[[MultiHeadAttention, Tensor, Tensor], None]) -> None:
         super().__init__()
         self.attentions = {attention.name: attention for attention in model.attentions()}
-        self.callback = receive
-        self.lengths: Tensor | None = None
+        self.callback = callback
+        self.value_norms: Tensor | None = None
 
     def receive(self, name: str, value: Tensor) -> None:
-        """Take a value; only v and weights matter, and v comes first."""
+        """Receive a named value; `v` comes before `weights`, and the others are ignored."""
         attention, _, what = name.rpartition(".")
         if what == "v":
-            self.lengths = _lengths(self.attentions[attention], value)
-        elif what == "weights" and self.lengths is not None:
-            self.callback(self.attentions[attention], value, value * self.lengths[:, :, None])
+            self.value_norms = _value_norms(self.attentions[attention], value)
+        elif what == "weights" and self.value_norms is not None:
+            self.callback(self.attentions[attention], value, value * self.value_norms[:, :, None])
 
 
-def _lengths(attention: MultiHeadAttention, v: Tensor) -> Tensor:
-    """‖v_j W_i^O‖ of every head and key, B × H × K: how long what is looked at is, once it has been mixed in."""
+def _value_norms(attention: MultiHeadAttention, v: Tensor) -> Tensor:
+    """Return ‖v_j W_i^O‖ of every head and key, B × H × K."""
     if not isinstance(attention.output, nn.Linear):
         return v.norm(dim=-1)
-    of_heads = attention.output.weight.T.unflatten(0, (v.size(1), v.size(-1)))  # H E W
-    gram = of_heads @ of_heads.mT
+    matrices = attention.output.weight.T.unflatten(0, (v.size(1), v.size(-1)))  # H E W
+    gram = matrices @ matrices.mT
     return ((v @ gram) * v).sum(-1).clamp(min=0).sqrt()

@@ -1,4 +1,4 @@
-"""`Head`: one head of one attention, and how people write it: `encoder.0.self/2`."""
+"""`Head`: one attention head and its name, such as `encoder.0.self/2`."""
 
 import re
 from collections.abc import Iterable
@@ -11,12 +11,15 @@ from manyheads.errors import LensError
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
-_FORM = re.compile(r"(?P<attention>[a-z]+\.\d+\.[a-z]+)/(?P<number>\d+)")
+_NAME = re.compile(r"(?P<attention>[a-z]+\.\d+\.[a-z]+)/(?P<number>\d+)")
 
 
 @dataclass(frozen=True)
 class Head:
-    """A head by its attention's name and its number there, from 0, in the model at hand."""
+    """One head of one attention.
+
+    `number` counts from 0 among the heads that the model has. In a pruned model it differs from the original number.
+    """
 
     attention: str
     number: int
@@ -26,41 +29,47 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> "Head":
-        """The head that is written so."""
-        found = _FORM.fullmatch(text.strip())
-        if found is None:
+        """Read a head from its name."""
+        match = _NAME.fullmatch(text.strip())
+        if match is None:
             raise LensError(f"{text!r} is not a head. Write attention/number, like encoder.0.self/2.")
-        return cls(found["attention"], int(found["number"]))
+        return cls(match["attention"], int(match["number"]))
 
 
 def heads_of(model: Transformer) -> list[Head]:
-    """Every head, in the order a forward pass meets them."""
-    return [Head(one.name, number) for one in model.attentions() for number in range(one.heads.n_heads)]
+    """Return every head of a model, in the order of a forward pass."""
+    return [
+        Head(attention.name, number) for attention in model.attentions() for number in range(attention.heads.n_heads)
+    ]
 
 
-def find_heads(model: Transformer, wanted: Iterable[Head | str]) -> list[Head]:
-    """These heads of a model, each once, in the model's order; one that it does not have is refused.
+def find_heads(model: Transformer, selection: Iterable[Head | str]) -> list[Head]:
+    """Return the selected heads without duplicates, in the order of a forward pass.
 
-    An attention's name alone, like `encoder.0.self`, means all of its heads.
+    The name of an attention, such as `encoder.0.self`, selects all of its heads. Raises `LensError` for a head that the
+    model does not have.
     """
     n_heads = {attention.name: attention.heads.n_heads for attention in model.attentions()}
-    found: set[Head] = set()
-    for one in wanted:
-        if isinstance(one, str) and one.strip() in n_heads:
-            found.update(Head(one.strip(), number) for number in range(n_heads[one.strip()]))
+    selected: set[Head] = set()
+    for item in selection:
+        if isinstance(item, str) and item.strip() in n_heads:
+            selected.update(Head(item.strip(), number) for number in range(n_heads[item.strip()]))
             continue
-        head = Head.parse(one) if isinstance(one, str) else one
+        head = Head.parse(item) if isinstance(item, str) else item
         if head.attention not in n_heads:
             raise LensError(f"There is no head {head}. {did_you_mean(head.attention, n_heads)}")
         if not 0 <= head.number < n_heads[head.attention]:
             last = n_heads[head.attention] - 1
             raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {last}.")
-        found.add(head)
-    return [head for head in heads_of(model) if head in found]
+        selected.add(head)
+    return [head for head in heads_of(model) if head in selected]
 
 
 def ablation_gates(model: Transformer, heads: Iterable[Head]) -> dict[str, Tensor]:
-    """Gates of 0 for these heads and of 1 for the other heads of their attentions, to pass to `gated`."""
+    """Return gates for `gated`: 0 for these heads, 1 for the other heads of their attentions.
+
+    The heads must exist; `find_heads` checks that.
+    """
     n_heads = {attention.name: attention.heads.n_heads for attention in model.attentions()}
     gates: dict[str, Tensor] = {}
     for head in heads:

@@ -1,9 +1,9 @@
-"""How much depends on each head, asked twice: what the gradient says, and what is lost without it.
+"""The importance of heads, measured in two ways: by the gradient, and by ablation.
 
-Gradient importance (Michel 2019): I_h = E_x |∂L(x)/∂ξ_h| at ξ = 1, where ξ_h scales the head's output and L(x) is the
-task's own loss summed over the tokens of example x; then each attention's heads are divided by their ℓ2 norm together,
-as in the paper. Measured ablation: the task's own score with the head silent, against the whole model on the same
-rows. Ablations do not add up, so the effect of a set stands beside the sum of its heads' own.
+Gradient importance (Michel 2019) is I_h = E_x |∂L(x)/∂ξ_h| at ξ = 1, where ξ_h scales the head's output and L(x) is the
+task's loss summed over the tokens of example x. The heads of each attention are then divided by their joint ℓ2 norm, as
+in the paper. Ablation is the change of the task's score without the head, on the same rows. Ablations do not add up, so
+the effect of ablating several heads together is reported beside the sum of their single effects.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ from manyheads.tasks import Progress, Task
 
 @dataclass(frozen=True)
 class GradientImportance:
-    """What the gradient says of one head; 95 % of resamples of the examples between low and high."""
+    """The gradient importance of one head, with the 95 % interval of a bootstrap over examples."""
 
     head: Head
     raw: float  # per token, before each attention is normalized
@@ -35,7 +35,7 @@ class GradientImportance:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The score without some heads."""
+    """The change of the score without these heads."""
 
     heads: tuple[Head, ...]
     change: Change
@@ -43,7 +43,7 @@ class Ablation:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Spearman's ρ of two rankings of the same heads; 95 % of resamples of the heads between low and high."""
+    """Spearman's ρ of two rankings of the same heads, with the 95 % interval of a bootstrap over heads."""
 
     value: float
     low: float
@@ -54,43 +54,47 @@ class Agreement:
 def gradient_importance(
     task: Task, sample: Sample, progress: Progress = lambda done: None, n_resamples: int = 1000
 ) -> list[GradientImportance]:
-    """Of every head, over the examples of a sample: of texts in rows, a row is an example."""
-    task.module.eval()
-    training_task, device = sample.training_task(task), task.model.device
-    found: list[NDArray[np.float64]] = []
-    n_tokens = 0
-    for number, plan in enumerate(sample.plans):
-        batch = training_task.make(plan, number)
-        gates = {one.name: _RowGates(one.heads.n_heads, device) for one in task.model.attentions()}
-        with gated(task.model, gates), torch.enable_grad():
-            loss = training_task.loss(batch, 0) * batch.n_tokens
-        made = [gate.made for gate in gates.values()]
-        gradients = torch.autograd.grad(loss, [one for one in made if one is not None])
-        found.append(torch.cat(gradients, dim=1).abs().double().cpu().numpy())
-        n_tokens += batch.n_tokens
-        progress(1)
-    examples = np.concatenate(found)
-    heads = heads_of(task.model)
+    """Return the gradient importance of every head over the examples of a sample; an example is one row."""
+    gradients, n_tokens = _head_gradients(task, sample, progress)
     borders = np.cumsum([attention.heads.n_heads for attention in task.model.attentions()])[:-1]
-    draws = resample_matrix(len(examples), n_resamples)
-    low, high = confidence_interval(_normalized(draws @ examples, borders))
-    raw, value = examples.sum(0) / n_tokens, _normalized(examples.sum(0), borders)
+    draws = resample_matrix(len(gradients), n_resamples)
+    lows, highs = confidence_interval(_normalized(draws @ gradients, borders))
+    raw, values = gradients.sum(0) / n_tokens, _normalized(gradients.sum(0), borders)
     return [
         GradientImportance(
             head=head,
-            raw=float(raw[at]),
-            value=float(value[at]),
-            low=float(low[at]),
-            high=float(high[at]),
-            n_examples=len(examples),
+            raw=float(raw[index]),
+            value=float(values[index]),
+            low=float(lows[index]),
+            high=float(highs[index]),
+            n_examples=len(gradients),
         )
-        for at, head in enumerate(heads)
+        for index, head in enumerate(heads_of(task.model))
     ]
+
+
+def _head_gradients(task: Task, sample: Sample, progress: Progress) -> tuple[NDArray[np.float64], int]:
+    """Return |∂L(x)/∂ξ_h| of every example and head, and the number of tokens."""
+    task.module.eval()
+    training_task, device = sample.training_task(task), task.model.device
+    gradients: list[NDArray[np.float64]] = []
+    n_tokens = 0
+    for number, plan in enumerate(sample.plans):
+        batch = training_task.make(plan, number)
+        gates = {attention.name: _RowGates(attention.heads.n_heads, device) for attention in task.model.attentions()}
+        with gated(task.model, gates), torch.enable_grad():
+            loss = training_task.loss(batch, 0) * batch.n_tokens
+        made = [gate.made for gate in gates.values()]
+        by_attention = torch.autograd.grad(loss, [gate for gate in made if gate is not None])
+        gradients.append(torch.cat(by_attention, dim=1).abs().double().cpu().numpy())
+        n_tokens += batch.n_tokens
+        progress(1)
+    return np.concatenate(gradients), n_tokens
 
 
 @dataclass
 class _RowGates:
-    """Gates of 1 for every row of a pass, made when it is known how many rows there are: each has its own gradient."""
+    """Makes gates of 1 for every row of a pass, so that each row has its own gradient."""
 
     n_heads: int
     device: torch.device
@@ -102,7 +106,7 @@ class _RowGates:
 
 
 def _normalized(sums: NDArray[np.float64], borders: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Each attention's heads divided by their ℓ2 norm; all zeros stay so."""
+    """Divide the heads of each attention by their ℓ2 norm; zeros stay zeros."""
     parts = np.split(sums, borders, axis=-1)
     norms = [np.linalg.norm(part, axis=-1, keepdims=True) for part in parts]
     return np.concatenate([part / np.where(norm > 0, norm, 1.0) for part, norm in zip(parts, norms, strict=True)], -1)
@@ -111,55 +115,55 @@ def _normalized(sums: NDArray[np.float64], borders: NDArray[np.int64]) -> NDArra
 def ablate(
     task: Task,
     sample: Sample,
-    sets: Iterable[Sequence[Head | str]],
-    whole: Tally | None = None,
-    progress: Callable[[Ablation], None] = lambda done: None,
+    head_sets: Iterable[Sequence[Head | str]],
+    baseline: Tally | None = None,
+    progress: Callable[[Ablation], None] = lambda ablation: None,
 ) -> list[Ablation]:
-    """The task's score without each of these sets of heads, against the whole model on the same rows."""
-    whole = whole or sample.tally(task)
-    found = []
-    for wanted in sets:
-        heads = find_heads(task.model, wanted)
+    """Return the change of the score without each of these sets of heads, on the same rows."""
+    baseline = baseline or sample.tally(task)
+    ablations = []
+    for head_set in head_sets:
+        heads = find_heads(task.model, head_set)
         tally = sample.tally(task, ablation_gates(task.model, heads))
-        found.append(Ablation(tuple(heads), compare_tallies(tally, whole)))
-        progress(found[-1])
-    return found
+        ablations.append(Ablation(tuple(heads), compare_tallies(tally, baseline)))
+        progress(ablations[-1])
+    return ablations
 
 
 def single_heads(task: Task) -> list[list[Head]]:
-    """Sets of one head each, to ablate."""
+    """Return one set per head, to ablate."""
     return [[head] for head in heads_of(task.model)]
 
 
 def whole_attentions(task: Task) -> list[list[Head]]:
-    """Sets of all the heads of an attention."""
+    """Return one set per attention, to ablate."""
     return [find_heads(task.model, [attention.name]) for attention in task.model.attentions()]
 
 
 def sum_of_single(joint: Ablation, singles: Iterable[Ablation]) -> float:
-    """What a set would cost if the costs of its heads added up."""
-    costs = {one.heads[0]: one.change.cost for one in singles if len(one.heads) == 1}
+    """Return the sum of the costs of a set's heads when they are ablated one at a time."""
+    costs = {ablation.heads[0]: ablation.change.cost for ablation in singles if len(ablation.heads) == 1}
     return sum(costs[head] for head in joint.heads)
 
 
 def rank_agreement(first: Sequence[float], second: Sequence[float], n_resamples: int = 1000) -> Agreement:
-    """How far two measures put the same heads into the same order: 1 entirely, 0 not at all."""
+    """Return Spearman's ρ between two measures of the same heads."""
     if len(first) != len(second) or len(first) < 3:
         raise ValueError("Agreement needs two measures of the same heads, and at least three heads.")
     pairs = np.array([first, second], dtype=np.float64)
-    drawn = [_spearman(np.repeat(pairs, draw, axis=1)) for draw in resamples(len(first), n_resamples)]
-    low, high = confidence_interval(drawn)
+    resampled = [_spearman(np.repeat(pairs, draw, axis=1)) for draw in resamples(len(first), n_resamples)]
+    low, high = confidence_interval(resampled)
     return Agreement(_spearman(pairs), float(low), float(high), len(first))
 
 
 def _spearman(pairs: NDArray[np.float64]) -> float:
-    """Pearson's correlation of ranks; 0 where one of the measures is the same for all."""
+    """Return Pearson's correlation of the ranks; 0 if all values of a measure are equal."""
     first, second = (_ranks(row) - (len(row) - 1) / 2 for row in pairs)
     spread = float(np.sqrt((first @ first) * (second @ second)))
     return float(first @ second) / spread if spread else 0.0
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """0 for the smallest; those that are equal share the mean of their ranks."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts + 1) / 2)[which]
+    """Return ranks from 0 for the smallest; equal values share their mean rank."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts + 1) / 2)[inverse]

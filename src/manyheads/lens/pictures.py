@@ -1,10 +1,11 @@
-"""Pictures of heads as SVG: the grid of heads by role, how alike heads are, when each role appeared in training."""
+"""SVG pictures of heads: a grid by role, the similarity of heads, and the roles over the steps of training."""
 
 from collections.abc import Sequence
 from html import escape
 
+from manyheads.language import pick
 from manyheads.lens.heads import Head
-from manyheads.lens.role_names import role_color, role_labels
+from manyheads.lens.role_names import role_color, role_name
 from manyheads.lens.roles import HeadReport, RoleCard, as_displayed
 from manyheads.lens.similarity import Similarity
 from manyheads.lens.timeline import TimelineEntry
@@ -12,16 +13,17 @@ from manyheads.lens.timeline import TimelineEntry
 _CELL = (150, 46)
 _LEFT = 120
 _TOP = 34
-_DOT = 14  # of the map of similarity
+_DOT = 14  # side of a cell of the similarity map
 _FONT = "font-family='system-ui, sans-serif'"
 
 
 def draw_heads(report: HeadReport, similarities: Sequence[Similarity] = ()) -> str:
-    """Rows are attentions, columns heads, coloured by role; below, how far apart the heads of each kind are."""
+    """Draw a grid with a row per attention and a column per head, colored by role, and the similarity maps below it."""
     rows: dict[str, list[RoleCard]] = {}
     for card in report.cards:
         rows.setdefault(Head.parse(card.head).attention, []).append(card)
-    parts = [_text(_LEFT, 20, f"What each head does · 每个注意力头的作用 ({report.n_texts} texts)", 14)]
+    title = pick(f"What each head does ({report.n_texts} texts)", f"每个注意力头的作用（{report.n_texts} 个文本）")
+    parts = [_text(_LEFT, 20, title, 14)]
     y = _TOP
     for attention, cards in rows.items():
         parts.append(_text(8, y + 27, attention, 12))
@@ -37,24 +39,26 @@ def draw_heads(report: HeadReport, similarities: Sequence[Similarity] = ()) -> s
 
 
 def _cell(x: int, y: int, card: RoleCard) -> list[str]:
-    english, chinese = role_labels(card.role)
     name = card.roles[0].statistic if card.roles else "confidence"
-    told = ""
+    label = ""
     if name in card.statistics:
-        before, statistic = as_displayed(name, card.statistics[name])
-        told = f"{before}{statistic.value:.2f} [{statistic.low:.2f}, {statistic.high:.2f}]"
+        prefix, statistic = as_displayed(name, card.statistics[name])
+        label = f"{prefix}{statistic.value:.2f} [{statistic.low:.2f}, {statistic.high:.2f}]"
     return [
         f"<rect x='{x}' y='{y}' width='{_CELL[0] - 4}' height='{_CELL[1]}' rx='4' fill='{role_color(card.role)}' "
         f"fill-opacity='0.55'><title>{escape(card.head)}: "
         f"{escape(', '.join(role.name for role in card.roles) or card.role)}</title></rect>",
-        _text(x + 6, y + 17, f"{english} · {chinese}", 10),
-        _text(x + 6, y + 35, told, 10),
+        _text(x + 6, y + 17, role_name(card.role), 10),
+        _text(x + 6, y + 35, label, 10),
     ]
 
 
 def _draw_similarity(similarity: Similarity, y: int) -> tuple[list[str], int, int]:
-    title = f"{similarity.kind}: Jensen–Shannon distance of heads · 头之间的距离 ({similarity.n_texts} texts)"
-    parts = [_text(8, y, f"{title}: dark is alike · 深色相近", 12)]
+    title = pick(
+        f"{similarity.kind}: Jensen–Shannon divergence between heads ({similarity.n_texts} texts); dark is similar",
+        f"{similarity.kind}：头之间的 Jensen–Shannon 散度（{similarity.n_texts} 个文本），颜色越深越相似",
+    )
+    parts = [_text(8, y, title, 12)]
     for row, head in enumerate(similarity.heads):
         top = y + 10 + row * _DOT
         parts.append(_text(8, top + 11, head, 10))
@@ -70,25 +74,26 @@ def _draw_similarity(similarity: Similarity, y: int) -> tuple[list[str], int, in
 
 
 def draw_timeline(entries: Sequence[TimelineEntry]) -> str:
-    """Rows are heads, columns the steps of snapshots, coloured by role: when each role appeared."""
+    """Draw a grid with a row per head and a column per snapshot, colored by role."""
     heads = list(entries[-1].roles)
-    wide = max(16, min(60, 700 // len(entries)))
-    parts = [_text(8, 20, "When roles appear, by step · 各角色在训练中何时出现", 14)]
+    width = max(16, min(60, 700 // len(entries)))
+    parts = [_text(8, 20, pick("Roles by training step", "各注意力头在训练各步的角色"), 14)]
     for column, entry in enumerate(entries):
-        x = _LEFT + 20 + column * wide
-        if column % max(1, 50 // wide) == 0:
+        x = _LEFT + 20 + column * width
+        if column % max(1, 50 // width) == 0:
             parts.append(_text(x, _TOP + 4, f"{entry.step:,}", 9))
         for row, head in enumerate(heads):
             role = entry.roles[head]
             parts.append(
-                f"<rect x='{x}' y='{_TOP + 10 + row * 18}' width='{wide - 1}' height='17' fill='{role_color(role)}' "
+                f"<rect x='{x}' y='{_TOP + 10 + row * 18}' width='{width - 1}' height='17' fill='{role_color(role)}' "
                 f"fill-opacity='0.7'><title>{escape(head)}, step {entry.step}: {escape(role)}</title></rect>"
             )
     for row, head in enumerate(heads):
-        english, chinese = role_labels(entries[-1].roles[head])
         parts.append(_text(8, _TOP + 23 + row * 18, head, 10))
-        parts.append(_text(_LEFT + 26 + len(entries) * wide, _TOP + 23 + row * 18, f"{english} · {chinese}", 10))
-    return _svg(_LEFT + 26 + len(entries) * wide + 200, _TOP + 20 + len(heads) * 18, parts)
+        parts.append(
+            _text(_LEFT + 26 + len(entries) * width, _TOP + 23 + row * 18, role_name(entries[-1].roles[head]), 10)
+        )
+    return _svg(_LEFT + 26 + len(entries) * width + 200, _TOP + 20 + len(heads) * 18, parts)
 
 
 def _text(x: int, y: int, text: str, size: int) -> str:
@@ -96,6 +101,6 @@ def _text(x: int, y: int, text: str, size: int) -> str:
 
 
 def _svg(width: int, height: int, parts: Sequence[str]) -> str:
-    ground = f"<rect width='{width}' height='{height}' fill='#fff'/>"
+    background = f"<rect width='{width}' height='{height}' fill='#fff'/>"
     head = f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {width} {height}'>"
-    return "\n".join([head, ground, *parts, "</svg>", ""])
+    return "\n".join([head, background, *parts, "</svg>", ""])

@@ -1,22 +1,23 @@
-"""Roles in English and Chinese, and a colour for each: one place for the terminal, the pictures and the docs."""
+"""Names and colors of roles, for the terminal, the pictures and the documentation."""
 
+from manyheads.language import pick
 from manyheads.lens.roles import ALIGNMENT, UNKNOWN
 
-_NAMES = {
+_CHINESE = {
     ALIGNMENT: "对齐",
     "antecedent": "指代",
-    "previous-token": "前一个",
-    "next-token": "后一个",
-    "attention-sink": "句首",
+    "previous-token": "前一个词元",
+    "next-token": "后一个词元",
+    "attention-sink": "注意力汇",
     "eos": "句尾",
     "punctuation": "标点",
-    "duplicate-token": "重复",
+    "duplicate-token": "重复词元",
     "induction": "归纳",
     "rare-word": "罕见词",
     "positional": "定位",
     UNKNOWN: "未知",
 }
-_RELATIONS = {
+_CHINESE_RELATIONS = {
     "subject": "主语",
     "object": "宾语",
     "indirect-object": "间接宾语",
@@ -31,7 +32,7 @@ _RELATIONS = {
     "case": "介词",
 }
 _ARROWS = {">": ("→ head", "→中心词"), "<": ("→ dependent", "→从属词")}
-# Colours that stay apart for most kinds of colour-blindness (after Okabe and Ito), by family of roles.
+# Distinguishable with most kinds of color blindness (Okabe and Ito), by family of roles.
 _COLORS = {
     ALIGNMENT: "#0072b2",
     "antecedent": "#cc79a7",
@@ -49,20 +50,21 @@ _COLORS = {
 }
 
 
-def role_labels(role: str) -> tuple[str, str]:
-    """A role in English and in Chinese."""
+def role_name(role: str) -> str:
+    """Return the name of a role in the language in use."""
+    return pick(*role_names(role))
+
+
+def role_names(role: str) -> tuple[str, str]:
+    """Return the name of a role in English and in Chinese."""
     if role[-1] in _ARROWS:
         english, chinese = _ARROWS[role[-1]]
-        return f"{role[:-1]} {english}", f"{_RELATIONS.get(role[:-1], role[:-1])}{chinese}"
+        return f"{role[:-1]} {english}", f"{_CHINESE_RELATIONS.get(role[:-1], role[:-1])}{chinese}"
     name, _, offset = role.partition(" ")
-    return role, _NAMES.get(name, name) + offset
-
-
-def role_family(role: str) -> str:
-    """The roles that share a colour."""
-    return "relation" if role[-1] in _ARROWS else role.partition(" ")[0]
+    return role, _CHINESE.get(name, name) + offset
 
 
 def role_color(role: str) -> str:
-    """The colour of a role, as pictures write it."""
-    return _COLORS.get(role_family(role), "#000000")
+    """Return the color of a role as a hexadecimal RGB value; related roles share one."""
+    family = "relation" if role[-1] in _ARROWS else role.partition(" ")[0]
+    return _COLORS.get(family, "#000000")

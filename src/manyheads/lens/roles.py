@@ -1,25 +1,26 @@
-"""A role card for every head: what it does, by published definitions, with baselines, controls and intervals.
+"""`RoleCard`: what a head does, by published definitions, with baselines, controls and confidence intervals.
 
-A role is given where the low end of its statistic's interval (95 %, over texts drawn again) reaches what the role asks
-for, and where no head of the same model randomly initialized, of any of the control seeds, does. A head may have
-several roles; one that has none is "unknown". The definitions of the statistics are in lens/measures.
+A head has a role if the lower end of the 95 % interval of its statistic (a bootstrap over texts) meets the threshold of
+the role, and no head of a randomly initialized model with the same settings meets it, for any of the control seeds. A
+head can have several roles. Heads that match no definition are labelled "unknown". `lens/measures.py` defines the
+statistics.
 
-    role                 asks for                                                               after
+    role                 threshold                                                              source
     positional ±n        ≥ 90 % of largest weights at this offset                               Voita 2019
-    previous-token,      more than half of the weight on the neighbour before, after            Elhage 2021; the half
+    previous-token,      more than half of the weight on the previous, the next position        Elhage 2021; the half
       next-token                                                                                is ours
-    begin, end,          more than half of the weight there                                     Clark 2019
-      punctuation
-    duplicate-token,     more than half of the weight on the same token elsewhere, on what      Wang 2023, Olsson 2022;
-      induction          followed it earlier                                                    the half is ours
+    attention-sink,      more than half of the weight on BOS, on EOS, on punctuation            Clark 2019
+      eos, punctuation
+    duplicate-token,     more than half of the weight on the same token elsewhere, on the       Wang 2023, Olsson 2022;
+      induction          token after an earlier occurrence                                      the half is ours
     rare-word            more than half of largest weights on the two rarest tokens, and ≥ 10   Voita 2019 (66 %); the
                          points more than at the best fixed offset                              half is ours
-    a relation, > or <   ≥ 10 points more often right than the best fixed offset is at this     Clark 2019, Voita 2019
-                         relation; so also `antecedent`, of pronouns
+    a relation, > or <   correct ≥ 10 points more often than the best fixed offset; so also     Clark 2019, Voita 2019
+                         `antecedent`, for pronouns
     alignment            AER ≥ 10 points lower than the diagonal's or any fixed offset's        our margin; Och 2003
 
-What is not a role but a description: a head is `local` where at least three quarters of its weight are within two
-places, `global` where its rows have at least 90 % of the entropy of even ones.
+A card also describes the reach of a head, which is not a role: `local` if at least three quarters of the weight are
+within two positions, `global` if the rows have at least 90 % of the entropy of uniform rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,16 +36,16 @@ from manyheads.lens.heads import Head
 from manyheads.metrics import confidence_interval, resample_matrix
 from manyheads.model import ModelSettings, Transformer
 
-SEEDS = (1, 2, 3)  # of the controls
+SEEDS = (1, 2, 3)  # of the randomly initialized controls
 UNKNOWN = "unknown"
 ALIGNMENT = "alignment"
-_LEAST = 20  # cases that a statistic needs before it can make a role
+_MIN_CASES = 20  # a statistic over fewer cases gives no role
 _POSITIONAL = 0.9
 _HALF = 0.5
 _MARGIN = 0.1
 _LOCAL = 0.75
 _GLOBAL = 0.9
-_HALVES = {
+_HALF_ROLES = {  # roles with a threshold of one half, by statistic
     "weight-1": "previous-token",
     "weight+1": "next-token",
     "bos": "attention-sink",
@@ -54,27 +55,27 @@ _HALVES = {
     "induction": "induction",
 }
 _DESCRIPTIONS = ("confidence", "entropy", "spread", "distance", "near")
-_ONE_WAY = ("antecedent<", "relative<")  # a noun has no need to look at the pronoun that will stand for it
+_NOT_ROLES = ("antecedent<", "relative<")  # from a noun to its pronoun: no definition in the literature
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """One statistic of one head: with its interval, what knowing nothing gives, and what the best control head gives."""
+    """One statistic of one head with its 95 % interval, its best baseline and the best control head."""
 
     value: float
     low: float
     high: float
-    n: int  # cases it was counted over
+    n: int  # cases
     baseline: float
-    baseline_by: str  # which baseline that is: even attention, a fixed offset, the diagonal
+    baseline_by: str  # the name of the baseline: uniform, offset±n, diagonal
     control: float
 
 
 def as_displayed(name: str, statistic: Statistic) -> tuple[str, Statistic]:
-    """What people are told of a statistic, and what stands before it: of alignments the error rate, less is better."""
+    """Return a prefix and the statistic as people read it: alignments as an error rate (AER), lower is better."""
     if not name.startswith("align"):
         return "", statistic
-    less = Statistic(
+    error_rate = Statistic(
         value=1 - statistic.value,
         low=1 - statistic.high,
         high=1 - statistic.low,
@@ -83,12 +84,12 @@ def as_displayed(name: str, statistic: Statistic) -> tuple[str, Statistic]:
         baseline_by=statistic.baseline_by,
         control=1 - statistic.control,
     )
-    return "AER ", less
+    return "AER ", error_rate
 
 
 @dataclass(frozen=True)
 class Role:
-    """What a head was found to do; `excess` is how far the low end is above what was asked for."""
+    """A role of a head; `excess` is how far the lower end of the interval is above the threshold."""
 
     name: str
     statistic: str
@@ -97,58 +98,58 @@ class Role:
 
 @dataclass(frozen=True)
 class RoleCard:
-    """All that was found of one head."""
+    """The roles and statistics of one head."""
 
     head: str
-    roles: tuple[Role, ...]  # the clearest first
+    roles: tuple[Role, ...]  # by decreasing excess; roles about words before roles about positions
     reach: str  # local, global or middle
     statistics: Mapping[str, Statistic]
 
     @property
     def role(self) -> str:
-        """The clearest role, or "unknown"."""
+        """The first role, or "unknown"."""
         return self.roles[0].name if self.roles else UNKNOWN
 
 
 @dataclass(frozen=True)
 class HeadReport:
-    """The cards of a model, the roles that its controls would have been given, and what all of it is based on."""
+    """The cards of a model, and the roles that its controls meet by chance."""
 
     cards: tuple[RoleCard, ...]
     n_texts: int
     n_skipped: int
     seeds: tuple[int, ...]
-    controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by role: control heads that reach it
+    controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by role: the control heads that meet it
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the report as a JSON object."""
         return asdict(self)
 
     def with_role(self, name: str) -> list[RoleCard]:
-        """The heads with a role, the clearest first."""
-        found = [(role.excess, card) for card in self.cards for role in card.roles if role.name == name]
-        return [card for _, card in sorted(found, key=lambda pair: -pair[0])]
+        """Return the cards with this role, by decreasing excess."""
+        with_excess = [(role.excess, card) for card in self.cards for role in card.roles if role.name == name]
+        return [card for _, card in sorted(with_excess, key=lambda pair: -pair[0])]
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a role asks of a statistic: to reach a threshold, and to be so much above a baseline."""
+    """The definition of a role: a threshold of its statistic, and a margin over the best baseline."""
 
     role: str
     statistic: str
-    least: float = 0.0
+    threshold: float = 0.0
     margin: float | None = None
 
 
 def make_report(model: Transformer, encoded_sample: EncodedSample, seeds: Sequence[int] = SEEDS) -> HeadReport:
-    """Watch a model and its controls at these texts, and say what each head does."""
+    """Return the role cards of a model on these texts, compared with randomly initialized controls."""
     head_counts = collect_counts(model, encoded_sample.examples)
     controls = [collect_counts(random_control(model.settings, seed), encoded_sample.examples) for seed in seeds]
     return assign_roles(head_counts, controls, n_skipped=encoded_sample.n_skipped, seeds=seeds)
 
 
 def random_control(settings: ModelSettings, seed: int) -> Transformer:
-    """A model of the same settings that has learnt nothing."""
+    """Return a randomly initialized model with these settings."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Transformer(settings).eval()
@@ -157,37 +158,37 @@ def random_control(settings: ModelSettings, seed: int) -> Transformer:
 def assign_roles(
     head_counts: HeadCounts, controls: Sequence[HeadCounts], *, n_skipped: int = 0, seeds: Sequence[int] = SEEDS
 ) -> HeadReport:
-    """The cards by what was counted of a model and of its controls at the same texts."""
-    often = resample_matrix(head_counts.n_texts)
+    """Return the role cards from the counts of a model and of its controls on the same texts."""
+    draws = resample_matrix(head_counts.n_texts)
     cards: list[RoleCard] = []
-    reached: dict[str, tuple[str, ...]] = {}
+    met_by_controls: dict[str, tuple[str, ...]] = {}
     for kind, names in head_counts.names.items():
-        view = _Kind(kind, names, head_counts, controls, often)
-        for rule in view.rules():
-            heads = view.controls_that_reach(rule)
+        group = _Kind(kind, names, head_counts, controls, draws)
+        for rule in group.rules():
+            heads = group.controls_that_meet(rule)
             if heads:
-                reached[rule.role] = (*reached.get(rule.role, ()), *heads)
-        cards += view.cards()
+                met_by_controls[rule.role] = (*met_by_controls.get(rule.role, ()), *heads)
+        cards += group.cards()
     order = {str(head): number for number, head in enumerate(head_counts.heads)}
     cards.sort(key=lambda card: order[card.head])
-    return HeadReport(tuple(cards), head_counts.n_texts, n_skipped, tuple(seeds), reached)
+    return HeadReport(tuple(cards), head_counts.n_texts, n_skipped, tuple(seeds), met_by_controls)
 
 
 def _ratio(sums: Floats) -> Floats:
-    """The statistic of sums [..., 2]; 0 of nothing."""
+    """Return the ratio of sums [..., 2]; 0 where the denominator is 0."""
     return np.divide(sums[..., 0], sums[..., 1], out=np.zeros_like(sums[..., 0]), where=sums[..., 1] > 0)
 
 
 class _Kind:
-    """The attentions of one kind, whose heads are judged by the same baselines and controls."""
+    """The attentions of one kind, which share baselines and controls."""
 
     def __init__(
-        self, kind: str, names: Sequence[str], head_counts: HeadCounts, controls: Sequence[HeadCounts], often: Floats
+        self, kind: str, names: Sequence[str], head_counts: HeadCounts, controls: Sequence[HeadCounts], draws: Floats
     ) -> None:
         self.names = list(names)
         self.attentions = [name for name in head_counts.counts if kind_of(name) == kind]
         self.head_counts = head_counts
-        self.often = often
+        self.draws = draws
         self.baselines = head_counts.baselines[kind]
         self.base = _ratio(self.baselines.sum(0))  # baselines × statistics
         self.control_heads = [
@@ -200,51 +201,50 @@ class _Kind:
         self.best = {name: self._best_baseline(name, column) for column, name in enumerate(self.names)}
 
     def _best_baseline(self, statistic: str, column: int) -> str:
-        """The best of what a statistic is compared with; an offset's own with even attention, for it would be 100 %."""
-        is_of_offset = statistic.startswith(("offset", "weight", *_DESCRIPTIONS))
-        own = list(zip(self.base[:, column].tolist(), BASELINES, strict=True))
-        return own[0][1] if is_of_offset else max(own, key=lambda pair: pair[0])[1]
+        """Return the best baseline; the uniform one for statistics of an offset, since that fixed offset has 100 %."""
+        if statistic.startswith(("offset", "weight", *_DESCRIPTIONS)):
+            return BASELINES[0]
+        values = zip(self.base[:, column].tolist(), BASELINES, strict=True)
+        return max(values, key=lambda pair: pair[0])[1]
 
     def rules(self) -> list[_Rule]:
-        """The roles that there are cases enough to judge by."""
+        """Return the definitions of the roles whose statistics have enough cases."""
         rules = []
         for name, n_cases in zip(self.names, self.n_cases, strict=True):
-            if n_cases < _LEAST or name in _DESCRIPTIONS or name in _ONE_WAY:
+            if n_cases < _MIN_CASES or name in _DESCRIPTIONS or name in _NOT_ROLES:
                 continue
             if name.startswith("offset"):
-                rules.append(_Rule(f"positional {name.removeprefix('offset')}", name, least=_POSITIONAL))
-            elif name in _HALVES:
-                rules.append(_Rule(_HALVES[name], name, least=_HALF))
+                rules.append(_Rule(f"positional {name.removeprefix('offset')}", name, threshold=_POSITIONAL))
+            elif name in _HALF_ROLES:
+                rules.append(_Rule(_HALF_ROLES[name], name, threshold=_HALF))
             elif name == "rare":
-                rules.append(_Rule("rare-word", name, least=_HALF, margin=_MARGIN))
+                rules.append(_Rule("rare-word", name, threshold=_HALF, margin=_MARGIN))
             elif name.startswith("align"):
                 rules.append(_Rule(ALIGNMENT, name, margin=_MARGIN))
             else:
                 rules.append(_Rule("antecedent" if name == "antecedent>" else name, name, margin=_MARGIN))
         return rules
 
-    def _is_reached(self, rule: _Rule, value: float) -> bool:
-        above = rule.margin is None or value - self._baseline(rule.statistic) >= rule.margin
-        return value >= rule.least and above
+    def _is_met(self, rule: _Rule, value: float) -> bool:
+        is_above_baseline = rule.margin is None or value - self._baseline(rule.statistic) >= rule.margin
+        return value >= rule.threshold and is_above_baseline
 
     def _baseline(self, statistic: str) -> float:
         return float(self.base[BASELINES.index(self.best[statistic]), self.names.index(statistic)])
 
-    def controls_that_reach(self, rule: _Rule) -> tuple[str, ...]:
-        """The control heads whose statistic reaches what a role asks for, be it by chance."""
+    def controls_that_meet(self, rule: _Rule) -> tuple[str, ...]:
+        """Return the control heads whose statistic meets a role."""
         column = self.names.index(rule.statistic)
-        return tuple(
-            name for name, statistics in self.control_heads if self._is_reached(rule, float(statistics[column]))
-        )
+        return tuple(name for name, statistics in self.control_heads if self._is_met(rule, float(statistics[column])))
 
     def cards(self) -> list[RoleCard]:
-        """Those of every head."""
-        rules = [rule for rule in self.rules() if not self.controls_that_reach(rule)]
-        drawn_base = _ratio(np.einsum("rt,tbfc->rbfc", self.often, self.baselines))
+        """Return the cards of every head."""
+        rules = [rule for rule in self.rules() if not self.controls_that_meet(rule)]
+        drawn_base = _ratio(np.einsum("rt,tbfc->rbfc", self.draws, self.baselines))
         cards = []
         for attention in self.attentions:
             counts = self.head_counts.counts[attention]
-            drawn = _ratio(np.einsum("rt,thfc->rhfc", self.often, counts))
+            drawn = _ratio(np.einsum("rt,thfc->rhfc", self.draws, counts))
             values = _ratio(counts.sum(0))
             for number in range(counts.shape[1]):
                 statistics = self._statistics(values[number], drawn[:, number], counts[:, number].sum(0)[:, 1])
@@ -270,32 +270,27 @@ class _Kind:
         return statistics
 
     def _roles(self, rules: Sequence[_Rule], drawn: Floats, drawn_base: Floats) -> tuple[Role, ...]:
-        found: dict[str, Role] = {}
+        roles: dict[str, Role] = {}
         for rule in rules:
             column = self.names.index(rule.statistic)
-            excess = drawn[:, column] - rule.least
+            excess = drawn[:, column] - rule.threshold
             if rule.margin is not None:
                 base = drawn_base[:, BASELINES.index(self.best[rule.statistic]), column]
                 excess = np.minimum(excess, drawn[:, column] - base - rule.margin)
             low = float(confidence_interval(excess)[0])
-            # Of several statistics that make one role, as the kinds of alignment, the clearest counts.
-            if low >= 0 and (rule.role not in found or low > found[rule.role].excess):
-                found[rule.role] = Role(rule.role, rule.statistic, low)
-        return tuple(sorted(found.values(), key=_clearness))
+            # Several statistics can give one role, as the variants of alignment do. The one with most excess counts.
+            if low >= 0 and (rule.role not in roles or low > roles[rule.role].excess):
+                roles[rule.role] = Role(rule.role, rule.statistic, low)
+        return tuple(sorted(roles.values(), key=_order))
 
 
-def _clearness(role: Role) -> tuple[int, float]:
-    """What is said of words before what is said of places."""
-    is_plain = role.name.startswith("positional") or role.name in _HALVES.values()
-    return int(is_plain), -role.excess
+def _order(role: Role) -> tuple[bool, float]:
+    """Sort roles about words before roles about positions, then by decreasing excess."""
+    is_positional = role.name.startswith("positional") or role.name in _HALF_ROLES.values()
+    return is_positional, -role.excess
 
 
 def _reach(statistics: Mapping[str, Statistic]) -> str:
     if "near" in statistics and statistics["near"].low >= _LOCAL:
         return "local"
     return "global" if statistics["spread"].low >= _GLOBAL else "middle"
-
-
-def alignment_error(statistic: Statistic) -> tuple[float, float, float]:
-    """A statistic of alignment as an error rate: value, low, high."""
-    return 1 - statistic.value, 1 - statistic.high, 1 - statistic.low

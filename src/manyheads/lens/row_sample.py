@@ -1,8 +1,8 @@
-"""A sample of a bundle's own rows to measure heads by, and what it comes to: a loss, a score."""
+"""`Sample`: rows of a bundle's own data, and the task's loss and score on them with some heads gated."""
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,53 +26,52 @@ _BATCH_TOKENS = 2500
 
 
 def valid_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[Row]:
-    """The first usable rows of the bundle's valid set, or of these files."""
+    """Return the first usable validation rows of the bundle's recipe, or of these files."""
     if n_rows < 2:
-        raise LensError(f"A sample of {n_rows} says nothing. Take at least 2, better 100 or more.")
+        raise LensError(f"A sample of {n_rows} rows is too small. Take at least 2, better 100 or more.")
     try:
-        if files:
-            rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
-        else:
-            recipe = Recipe.from_table(bundle.recipe)
-            rows = iter(Corpus.of(recipe).valid())
-        found = list(islice(bundle.task.usable(rows), n_rows))
+        rows = list(islice(_usable_rows(bundle, files, "valid"), n_rows))
     except DataError as error:
-        told = "" if files else " The valid set of the bundle's recipe cannot be read: name other rows with --valid."
-        raise DataError(f"{error}{told}") from None
-    if len(found) < 2:
-        raise DataError(f"There are {len(found)} rows to measure by; at least 2 are needed. Name others with --valid.")
-    return found
+        hint = "" if files else " The validation data of the bundle's recipe cannot be read: give rows with --valid."
+        raise DataError(f"{error}{hint}") from None
+    if len(rows) < 2:
+        raise DataError(f"There are {len(rows)} validation rows; at least 2 are needed. Give others with --valid.")
+    return rows
 
 
 def train_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[Row]:
-    """Some usable rows of what the bundle was trained on, or of these files: drawn from all of them alike."""
+    """Draw usable training rows of the bundle's recipe, or of these files, uniformly at random with a fixed seed."""
     if n_rows < 1:
-        raise LensError(f"A sample of {n_rows} rows teaches nothing. Take some thousands.")
+        raise LensError(f"A sample of {n_rows} rows is too small. Take some thousands.")
+    rng, sample = random.Random(1), list[Row]()
     try:
-        if files:
-            rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
-        else:
-            recipe = Recipe.from_table(bundle.recipe)
-            rows = iter(Corpus.of(recipe).train())
-        chance, found = random.Random(1), list[Row]()
-        for number, row in enumerate(bundle.task.usable(rows)):
+        for number, row in enumerate(_usable_rows(bundle, files, "train")):  # reservoir sampling
             if number < n_rows:
-                found.append(row)
-            elif (place := chance.randrange(number + 1)) < n_rows:
-                found[place] = row
+                sample.append(row)
+            elif (index := rng.randrange(number + 1)) < n_rows:
+                sample[index] = row
     except DataError as error:
-        told = (
-            "" if files else " The training text of the bundle's recipe cannot be read: name other rows with --train."
-        )
-        raise DataError(f"{error}{told}") from None
-    if not found:
-        raise DataError("There are no rows to learn from. Name others with --train.")
-    return found
+        hint = "" if files else " The training data of the bundle's recipe cannot be read: give rows with --train."
+        raise DataError(f"{error}{hint}") from None
+    if not sample:
+        raise DataError("There are no training rows. Give others with --train.")
+    return sample
+
+
+def _usable_rows(bundle: Bundle, files: Sequence[Path], split: str) -> Iterator[Row]:
+    rows: Iterable[Row]
+    if files:
+        rows = bundle.task.read([str(file) for file in files], {}, bundle.task.settings)
+    else:
+        recipe = Recipe.from_table(bundle.recipe)
+        corpus = Corpus.of(recipe)
+        rows = corpus.train() if split == "train" else corpus.valid()
+    return bundle.task.usable(iter(rows))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that heads are measured by, cut into batches once and for all."""
+    """Rows with their batches, made once and used for every measurement."""
 
     rows: Sequence[Row]
     decode: DecodeSettings
@@ -81,13 +80,13 @@ class Sample:
     batches: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def training_task(self, task: Task) -> Any:
-        """The task's own, without the second pass that R-Drop makes: without dropout, both are the same."""
+        """Return the task's training task without R-Drop, whose second pass is identical without dropout."""
         if getattr(task.settings, "consistency", 0.0):
             task = replace(task, settings=replace(task.settings, consistency=0.0))  # type: ignore[type-var]
         return task.training_task(self.training_data)
 
     def loss(self, task: Task, gates: Mapping[str, Tensor] | None = None) -> float:
-        """The task's own loss per token, without dropout, with heads gated."""
+        """Return the task's training loss per token, without dropout, under these gates."""
         training_task = self.training_task(task)
         total, n_tokens = 0.0, 0
         with evaluating(task.module), gated(task.model, gates or {}):
@@ -100,14 +99,14 @@ class Sample:
         return total / n_tokens
 
     def tally(self, task: Task, gates: Mapping[str, Tensor] | None = None) -> Tally:
-        """The task's own score, taken apart, with heads gated."""
+        """Return the tally of the task's first score under these gates."""
         with evaluating(task.module), gated(task.model, gates or {}):
             return task.tally(self.rows, self.decode)
 
 
 @contextmanager
 def open_sample(task: Task, rows: Sequence[Row], decode: DecodeSettings) -> Iterator[Sample]:
-    """Rows made ready to measure heads by. Texts are written greedily: a search would take several times as long."""
+    """Encode rows as a sample. Generated text is decoded greedily: beam search would take several times as long."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         Texts.write(folder / "text", rows, len(rows[0]))
@@ -116,7 +115,7 @@ def open_sample(task: Task, rows: Sequence[Row], decode: DecodeSettings) -> Iter
         Encoded.write(folder / "ids", texts, encode, task.max_row_length(task.model.settings, task.settings))
         encoded = Encoded.open(folder / "ids", texts)
         if not len(encoded):
-            raise DataError(f"None of {len(rows)} rows can be learnt from, so heads cannot be measured by them.")
+            raise DataError(f"None of the {len(rows)} rows can be used: all are too long for this model.")
         training_data = TrainingData(encoded=encoded, batch_tokens=_BATCH_TOKENS)
         plans = list(task.training_task(training_data).plan(0))
         yield Sample(rows, replace(decode, method="greedy", n_best=1), plans, training_data)

@@ -1,4 +1,4 @@
-"""How alike heads are: the Jensen–Shannon divergence of their rows (Clark 2019), over a few texts."""
+"""Similarity of heads: the Jensen–Shannon divergence between their rows (Clark 2019)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from manyheads.lens.head_counts import for_each_map, kind_of
 from manyheads.lens.heads import Head
 from manyheads.model import Transformer
 
-SAMPLE = 40  # texts: all maps of one text are held at once, so it is a few
+SAMPLE = 40  # texts; all maps of one text are in memory at once
 
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """The heads of one kind of attention and how far apart they are: 0 alike, 1 nothing in common."""
+    """The pairwise distances of the heads of one kind of attention: 0 identical, 1 disjoint."""
 
     kind: str
     heads: tuple[str, ...]
@@ -24,12 +24,12 @@ class Similarity:
 
 
 def js_divergence(maps: Floats) -> Floats:
-    """The mean Jensen–Shannon divergence, in bits, between the rows of each two of several maps N × Q × K."""
-    own = _entropy(maps)
+    """Return the mean Jensen–Shannon divergence, in bits, between the rows of each pair of maps N × Q × K."""
+    entropies = _entropy(maps)
     distances = np.zeros((len(maps), len(maps)))
-    for number, one in enumerate(maps):
-        between = _entropy((maps[number:] + one) / 2) - (own[number:] + own[number]) / 2
-        distances[number, number:] = distances[number:, number] = between.mean(-1).clip(min=0)
+    for number, attention_map in enumerate(maps):
+        divergences = _entropy((maps[number:] + attention_map) / 2) - (entropies[number:] + entropies[number]) / 2
+        distances[number, number:] = distances[number:, number] = divergences.mean(-1).clip(min=0)
     return distances
 
 
@@ -39,28 +39,24 @@ def _entropy(maps: Floats) -> Floats:
 
 
 def compare_heads(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> list[Similarity]:
-    """How far apart the heads of each kind of attention are at the first of these texts."""
+    """Return the distances between the heads of each kind of attention, over the first `SAMPLE` texts."""
     encoded_examples = encoded_examples[:SAMPLE]
+    heads: dict[str, list[str]] = {}
+    for attention in model.attentions():
+        names = [str(Head(attention.name, number)) for number in range(attention.heads.n_heads)]
+        heads.setdefault(kind_of(attention.name), []).extend(names)
     totals: dict[str, Floats] = {}
-    names: dict[str, list[str]] = {}
     for encoded in encoded_examples:
-        maps: dict[str, list[Floats]] = {}
-        heads: dict[str, list[str]] = {}
+        for kind, maps in _maps_by_kind(model, encoded).items():
+            totals[kind] = totals.get(kind, 0.0) + js_divergence(maps) / len(encoded_examples)
+    return [Similarity(kind, tuple(heads[kind]), totals[kind], len(encoded_examples)) for kind in totals]
 
-        def keep(
-            _: int,
-            name: str,
-            weights: Floats,
-            __: Floats,
-            maps: dict[str, list[Floats]] = maps,
-            heads: dict[str, list[str]] = heads,
-        ) -> None:
-            maps.setdefault(kind_of(name), []).append(weights)
-            heads.setdefault(kind_of(name), []).extend(str(Head(name, number)) for number in range(len(weights)))
 
-        for_each_map(model, [encoded], keep)
-        for kind, own in maps.items():
-            distances = js_divergence(np.concatenate(own))
-            totals[kind] = totals.get(kind, 0.0) + distances / len(encoded_examples)
-            names[kind] = heads[kind]
-    return [Similarity(kind, tuple(names[kind]), totals[kind], len(encoded_examples)) for kind in totals]
+def _maps_by_kind(model: Transformer, encoded: EncodedExample) -> dict[str, Floats]:
+    maps: dict[str, list[Floats]] = {}
+
+    def keep(_: int, name: str, weights: Floats, norms: Floats) -> None:
+        maps.setdefault(kind_of(name), []).append(weights)
+
+    for_each_map(model, [encoded], keep)
+    return {kind: np.concatenate(own) for kind, own in maps.items()}

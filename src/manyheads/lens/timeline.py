@@ -1,7 +1,7 @@
-"""When does each role appear? The heads of every snapshot that a run kept, judged on one small sample.
+"""When each role appears in training: the roles of every head at each snapshot of a run.
 
-With `train.keep_all_snapshots = true` a run keeps all its snapshots. Nothing of the lens happens while it trains; this
-reads the snapshots afterwards, and writes heads.jsonl beside them: a line a snapshot.
+A run with `train.keep_all_snapshots = true` keeps all its snapshots. Training itself does no extra work: the snapshots
+are read afterwards, and heads.jsonl is written beside them with one line per snapshot.
 """
 
 import json
@@ -12,21 +12,22 @@ from pathlib import Path
 from manyheads.bundle import load
 from manyheads.errors import LensError
 from manyheads.lens.encoded_examples import encode_examples
-from manyheads.lens.examples import Example, sample_examples
+from manyheads.lens.examples import sample_examples
 from manyheads.lens.head_counts import collect_counts
 from manyheads.lens.roles import SEEDS, HeadReport, assign_roles, random_control
 from manyheads.model.weights import load_weights
 from manyheads.storage import atomic_write
+from manyheads.tasks.lens_examples import Example
 from manyheads.train import Checkpoints
 
 SAMPLE = 60  # texts
 _FILE = "heads.jsonl"
-_KEPT = ("confidence", "entropy", "distance", "near", "weight-1", "weight+1", "bos", "eos", "induction")
+_STATISTICS = ("confidence", "entropy", "distance", "near", "weight-1", "weight+1", "bos", "eos", "induction")
 
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """What every head did at one step: its role, and the statistics that are worth following."""
+    """The role and the main statistics of every head at one step."""
 
     step: int
     n_texts: int
@@ -37,7 +38,7 @@ class TimelineEntry:
 def iterate_timeline(
     run: Path, examples: Sequence[Example] | None = None, count: int = SAMPLE
 ) -> Iterator[TimelineEntry]:
-    """One entry for each snapshot of a finished run, in the order of steps; heads.jsonl holds them all at the end."""
+    """Yield one entry per snapshot of a finished run, in the order of steps; write heads.jsonl at the end."""
     if not (run / "bundle").is_dir():
         raise LensError(f"{run} is not the folder of a finished run: it has no bundle. Train it to the end first.")
     bundle = load(run / "bundle")
@@ -45,8 +46,8 @@ def iterate_timeline(
     steps = checkpoints.snapshot_steps()
     if len(steps) < 2:
         raise LensError(
-            f"{run} has {len(steps)} snapshots, too few for a timeline. Train with train.keep_all_snapshots = true, which "
-            "keeps them all."
+            f"{run} has {len(steps)} snapshots; a timeline needs at least 2. Train with "
+            "train.keep_all_snapshots = true, which keeps them all."
         )
     encoded_sample = encode_examples(bundle.task, sample_examples(bundle, count) if examples is None else examples)
     controls = [
@@ -64,7 +65,9 @@ def iterate_timeline(
 def _entry(step: int, report: HeadReport) -> TimelineEntry:
     statistics = {}
     for card in report.cards:
-        wanted = {*_KEPT, *(role.statistic for role in card.roles)}
-        wanted |= {name for name in card.statistics if name.startswith("align") or name[-1] in "<>"}
-        statistics[card.head] = {name: round(one.value, 4) for name, one in card.statistics.items() if name in wanted}
+        names = {*_STATISTICS, *(role.statistic for role in card.roles)}
+        names |= {name for name in card.statistics if name.startswith("align") or name[-1] in "<>"}
+        statistics[card.head] = {
+            name: round(statistic.value, 4) for name, statistic in card.statistics.items() if name in names
+        }
     return TimelineEntry(step, report.n_texts, {card.head: card.role for card in report.cards}, statistics)

@@ -1,7 +1,7 @@
-"""Examples small enough to print whole: the worked 3×3 one, and a model of width 4 for any short sentence.
+"""Examples small enough to print every number: a worked 3×3 example, and an untrained model of width 4.
 
-Neither needs a bundle. The model's weights are random numbers of a fixed seed: it has learnt nothing, so its arithmetic
-is worth following and its pattern means nothing.
+Neither needs a bundle. The model has random weights of a fixed seed: its arithmetic is worth following, its attention
+pattern has no meaning.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from manyheads.model.score_forms import ScaledDot
 from manyheads.model.settings import HeadShape
 from manyheads.text.words import split_text
 
-BOS = "<s>"  # what a decoder reads before its first word
+BOS = "<s>"  # the decoder reads it before its first word
 _SEED = 1
-_MOST = 12  # words of a sentence: more cannot be taken in at a glance
+_MAX_WORDS = 12  # of a sentence, so that all numbers fit on a screen
 
 
 def worked_example(query: str | None = None) -> Walk:
-    """X = W^Q = [[1,2,3],[4,5,6],[7,8,9]], W^K = Xᵀ, one head, no W^O: its softmax is saturated."""
+    """Return the walk of X = W^Q = [[1,2,3],[4,5,6],[7,8,9]], W^K = Xᵀ, one head, no W^O: the softmax is saturated."""
     x = torch.arange(1.0, 10.0).reshape(3, 3)
     w_v = torch.tensor([[1.0, 7.0, 4.0], [2.0, 8.0, 5.0], [3.0, 9.0, 6.0]])
     projections = SeparateProjections(3, HeadShape(1, 1, 3, 3), bias=False)
@@ -39,7 +39,7 @@ def worked_example(query: str | None = None) -> Walk:
     with torch.no_grad():
         for linear, matrix in ((projections.query, x), (projections.key, x.T), (projections.value, w_v)):
             assert linear is not None
-            linear.weight.copy_(matrix.T)  # torch keeps a matrix as its transpose
+            linear.weight.copy_(matrix.T)  # torch stores the transpose
     view = View.bidirectional(torch.ones(1, 3, dtype=torch.bool))
     names = ["x1", "x2", "x3"]
     with capture_calls(attention) as calls:
@@ -52,9 +52,9 @@ def worked_example(query: str | None = None) -> Walk:
 def walk_sentence(
     text: str, *, answer: str | None = None, layer: str | None = None, head: int = 0, query: str | None = None
 ) -> Walk:
-    """A sentence through an untrained encoder–decoder of width 4 with two heads; its decoder writes the `answer`.
+    """Return the walk of a sentence through an untrained encoder–decoder of width 4 with two heads.
 
-    Words are words, or characters in Chinese. Without an answer the decoder writes the sentence itself.
+    Tokens are words, in Chinese characters. The decoder writes `answer`, by default the sentence itself.
     """
     source = _words_of(text, "The text")
     target = [BOS, *(source if answer is None else _words_of(answer, "The answer"))]
@@ -63,36 +63,36 @@ def walk_sentence(
     attention = choose_attention(model, layer, head)
     with capture_calls(attention) as calls, torch.no_grad():
         model.hidden(*(torch.tensor([[ids[word] for word in side]]) for side in (source, target)))
-    reads = source if attention.name == "encoder.0.self" else target
-    looks_at = target if attention.name == "decoder.0.self" else source
-    found = walk_attention(
+    query_names = source if attention.name == "encoder.0.self" else target
+    key_names = target if attention.name == "decoder.0.self" else source
+    steps = walk_attention(
         attention,
         calls[0],
         head=head,
-        query=choose_position(reads, query, 1),
-        query_names=reads,
-        key_names=looks_at,
+        query=choose_position(query_names, query, 1),
+        query_names=query_names,
+        key_names=key_names,
     )
-    is_of_decoder = attention.name != "encoder.0.self"
-    return replace(found, text=text, answer=(text if answer is None else answer) if is_of_decoder else "")
+    is_in_decoder = attention.name != "encoder.0.self"
+    return replace(steps, text=text, answer=(text if answer is None else answer) if is_in_decoder else "")
 
 
 def _words_of(text: str, what: str) -> list[str]:
     words = [word.text for word in split_text(text, "word")]
     if not words:
         raise DataError(f"{what} is empty. Give a sentence, such as 我爱水课.")
-    if len(words) > _MOST:
+    if len(words) > _MAX_WORDS:
         raise DataError(
-            f"{what} has {len(words):,} words; without a bundle every number is printed, of at most {_MOST}. "
-            "Take a shorter one, or give a bundle."
+            f"{what} has {len(words):,} words; without a bundle at most {_MAX_WORDS} fit, since every number is "
+            "printed. Take a shorter one, or give a bundle."
         )
     return words
 
 
 def _make_model() -> Transformer:
-    """The same random weights every time; nobody else's random numbers are touched."""
+    """Make a model with weights of a fixed seed, without touching the global random state."""
     settings = ModelSettings(
-        vocab_size=2 * _MOST + 1,
+        vocab_size=2 * _MAX_WORDS + 1,
         width=4,
         n_heads=2,
         n_encoder_layers=1,
@@ -107,31 +107,31 @@ def _make_model() -> Transformer:
 
 @dataclass(frozen=True)
 class Saturation:
-    """What the softmax does to random queries and keys of one width, with √d_k or without."""
+    """The softmax of random queries and keys of one width, with or without √d_k."""
 
     head_width: int
     is_scaled: bool
-    spread: float  # standard deviation of what enters the softmax
+    spread: float  # standard deviation of the scores
     largest_weight: float  # the median over draws
-    slope: float  # the median of how much a weight moves with its q · k
+    slope: float  # the median derivative of a weight by its q · k
     mean_slope: float
 
 
 def measure_saturation(
     head_widths: Sequence[int] = (4, 64, 512), n_keys: int = 10, n_draws: int = 1000
 ) -> list[Saturation]:
-    """How q · k spreads as vectors grow wider, and what becomes of the softmax: numbers of N(0, 1), a fixed seed."""
+    """Measure how scores and their softmax change with the width of q and k, drawn from N(0, 1) with a fixed seed."""
     generator = torch.Generator().manual_seed(_SEED)
-    found = []
+    measured = []
     for width in head_widths:
         q = torch.randn(n_draws, 1, width, generator=generator)
         k = torch.randn(n_draws, n_keys, width, generator=generator)
         for is_scaled in (False, True):
-            # `attention_weights` divides by √d_k, so queries √d_k as long give the softmax of plain products.
+            # `attention_weights` divides by √d_k; queries multiplied by √d_k give the softmax of plain products.
             weights = attention_weights(q if is_scaled else q * width**0.5, k).double()
             scale = width**0.5 if is_scaled else 1.0
             slopes = (weights * (1.0 - weights) / scale).numpy()
-            found.append(
+            measured.append(
                 Saturation(
                     head_width=width,
                     is_scaled=is_scaled,
@@ -141,4 +141,4 @@ def measure_saturation(
                     mean_slope=float(slopes.mean()),
                 )
             )
-    return found
+    return measured

@@ -1,21 +1,21 @@
-"""A trace as one file: every head's weights and norms in a byte each, read head by head.
+"""Trace files: every head's attention weights and norms in one byte each, readable head by head.
 
-    0   8 bytes    MHTRACE and a line feed
-    8   uint32     version of this form, 1; all numbers little-endian
+    0   8 bytes    "MHTRACE" and a line feed
+    8   uint32     version of the format, 2; all numbers are little-endian
     12  uint32     n, the size of the header
     16  32 bytes   SHA-256 of the header
     48  n bytes    the header, JSON in UTF-8
     48 + n …       the maps, one after another
 
-The header has `text`, `answer`, the tokens of `source` and `target` as [text, id, start, end], `last` (such a token, or
-null), `size` (of all the maps together), and `attentions`: of each its `name`, whether its `queries` and its `keys` are
-the "source" or the "target", and under `weights` and `norms` a list with one entry for each head. An entry has `offset`
-(where its map begins, counted from the end of the header), `step` and `sha256` (of its bytes, in hexadecimal).
+The header has `text`, `answer`, the tokens of `source` and `target` as [text, id, start, end], `last` (such a token or
+null), `n_bytes` (the size of all maps together) and `attentions`. Each attention has its `name`, whether its `queries`
+and `keys` are the "source" or the "target", and under `weights` and `norms` a list with one entry per head. An entry
+has `offset` (the start of its map, from the end of the header), `step` and `sha256` (of its bytes, in hexadecimal).
 
-A map has one byte for each pair, row by row, as many rows as queries and columns as keys. A byte times `step` is the
-number that was meant, at most half a step away from it: of weights never more than 1/510.
+A map has one byte per pair of positions, row by row: one row per query, one column per key. A byte times `step` is the
+value, exact to half a step. For weights half a step is at most 1/510.
 
-In JavaScript, of an ArrayBuffer `file`:
+In JavaScript, for an ArrayBuffer `file`:
 
     const n = new DataView(file).getUint32(12, true)
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 48, n)))
@@ -43,16 +43,16 @@ from manyheads.storage import atomic_write
 from manyheads.tasks import ModelInput
 from manyheads.text.tokenizer import Token
 
-VERSION = 1  # raised when an older manyheads could no longer read what this one writes
+VERSION = 2  # raise it with every change of the format
 _MAGIC = b"MHTRACE\n"
-_START = struct.Struct("<8sII32s")
+_PREAMBLE = struct.Struct("<8sII32s")
 _KINDS = ("weights", "norms")
-_MOST = 255  # that a byte holds
+_MAX_BYTE = 255
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where one head's map stands in the file, and what its bytes mean."""
+    """The location of one head's map in the file, and the value of one step."""
 
     offset: int
     step: float
@@ -65,12 +65,12 @@ class _Maps:
 
     queries: tuple[Token, ...]
     keys: tuple[Token, ...]
-    entries: Mapping[str, Sequence[_Entry]]  # by kind, of each head
+    entries: Mapping[str, Sequence[_Entry]]  # by kind, one per head
 
 
 @dataclass(frozen=True)
 class StoredTrace:
-    """A trace on disk: its tokens are known, a map is read when it is asked for."""
+    """A trace on disk. Its tokens are in memory; a map is read when it is requested."""
 
     path: Path
     model_input: ModelInput
@@ -79,7 +79,7 @@ class StoredTrace:
 
     @property
     def heads(self) -> list[Head]:
-        """Every head, in the order a forward pass meets them."""
+        """Every head, in the order of a forward pass."""
         return [
             Head(name, number)
             for name, maps in self.attentions.items()
@@ -87,19 +87,19 @@ class StoredTrace:
         ]
 
     def weights(self, head: Head | str) -> Float[Tensor, "Q K"]:
-        """How much one head looks from each query at each key, within half a step."""
+        """Return the attention weights of one head, exact to half a step."""
         return self._map("weights", head)
 
     def norms(self, head: Head | str) -> Float[Tensor, "Q K"]:
-        """How long the vector is that each query gets from each key through one head, within half a step."""
+        """Return ‖α f(x)‖ of one head, exact to half a step."""
         return self._map("norms", head)
 
     def error(self, kind: str, head: Head | str) -> float:
-        """The most that any number of a head's `weights` or `norms` can be away from what was traced: half a step."""
+        """Return the largest possible rounding error of a head's `weights` or `norms`: half a step."""
         return self._find(kind, head)[1].step / 2
 
     def check(self) -> None:
-        """Read everything, so that any damage is found."""
+        """Read every map; raise `LensError` if one is damaged."""
         for head in self.heads:
             for kind in _KINDS:
                 self._map(kind, head)
@@ -111,37 +111,37 @@ class StoredTrace:
             stream.seek(self.start + entry.offset)
             content = stream.read(shape[0] * shape[1])
         if hashlib.sha256(content).hexdigest() != entry.sha256:
-            raise _damaged(self.path, f"the {kind} of {head} are not what was written")
+            raise _damaged(self.path, f"the {kind} of {head} do not match their checksum")
         steps = np.frombuffer(content, dtype=np.uint8).reshape(shape).astype(np.float32)
         return torch.from_numpy(steps * np.float32(entry.step))
 
     def _find(self, kind: str, head: Head | str) -> tuple[_Maps, _Entry]:
-        wanted = Head.parse(head) if isinstance(head, str) else head
-        if wanted.attention not in self.attentions:
-            raise LensError(f"There is no head {wanted}. {did_you_mean(wanted.attention, self.attentions)}")
-        maps = self.attentions[wanted.attention]
+        head = Head.parse(head) if isinstance(head, str) else head
+        if head.attention not in self.attentions:
+            raise LensError(f"There is no head {head}. {did_you_mean(head.attention, self.attentions)}")
+        maps = self.attentions[head.attention]
         entries = maps.entries[kind]
-        if not 0 <= wanted.number < len(entries):
-            raise LensError(f"There is no head {wanted}: {wanted.attention} has heads 0 to {len(entries) - 1}.")
-        return maps, entries[wanted.number]
+        if not 0 <= head.number < len(entries):
+            raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {len(entries) - 1}.")
+        return maps, entries[head.number]
 
 
 def write_trace(trace: Trace, path: Path | str) -> None:
-    """Write a trace, whole or not at all."""
+    """Write a trace to a file, atomically."""
     model_input = trace.model_input
     maps: list[bytes] = []
     attentions = []
     offset = 0
-    for name, attended in trace.attentions.items():
+    for name, traced in trace.attentions.items():
         stack, _, use = name.split(".")
         table: dict[str, Any] = {
             "name": name,
             "queries": "source" if stack == "encoder" else "target",
             "keys": "source" if stack == "encoder" or use == "cross" else "target",
         } | {kind: [] for kind in _KINDS}
-        for number in range(attended.n_heads):
-            for kind, values in zip(_KINDS, (attended.weights[number], attended.norms(number)), strict=True):
-                content, step = _quantise(values, f"{name}/{number}")
+        for number in range(traced.n_heads):
+            for kind, values in zip(_KINDS, (traced.weights[number], traced.norms(number)), strict=True):
+                content, step = _to_bytes(values, f"{name}/{number}")
                 table[kind].append({"offset": offset, "step": step, "sha256": hashlib.sha256(content).hexdigest()})
                 maps.append(content)
                 offset += len(content)
@@ -152,36 +152,18 @@ def write_trace(trace: Trace, path: Path | str) -> None:
         "source": [astuple(token) for token in model_input.source],
         "target": [astuple(token) for token in model_input.target],
         "last": None if model_input.last is None else astuple(model_input.last),
-        "size": offset,
+        "n_bytes": offset,
         "attentions": attentions,
     }
     header = json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode()
-    start = _START.pack(_MAGIC, VERSION, len(header), hashlib.sha256(header).digest())
-    atomic_write(Path(path), b"".join([start, header, *maps]))
+    preamble = _PREAMBLE.pack(_MAGIC, VERSION, len(header), hashlib.sha256(header).digest())
+    atomic_write(Path(path), b"".join([preamble, header, *maps]))
 
 
 def read_trace(path: Path | str) -> StoredTrace:
-    """Open a trace: its header is read and checked, and that nothing is missing; maps are checked as they are read."""
+    """Open a trace file. The header and the file's size are checked now, each map when it is read."""
     path = Path(path)
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(_START.size)
-            if not start.startswith(_MAGIC):
-                raise LensError(f"{path} is not a trace. Give a file that write_trace has made.")
-            if len(start) < _START.size:
-                raise _damaged(path, "it ends in its first bytes")
-            _, version, size, digest = _START.unpack(start)
-            if version > VERSION:
-                raise LensError(
-                    f"{path}: made by a newer manyheads (trace version {version}; this one reads up to {VERSION}). "
-                    "Upgrade: pip install -U manyheads"
-                )
-            header = stream.read(size)
-        whole = path.stat().st_size
-    except OSError as error:
-        raise LensError(f"{path} cannot be read ({error.strerror}).") from None
-    if hashlib.sha256(header).digest() != digest:
-        raise _damaged(path, "its header is not what was written")
+    header, file_size = _read_header(path)
     try:
         metadata = json.loads(header)
         source, target = (tuple(Token(*token) for token in metadata[side]) for side in ("source", "target"))
@@ -196,25 +178,57 @@ def read_trace(path: Path | str) -> StoredTrace:
             )
             for table in metadata["attentions"]
         }
-        missing = _START.size + size + metadata["size"] - whole
+        n_missing = _PREAMBLE.size + len(header) + metadata["n_bytes"] - file_size
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LensError(f"{path}: its header is not as this manyheads writes it: {error!r}.") from None
-    if missing:
-        told = f"{missing:,} bytes are missing" if missing > 0 else f"it has {-missing:,} bytes too many"
-        raise _damaged(path, told)
-    return StoredTrace(path, model_input, attentions, _START.size + size)
+        raise LensError(f"{path}: the header of this trace file is invalid: {error!r}.") from None
+    if n_missing:
+        raise _damaged(path, f"{n_missing:,} bytes are missing" if n_missing > 0 else f"{-n_missing:,} extra bytes")
+    return StoredTrace(path, model_input, attentions, _PREAMBLE.size + len(header))
 
 
-def _quantise(values: Float[Tensor, "Q K"], head: str) -> tuple[bytes, float]:
-    """A byte for each value, and what one step of it is worth."""
+def _read_header(path: Path) -> tuple[bytes, int]:
+    """Return the header and the size of the file; raise `LensError` for another format, version or checksum."""
+    try:
+        with path.open("rb") as stream:
+            preamble = stream.read(_PREAMBLE.size)
+            if not preamble.startswith(_MAGIC):
+                raise LensError(f"{path} is not a trace file. Give a file written by write_trace.")
+            if len(preamble) < _PREAMBLE.size:
+                raise _damaged(path, "it ends within its first 48 bytes")
+            _, version, n_header, digest = _PREAMBLE.unpack(preamble)
+            if version != VERSION:
+                raise _unsupported(path, version)
+            header = stream.read(n_header)
+        file_size = path.stat().st_size
+    except OSError as error:
+        raise LensError(f"{path} cannot be read ({error.strerror}).") from None
+    if hashlib.sha256(header).digest() != digest:
+        raise _damaged(path, "the header does not match its checksum")
+    return header, file_size
+
+
+def _to_bytes(values: Float[Tensor, "Q K"], head: str) -> tuple[bytes, float]:
+    """Return one byte per value, and the value of one step."""
     array = values.double().numpy()
-    most = float(array.max(initial=0.0))
+    largest = float(array.max(initial=0.0))
     if not np.isfinite(array).all():
-        raise LensError(f"What {head} did is not a number, and cannot be stored.")
-    step = most / _MOST
+        raise LensError(f"The attention of {head} contains NaN or infinity and cannot be stored.")
+    step = largest / _MAX_BYTE
     steps = np.rint(array / step) if step else np.zeros_like(array)
     return steps.astype(np.uint8).tobytes(), step
 
 
+def _unsupported(path: Path, version: int) -> LensError:
+    if version > VERSION:
+        return LensError(
+            f"{path}: made by a newer manyheads (trace version {version}; this one reads version {VERSION}). "
+            "Upgrade: pip install -U manyheads"
+        )
+    return LensError(
+        f"{path}: made by an older manyheads (trace version {version}; this one reads version {VERSION}). "
+        "Trace the text again."
+    )
+
+
 def _damaged(path: Path, how: str) -> LensError:
-    return LensError(f"{path} is damaged: {how}. Copy it again, or trace the text anew.")
+    return LensError(f"{path} is damaged: {how}. Copy it again, or trace the text again.")

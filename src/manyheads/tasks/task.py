@@ -17,6 +17,7 @@ from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, EngineName, Hypothesis, Shortlist
 from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
+from manyheads.tasks.lens_examples import LensExamples
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Token, Tokenizer
@@ -94,6 +95,7 @@ class Task(Protocol):
     loss_unit: ClassVar[str]  # what its loss is averaged over, in the plural, in short
     metrics: ClassVar[tuple[str, ...]]  # what `validate` can score by; the first unless told otherwise
     settings_type: ClassVar[type]
+    lens_examples: ClassVar[LensExamples]  # what the lens observes heads on
 
     @property
     def settings(self) -> Any:

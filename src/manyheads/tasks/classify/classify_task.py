@@ -23,6 +23,7 @@ from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, symmetric_kl
 from manyheads.tasks.classify.settings import ClassifySettings
+from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.model_inputs import (
     batches_by_length,
     encoder_input,
@@ -167,6 +168,7 @@ class Classify:
     loss_unit: ClassVar[str] = "texts"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro-F1", "micro-F1")
     settings_type: ClassVar[type] = ClassifySettings
+    lens_examples: ClassVar[LensExamples] = TextExamples()
 
     module: Classifier
     tokenizer: Tokenizer

@@ -22,6 +22,7 @@ from manyheads.tasks.language.generation import Generation, TextGenerator
 from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
 from manyheads.tasks.language.settings import LanguageSettings
+from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
@@ -93,6 +94,7 @@ class Language(DocumentTask):
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
+    lens_examples: ClassVar[LensExamples] = TextExamples()
 
     model: Transformer
     tokenizer: Tokenizer

@@ -23,6 +23,7 @@ from manyheads.metrics import Tally, share_tally
 from manyheads.metrics.masked_scorecard import MaskedCard, masked_card
 from manyheads.model import Transformer, evaluating, projected_loss
 from manyheads.tasks.document_task import DocumentTask
+from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
@@ -171,6 +172,7 @@ class Masked(DocumentTask):
     loss_unit: ClassVar[str] = "masked"
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings
+    lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True)
 
     model: Transformer
     tokenizer: Tokenizer

@@ -28,7 +28,9 @@ from manyheads.decode import (
 from manyheads.errors import DataError
 from manyheads.metrics import Answers, Tally, TranslationCard, bleu_tally, quick_score, translation_card
 from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
+from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
+from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.files import OnBad
@@ -167,6 +169,7 @@ class Seq2Seq:
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
     settings_type: ClassVar[type] = Seq2SeqSettings
+    lens_examples: ClassVar[LensExamples] = PairExamples()
 
     model: Transformer
     tokenizer: Tokenizer
