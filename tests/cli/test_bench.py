@@ -67,25 +67,28 @@ def test_a_bundle_with_lines_of_the_users(manyheads: Run, bundle_folder: Path, t
     check_translating(payload)
 
 
-def test_a_bundle_by_its_own_valid_set_in_words(manyheads: Run, bundle_folder: Path) -> None:
-    done = manyheads("bench", bundle_folder)
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", ("torch", "← default", "What to expect", "A file of 10,000 lines")),
+        ("zh", ("torch", "← 默认", "预计耗时", "10,000 行的文件")),
+    ],
+)
+def test_bundle_on_its_own_validation_set(
+    manyheads: Run, bundle_folder: Path, language: str, expected: tuple[str, ...]
+) -> None:
+    done = manyheads("bench", bundle_folder, "--lang", language)
     assert (done.returncode, done.stderr) == (0, "")
-    for told in (
-        "torch",
-        "← default · 默认",
-        "What it means for you · 对你意味着什么",
-        "A file of 10,000 lines",
-        "行的文件",
-    ):
-        assert told in done.stdout
+    for text in expected:
+        assert text in done.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
         (["nowhere"], 1, "Error: nowhere: there is no such folder."),
-        (["--lines", "a.en"], 2, "--lines is for a bundle"),
-        (["BUNDLE", "--quick"], 2, "--quick is for the machine"),
+        (["--lines", "a.en"], 2, "--lines needs a bundle"),
+        (["BUNDLE", "--quick"], 2, "--quick measures the machine"),
         (["BUNDLE", "--lines", "long.en"], 1, "Split it up."),
     ],
 )

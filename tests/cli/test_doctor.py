@@ -39,7 +39,7 @@ def test_recipe(manyheads: Run, recipe: Path) -> None:
     assert "✗ leakage" in done.stdout
     assert "v.en:1: This is sentence number 7" in done.stdout
     assert "✓ alignment" in done.stdout
-    assert "1 to mend" in done.stdout
+    assert "problems: 1." in done.stdout
     assert "overfit one batch" not in done.stdout
 
 

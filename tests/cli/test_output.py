@@ -12,7 +12,7 @@ def test_a_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> None:
     path = tmp_path / "no" / "such" / "x"
     with pytest.raises(DataError) as caught, open_output(path):
         pass
-    assert str(caught.value) == f"{path}: there is no folder {path.parent}."
+    assert str(caught.value) == f"{path}: the folder {path.parent} does not exist."
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
             ["BUNDLE", "-o", "no/such/folder/out.zh"],
             b"x\n",
             1,
-            "Error: no/such/folder/out.zh: there is no folder no/such/folder.",
+            "Error: no/such/folder/out.zh: the folder no/such/folder does not exist.",
         ),
         (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not on this machine'),
     ],

@@ -1,4 +1,4 @@
-"""`manyheads bench`: how fast this machine trains and translates, and what that means for its user."""
+"""`manyheads bench`: how fast this machine trains and translates."""
 
 import sys
 from pathlib import Path
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.program import program_name
+from manyheads.language import current, pick
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
     from rich.console import Console
 
@@ -19,31 +20,61 @@ if TYPE_CHECKING:
 _BUSY = 1.3  # times as long as on a free machine
 
 
-@click.command(short_help="How fast training and translating are on this machine. 测试本机速度。")
+@click.command(
+    short_help=pick("Measure how fast this machine trains and translates.", "测试本机训练与翻译的速度。"),
+    help=pick(
+        """Measure this machine for about a minute and estimate training and translation times.
+
+        Without BUNDLE: matrix multiplication (SGEMM), training, and every available engine, with untrained models of
+        the presets tiny and base on sentences of the built-in corpus. With BUNDLE: the speed of that bundle, text to
+        text. Times are wall-clock times with all threads, next to whatever else is running.
+
+        \b
+        Example:
+          manyheads bench
+          manyheads bench runs/mail/bundle --lines letters.en
+          manyheads bench --quick --json
+        """,
+        """用约一分钟测试本机，并估计训练和翻译所需的时间。
+
+        不给 BUNDLE 时：测试矩阵乘法（SGEMM）、训练以及所有可用的推理引擎，使用未经训练的 tiny 和 base
+        模型以及内置语料中的句子。
+        给出 BUNDLE 时：测试该模型包从文本到文本的速度。时间为使用全部线程时的实际耗时，会受同时运行的其他程序影响。
+
+        \b
+        例：
+          manyheads bench
+          manyheads bench runs/mail/bundle --lines letters.en
+          manyheads bench --quick --json
+        """,
+    ),
+)
 @click.argument("bundle", required=False, type=click.Path(path_type=Path))
-@click.option("--lines", type=click.Path(path_type=Path), help="Texts for BUNDLE. [default: its recipe's valid set]")
-@click.option("--quick", is_flag=True, help="The tiny model only: seconds instead of a minute.")
-@click.option("--json", "as_json", is_flag=True, help="Everything that was measured, as JSON.")
+@click.option(
+    "--lines",
+    type=click.Path(path_type=Path),
+    help=pick(
+        "File of texts for BUNDLE. [default: the validation set of its recipe]",
+        "供 BUNDLE 使用的文本文件。[默认：其配方中的验证集]",
+    ),
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help=pick("The tiny model only: seconds instead of a minute.", "只测 tiny 模型：几秒钟即可。"),
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help=pick("Write all measurements as JSON.", "以 JSON 输出全部测量结果。")
+)
 def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -> None:
-    """Measure this machine for about a minute, and say what to expect of it. 用约一分钟测试本机，并说明意味着什么。
-
-    Without BUNDLE: matrix products (SGEMM), training, and every engine that is installed, by untrained models of the
-    presets tiny and base on sentences of the built-in corpus. With BUNDLE: that bundle's own answers, text to text.
-    Seconds are those of the clock, with all threads, beside whatever else runs now.
-
-    \b
-    Example · 例:
-      manyheads bench
-      manyheads bench runs/mail/bundle --lines letters.en
-      manyheads bench --quick --json
-    """
+    """Measure this machine, or a bundle on it."""
     from manyheads.bench import SIZES, measure_bundle, measure_machine, read_texts
     from manyheads.init.cost_estimate import this_machine
 
     if bundle is None and lines is not None:
-        raise click.UsageError("--lines is for a bundle: manyheads bench BUNDLE --lines FILE.")
+        raise click.UsageError("--lines needs a bundle: manyheads bench BUNDLE --lines FILE.")
     if bundle is not None and quick:
-        raise click.UsageError("--quick is for the machine: leave out BUNDLE.")
+        raise click.UsageError("--quick measures the machine: leave out BUNDLE.")
     machine = this_machine("cpu")
     if bundle is None:
         events: Iterable[Event] = measure_machine(["tiny"] if quick else list(SIZES))
@@ -58,11 +89,17 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
     else:
         _show_estimates(found.estimates, found.example)
         if bundle is None:
-            click.echo(f"\nTry next · 接下来:   {program_name()} init YOUR-FILES   (your own text 估算你自己的数据)")
+            command = f"{program_name()} init YOUR-FILES"
+            click.echo(
+                pick(
+                    f"\nTry next:   {command}   (an estimate for your own text)",
+                    f"\n接下来：   {command}   （为自己的文本估算时间）",
+                )
+            )
 
 
 class _Measurements:
-    """What has been measured by now."""
+    """The measurements so far."""
 
     def __init__(self) -> None:
         self.matmul: Any = None
@@ -80,7 +117,7 @@ class _Measurements:
 
 
 def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) -> _Measurements:
-    """Gather what is found, and show it as it comes."""
+    """Collect the measurements, and print each as it arrives."""
     from rich.console import Console
 
     from manyheads.bench import DecodingSpeed, MatmulSpeed, MissingEngine, Sentences, Stage, TrainingSpeed
@@ -100,22 +137,32 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
             elif isinstance(event, MatmulSpeed):
                 found.matmul = event
                 console.print(
-                    f"  {'products':<13}{event.gflop_per_second:,.0f} GFLOP/s in matrices of {event.size:,} (SGEMM)"
+                    f"  {'SGEMM':<13}{event.gflop_per_second:,.0f} GFLOP/s"
+                    + pick(f" for matrices of {event.size:,}", f"（矩阵大小 {event.size:,}）")
                 )
                 _warn_if_busy(event, console)
             elif isinstance(event, TrainingSpeed):
                 found.training.append(event)
                 console.print(
-                    f"\nTraining · 训练   {event.model}, {event.n_parameters / 1e6:.1f} M parameters, "
-                    f"{event.vocab_size:,} tokens\n  {'':<13}{event.tokens_per_second:,.0f} tokens/s, "
-                    f"{event.utilization:.0%} of what the products reach"
+                    pick(
+                        f"\nTraining   {event.model}, {event.n_parameters / 1e6:.1f} M parameters, vocabulary "
+                        f"{event.vocab_size:,}\n  {'':<13}{event.tokens_per_second:,.0f} tokens/s, "
+                        f"{event.utilization:.0%} of SGEMM",
+                        f"\n训练   {event.model}，{event.n_parameters / 1e6:.1f} M 参数，词表 {event.vocab_size:,}\n"
+                        f"  {'':<13}{event.tokens_per_second:,.0f} 词元/秒，为 SGEMM 的 {event.utilization:.0%}",
+                    )
                 )
             elif isinstance(event, DecodingSpeed):
                 found.decoding.append(event)
                 if found.matmul is None and not model:
                     _show_load(machine, console)
                 if event.model != model:
-                    console.print(f"\nAnswering · 推理   {event.model:<10}one alone{'many at once':>26}")
+                    console.print(
+                        pick(
+                            f"\nInference   {event.model:<10}{'one sentence':>17}{'batch':>20}",
+                            f"\n推理   {event.model:<10}{'单句':>18}{'批量':>18}",
+                        )
+                    )
                 model = event.model
                 _show_decoding(event, console)
             elif isinstance(event, MissingEngine):
@@ -128,14 +175,21 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
 
 def _show_machine(machine: "Machine", console: "Console") -> None:
     console.print(
-        f"This machine · 本机   {_count(machine.n_cores, 'core')}, {_count(machine.n_threads, 'thread')}", style="bold"
+        pick(
+            f"This machine   {_count(machine.n_cores, 'core')}, {_count(machine.n_threads, 'thread')}",
+            f"本机   {machine.n_cores} 核，{machine.n_threads} 线程",
+        ),
+        style="bold",
     )
 
 
 def _show_load(machine: "Machine", console: "Console") -> None:
     if machine.is_busy:
         console.print(
-            f"  The machine is busy (load {machine.load:.1f}); when it is free all is faster. 机器正忙，空闲时会更快。",
+            pick(
+                f"  The machine is busy (load {machine.load:.1f}); an idle machine is faster.",
+                f"  机器正忙（负载 {machine.load:.1f}），空闲时会更快。",
+            ),
             style="yellow",
         )
 
@@ -148,63 +202,65 @@ def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
     if products.slowdown > _BUSY:
         times = f"{products.slowdown:.1f}"
         console.print(
-            f"  The machine is busy: all that follows takes about {times} times as long as on a free one. "
-            f"机器正忙，以下耗时约为空闲时的 {times} 倍。",
+            pick(
+                f"  The machine is busy: the times below are about {times} × those of an idle machine.",
+                f"  机器正忙，以下耗时约为空闲时的 {times} 倍。",
+            ),
             style="yellow",
         )
 
 
 def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
-    mark = "   ← default · 默认" if event.is_default else ""
+    mark = pick("   ← default", "   ← 默认") if event.is_default else ""
     console.print(
         f"  {event.engine:<13}{event.method:<10}{event.latency_ms:>10,.1f} ms"
-        f"{event.sentences_per_second:>14,.1f} sentences/s{mark}",
+        f"{event.sentences_per_second:>14,.1f} {pick('sentences/s', '句/秒')}{mark}",
         markup=False,
     )
 
 
 def _show_estimates(estimates: "TimeEstimates", example: str) -> None:
-    click.echo("\nWhat it means for you · 对你意味着什么")
-    for english, chinese in _sentences(estimates):
-        click.echo(f"  {english}\n      {chinese}")
+    click.echo(pick("\nWhat to expect", "\n预计耗时"))
+    for sentence in _sentences(estimates):
+        click.echo(f"  {sentence}")
     if example:
-        click.echo(f"  Sentences are like this one; time grows with their length. 句子长度如：“{example}”")
-
-
-def _sentences(estimates: "TimeEstimates") -> "Sequence[tuple[str, str]]":
-    told = [
-        (
-            f"{one.n_pairs:,} pairs train in about {_duration(one.seconds)} ({one.model} model, "
-            f"{one.n_epochs:.0f} epochs).",
-            f"{one.n_pairs:,} 个句对训练约需 {_duration(one.seconds, '秒', '分钟', '小时', '天')}"
-            f"（{one.model} 模型，{one.n_epochs:.0f} 轮）。",
+        click.echo(
+            pick(
+                f"  These are for sentences such as “{example}”; longer ones take longer.",
+                f"  以上按这样的句子估算：“{example}”；句子越长耗时越久。",
+            )
         )
-        for one in estimates.training
-    ]
+
+
+def _sentences(estimates: "TimeEstimates") -> "Iterator[str]":
+    for one in estimates.training:
+        yield pick(
+            f"Training on {one.n_pairs:,} pairs takes about {_duration(one.seconds)} "
+            f"({one.model} model, {one.n_epochs:.0f} epochs).",
+            f"{one.n_pairs:,} 个句对训练约需 {_duration(one.seconds)}（{one.model} 模型，{one.n_epochs:.0f} 轮）。",
+        )
     for two in estimates.translating:
         name = "bundle" if two.model == "bundle" else f"{two.model} model"
         how = ", ".join(word for word in (name, two.engine, two.method) if word)
-        told.append(
-            (
-                f"A file of {two.n_lines:,} lines takes {_duration(two.seconds)}, one sentence "
-                f"{_milliseconds(two.latency_ms)} ms ({how}).",
-                f"{two.n_lines:,} 行的文件约需 {_duration(two.seconds, '秒', '分钟', '小时', '天')}，"
-                f"一句 {_milliseconds(two.latency_ms)} 毫秒（{how}）。",
-            )
+        yield pick(
+            f"A file of {two.n_lines:,} lines takes {_duration(two.seconds)}, one sentence "
+            f"{_milliseconds(two.latency_ms)} ms ({how}).",
+            f"{two.n_lines:,} 行的文件约需 {_duration(two.seconds)}，"
+            f"单句 {_milliseconds(two.latency_ms)} 毫秒（{how}）。",
         )
-    return told
 
 
 def _milliseconds(number: float) -> str:
     return f"{number:,.1f}" if number < 10 else f"{number:,.0f}"
 
 
-def _duration(seconds: float, second: str = "s", minute: str = "min", hour: str = "h", day: str = "days") -> str:
-    """In the unit in which it is neither huge nor nothing."""
-    for limit, scale, unit in ((120, 1, second), (5400, 60, minute), (172_800, 3600, hour)):
+def _duration(seconds: float) -> str:
+    """Return a time in the largest unit that keeps it readable."""
+    units = ("秒", "分钟", "小时", "天") if current() == "zh" else ("s", "min", "h", "days")
+    for limit, scale, unit in zip((120, 5400, 172_800), (1, 60, 3600), units, strict=False):
         if seconds < limit:
             return f"{max(0.1, seconds / scale):,.{1 if seconds / scale < 10 else 0}f} {unit}"
-    return f"{seconds / 86_400:,.1f} {day}"
+    return f"{seconds / 86_400:,.1f} {units[-1]}"
 
 
 def _print_json(machine: "Machine", found: _Measurements) -> None:

@@ -1,10 +1,12 @@
-"""`manyheads doctor`: what is wrong with this data, this run, this model."""
+"""`manyheads doctor`: check a recipe and its data, a run or a bundle."""
 
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from manyheads.language import pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,25 +15,47 @@ if TYPE_CHECKING:
 
     from manyheads.doctor import Finding
 
-_SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "bold red")}
+_MARKS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "bold red")}
 _COLUMN = 26
 
 
-@click.command(short_help="What is wrong with this data, run or model. 诊断数据、训练或模型。")
+@click.command(
+    short_help=pick("Find problems in data, a run or a model.", "诊断数据、训练或模型的问题。"),
+    help=pick(
+        """Check a recipe and its data, a run folder, or a bundle.
+
+        Each check reports what it found (✓ good, ! warning, ✗ problem) and how to fix it. The exit code is 1 if any
+        check reports a problem.
+
+        \b
+        Example:
+          manyheads doctor recipe.toml
+          manyheads doctor runs/mail
+          manyheads doctor runs/mail/bundle --json
+        """,
+        """检查配方及其数据、训练目录或模型包。
+
+        每项检查都会说明结果（✓ 正常，! 警告，✗ 有问题）以及解决办法。只要有一项为 ✗，退出码就是 1。
+
+        \b
+        例：
+          manyheads doctor recipe.toml
+          manyheads doctor runs/mail
+          manyheads doctor runs/mail/bundle --json
+        """,
+    ),
+)
 @click.argument("path", metavar="RECIPE|RUN|BUNDLE", type=click.Path(path_type=Path))
-@click.option("--quick", is_flag=True, help="Leave out what needs training (seconds instead of half a minute).")
-@click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help=pick(
+        "Skip the checks that train (seconds instead of half a minute).", "跳过需要训练的检查（几秒钟，而不是半分钟）。"
+    ),
+)
+@click.option("--json", "as_json", is_flag=True, help=pick("Write the findings as JSON.", "以 JSON 输出检查结果。"))
 def doctor(path: Path, quick: bool, as_json: bool) -> None:
-    """Examine a recipe and its data, a run's folder, or a bundle. 检查配方与数据、训练目录或模型包。
-
-    Every check says what it saw (✓ good, ! look at it, ✗ mend it) and what to do. The exit code is 1 if anything is ✗.
-
-    \b
-    Example · 例:
-      manyheads doctor recipe.toml
-      manyheads doctor runs/mail
-      manyheads doctor runs/mail/bundle --json
-    """
+    """Run the checks that apply to a path."""
     from manyheads.cli.progress import make_console
     from manyheads.doctor import detect_kind, examine, has_bad
 
@@ -43,7 +67,7 @@ def doctor(path: Path, quick: bool, as_json: bool) -> None:
     else:
         console = make_console(plain=False)
         console.print(f"manyheads doctor · {kind} {path}", style="bold", markup=False)
-        with console.status("[dim]examining …") as status:
+        with console.status(f"[dim]{pick('checking', '正在检查')} …") as status:
             for finding in examine(path, quick=quick):
                 status.stop()
                 _show(finding, console)
@@ -74,7 +98,7 @@ def _show(finding: "Finding", console: "Console") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    sign, style = _SIGNS[finding.verdict]
+    mark, style = _MARKS[finding.verdict]
     body = Text(finding.message)
     if finding.verdict != "good":
         for example in finding.examples:
@@ -83,7 +107,7 @@ def _show(finding: "Finding", console: "Console") -> None:
             body.append(f"\n→ {finding.fix}", style="cyan")
     if not console.is_terminal:  # a log or a pipe: no wrapping
         lines = body.plain.split("\n")
-        console.print(f"  {sign} {finding.check:<{_COLUMN}}{lines[0]}", markup=False)
+        console.print(f"  {mark} {finding.check:<{_COLUMN}}{lines[0]}", markup=False)
         for line in lines[1:]:
             console.print(f"  {'':<{_COLUMN + 2}}{line}", markup=False)
         return
@@ -91,17 +115,20 @@ def _show(finding: "Finding", console: "Console") -> None:
     table.add_column(width=1)
     table.add_column(width=_COLUMN - 1)
     table.add_column(overflow="fold")
-    table.add_row(Text(sign, style=style), Text(finding.check), body)
+    table.add_row(Text(mark, style=style), Text(finding.check), body)
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _summarize(findings: "Sequence[Finding]", console: "Console") -> None:
-    counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _SIGNS}
-    told = f"{counts['good']} good · {counts['warning']} to look at · {counts['bad']} to mend"
+    counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _MARKS}
+    summary = pick(
+        f"Good: {counts['good']} · warnings: {counts['warning']} · problems: {counts['bad']}.",
+        f"正常 {counts['good']} 项 · 警告 {counts['warning']} 项 · 问题 {counts['bad']} 项。",
+    )
     if counts["bad"]:
-        end, style = "Mend what is marked ✗ first. 请先处理标有 ✗ 的问题。", "bold red"
+        advice, style = pick("Fix what is marked ✗ first.", "请先解决标有 ✗ 的问题。"), "bold red"
     elif counts["warning"]:
-        end, style = "Nothing stands in the way. 没有严重问题。", "bold yellow"
+        advice, style = pick("No serious problem.", "没有严重问题。"), "bold yellow"
     else:
-        end, style = "All is well. 一切正常。", "bold green"
-    console.print(f"\n{told}. {end}", style=style, markup=False)
+        advice, style = pick("Everything is fine.", "一切正常。"), "bold green"
+    console.print(f"\n{summary} {advice}", style=style, markup=False)

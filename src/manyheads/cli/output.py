@@ -1,4 +1,4 @@
-"""Where answers are written: standard output, or a file that appears when it is whole."""
+"""Output of commands: standard output, or a file that appears only when it is complete."""
 
 import os
 import sys
@@ -16,27 +16,28 @@ from manyheads.storage import MANIFEST
 
 @contextmanager
 def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
-    """A stream to write to. A file is written aside and renamed at the end; if that is never reached, it says where.
+    """Open standard output, or a file that is written under a temporary name and renamed at the end.
 
-    `reading` names the input, none of which may be the same file: it would be replaced by its own translation.
+    If the block fails, the temporary file is kept and its name is printed. `reading` are the input files: writing over
+    one of them is an error.
     """
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    target = path.resolve()  # through links, which stay
+    target = path.resolve()  # the target of a link, so that the link stays
     if target.is_dir():
-        raise DataError(f"{path} is a folder. Name a file to write.")
+        raise DataError(f"{path} is a folder. Choose a file to write to.")
     if target in (Path(one).resolve() for one in reading):
-        raise DataError(f"{path} is the file being read. Name another to write.")
+        raise DataError(f"{path} is the file being read. Choose another output file.")
     if target.exists() and not target.is_file():  # a device or a pipe
         with target.open("w", encoding="utf-8") as stream:
             yield stream
         return
     if not target.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}.")
+        raise DataError(f"{path}: the folder {path.parent} does not exist.")
     if not os.access(target.parent, os.W_OK):
-        raise DataError(f"{path} cannot be written: permission denied. Name another place.")
+        raise DataError(f"{path} cannot be written: permission denied. Choose another file.")
     aside = target.with_name(f"{target.name}.{uuid4().hex[:8]}.partial")
     with aside.open("x", encoding="utf-8") as stream:
         try:
@@ -44,7 +45,7 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
         except BaseException:
             stream.flush()
             if aside.stat().st_size:
-                click.echo(f"What was done so far is in {aside}.", err=True)
+                click.echo(f"The output so far is in {aside}.", err=True)
             else:
                 aside.unlink()
             raise
@@ -52,9 +53,10 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
 
 
 def check_output_folder(out: Path, bundle: Path, *, overwrite: bool) -> None:
-    """Say so where a bundle made from another one would fall upon something that is there."""
+    """Raise an error if writing a new bundle would replace something else."""
     if out.resolve() == bundle.resolve():
-        raise BundleError(f"{out} is the bundle itself. Name another folder with -o.")
+        raise BundleError(f"{out} is the input bundle. Choose another folder with -o.")
     if out.exists() and not (overwrite and (out / MANIFEST).is_file()):
-        told = "Choose another folder with -o" + ("." if overwrite else ", or add --overwrite.")
-        raise BundleError(f"{out} is there already{' and is no bundle' if overwrite else ''}. {told}")
+        if overwrite:
+            raise BundleError(f"{out} already exists and is not a bundle. Choose another folder with -o.")
+        raise BundleError(f"{out} already exists. Choose another folder with -o, or add --overwrite.")

@@ -1,4 +1,4 @@
-"""`manyheads predict`: text in, answers out, a line for a line: translations, labels, tags, continuations."""
+"""`manyheads predict`: one output line for each input line: a translation, a label, tags or a continuation."""
 
 import sys
 import time
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.language import pick
+
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.decode import EngineName
@@ -18,28 +20,119 @@ if TYPE_CHECKING:
 _CHUNK_SIZE = 1000
 
 
-@click.command(short_help="Translate, label, tag or continue lines of text. 逐行翻译、分类、标注或续写。")
+@click.command(
+    short_help=pick("Translate, classify, tag or continue lines of text.", "逐行翻译、分类、标注或续写。"),
+    help=pick(
+        """Read lines from FILE or standard input and write one line for each.
+
+        A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
+        entities marked; a language model the line and its continuation. An empty line gives an empty line. A line that
+        is too long for the model is reported, and its output line stays empty.
+
+        With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
+        aligned with word j of the translation. Punctuation marks and Chinese characters count as words of their own;
+        --json lists the words.
+
+        \b
+        Example:
+          echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
+          manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+          manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
+        """,
+        """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
+
+        翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
+        空行仍输出空行。超出模型最大长度的行会给出提示，对应的输出行留空。
+
+        使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。标点和汉字各算
+        一个词；加上 --json 可列出这些词。
+
+        \b
+        例：
+          echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
+          manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+          manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
+        """,
+    ),
+)
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("file", default="-")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
-@click.option("--prompt", help="Continue this text, as it comes, instead of reading a FILE. 续写这段文字。")
-@click.option("--beam", type=int, help="Beam width. [default: the bundle's]")
-@click.option("--greedy", is_flag=True, help="The likeliest token at every step: fastest.")
-@click.option("--sample", is_flag=True, help="Draw at random instead of searching.")
-@click.option("--temperature", type=float, help="Of sampling; lower is safer.")
-@click.option("--top-k", type=int, help="Of sampling: among the k likeliest tokens.")
-@click.option("--top-p", type=float, help="Of sampling: among the likeliest that hold this much probability.")
-@click.option("--seed", type=int, help="Of sampling.")
-@click.option("--max-new-tokens", "max_new_tokens", type=int, help="How many tokens a continuation may have.")
-@click.option("--stop", multiple=True, help="A continuation ends before this text; may be given again.")
-@click.option("--n-best", type=int, help="Candidates per line: line, score, text. [default: 1]")
-@click.option("--align", is_flag=True, help="After a tab, which word stands for which: 0-0 1-2 (Pharaoh). 词对齐。")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: probabilities, spans, candidates.")
-@click.option("--engine", default="auto", show_default=True, help="native, ctranslate2, torch or auto. 推理引擎。")
 @click.option(
-    "--no-shortlist", is_flag=True, help="Think of every word, though the bundle has a shortlist. 不用候选词表。"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help=pick("Write to this file instead of standard output.", "写入此文件，而不是标准输出。"),
 )
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+@click.option(
+    "--prompt",
+    help=pick(
+        "Continue this text token by token, instead of reading FILE.", "续写这段文字并逐个词元输出，不读取 FILE。"
+    ),
+)
+@click.option("--beam", type=int, help=pick("Beam size. [default: the bundle's]", "束宽。[默认：模型包的设置]"))
+@click.option("--greedy", is_flag=True, help=pick("Greedy search: the fastest.", "贪心搜索：最快。"))
+@click.option("--sample", is_flag=True, help=pick("Sample instead of searching.", "随机采样，而不是搜索。"))
+@click.option(
+    "--temperature",
+    type=float,
+    help=pick("Sampling temperature; lower is more deterministic.", "采样温度；越低结果越确定。"),
+)
+@click.option(
+    "--top-k", type=int, help=pick("Sample from the k most probable tokens.", "只在概率最高的 k 个词元中采样。")
+)
+@click.option(
+    "--top-p",
+    type=float,
+    help=pick(
+        "Sample from the smallest set of tokens with this total probability.",
+        "只在累计概率达到此值的最小词元集合中采样。",
+    ),
+)
+@click.option("--seed", type=int, help=pick("Random seed of sampling.", "采样的随机种子。"))
+@click.option(
+    "--max-new-tokens", "max_new_tokens", type=int, help=pick("Maximum number of new tokens.", "最多生成多少个词元。")
+)
+@click.option(
+    "--stop",
+    multiple=True,
+    help=pick("End a continuation before this text; may be repeated.", "续写到这段文字之前为止；可重复给出。"),
+)
+@click.option(
+    "--n-best",
+    type=int,
+    help=pick(
+        "Number of hypotheses per line, written as line number, score, text. [default: 1]",
+        "每行输出几个候选，格式为行号、得分、文本。[默认：1]",
+    ),
+)
+@click.option(
+    "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help=pick(
+        "Write one JSON object per line, with probabilities, spans and candidates.",
+        "每行输出一个 JSON 对象，含概率、片段和候选。",
+    ),
+)
+@click.option(
+    "--engine",
+    default="auto",
+    show_default=True,
+    help=pick("Inference engine: native, torch or auto.", "推理引擎：native、torch 或 auto。"),
+)
+@click.option(
+    "--no-shortlist",
+    is_flag=True,
+    help=pick(
+        "Score the whole vocabulary even if the bundle has a shortlist.", "即使模型包带有候选词表，也对整个词表打分。"
+    ),
+)
+@click.option(
+    "--device", default="auto", show_default=True, help=pick("cpu, cuda, mps or auto.", "cpu、cuda、mps 或 auto。")
+)
 def predict(
     bundle: Path,
     file: str,
@@ -52,32 +145,21 @@ def predict(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Read lines from FILE or standard input, write one line each. 从文件或标准输入逐行读入，逐行写出。
-
-    A translator writes the translation; a classifier the label and its probability; a tagger the text with its
-    entities marked; a language model the line and how it goes on. An empty line gives an empty line. A line too long
-    for the model is reported, and its place stays empty.
-
-    With --align each translation is followed by a tab and pairs i-j, both counted from 0: word i of the source stands
-    for word j of the translation, by the cross-attention heads that align best. Words have punctuation apart, and each
-    Chinese character is one; --json names them.
-
-    \b
-    Example · 例:
-      echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
-      manyheads predict runs/quickstart/bundle letters.en -o letters.zh
-      manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
-    """
+    """Answer every line of a file."""
     from manyheads.bundle import load
     from manyheads.cli.output import open_output
     from manyheads.text.readers import read_lines
 
     changes = _changes(**how)
     if align and how["n_best"] is not None:
-        raise click.UsageError("--align is of the best translation: leave out --n-best.")
+        raise click.UsageError(
+            "--align and --n-best exclude each other: the alignment is that of the best translation."
+        )
     if prompt is not None:
         if file != "-" or output or as_json or align:
-            raise click.UsageError("--prompt is continued on the screen: leave out FILE, --output, --json and --align.")
+            raise click.UsageError(
+                "--prompt writes to the screen as it generates: leave out FILE, --output, --json and --align."
+            )
         _stream(load(bundle, device=device), bundle, prompt, changes)
         return
     if file == "-" and sys.stdin is None:
@@ -91,41 +173,48 @@ def predict(
         use_shortlist=not no_shortlist,
     )
     _check_can_generate(loaded, bundle, changes)
-    # Somebody who types wants an answer to each line at once.
-    at_once = 1 if file == "-" and sys.stdin.isatty() else _CHUNK_SIZE
+    # Lines typed at a terminal are answered one by one.
+    chunk_size = 1 if file == "-" and sys.stdin.isatty() else _CHUNK_SIZE
     writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, file) as stream:
         start = 1
-        while chunk := list(islice(lines, at_once)):
+        while chunk := list(islice(lines, chunk_size)):
             for line in writer.answer(chunk, start):
                 stream.write(line + "\n")
             stream.flush()
             start += len(chunk)
             progress(start - 1)
     if writer.n_cut_off:
-        click.echo(f"{writer.n_cut_off} of the translations were cut off at the maximum length.", err=True)
+        click.echo(
+            pick(
+                f"{writer.n_cut_off} of the translations were cut off at the maximum length.",
+                f"{writer.n_cut_off} 条译文达到最大长度而被截断。",
+            ),
+            err=True,
+        )
     if writer.too_long:
         sys.exit(1)
 
 
 def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
-    """Tells how many lines are done, where somebody can see it and the answers are not on the same screen."""
+    """Return a callback that shows how many lines are done, unless the answers go to the same screen."""
     if on_terminal or not sys.stderr.isatty():
         return lambda done: None
     started = time.monotonic()
 
-    def tell(done: int) -> None:
+    def show(done: int) -> None:
         speed = done / max(time.monotonic() - started, 1e-9)
         engine = getattr(getattr(loaded.inference_task, "engine", None), "used", "")
-        said = f" · engine {engine}" if engine else ""
-        click.echo(f"\r{done:,} lines · {speed:,.0f} lines/s{said} ", err=True, nl=False)
+        suffix = pick(f" · engine {engine}", f" · 引擎 {engine}") if engine else ""
+        counts = pick(f"{done:,} lines · {speed:,.0f} lines/s", f"{done:,} 行 · {speed:,.0f} 行/秒")
+        click.echo(f"\r{counts}{suffix} ", err=True, nl=False)
 
-    return tell
+    return show
 
 
 def _changes(*, beam: int | None, greedy: bool, sample: bool, stop: tuple[str, ...], **rest: Any) -> dict[str, Any]:
-    """The decoding settings that the options override."""
+    """Return the decoding settings that the options override."""
     if greedy + sample + (beam is not None) > 1:
         raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
     given = {name: value for name, value in rest.items() if value is not None}
@@ -139,22 +228,22 @@ def _changes(*, beam: int | None, greedy: bool, sample: bool, stop: tuple[str, .
 
 
 def _check_can_generate(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> None:
-    """Refuse options of searching for a model that writes nothing."""
+    """Reject decoding options for a model without a decoder."""
     if changes and not loaded.task.model.settings.has_decoder:
         raise click.UsageError(
-            f"{bundle} is of task {loaded.kind} and writes no text: leave out --beam, --greedy, --sample, --n-best and "
-            "what belongs to them."
+            f"{bundle} is a bundle of the task {loaded.kind}, which generates no text: leave out --beam, --greedy, "
+            "--sample, --n-best and the options of sampling."
         )
 
 
 def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]) -> None:
-    """Show a prompt and how it goes on, token by token."""
+    """Print a prompt and its continuation, token by token."""
     from manyheads.decode import DecodeSettings
     from manyheads.settings import build, to_table
     from manyheads.tasks import Language
 
     if not isinstance(loaded.task, Language):
-        raise click.UsageError(f"--prompt is for language models; {bundle} is of task {loaded.kind}.")
+        raise click.UsageError(f"--prompt needs a language model; {bundle} is a bundle of the task {loaded.kind}.")
     settings = build(DecodeSettings, to_table(loaded.decode) | changes, "decode.")
     click.echo(prompt, nl=False)
     for text in loaded.task.stream(prompt, settings):
@@ -164,7 +253,7 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]
 
 
 class _Writer:
-    """Turns chunks of lines into output lines, and counts what went wrong."""
+    """Turns chunks of input lines into output lines; counts cut-off and too long ones."""
 
     def __init__(
         self, bundle: "Bundle", changes: dict[str, Any], *, as_json: bool, aligned: "_Aligned | None" = None
@@ -173,7 +262,7 @@ class _Writer:
         self.aligned = aligned
         self.changes = changes
         self.as_json = as_json
-        self.too_long: dict[int, str] = {}  # of which lines, and what was said
+        self.too_long: dict[int, str] = {}  # by line number, the error
         self.n_cut_off = 0
 
     def answer(self, lines: list[str], start: int) -> Iterator[str]:
@@ -194,7 +283,7 @@ class _Writer:
         try:
             self.bundle.task.check(line, f"Line {number}")
         except DataError as error:
-            click.echo(f"Error: {error} Its place in the output stays empty.", err=True)
+            click.echo(f"Error: {error} Its output line stays empty.", err=True)
             self.too_long[number] = str(error)
             return False
         return True
@@ -224,7 +313,7 @@ class _Writer:
 
 
 class _Aligned:
-    """Word alignments of the lines that are being answered."""
+    """Word alignments of the current chunk of lines."""
 
     def __init__(self, bundle: "Bundle", path: Path) -> None:
         from manyheads.lens.aligner import require_cross_attention
@@ -235,7 +324,7 @@ class _Aligned:
         self.found: dict[int, dict[str, Any]] = {}
 
     def align(self, start: int, sources: list[str], targets: list[str]) -> None:
-        """Align the answers to these lines; the heads are chosen once."""
+        """Align the answers with these lines; alignment heads are chosen at the first chunk."""
         from manyheads.lens.aligner import choose_aligner, split_words
 
         if self.aligner is None:
@@ -256,9 +345,9 @@ class _Aligned:
         }
 
     def pairs(self, number: int) -> str:
-        """The pairs of a line, as Pharaoh writes them."""
+        """Return the pairs of a line in Pharaoh format."""
         return " ".join(f"{i}-{j}" for i, j in self.found[number]["alignment"])
 
     def payload(self, number: int) -> dict[str, Any]:
-        """The same with the words that are meant."""
+        """Return the pairs of a line with the words they refer to."""
         return self.found[number]

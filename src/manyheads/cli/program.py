@@ -1,4 +1,4 @@
-"""How to call this program, for the commands we advise people to type."""
+"""The name of this program, for the commands that messages suggest."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def program_name() -> str:
-    """`manyheads` where the shell would find it, else the path it was started by, as `make` starts it."""
+    """Return `manyheads` if the shell finds it, else the path it was started with, as `make` does."""
     started_as = Path(sys.argv[0])
     if shutil.which("manyheads") is not None or started_as.name != "manyheads":
         return "manyheads"
