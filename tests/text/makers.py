@@ -1,4 +1,4 @@
-"""What the tests of readers share: files to write, and the one line that refuses them."""
+"""Helpers for the tests of readers."""
 
 import re
 from collections.abc import Callable
@@ -12,5 +12,5 @@ Write = Callable[[str, str | bytes], Path]
 
 
 def refuses(message: str):  # type: ignore[no-untyped-def]
-    """The whole error, one line: a star stands for the folder."""
+    """Expect a DataError with exactly this one-line message; `*` matches any text."""
     return pytest.raises(DataError, match="^" + re.escape(message).replace(r"\*", r"[^\n]*") + "$")

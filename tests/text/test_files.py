@@ -37,25 +37,25 @@ class TestLines:
             ("\ufeff\n", [""]),
         ],
     )
-    def test_what_a_line_is(self, write: Write, content: str, lines: list[str]) -> None:
+    def test_line_ends(self, write: Write, content: str, lines: list[str]) -> None:
         assert list(read_lines(write("text", content))) == lines
 
     @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\0"])
-    def test_no_other_sign_ends_a_line(self, write: Write, character: str) -> None:
+    def test_other_characters_do_not_end_a_line(self, write: Write, character: str) -> None:
         assert list(read_lines(write("text", f"a{character}b\nc\n"))) == [f"a{character}b", "c"]
 
     @given(lines=st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), min_size=1))
-    def test_every_line_comes_back(self, lines: list[str]) -> None:
+    def test_lines_round_trip(self, lines: list[str]) -> None:
         text = "\n".join(lines) + "\n"
         if not text.startswith("\ufeff"):
             assert list(read_lines(io.BytesIO(text.encode()))) == lines
 
-    def test_a_stream_may_be_empty_or_bad(self) -> None:
+    def test_empty_and_invalid_streams(self) -> None:
         assert list(read_lines(io.BytesIO(b""))) == []
         with pytest.raises(DataError, match=r"^standard input, line 2: byte 1 of the line"):
             list(read_lines(io.BytesIO(b"ok\n\xff\n")))
 
-    def test_it_is_lazy_and_constant_in_memory(self, write: Write) -> None:
+    def test_reading_is_lazy_and_in_constant_memory(self, write: Write) -> None:
         path = write("long", "a line of text that repeats\n" * 200_000)
         tracemalloc.start()
         assert sum(1 for _ in read_lines(path)) == 200_000
@@ -63,7 +63,7 @@ class TestLines:
         tracemalloc.stop()
         assert list(islice(read_lines(write("late", b"fine\n\xff")), 1)) == ["fine"]
 
-    def test_long_and_foreign_lines_come_back_as_they_are(self, write: Write) -> None:
+    def test_long_and_multilingual_lines_are_unchanged(self, write: Write) -> None:
         lines = [
             "x" * 1_000_000,
             "שלום עולם",
@@ -87,7 +87,7 @@ class TestEncoding:
             ("ok\n一只小狗。\n", "gb18030", 7, "B9", "GB18030"),
         ],
     )
-    def test_bad_utf8_says_where_and_what_to_do(
+    def test_invalid_utf8_error_has_position_and_advice(
         self, write: Write, text: str, encoding: str, byte: int, value: str, guess: str
     ) -> None:
         path = write("bad", text.encode(encoding))
@@ -97,7 +97,7 @@ class TestEncoding:
         ):
             list(read_lines(path))
 
-    def test_utf16_is_recognised(self, write: Write) -> None:
+    def test_utf16_is_recognized(self, write: Write) -> None:
         with pytest.raises(DataError, match=r"line 1: byte 1 of the line \(0xFF\) .* iconv -f UTF-16 -t UTF-8"):
             list(read_lines(write("wide", "word\n".encode("utf-16"))))
 
@@ -110,17 +110,17 @@ class TestEncoding:
             (b"BZh91AY&SY\x94", "bzip2", "Decompress it, or compress it as .gz or .zst."),
         ],
     )
-    def test_a_binary_file_is_recognised(self, write: Write, content: bytes, kind: str, advice: str) -> None:
+    def test_binary_file_is_recognized(self, write: Write, content: bytes, kind: str, advice: str) -> None:
         with pytest.raises(DataError, match=rf"is not UTF-8\. It may be {kind}\. {advice}$"):
             list(read_lines(write("binary", content)))
 
-    def test_bad_lines_may_be_told_and_replaced(self, write: Write) -> None:
+    def test_on_bad_receives_errors_and_bytes_are_replaced(self, write: Write) -> None:
         content = b"fine\nsch\xf6n\r\nfine\n\xff\xfe"
-        told: list[DataError] = []
+        errors: list[DataError] = []
         expected = ["fine", "sch\ufffdn", "fine", "\ufffd\ufffd"]
-        assert list(read_lines(write("text", content), on_bad=told.append)) == expected
-        assert list(read_lines(io.BytesIO(content), on_bad=told.append)) == expected
-        assert [str(error).rpartition("/")[2].partition(":")[0] for error in told] == [
+        assert list(read_lines(write("text", content), on_bad=errors.append)) == expected
+        assert list(read_lines(io.BytesIO(content), on_bad=errors.append)) == expected
+        assert [str(error).rpartition("/")[2].partition(":")[0] for error in errors] == [
             "text, line 2",
             "text, line 4",
             "standard input, line 2",
@@ -128,19 +128,19 @@ class TestEncoding:
         ]
         with pytest.raises(DataError) as raised:
             list(read_lines(write("text", content)))
-        assert str(raised.value) == str(told[0])
+        assert str(raised.value) == str(errors[0])
 
-    def test_who_is_told_may_raise(self, write: Write) -> None:
+    def test_on_bad_may_raise(self, write: Write) -> None:
         def stop(error: DataError) -> None:
             raise RuntimeError("enough")
 
         with pytest.raises(RuntimeError, match="enough"):
             list(read_lines(write("text", b"\xff\n"), on_bad=stop))
 
-    def test_a_replacement_sign_that_was_there_is_not_bad(self, write: Write) -> None:
-        told: list[DataError] = []
-        assert list(read_lines(write("text", "a\ufffdb\n"), on_bad=told.append)) == ["a\ufffdb"]
-        assert told == []
+    def test_replacement_character_in_the_text_is_valid(self, write: Write) -> None:
+        errors: list[DataError] = []
+        assert list(read_lines(write("text", "a\ufffdb\n"), on_bad=errors.append)) == ["a\ufffdb"]
+        assert errors == []
 
 
 Pack = Callable[[bytes], bytes]
@@ -154,7 +154,7 @@ both = pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("zst
 
 
 @both
-class TestBoth:
+class TestCompression:
     def test_parallel_files(self, write: Write, ending: str, pack: Pack) -> None:
         source = write(f"a.en.{ending}", pack("\ufeffone\r\n👩\u200d👧\n".encode()))
         target = write(f"a.de.{ending}", pack(b"eins\nzwei"))
@@ -172,52 +172,52 @@ class TestBoth:
     def test_every_format(self, write: Write, ending: str, pack: Pack, name: str, content: bytes) -> None:
         assert list(read_pairs([write(f"{name}.{ending}", pack(content))])) == [("one", "eins")]
 
-    def test_several_members_are_one_text(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_concatenated_members_are_one_text(self, write: Write, ending: str, pack: Pack) -> None:
         path = write(f"a.{ending}", pack(b"a\nb") + pack(b"") + pack(b"c\n" * 70_000) + pack(b"d"))
         assert list(read_lines(path)) == ["a", "bc", *["c"] * 69_999, "d"]
 
-    def test_a_long_line(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_long_line(self, write: Write, ending: str, pack: Pack) -> None:
         lines = ["x" * 1_000_000, "y" * 1_000_000]
         assert list(read_lines(write(f"a.{ending}", pack("\n".join(lines).encode())))) == lines
 
     @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
-    def test_an_empty_text_is_refused(self, write: Write, ending: str, pack: Pack, content: bytes) -> None:
+    def test_empty_text_raises(self, write: Write, ending: str, pack: Pack, content: bytes) -> None:
         with refuses(f"*/a.{ending} is empty. Give a file with text."):
             list(read_lines(write(f"a.{ending}", pack(content))))
 
-    def test_an_empty_file_is_refused(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_empty_file_raises(self, write: Write, ending: str, pack: Pack) -> None:
         with refuses(f"*/a.{ending} is empty. Give a file with text."):
             list(read_lines(write(f"a.{ending}", b"")))
 
-    def test_every_truncation_is_refused(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_truncation_at_any_byte_raises(self, write: Write, ending: str, pack: Pack) -> None:
         packed = pack(b"".join(b"line %d\n" % (number * 7919 % 1000) for number in range(40)))
         for length in range(8, len(packed)):
             with refuses(f"*/a.{ending} is truncated: its compressed data ends too early. Copy or download it again."):
                 list(read_lines(write(f"a.{ending}", packed[:length])))
 
-    def test_a_changed_byte_is_never_an_end(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_changed_byte_raises(self, write: Write, ending: str, pack: Pack) -> None:
         text = b"".join(b"line %d\n" % (number * 7919 % 1000) for number in range(40))
         packed = pack(text)
         # Bytes 4 to 9 of gzip are a date and a system, which nothing depends on.
-        for place in range(10, len(packed)):
+        for position in range(10, len(packed)):
             damaged = bytearray(packed)
-            damaged[place] ^= 0x55
+            damaged[position] ^= 0x55
             with pytest.raises(DataError) as raised:
                 list(read_lines(write(f"a.{ending}", bytes(damaged))))
             assert "\n" not in str(raised.value)
             assert f"a.{ending}" in str(raised.value)
 
-    def test_what_follows_the_text_is_damage(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_trailing_garbage_raises(self, write: Write, ending: str, pack: Pack) -> None:
         with pytest.raises(DataError, match=rf"a\.{ending} is corrupt \(.+\)\. Copy or download it again\.$"):
             list(read_lines(write(f"a.{ending}", pack(b"a\n") + b"rubbish")))
 
-    def test_bad_utf8_names_the_line(self, write: Write, ending: str, pack: Pack) -> None:
+    def test_invalid_utf8_error_has_line(self, write: Write, ending: str, pack: Pack) -> None:
         path = write(f"a.{ending}", pack(b"a\n\xff\n"))
         with pytest.raises(DataError, match=rf"a\.{ending}, line 2: byte 1 of the line \(0xFF\) is not UTF-8"):
             list(read_lines(path))
-        told: list[DataError] = []
-        assert list(read_lines(path, on_bad=told.append)) == ["a", "\ufffd"]
-        assert len(told) == 1
+        errors: list[DataError] = []
+        assert list(read_lines(path, on_bad=errors.append)) == ["a", "\ufffd"]
+        assert len(errors) == 1
 
     def test_memory_is_constant(self, write: Write, ending: str, pack: Pack) -> None:
         path = write(f"a.{ending}", pack((b"a text that repeats " * 50 + b"\n") * 40_000))
@@ -254,28 +254,28 @@ class TestNames:
             ),
         ],
     )
-    def test_a_name_that_misleads(self, write: Write, name: str, content: bytes, message: str) -> None:
+    def test_misleading_file_name(self, write: Write, name: str, content: bytes, message: str) -> None:
         with refuses(f"*/{name} is {message}"):
             list(read_lines(write(name, content)))
 
-    def test_capitals_are_no_other_name(self, write: Write) -> None:
+    def test_suffixes_are_case_insensitive(self, write: Write) -> None:
         assert list(read_pairs([write("A.TSV.GZ", gzip.compress(b"x\ty\n"))])) == [("x", "y")]
         with refuses("*/B.ZST is empty. Give a file with text."):
             list(read_lines(write("B.ZST", zstd(b""))))
 
-    def test_formats_are_known_under_their_packing(self, write: Write) -> None:
+    def test_format_of_compressed_files(self, write: Write) -> None:
         table, text = write("a.tsv.gz", gzip.compress(b"x\ty\n")), write("a.en.gz", gzip.compress(b"x\n"))
-        with refuses("*/a.tsv.gz holds pairs by itself. Give it alone, or give two files of plain lines."):
+        with refuses("*/a.tsv.gz is a table of pairs. Give it alone, or give two files of plain lines."):
             read_pairs([text, table])
-        with pytest.raises(DataError, match=r"a\.en\.gz: one file of pairs must end in \.tsv, \.csv"):
+        with pytest.raises(DataError, match=r"a\.en\.gz: a single file of pairs must end in \.tsv, \.csv"):
             read_pairs([text])
 
 
-def test_frames_to_skip_are_skipped(write: Write) -> None:
+def test_skippable_zstd_frames(write: Write) -> None:
     skipped = struct.pack("<II", 0x184D2A5A, 3) + b"abc"
     path = write("a.zst", skipped + zstd(b"a\n") + skipped + zstd(b"b\n") + skipped)
     assert list(read_lines(path)) == ["a", "b"]
 
 
-def test_zeros_after_gzip_are_padding(write: Write) -> None:
+def test_zero_padding_after_gzip(write: Write) -> None:
     assert list(read_lines(write("a.gz", gzip.compress(b"a\n") + b"\0" * 512))) == ["a"]

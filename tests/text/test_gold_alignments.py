@@ -1,4 +1,4 @@
-"""Gold alignments in their three forms, counted from 0 or 1, in either direction."""
+"""Gold alignments in three formats, numbered from 0 or 1, in either direction."""
 
 from pathlib import Path
 
@@ -34,12 +34,12 @@ WANTED = AlignedPair(
     "text",
     [
         "1-1 2-2 3-3 3p4\n1-1 2-2\n",  # TALP
-        "0-0 1-1 2-2 2?3\n0-0 1-1\n",  # Pharaoh, with what is possible
+        "0-0 1-1 2-2 2?3\n0-0 1-1\n",  # Pharaoh with possible links
         "1 1 1 S\n1 2 2 S\n1 3 3\n1 3 4 P\n2 1 1\n2 2 2 S\n",  # NAACL
-        "1-1 2-2 3-3 4p3\n1-1 2-2\n",  # the other text first
+        "1-1 2-2 3-3 4p3\n1-1 2-2\n",  # target first
     ],
 )
-def test_all_forms_say_the_same(tmp_path: Path, texts: list[Path], text: str) -> None:
+def test_all_formats_give_the_same_links(tmp_path: Path, texts: list[Path], text: str) -> None:
     first, second = read_alignments(texts, links(tmp_path, text))
     assert first == WANTED
     assert second.sure == second.possible == {(0, 0), (1, 1)}
@@ -56,20 +56,20 @@ def test_both_texts_in_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "errors"),
     [
-        ("1-1\n", "has 1 lines of links, but the texts have 2 pairs"),
-        ("1-1\n9-9\n", "line 2: the link 9-9 has no words in"),
-        ("1-1\n1~1\n", 'line 2: "1~1" is no link'),
-        ("1 1 1 S\n7 1 1 S\n", 'line 2: "7 1 1 S" is no link of the 2 pairs'),
+        ("1-1\n", "has 1 lines of links, but there are 2 pairs"),
+        ("1-1\n9-9\n", "line 2: the link 9-9 is out of range"),
+        ("1-1\n1~1\n", 'line 2: "1~1" is not a link'),
+        ("1 1 1 S\n7 1 1 S\n", 'line 2: "7 1 1 S" is not a link of one of the 2 pairs'),
     ],
 )
-def test_links_that_do_not_match(tmp_path: Path, texts: list[Path], text: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_invalid_links(tmp_path: Path, texts: list[Path], text: str, errors: str) -> None:
+    with pytest.raises(DataError, match=errors):
         read_alignments(texts, links(tmp_path, text))
 
 
-def test_texts_that_cannot_be_aligned(tmp_path: Path, texts: list[Path]) -> None:
+def test_texts_without_words_raise(tmp_path: Path, texts: list[Path]) -> None:
     with pytest.raises(DataError, match=r"line 1: there is no \|\|\| between source and target"):
         read_alignments(texts[:1], links(tmp_path, "1-1\n1-1\n"))
     texts[0].write_text("the cat sleeps\n \n", encoding="utf-8")

@@ -31,7 +31,7 @@ class TestPairs:
         assert list(read_pairs([path], source_column="de", target_column="en")) == [("b", "a")]
         assert list(read_pairs([path], source_column="en", target_column="en")) == [("a", "a")]
 
-    def test_columns_inside_columns(self, write: Write) -> None:
+    def test_nested_columns(self, write: Write) -> None:
         path = write("a.parquet", packed({"id": [1], "translation": [{"en": "a", "de": "b"}], "x.y": ["c"]}))
         assert columns_of(path) == ["id", "translation.en", "translation.de", "x.y"]
         chosen = read_pairs([path], source_column="translation.de", target_column="translation.en")
@@ -39,12 +39,12 @@ class TestPairs:
         assert list(read_pairs([path], source_column="x.y", target_column="translation.en")) == [("c", "a")]
 
     @pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary", "dictionary"])
-    def test_every_kind_of_text(self, write: Write, kind: str) -> None:
+    def test_every_string_type(self, write: Write, kind: str) -> None:
         values = pyarrow.array(["é", "é"])
         values = values.dictionary_encode() if kind == "dictionary" else values.cast(kind)
         assert list(read_pairs([write("a.parquet", packed({"source": values, "target": values}))])) == [("é", "é")] * 2
 
-    def test_rows_are_read_a_few_at_a_time(self, write: Write) -> None:
+    def test_rows_are_read_in_constant_memory(self, write: Write) -> None:
         text = "a longer text, said over and over " * 30
         path = write(
             "a.parquet", packed({"source": [f"{n} {text}" for n in range(40_000)], "target": ["b"] * 40_000}, 40_000)
@@ -60,37 +60,37 @@ class TestPairs:
 
 
 class TestFaults:
-    def test_columns_that_do_not_fit(self, write: Write) -> None:
+    def test_invalid_columns(self, write: Write) -> None:
         path = write("a.parquet", packed({"sorce": ["a"], "target": ["b"], "id": [1]}))
-        with refuses('*/a.parquet: there is no column "source". There is: sorce, target, id. Did you mean sorce?'):
+        with refuses('*/a.parquet: there is no column "source". Available: sorce, target, id. Did you mean sorce?'):
             list(read_pairs([path]))
-        with refuses('*/a.parquet: column "id" is int64, not text. Choose a column of strings.'):
+        with refuses('*/a.parquet: column "id" has type int64. Choose a column of strings.'):
             list(read_pairs([path], source_column="sorce", target_column="id"))
         twice = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["source", "source", "target"])
         stream = io.BytesIO()
         parquet.write_table(twice, stream)
-        with refuses('*/b.parquet: there is more than one column "source". Rename one of them.'):
+        with refuses('*/b.parquet: there are several columns "source". Rename all but one.'):
             list(read_pairs([write("b.parquet", stream.getvalue())]))
 
-    def test_a_null_names_its_row(self, write: Write) -> None:
+    def test_null_error_has_row(self, write: Write) -> None:
         texts: list[str | None] = ["a"] * 700
         texts[600] = None
         path = write("a.parquet", packed({"source": texts, "target": ["b"] * 700}))
-        with refuses('*/a.parquet, row 601, column "source" is null, not a text. Leave such rows out, or fill them.'):
+        with refuses('*/a.parquet, row 601, column "source" is null, not a string. Remove or fill such rows.'):
             list(read_pairs([path]))
 
     def test_bad_utf8(self, write: Write) -> None:
         texts = pyarrow.array([b"a", b"sch\xf6n", b"c"]).view(pyarrow.string())
         path = write("a.parquet", packed({"source": texts, "target": ["x", "y", "z"]}))
         with refuses(
-            '*/a.parquet, row 2, column "source": byte 4 (0xF6) is not UTF-8. Write the column anew as UTF-8.'
+            '*/a.parquet, row 2, column "source": byte 4 (0xF6) is not UTF-8. Write the column again as UTF-8.'
         ):
             list(read_pairs([path]))
-        told: list[DataError] = []
-        pairs = [(pair, len(told)) for pair in read_pairs([path], on_bad=told.append)]
+        errors: list[DataError] = []
+        pairs = [(pair, len(errors)) for pair in read_pairs([path], on_bad=errors.append)]
         assert pairs == [(("a", "x"), 0), (("sch\ufffdn", "y"), 1), (("c", "z"), 1)]
 
-    def test_a_file_without_rows(self, write: Write) -> None:
+    def test_file_without_rows(self, write: Write) -> None:
         none = pyarrow.array([], pyarrow.string())
         with refuses("*/a.parquet has columns, but no rows. Give a file with pairs."):
             list(read_pairs([write("a.parquet", packed({"source": none, "target": none}))]))
@@ -98,7 +98,7 @@ class TestFaults:
             with refuses("*/b.parquet is empty. Give a file with text."):
                 read(write("b.parquet", b""))
 
-    def test_what_is_not_parquet_or_damaged(self, write: Write) -> None:
+    def test_corrupt_file_raises(self, write: Write) -> None:
         whole = packed({"source": [f"text {number * 7919}" for number in range(500)], "target": ["b"] * 500})
         for content in (b"source,target\na,b\n" * 9, whole[:-20], whole[: len(whole) // 2], b"PAR1"):
             for read in (lambda path: list(read_pairs([path])), columns_of):
@@ -108,15 +108,15 @@ class TestFaults:
         with pytest.raises(DataError, match=r"a\.parquet"):
             list(read_pairs([write("a.parquet", damaged)]))
 
-    def test_packed_once_more_is_refused(self, write: Write) -> None:
+    def test_compressed_parquet_raises(self, write: Write) -> None:
         path = write("a.parquet.gz", b"")
         for read in (lambda path: read_pairs([path]), columns_of):
-            with refuses("*/a.parquet.gz: Parquet is compressed inside. Unpack the file and give it as a.parquet."):
+            with refuses("*/a.parquet.gz: Parquet files are compressed internally. Decompress it to a.parquet."):
                 read(path)
 
     def test_without_pyarrow(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         path: Path = write("a.parquet", packed({"source": ["a"], "target": ["b"]}))
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         for read in (lambda path: read_pairs([path]), columns_of):
-            with refuses('*/a.parquet: Parquet needs pyarrow. Install it: pip install "manyheads[parquet]".'):
+            with refuses('*/a.parquet: Parquet requires pyarrow. Install it: pip install "manyheads[parquet]".'):
                 read(path)

@@ -17,7 +17,7 @@ from text.makers import Write, refuses
 
 
 class TestFiles:
-    def test_a_missing_file_suggests_its_neighbour(self, write: Write, tmp_path: Path) -> None:
+    def test_missing_file_error_suggests_similar_name(self, write: Write, tmp_path: Path) -> None:
         write("train.en", "a\n")
         with refuses("*/trian.en: there is no such file. Did you mean train.en?"):
             read_lines(tmp_path / "trian.en")
@@ -26,28 +26,28 @@ class TestFiles:
         with refuses("*/none/a: there is no folder */none."):
             read_lines(tmp_path / "none" / "a")
 
-    def test_a_folder_is_refused(self, tmp_path: Path) -> None:
+    def test_folder_raises(self, tmp_path: Path) -> None:
         with refuses("* is a folder. Give a file in it."):
             read_pairs([tmp_path])
 
     @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
     @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt"])
-    def test_an_empty_file_is_refused(self, write: Write, name: str, content: bytes) -> None:
+    def test_empty_file_raises(self, write: Write, name: str, content: bytes) -> None:
         path = write(name, content)
         with refuses(f"*/{name} is empty. Give a file with text."):
             list(read_pairs([path, path] if name == "a.txt" else [path]))
 
 
 class TestParallel:
-    def test_carriage_returns_are_named_as_the_cause(self, write: Write) -> None:
+    def test_unequal_lengths_error_mentions_carriage_returns(self, write: Write) -> None:
         pairs = read_pairs([write("a.en", "x\r\ny\nz\n"), write("a.de", "eins\rzwei\ndrei\n")])
         with refuses(
-            "*/a.en has 3 lines, but */a.de has 2. */a.de has carriage returns (\\r) that are no line ends here; where "
-            "they are meant as such, turn them into \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
+            "*/a.en has 3 lines, but */a.de has 2. */a.de contains carriage returns (\\r), which do not end a line. If "
+            "they should, convert them to \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
         ):
             list(pairs)
 
-    def test_pairs_are_kept_as_they_are(self, write: Write) -> None:
+    def test_pairs_are_unchanged(self, write: Write) -> None:
         source, target = write("a.en", "one\n\n three \nx\u2028y\n"), write("a.de", "eins\r\nzwei\r\n\r\nz")
         assert list(read_pairs([source, str(target)])) == [
             ("one", "eins"),
@@ -62,22 +62,22 @@ class TestParallel:
         assert list(islice(pairs, 3)) == [("x", "y")] * 3
         with refuses(
             f"*/a.en has {m} lines, but */a.de has {n}. "
-            "Line n of one must translate line n of the other: align them anew."
+            "Line n of one file must be the translation of line n of the other: align the files again."
         ):
             next(pairs)
 
-    def test_what_two_files_cannot_be(self, write: Write) -> None:
+    def test_invalid_parallel_files(self, write: Write) -> None:
         text, table = write("a.en", "x\n"), write("a.tsv", "x\ty\n")
         with pytest.raises(DataError, match="two parallel files have no columns"):
             read_pairs([text, text], source_column="1", target_column="2")
-        with refuses("*/a.tsv holds pairs by itself. Give it alone, or give two files of plain lines."):
+        with refuses("*/a.tsv is a table of pairs. Give it alone, or give two files of plain lines."):
             read_pairs([text, table])
         with pytest.raises(
-            DataError, match=r"a\.en: one file of pairs must end in \.tsv, \.csv, \.jsonl or \.parquet,"
+            DataError, match=r"a\.en: a single file of pairs must end in \.tsv, \.csv, \.jsonl or \.parquet,"
         ):
             read_pairs([text])
         for paths in ([], [text] * 3):
-            with pytest.raises(DataError, match=r"from one file .* or from two parallel ones"):
+            with pytest.raises(DataError, match=r"from one file .* or from two parallel files"):
                 read_pairs(paths)
 
 
@@ -102,33 +102,33 @@ class TestTsv:
         ("content", "line", "columns"),
         [("a\tb\nc\n", 2, 1), ("a\tb\nc\td\te\n", 2, 3), ("a\n", 1, 1), ("a\tb\tc\n", 1, 3), ("a\tb\n\n", 2, 1)],
     )
-    def test_a_wrong_number_of_columns(self, write: Write, content: str, line: int, columns: int) -> None:
+    def test_wrong_number_of_columns(self, write: Write, content: str, line: int, columns: int) -> None:
         with pytest.raises(
             DataError, match=rf"a\.tsv, line {line}: the number of columns is {columns}, but should be 2\."
         ):
             list(read_pairs([write("a.tsv", content)]))
 
-    def test_a_stray_tab_never_shifts_a_chosen_column(self, write: Write) -> None:
+    def test_extra_tab_raises_with_chosen_columns(self, write: Write) -> None:
         path = write("a.tsv", "id\ten\tde\n7\to\tne\teins\n")
         with pytest.raises(DataError, match="line 2: the number of columns is 4, but should be 3"):
             list(read_pairs([path], source_column="en", target_column="de"))
 
-    def test_a_missing_column_lists_what_there_is(self, write: Write) -> None:
+    def test_missing_column_error_lists_columns(self, write: Write) -> None:
         path = write("a.tsv", "id\tenglish\tenglish\tgerman\n1\ta\tb\tc\n")
         with refuses(
-            '*/a.tsv, line 1: there is no column "germn". There is: id, english, english, german. Did you mean german?'
+            '*/a.tsv, line 1: there is no column "germn". Available: id, english, english, german. Did you mean german?'
         ):
             list(read_pairs([path], source_column="id", target_column="germn"))
-        choose = "Choose with source_column and target_column."
+        choose = "Choose one with source_column and target_column."
         for number in ("0", "5"):
-            with refuses(f'*/a.tsv, line 1: there is no column "{number}". There is: 1, 2, 3, 4. {choose}'):
+            with refuses(f'*/a.tsv, line 1: there is no column "{number}". Available: 1, 2, 3, 4. {choose}'):
                 list(read_pairs([path], source_column="1", target_column=number))
-        with pytest.raises(DataError, match='more than one column "english"'):
+        with pytest.raises(DataError, match='several columns "english"'):
             list(read_pairs([path], source_column="english", target_column="german"))
         with pytest.raises(DataError, match="only one column is given"):
             read_pairs([path], source_column="id")
 
-    def test_a_header_alone_is_refused(self, write: Write) -> None:
+    def test_header_without_rows_raises(self, write: Write) -> None:
         with refuses("*/a.tsv has a header, but no rows. Give a file with pairs."):
             list(read_pairs([write("a.tsv", "en\tde\n")], source_column="en", target_column="de"))
 
@@ -150,14 +150,14 @@ class TestJsonl:
             ('["a", "b"]', "is not a JSON object. Write one object per line, in { }."),
             (
                 '{"source": "a", "tarqet": "b"}',
-                ': there is no key "target". There is: source, tarqet. Did you mean tarqet?',
+                ': there is no key "target". Available: source, tarqet. Did you mean tarqet?',
             ),
-            ("{}", ': there is no key "source". There is: none.'),
-            ('{"source": 5, "target": "b"}', ': "source" is 5, not a text. Write it in quotes.'),
-            ('{"source": "a", "target": null}', ': "target" is null, not a text. Write it in quotes.'),
+            ("{}", ': there is no key "source". There is no key at all.'),
+            ('{"source": 5, "target": "b"}', ': "source" is 5, not a string. Write it in quotes.'),
+            ('{"source": "a", "target": null}', ': "target" is null, not a string. Write it in quotes.'),
             (
                 '{"source": "\\ud83d", "target": "b"}',
-                ': "source" holds half a character (\\ud83d without its other half).',
+                ': "source" contains \\ud83d, half of a surrogate pair. Write the whole character.',
             ),
         ],
     )
@@ -202,9 +202,7 @@ class TestCsv:
             ('"id;x",source,target\n1,a,b\n', [("a", "b")]),
         ],
     )
-    def test_a_semicolon_separates_where_the_header_is_certain(
-        self, write: Write, content: str, pairs: list[tuple[str, str]]
-    ) -> None:
+    def test_semicolon_delimiter(self, write: Write, content: str, pairs: list[tuple[str, str]]) -> None:
         assert list(read_pairs([write("a.csv", content)])) == pairs
 
     @given(
@@ -212,7 +210,7 @@ class TestCsv:
         end=st.sampled_from(["\n", "\r\n"]),
         delimiter=st.sampled_from([",", ";"]),
     )
-    def test_what_python_writes_comes_back_equal(
+    def test_rows_written_by_python_round_trip(
         self, tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], end: str, delimiter: str
     ) -> None:
         r"""Line ends inside quoted fields come back as they are, \n as \n and \r\n as \r\n."""
@@ -224,7 +222,7 @@ class TestCsv:
         assert list(read_pairs([path])) == pairs
 
     @given(pairs=st.lists(st.tuples(texts, texts), min_size=1))
-    def test_what_python_writes_by_default_comes_back_equal(
+    def test_rows_written_with_default_dialect_round_trip(
         self, tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
     ) -> None:
         path = tmp_path_factory.getbasetemp() / "written.csv"
@@ -232,16 +230,16 @@ class TestCsv:
             csv.writer(file).writerows([("source", "target"), *pairs])
         assert list(read_pairs([path])) == pairs
 
-    def test_a_field_of_a_megabyte(self, write: Write) -> None:
+    def test_field_of_one_megabyte(self, write: Write) -> None:
         long = "é," * 500_000
         assert list(read_pairs([write("a.csv", f'source,target\n"{long}",b\n')])) == [(long, "b")]
 
     @pytest.mark.parametrize(("row", "columns"), [("a", 1), ("a,b,c", 3), (",,", 3)])
-    def test_a_ragged_row_is_named(self, write: Write, row: str, columns: int) -> None:
+    def test_row_with_wrong_number_of_columns(self, write: Write, row: str, columns: int) -> None:
         path = write("a.csv", f'source,target\n"two\nlines",x\n\n{row}\n')
         with refuses(
             f"*/a.csv, line 5: the number of columns is {columns}, but should be 2. "
-            "Write a field that holds a separator, a quote or a line end in quotes."
+            "Quote every field that contains a separator, a quote or a line end."
         ):
             list(read_pairs([path]))
 
@@ -254,23 +252,23 @@ class TestCsv:
             ('"' + ("x" * 999 + "\n") * 17_000, "field larger than field limit (16777216)"),
         ],
     )
-    def test_what_is_not_csv_is_named(self, write: Write, rows: str, reason: str) -> None:
+    def test_invalid_csv(self, write: Write, rows: str, reason: str) -> None:
         with refuses(
-            f"*/a.csv, line 3: the row that begins here is not CSV ({reason}). Close every quote, double the quotes "
-            "inside a quoted field, and quote a field that holds a line end."
+            f"*/a.csv, line 3: the row that starts here is not valid CSV ({reason}). Close every quote, double the quotes "
+            "inside a quoted field, and quote every field that contains a line end."
         ):
             list(read_pairs([write("a.csv", f"source,target\na,b\n{rows}")]))
 
-    def test_a_missing_column_lists_what_there_is(self, write: Write) -> None:
+    def test_missing_column_error_lists_columns(self, write: Write) -> None:
         path = write("a.csv", "sorce,german\na,b\n")
-        with refuses('*/a.csv, line 1: there is no column "source". There is: sorce, german. Did you mean sorce?'):
+        with refuses('*/a.csv, line 1: there is no column "source". Available: sorce, german. Did you mean sorce?'):
             list(read_pairs([path]))
         with refuses(
-            '*/a.csv, line 1: there is no column "zh". There is: sorce, german. '
-            "Choose with source_column and target_column."
+            '*/a.csv, line 1: there is no column "zh". Available: sorce, german. '
+            "Choose one with source_column and target_column."
         ):
             list(read_pairs([path], source_column="sorce", target_column="zh"))
-        with pytest.raises(DataError, match='more than one column "source"'):
+        with pytest.raises(DataError, match='several columns "source"'):
             list(read_pairs([write("b.csv", "source,source,target\na,b,c\n")]))
 
     @pytest.mark.parametrize(
@@ -280,11 +278,11 @@ class TestCsv:
             ("\n\r\n", "*/a.csv has only blank lines. Give a file with text."),
         ],
     )
-    def test_a_file_without_rows(self, write: Write, content: str, message: str) -> None:
+    def test_file_without_rows(self, write: Write, content: str, message: str) -> None:
         with refuses(message):
             list(read_pairs([write("a.csv", content)]))
 
-    def test_bad_utf8_names_the_line_inside_a_row(self, write: Write) -> None:
+    def test_invalid_utf8_error_has_line_inside_a_row(self, write: Write) -> None:
         path = write("a.csv", b'source,target\na,"two\nsch\xf6n"\nc,d\n')
         with pytest.raises(DataError, match=r"a\.csv, line 3: byte 4 of the line \(0xF6\) is not UTF-8"):
             list(read_pairs([path]))
@@ -306,19 +304,19 @@ class TestBadBytes:
             ),
         ],
     )
-    def test_they_are_told_with_their_pair(self, write: Write, name: str, content: bytes) -> None:
-        told: list[DataError] = []
-        seen = [(pair, len(told)) for pair in read_pairs([write(name, content)], on_bad=told.append)]
+    def test_on_bad_receives_invalid_bytes_of_a_pair(self, write: Write, name: str, content: bytes) -> None:
+        errors: list[DataError] = []
+        seen = [(pair, len(errors)) for pair in read_pairs([write(name, content)], on_bad=errors.append)]
         assert seen == [(("a", "b"), 0), (("\ufffd", "d"), 1), (("e", "f"), 1)]
-        with pytest.raises(DataError, match=re.escape(str(told[0]))):
+        with pytest.raises(DataError, match=re.escape(str(errors[0]))):
             list(read_pairs([write(name, content)]))
 
     def test_on_either_side_of_parallel_files(self, write: Write) -> None:
-        told: list[DataError] = []
+        errors: list[DataError] = []
         files = [write("a.en", b"a\n\xff\nc\n"), write("a.de", b"b\nb\n\xffc\n")]
-        pairs = list(read_pairs(files, on_bad=told.append))
+        pairs = list(read_pairs(files, on_bad=errors.append))
         assert pairs == [("a", "b"), ("\ufffd", "b"), ("c", "\ufffdc")]
-        assert [str(error).partition(":")[0].rpartition("/")[2] for error in told] == ["a.en, line 2", "a.de, line 3"]
+        assert [str(error).partition(":")[0].rpartition("/")[2] for error in errors] == ["a.en, line 2", "a.de, line 3"]
 
 
 class TestColumns:
@@ -335,9 +333,9 @@ class TestColumns:
         assert columns_of(write(name, content)) == columns
         assert columns_of(str(write(name, content))) == columns
 
-    def test_what_has_none(self, write: Write, tmp_path: Path) -> None:
+    def test_files_without_columns(self, write: Write, tmp_path: Path) -> None:
         with refuses(
-            "*/a.en: one file of pairs must end in .tsv, .csv, .jsonl or .parquet, perhaps with .gz or .zst. "
+            "*/a.en: a single file of pairs must end in .tsv, .csv, .jsonl or .parquet, optionally followed by .gz or .zst. "
             "Rename it, or give two files."
         ):
             columns_of(write("a.en", "a\n"))

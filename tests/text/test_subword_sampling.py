@@ -1,4 +1,4 @@
-"""Subword sampling: the same in every process, and distributed as SentencePiece's own."""
+"""Subword sampling: deterministic in every process, with SentencePiece's distribution."""
 
 import hashlib
 import random
@@ -30,27 +30,27 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return Tokenizer.train(LINES, TokenizerSettings(kind=request.param, vocab_size=1000))
 
 
-def test_every_process_draws_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_every_process_draws_the_same_tokens(tokenizer: Tokenizer, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.model"
     file.write_bytes(tokenizer.to_bytes())
     rows = tokenizer.sample_batch(["The dog sleeps in the garden."] * 20, 0.1, 7)
     assert len({tuple(row) for row in rows}) > 1
     command = [sys.executable, "-c", IN_A_PROCESS, str(file)]
-    told = {subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)}
-    assert told == {hashlib.sha256(str(rows).encode()).hexdigest()}
+    errors = {subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)}
+    assert errors == {hashlib.sha256(str(rows).encode()).hexdigest()}
 
 
-def test_without_chance_it_is_sentencepieces_best_split(tokenizer: Tokenizer) -> None:
-    """An enormous alpha leaves only the likeliest split; a merge that is never left out gives plain bpe."""
+def test_without_randomness_equals_sentencepiece(tokenizer: Tokenizer) -> None:
+    """A very large alpha leaves only the most probable split; without dropout, BPE is deterministic."""
     sampler = SubwordSampler(tokenizer._processor)
     strength = 0.0 if sampler.is_bpe else 1000.0
     plain = [text for text in [*LINES, *AWKWARD] if "▁" not in text]
-    found = [sampler.sample(text, strength, random.Random(1), begins=True) for text in plain]
+    found = [sampler.sample(text, strength, random.Random(1), add_prefix=True) for text in plain]
     assert found == tokenizer.encode_batch(plain)
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.3])
-def test_the_distribution_is_sentencepieces(tokenizer: Tokenizer, strength: float) -> None:
+def test_distribution_equals_sentencepiece(tokenizer: Tokenizer, strength: float) -> None:
     text, draws = "The garden", 4000
     options = {"enable_sampling": True, "nbest_size": -1, "alpha": strength, "num_threads": 1}
     theirs = Counter(map(tuple, tokenizer._processor.encode([text] * draws, **options)))
@@ -60,6 +60,6 @@ def test_the_distribution_is_sentencepieces(tokenizer: Tokenizer, strength: floa
         assert abs(ours[split] - count) <= 5 * (2 * count) ** 0.5 + 5
 
 
-def test_nothing_is_lost(tokenizer: Tokenizer) -> None:
+def test_sampling_is_lossless(tokenizer: Tokenizer) -> None:
     for seed in range(5):
         assert tokenizer.decode_batch(tokenizer.sample_batch(AWKWARD, 0.3, seed)) == AWKWARD

@@ -12,20 +12,20 @@ from text.makers import refuses
 
 @st.composite
 def spans_with_length(draw: st.DrawFn) -> tuple[list[Span], int]:
-    """Spans that touch or stand apart, of few labels so that equal ones meet."""
-    spans, place = [], 0
+    """Draw adjacent and separate spans, with few labels so that neighbors often share one."""
+    spans, position = [], 0
     for gap, length, label in draw(
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from(["", "PER", "LOC", "a-b"])))
     ):
-        spans.append(Span(place + gap, place + gap + length, label))
-        place += gap + length
-    return spans, place + draw(st.integers(0, 2))
+        spans.append(Span(position + gap, position + gap + length, label))
+        position += gap + length
+    return spans, position + draw(st.integers(0, 2))
 
 
 class TestRoundTrip:
     @settings(deadline=None)
     @given(spans_with_length(), st.sampled_from(SCHEMES))
-    def test_through_every_scheme(self, drawn: tuple[list[Span], int], scheme: Scheme) -> None:
+    def test_every_scheme_round_trips(self, drawn: tuple[list[Span], int], scheme: Scheme) -> None:
         spans, length = drawn
         tags = spans_to_tags(reversed(spans), length, scheme)
         assert len(tags) == length
@@ -33,20 +33,20 @@ class TestRoundTrip:
 
     @settings(deadline=None)
     @given(st.lists(spans_with_length()), st.sampled_from(SCHEMES))
-    def test_the_scheme_is_found_or_does_not_matter(self, drawn: list[tuple[list[Span], int]], scheme: Scheme) -> None:
+    def test_detected_scheme_gives_the_same_spans(self, drawn: list[tuple[list[Span], int]], scheme: Scheme) -> None:
         sequences = [spans_to_tags(spans, length, scheme) for spans, length in drawn]
         found = detect_scheme(sequences)
         assert [tags_to_spans(tags, found) for tags in sequences] == [spans for spans, _ in drawn]
 
     @settings(deadline=None)
     @given(st.lists(st.sampled_from(["O", "B-x", "I-x", "M-x", "E-x", "S-x", "B-y", "I-y", "E-y", "B", "I"])))
-    def test_what_is_valid_is_read_the_same_leniently_and_is_written_the_same(self, tags: list[str]) -> None:
+    def test_valid_tags_round_trip_and_are_read_the_same_leniently(self, tags: list[str]) -> None:
         for scheme in SCHEMES:
-            told: list[DataError] = []
-            lenient = tags_to_spans(tags, scheme, on_bad=told.append)
+            errors: list[DataError] = []
+            lenient = tags_to_spans(tags, scheme, on_bad=errors.append)
             assert tags_to_spans(spans_to_tags(lenient, len(tags), scheme), scheme) == lenient
-            if told:
-                with pytest.raises(DataError, match=re.escape(str(told[0]))):
+            if errors:
+                with pytest.raises(DataError, match=re.escape(str(errors[0]))):
                     tags_to_spans(tags, scheme)
             else:
                 assert tags_to_spans(tags, scheme) == lenient
@@ -64,7 +64,7 @@ class TestTags:
             ("BIOES", "B-P L-P U-P U-L O U-P"),
         ],
     )
-    def test_one_meaning(self, scheme: Scheme, tags: str) -> None:
+    def test_all_schemes_give_the_same_spans(self, scheme: Scheme, tags: str) -> None:
         spans = [Span(0, 2, "P"), Span(2, 3, "P"), Span(3, 4, "L"), Span(5, 6, "P")]
         assert tags_to_spans(tags.split(), scheme) == spans
         if "U" not in tags:
@@ -74,11 +74,14 @@ class TestTags:
         assert tags_to_spans(list("BMESBE"), "BMES") == [Span(0, 3, ""), Span(3, 4, ""), Span(4, 6, "")]
 
     @pytest.mark.parametrize("spans", [[Span(0, 2, "a"), Span(1, 3, "b")], [Span(1, 1, "a")], [Span(2, 4, "a")]])
-    def test_spans_that_do_not_fit(self, spans: list[Span]) -> None:
-        with pytest.raises(DataError, match=r"Span\(.*\) does not fit: spans hold at least one of the 3 words"):
+    def test_invalid_spans(self, spans: list[Span]) -> None:
+        with pytest.raises(
+            DataError,
+            match=r"Span\(.*\) is not valid after .*: spans must not overlap, and each must cover at least one of the 3 words",
+        ):
             spans_to_tags(spans, 3, "IOB2")
 
-    def test_what_is_a_tag(self) -> None:
+    def test_is_tag(self) -> None:
         assert all(map(is_tag, ["O", "B-a", "U-a-b", "M", "I-a_b.c"]))
         assert not any(map(is_tag, ["", "NN", "o", "X-a", "Bob", "-", "0"]))
 
@@ -93,7 +96,7 @@ class TestDetect:
             (["I-P I-P O I-L"], "IOB1"),
             (["I-P I-L"], "IOB1"),
             (["I-P B-P"], "IOB1"),
-            (["B-P I-P", "B-P B-P", "O I-P"], "IOB2"),  # one slip
+            (["B-P I-P", "B-P B-P", "O I-P"], "IOB2"),  # one annotation error
             (["B-P I-P", "B-P I-P O B-P E-P", "O B-P"], "IOB2"),
             (["S-P O"], "BIOES"),
             (["B-P I-P E-P"], "BIOES"),
@@ -103,7 +106,7 @@ class TestDetect:
             (["NN I-P"], "IOB1"),
         ],
     )
-    def test_signs(self, sequences: list[str], scheme: Scheme) -> None:
+    def test_scheme_is_detected(self, sequences: list[str], scheme: Scheme) -> None:
         assert detect_scheme(iter([tags.split() for tags in sequences])) == scheme
 
 
@@ -118,34 +121,34 @@ class TestFaults:
                 "tag 2 of 2, I-L after B-P, is not valid in IOB2.",
                 [Span(0, 1, "P"), Span(1, 2, "L")],
             ),
-            ("IOB1", "B-P O", "tag 1 of 2, B-P after the beginning, is not valid in IOB1.", [Span(0, 1, "P")]),
+            ("IOB1", "B-P O", "tag 1 of 2, B-P at the start, is not valid in IOB1.", [Span(0, 1, "P")]),
             ("BIOES", "B-P O", "tag 2 of 2, O after B-P, is not valid in BIOES.", [Span(0, 1, "P")]),
             ("BIOES", "O E-P", "tag 2 of 2, E-P after O, is not valid in BIOES.", [Span(1, 2, "P")]),
             ("BIOES", "S-P E-P", "tag 2 of 2, E-P after S-P, is not valid", [Span(0, 1, "P"), Span(1, 2, "P")]),
         ],
     )
-    def test_a_tag_where_it_may_not_stand(self, scheme: Scheme, tags: str, fault: str, spans: list[Span]) -> None:
-        told: list[DataError] = []
-        assert tags_to_spans(tags.split(), scheme, on_bad=told.append) == spans
-        assert str(told[0]).startswith(f"tags: {fault}")
+    def test_tag_in_invalid_position(self, scheme: Scheme, tags: str, fault: str, spans: list[Span]) -> None:
+        errors: list[DataError] = []
+        assert tags_to_spans(tags.split(), scheme, on_bad=errors.append) == spans
+        assert str(errors[0]).startswith(f"tags: {fault}")
         with refuses(f"a.txt, line 3: {fault}*"):
             tags_to_spans(tags.split(), scheme, where="a.txt, line 3")
 
-    def test_a_span_that_does_not_end(self) -> None:
-        with refuses("tags: tag 2 of 2, M-P, begins what does not end. Mend the tag."):
+    def test_unfinished_span(self) -> None:
+        with refuses("tags: tag 2 of 2, M-P, starts a span that does not end. Correct the tag."):
             tags_to_spans(["B-P", "M-P"], "BMES")
 
-    def test_a_letter_of_another_scheme(self) -> None:
+    def test_letter_of_another_scheme(self) -> None:
         with refuses(
-            "tags: tag 2 of 2, M-P after B-P, is not valid: BIOES has no such letter. Say which scheme it is, or mend "
-            "the tag."
+            "tags: tag 2 of 2, M-P after B-P, is not valid: BIOES has no such letter. Correct the tag, or set the "
+            "scheme."
         ):
             tags_to_spans(["B-P", "M-P"], "BIOES")
 
-    def test_what_is_no_tag_is_never_passed_over(self) -> None:
-        told: list[DataError] = []
+    def test_string_that_is_not_a_tag_always_raises(self) -> None:
+        errors: list[DataError] = []
         with refuses(
-            'tags: tag 2 of 2 is "NNP", but a tag is O or one of B-…, I-…. Choose the column that holds the tags.'
+            'tags: tag 2 of 2 is "NNP"; a tag must be O or one of B-…, I-…. Choose the column that holds the tags.'
         ):
-            tags_to_spans(["O", "NNP"], "IOB2", on_bad=told.append)
-        assert not told
+            tags_to_spans(["O", "NNP"], "IOB2", on_bad=errors.append)
+        assert not errors

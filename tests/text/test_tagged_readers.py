@@ -37,19 +37,19 @@ class TestColumns:
         path = write("a.char.bmes", "".join(line.replace(" ", separator) + end for line in lines))
         assert list(read_tagged(path)) == [("高 勇 ：", "B-NAME I-NAME O"), ("汉 族 人", "B-RACE I-RACE B-X")]
 
-    def test_tags_may_stand_first(self, write: Write) -> None:
+    def test_tags_in_the_first_column(self, write: Write) -> None:
         path = write("a.bio", "O\ta\nB-Rating\tfive\nI-Rating\tstar\n\nO\tx\n")
         assert list(read_tagged(path)) == [("a five star", "O B-Rating I-Rating"), ("x", "O")]
 
-    def test_a_slip_in_the_last_column_never_changes_the_column(self, write: Write) -> None:
+    def test_annotation_error_does_not_change_the_tag_column(self, write: Write) -> None:
         path = write("a", "EU NNP I-NP I-ORG\nsays VBZ I-VP 0\nso RB I-VP O\n")
         with refuses(
-            '*/a, lines 1 to 3: tag 2 of 3 is "0", but a tag is O or one of B-…, I-…. Choose the column that holds '
+            '*/a, lines 1 to 3: tag 2 of 3 is "0"; a tag must be O or one of B-…, I-…. Choose the column that holds '
             "the tags."
         ):
             list(read_tagged(path))
 
-    def test_comments_and_units_that_begin_with_the_same_sign(self, write: Write) -> None:
+    def test_comments_and_words_that_start_with_hash(self, write: Write) -> None:
         path = write("a.conll", "# id 7 domain=en\n# text\n#tag _ _ O\n# _ _ O\n\n# id 8 domain=en\nb _ _ B-X\n")
         assert list(read_tagged(path)) == [("#tag #", "O O"), ("b", "B-X")]
         assert list(read_tagged(write("b.tsv", "#\tO\na\tO\n\n# b\nc\tO\n"))) == [("# a", "O O"), ("c", "O")]
@@ -62,25 +62,25 @@ class TestColumns:
         )
         assert list(read_tagged(path)) == [("de le Pé", "O O B-PER")]
         assert list(read_tagged(path, word_column="UPOS", tag_column="NE")) == [("ADP DET PROPN", "O O B-PER")]
-        with refuses('*/a.conllup: there is no column "NER". There is: ID, FORM, UPOS, NE. Did you mean NE?'):
+        with refuses('*/a.conllup: there is no column "NER". Available: ID, FORM, UPOS, NE. Did you mean NE?'):
             list(read_tagged(path, tag_column="NER"))
 
-    def test_odd_spaces(self, write: Write) -> None:
+    def test_unusual_white_space(self, write: Write) -> None:
         path = write("a", "3\xa0000 O\n\u3000 O\n  O\nx\u2028 B-a\xa0b\n")
         assert list(read_tagged(path)) == [("3_000 _ _ x_", "O O O B-a_b")]
         assert list(read_tagged(write("b", "New York\tB-LOC\n\tO\n"))) == [("New_York _", "B-LOC O")]
 
-    def test_a_missing_column(self, write: Write) -> None:
+    def test_missing_column(self, write: Write) -> None:
         for content, columns in (("a O\nb\n", 1), ("a O\nb c O\n", 3)):
             with refuses(
-                f"*/a, line 2: the number of columns is {columns}, but should be 2. Look for a missing or a stray "
+                f"*/a, line 2: the number of columns is {columns}, but should be 2. Check for a missing or an extra "
                 "separator."
             ):
                 list(read_tagged(write("a", content)))
-        with refuses('*/a: "one" has one column. Write one word and its tag a line, a tab or a space between *'):
+        with refuses('*/a: "one" has one column. Write one word and its tag per line, separated *'):
             list(read_tagged(write("a", "one\ntwo\n")))
         with refuses(
-            '*/a: there is no column "3". There is: 1, 2. Choose with text_column and tags_column.',
+            '*/a: there is no column "3". Available: 1, 2. Choose one with text_column and tags_column.',
         ):
             list(read_tagged(write("a", "a O\n"), tag_column="3"))
 
@@ -94,20 +94,22 @@ class TestColumns:
         with refuses("*/b: there is no such file."):
             read_tagged(write("a", "").parent / "b")
 
-    def test_invalid_tags_are_named_or_told(self, write: Write) -> None:
+    def test_invalid_tags_raise_or_are_reported(self, write: Write) -> None:
         path = write("a.gz", gzip.compress(b"a B-X\nb I-X\n\n# c\nc O\nd I-X\ne I-Y\n"))
-        fault = "*/a.gz, lines 5 to 7: tag 2 of 3, I-X after O, is not valid in IOB2. Mend the tag, or say which *."
+        fault = (
+            "*/a.gz, lines 5 to 7: tag 2 of 3, I-X after O, is not valid in IOB2. Correct the tag, or set the scheme."
+        )
         with refuses(fault):
             list(read_tagged(path, scheme="IOB2"))
-        told: list[DataError] = []
-        rows = list(read_tagged(path, scheme="IOB2", on_bad=told.append))
+        errors: list[DataError] = []
+        rows = list(read_tagged(path, scheme="IOB2", on_bad=errors.append))
         assert rows == [("a b", "B-X I-X"), ("c d e", "O B-X B-Y")]
-        assert len(told) == 2
+        assert len(errors) == 2
 
-    def test_bad_bytes_are_told_once(self, write: Write) -> None:
-        told: list[DataError] = []
-        assert list(read_tagged(write("a", b"\xff O\nb O\n"), on_bad=told.append)) == [("\ufffd b", "O O")]
-        assert [str(fault).partition(":")[0].rpartition("/")[2] for fault in told] == ["a, line 1"]
+    def test_invalid_bytes_are_reported_once(self, write: Write) -> None:
+        errors: list[DataError] = []
+        assert list(read_tagged(write("a", b"\xff O\nb O\n"), on_bad=errors.append)) == [("\ufffd b", "O O")]
+        assert [str(fault).partition(":")[0].rpartition("/")[2] for fault in errors] == ["a, line 1"]
         with pytest.raises(DataError, match="line 1: byte 1 of the line"):
             list(read_tagged(write("a", b"\xff O\nb O\n")))
 
@@ -122,7 +124,7 @@ class TestColumns:
         st.sampled_from(SCHEMES),
         st.sampled_from([" ", "\t"]),
     )
-    def test_every_scheme_means_the_same(
+    def test_every_scheme_gives_the_same_rows(
         self,
         tmp_path_factory: pytest.TempPathFactory,
         sentences: list[list[tuple[str, str]]],
@@ -142,8 +144,8 @@ class TestColumns:
         assert list(read_tagged(path)) == wanted
 
 
-class TestWholeLines:
-    def test_a_folder_and_its_files(self, write: Write, tmp_path: Path) -> None:
+class TestSentencePerLine:
+    def test_folder_stands_for_its_files(self, write: Write, tmp_path: Path) -> None:
         files = [write("seq.in", "add  this song \nto\tit\n"), write("seq.out", "O O B-item\nO O \n")]
         assert (
             list(read_tagged(files))
@@ -154,14 +156,12 @@ class TestWholeLines:
         rows = [("add this song", "O O B-item", "Add"), ("to it", "O O", "Add#To")]
         assert list(read_tagged(files, joint=True)) == list(read_tagged(tmp_path, joint=True)) == rows
 
-    def test_other_white_space_separates_where_the_tags_say_so(self, write: Write) -> None:
+    def test_other_white_space_separates_words_if_the_count_matches(self, write: Write) -> None:
         files = [write("a", "x\xa0y z\nx\xa0y z\n"), write("b", "O O\nO O O\n")]
         assert list(read_tagged(files)) == [("x_y z", "O O"), ("x y z", "O O O")]
 
-    def test_tags_that_do_not_match(self, write: Write) -> None:
-        with refuses(
-            "*/a, line 2: the number of words is 2, but of tags 3. Give every word its tag, with one space between."
-        ):
+    def test_different_numbers_of_words_and_tags(self, write: Write) -> None:
+        with refuses("*/a, line 2: there are 2 words, but 3 tags. Write one tag per word, separated by single spaces."):
             list(read_tagged([write("a", "x\nx y\n"), write("b", "O\nO O O\n")]))
         with refuses("*/a, line 1: tag 2 of 2, I-Y after B-X, is not valid in IOB2. *"):
             list(read_tagged([write("a", "x y\na b\n"), write("b", "B-X I-Y\nB-X I-X\n")]))
@@ -186,7 +186,7 @@ class TestWholeLines:
         joint = read_tagged(path, **columns, label_column="intent", joint=True)
         assert list(joint) == [("New_York _ c", "B-L O O", "x")]
         path = write("a.jsonl", '{"text": ["a"], "tags": [3]}')
-        with refuses('*/a.jsonl, line 1: "tags" is [3], which may not stand there. Mend it.'):
+        with refuses('*/a.jsonl, line 1: "tags" is [3], which is not supported. Use a string.'):
             list(read_tagged(path))
 
     def test_parquet(self, write: Write) -> None:
@@ -194,23 +194,23 @@ class TestWholeLines:
         parquet = pytest.importorskip("pyarrow.parquet")
         stream = io.BytesIO()
         parquet.write_table(pyarrow.table({"text": [["a", "b"], ["c"]], "tags": [["O", "B-x"], ["I-x"]]}), stream)
-        told: list[DataError] = []
-        rows = list(read_tagged(write("a.parquet", stream.getvalue()), scheme="IOB2", on_bad=told.append))
+        errors: list[DataError] = []
+        rows = list(read_tagged(write("a.parquet", stream.getvalue()), scheme="IOB2", on_bad=errors.append))
         assert rows == [("a b", "O B-x"), ("c", "B-x")]
-        assert str(told[0]).partition(":")[0].endswith("a.parquet, row 2")
+        assert str(errors[0]).partition(":")[0].endswith("a.parquet, row 2")
 
-    def test_a_wrong_number_of_files(self, write: Write) -> None:
+    def test_wrong_number_of_files(self, write: Write) -> None:
         path = write("a", "a O\n")
-        with refuses("*/a, */a: tagged text comes from one file or from three parallel ones (words, tags, labels)."):
+        with refuses("*/a, */a: tagged text is read from one file or from three parallel files (words, tags, labels)."):
             read_tagged([path, path], joint=True)
-        with refuses("no file: tagged text comes from one file or from two parallel ones (words, tags)."):
+        with refuses("no file given: tagged text is read from one file or from two parallel files (words, tags)."):
             read_tagged([])
         with refuses("*/a: columns of words have no labels. Give three parallel files, or a table."):
             list(read_tagged(path, joint=True))
 
 
-class TestPublicSets:
-    """Counted anew here, tag by tag, without the code under test."""
+class TestPublicDatasets:
+    """Compares with counts made here, tag by tag, without the code under test."""
 
     @pytest.mark.parametrize(
         ("name", "scheme", "faults"),
@@ -238,11 +238,11 @@ class TestPublicSets:
                 spans += tag[0] in "BS" or (tag[0] in "IM" and last[1:] != tag[1:])
                 last = tag
                 tags_seen.append(tag)
-        told: list[DataError] = []
-        rows = list(read_tagged(path, on_bad=told.append))
+        errors: list[DataError] = []
+        rows = list(read_tagged(path, on_bad=errors.append))
         assert detect_scheme([tags_seen]) == scheme
         assert counts(rows) == (sentences, words, spans)
-        assert len(told) == faults
+        assert len(errors) == faults
 
     @pytest.mark.parametrize(
         "name", [f"{name}/{part}" for name in ("snips", "atis") for part in ("train", "valid", "test")]

@@ -1,4 +1,4 @@
-"""Text given out as it becomes certain."""
+"""Streaming text, up to a stop string."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -24,7 +24,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=12).map("".join)
 @example(before="a", after="x\n\ny", stops=["\n\n"])
 @example(before="", after=" two", stops=[])
 @example(before="é", after="😀é", stops=["😀"])
-def test_what_is_given_out_is_the_text_before_the_first_stop(
+def test_streamed_text_ends_before_the_first_stop(
     tokenizer: Tokenizer, before: str, after: str, stops: list[str]
 ) -> None:
     read = tokenizer.encode(before)
@@ -45,7 +45,7 @@ def test_what_is_given_out_is_the_text_before_the_first_stop(
 
 
 @each
-def test_half_a_character_is_held_back_and_half_a_stop_too(tokenizer: Tokenizer) -> None:
+def test_incomplete_characters_and_stops_are_held_back(tokenizer: Tokenizer) -> None:
     streamer = TextStreamer(tokenizer, tokenizer.encode("a"), ["😀!"])
     ids = tokenizer.encode_continuation("😀")
     assert len(ids) == 4
@@ -57,7 +57,7 @@ def test_half_a_character_is_held_back_and_half_a_stop_too(tokenizer: Tokenizer)
 
 
 @each
-def test_bytes_that_are_no_character_come_out_as_the_tokenizer_writes_them(tokenizer: Tokenizer) -> None:
+def test_invalid_bytes_are_streamed_as_decoded(tokenizer: Tokenizer) -> None:
     bad = (
         tokenizer.encode_continuation("😀")[:2]
         + tokenizer.encode_continuation("cat")

@@ -64,7 +64,7 @@ texts = st.lists(st.text(max_size=4) | st.sampled_from(AWKWARD + ENGLISH + CHINE
 @example(text="▁ ▁▁ x▁")
 @example(text="  two  spaces  ")
 @example(text="a line\nand another\r\n")
-def test_decoding_gives_back_every_text(tokenizer: Tokenizer, text: str) -> None:
+def test_decoding_restores_every_text(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
     assert not {PAD, UNK, BOS, EOS} & set(ids)
@@ -78,19 +78,19 @@ def test_decoding_gives_back_every_text(tokenizer: Tokenizer, text: str) -> None
 def test_tokens_cover_the_text_in_order(tokenizer: Tokenizer, text: str) -> None:
     tokens = tokenizer.tokenize(text)
     assert [token.id for token in tokens] == tokenizer.encode(text)
-    place = 0
+    position = 0
     for token in tokens:
-        assert token.start <= place <= token.end  # no gap; only the bytes of one character share a span
+        assert token.start <= position <= token.end  # no gap; only the bytes of one character share a span
         shown = text[token.start : token.end]
         if token.text.startswith("<0x"):
             assert len(shown) == 1 and int(token.text[3:5], 16) in shown.encode()
         else:
             assert shown.replace(" ", "▁") == token.text[len(token.text) - len(shown) :]
-        place = token.end
-    assert place == len(text)
+        position = token.end
+    assert position == len(text)
 
 
-def test_places_by_hand() -> None:
+def test_token_spans() -> None:
     words = Tokenizer.train(["ab cd"] * 50, TokenizerSettings(kind="bpe", vocab_size=300))
     spans = [(token.text, token.start, token.end) for token in words.tokenize("ab 😀▁ cd")]
     assert spans == [
@@ -104,7 +104,7 @@ def test_places_by_hand() -> None:
 
 
 @both_kinds
-def test_many_at_once_is_the_same_as_one_by_one(tokenizer: Tokenizer) -> None:
+def test_batches_equal_single_texts(tokenizer: Tokenizer) -> None:
     many = [*LINES, "▁ character ▁", "", *LINES]  # enough to use threads
     rows = tokenizer.encode_batch(many)
     assert rows == [tokenizer.encode(text) for text in many]
@@ -112,23 +112,23 @@ def test_many_at_once_is_the_same_as_one_by_one(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode_batch([]) == tokenizer.decode_batch([]) == []
 
 
-def test_decode_takes_what_a_model_may_say() -> None:
+def test_decode_accepts_any_ids() -> None:
     ids = UNIGRAM.encode("the cat")
     assert UNIGRAM.decode([BOS, *ids, EOS, PAD, PAD]) == "the cat"
     assert UNIGRAM.decode(iter(ids)) == "the cat"
     assert UNIGRAM.decode(UNIGRAM.encode("😀")[:2]) == "\ufffd"
 
 
-def test_half_a_character_is_refused() -> None:
-    with pytest.raises(DataError, match=r"Text 2 holds half a character \(surrogate U\+D83D at character 3\)"):
+def test_unpaired_surrogate_raises() -> None:
+    with pytest.raises(DataError, match=r"Text 2 contains an unpaired surrogate \(U\+D83D at character 3\)"):
         UNIGRAM.encode_batch(["ok", "ab\ud83d"])
-    with pytest.raises(DataError, match="Line 2 holds half a character"):
+    with pytest.raises(DataError, match="Line 2 contains an unpaired surrogate"):
         Tokenizer.train(["ok", "\udc80"], TokenizerSettings())
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-class TestLearning:
-    def test_the_same_input_gives_the_same_bytes(self, kind: str) -> None:
+class TestTraining:
+    def test_equal_input_gives_equal_bytes(self, kind: str) -> None:
         chosen = TokenizerSettings(kind=kind, vocab_size=350, sample_bytes=100_000)  # type: ignore[arg-type]
         lines = [f"{line} {number}" for number, line in enumerate(some_lines(2000))]
         assert sum(len(line.encode()) for line in lines) > chosen.sample_bytes  # so that the sample is at work
@@ -136,12 +136,12 @@ class TestLearning:
         assert first == second
         assert first != other
 
-    def test_a_tiny_text_yields_a_smaller_vocabulary(self, kind: str) -> None:
+    def test_small_text_yields_smaller_vocabulary(self, kind: str) -> None:
         tiny = Tokenizer.train(["hello world"], TokenizerSettings(kind=kind, vocab_size=8000))  # type: ignore[arg-type]
         assert 260 < tiny.vocab_size < 300
         assert tiny.decode(tiny.encode("hello 你好")) == "hello 你好"
 
-    def test_more_characters_than_room_leaves_the_rare_ones_to_bytes(self, kind: str) -> None:
+    def test_rare_characters_become_bytes_if_the_vocabulary_is_small(self, kind: str) -> None:
         characters = [chr(0x4E00 + n) for n in range(1000) for _ in range(1 + (1000 - n) // 50)]
         random.Random(1).shuffle(characters)
         lines = ["".join(characters[n : n + 20]) for n in range(0, len(characters), 20)]
@@ -151,39 +151,39 @@ class TestLearning:
         assert len(tight.encode("a\u51e7b")) == len(tight.encode("ab")) + 3  # one of the rarest: three bytes
         assert tight.decode(tight.encode("a \u51e7 b")) == "a \u51e7 b"
 
-    def test_no_long_line_is_lost(self, kind: str) -> None:
+    def test_long_lines_are_not_dropped(self, kind: str) -> None:
         # More than 65,535 characters without a space: unsplit, bpe would abort the process.
         lines = ["你好吗" * 30_000, "word " * 3_000, "short"]
-        learnt = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=400))  # type: ignore[arg-type]
+        trained = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=400))  # type: ignore[arg-type]
         for text in ("你", "好", "word"):
-            assert not any(token.text.startswith("<0x") for token in learnt.tokenize(text)), text
+            assert not any(token.text.startswith("<0x") for token in trained.tokenize(text)), text
 
-    def test_a_line_repeated_in_a_row_does_not_take_for_ever(self, kind: str) -> None:
+    def test_repeated_lines_are_fast(self, kind: str) -> None:
         lines = ["Thank you."] * 8000 + LINES
         begun = time.monotonic()
-        learnt = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=500))  # type: ignore[arg-type]
+        trained = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=500))  # type: ignore[arg-type]
         assert time.monotonic() - begun < 10  # unigram took 150 s before repeats were counted
-        assert [token.text for token in learnt.tokenize("Thank")] == ["▁Thank"]  # and it was still learnt from
+        assert [token.text for token in trained.tokenize("Thank")] == ["▁Thank"]  # and it was still trained from
 
     @pytest.mark.parametrize("awkward", ["▅", "▁", "\0", "\t", "<s>", "<0x41>", "\n"])
-    def test_no_line_is_lost_for_what_it_holds(self, kind: str, awkward: str) -> None:
+    def test_lines_with_unusual_characters_are_not_dropped(self, kind: str, awkward: str) -> None:
         lines = [f"{awkward} qqq {awkward}"] * 20 + ["other words"] * 20
-        learnt = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=300))  # type: ignore[arg-type]
-        assert not any(token.text.startswith("<0x") for token in learnt.tokenize("q"))
+        trained = Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=300))  # type: ignore[arg-type]
+        assert not any(token.text.startswith("<0x") for token in trained.tokenize("q"))
         assert Tokenizer.train([awkward * 3 + "x"], TokenizerSettings(kind=kind)).encode(awkward)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("lines", [[], [""], ["", "  ", "\t"]])
-    def test_no_text_is_refused(self, kind: str, lines: list[str]) -> None:
-        with pytest.raises(DataError, match="no text to learn a tokenizer from"):
+    def test_no_text_raises(self, kind: str, lines: list[str]) -> None:
+        with pytest.raises(DataError, match="no text to train a tokenizer on"):
             Tokenizer.train(lines, TokenizerSettings(kind=kind))  # type: ignore[arg-type]
 
 
-def test_numbers_are_split_into_digits_and_full_width_signs_survive() -> None:
+def test_numbers_are_split_into_digits_and_full_width_characters_survive() -> None:
     assert [token.text for token in UNIGRAM.tokenize("1999")][-4:] == ["1", "9", "9", "9"]
     assert UNIGRAM.decode(UNIGRAM.encode("，。！（１２）")) == "，。！（１２）"
 
 
-def test_learning_and_failing_are_silent(capfd: pytest.CaptureFixture[str]) -> None:
+def test_training_and_failing_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     code = """if True:
         from manyheads.errors import BundleError
         from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
@@ -192,18 +192,18 @@ def test_learning_and_failing_are_silent(capfd: pytest.CaptureFixture[str]) -> N
                 Tokenizer.from_bytes(blob)
             except BundleError:
                 pass
-        learnt = Tokenizer.train(["some text"], TokenizerSettings())
-        learnt.sample_batch(["some text"], 0.1, seed=1)
+        trained = Tokenizer.train(["some text"], TokenizerSettings())
+        trained.sample_batch(["some text"], 0.1, seed=1)
     """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert capfd.readouterr() == ("", "")
 
 
 class TestSample:
-    def test_all_is_kept_when_it_fits(self) -> None:
+    def test_small_text_is_kept_whole(self) -> None:
         assert _sample(["a", "bc", "a"], 4, random.Random(1)) == [b"a", b"bc", b"a"]
 
-    def test_it_is_bounded_even_and_streamed(self) -> None:
+    def test_sample_is_bounded_uniform_and_streamed(self) -> None:
         lines = [f"{n:06d}" for n in range(20_000)]
         kept = _sample(iter(lines), 12_000, random.Random(1))
         assert 0.85 * 12_000 < sum(map(len, kept)) <= 12_000
@@ -211,7 +211,7 @@ class TestSample:
         halves = sum(int(line) < 10_000 for line in kept) / len(kept)
         assert 0.45 < halves < 0.55
 
-    def test_chunks_lose_nothing(self) -> None:
+    def test_chunks_are_lossless(self) -> None:
         words = ("word " * 5000).strip()
         assert " ".join(_chunks(words)) == words
         assert max(map(len, _chunks(words))) <= 1000
@@ -224,7 +224,7 @@ STRENGTH = 0.3
 
 @both_kinds
 class TestSampling:
-    def test_it_is_pure(self, tokenizer: Tokenizer) -> None:
+    def test_sampling_is_deterministic(self, tokenizer: Tokenizer) -> None:
         first = tokenizer.sample_batch(LINES, STRENGTH, seed=1)
         tokenizer.sample_batch(LINES[:5], STRENGTH, seed=9)
         assert tokenizer.sample_batch(LINES, STRENGTH, seed=1) == first
@@ -232,11 +232,11 @@ class TestSampling:
         assert tokenizer.encode_batch(LINES) != first
 
     @pytest.mark.parametrize("seed", [0, -1, 2**32 - 1, 2**32, 2**70])
-    def test_any_seed_will_do(self, tokenizer: Tokenizer, seed: int) -> None:
+    def test_any_seed_is_accepted(self, tokenizer: Tokenizer, seed: int) -> None:
         first, second = (tokenizer.sample_batch(LINES, STRENGTH, seed) for _ in range(2))
         assert first == second
 
-    def test_it_is_pure_among_threads(self, tokenizer: Tokenizer) -> None:
+    def test_sampling_is_deterministic_with_threads(self, tokenizer: Tokenizer) -> None:
         expected = {seed: tokenizer.sample_batch(LINES, STRENGTH, seed) for seed in (1, 2)}
         together = threading.Barrier(2)
 
@@ -248,29 +248,29 @@ class TestSampling:
             for seed, found in zip((1, 2), pool.map(sample, (1, 2)), strict=True):
                 assert all(rows == expected[seed] for rows in found)
 
-    def test_it_decodes_to_the_same_text(self, tokenizer: Tokenizer) -> None:
+    def test_sampled_ids_decode_to_the_same_text(self, tokenizer: Tokenizer) -> None:
         awkward = [*LINES[::20], *AWKWARD, "▁▁ a▁"]
         rows = tokenizer.sample_batch(awkward, STRENGTH, seed=5)
         assert tokenizer.decode_batch(rows) == awkward
 
-    def test_no_strength_is_no_sampling(self, tokenizer: Tokenizer) -> None:
+    def test_strength_zero_is_encode_batch(self, tokenizer: Tokenizer) -> None:
         assert tokenizer.sample_batch(LINES, 0.0, seed=1) == tokenizer.encode_batch(LINES)
 
 
 class TestBytes:
     @both_kinds
-    def test_a_tokenizer_survives_a_file(self, tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    def test_tokenizer_round_trips_through_a_file(self, tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
         (tmp_path / "tokenizer.model").write_bytes(tokenizer.to_bytes())
         restored = Tokenizer.from_file(tmp_path / "tokenizer.model")
         assert restored.to_bytes() == tokenizer.to_bytes()
         assert restored.encode_batch(LINES) == tokenizer.encode_batch(LINES)
 
-    def test_plain_sentencepiece_gives_the_same_ids(self) -> None:
+    def test_sentencepiece_gives_the_same_ids(self) -> None:
         plain = sentencepiece.SentencePieceProcessor(model_proto=UNIGRAM.to_bytes())
         assert plain.encode(LINES) == UNIGRAM.encode_batch(LINES)
 
     @pytest.mark.parametrize("keep", [0, 1, 100, 0.5, -1, -40])
-    def test_a_damaged_file_is_refused(self, keep: float) -> None:
+    def test_damaged_file_raises(self, keep: float) -> None:
         whole = UNIGRAM.to_bytes()
         cut = int(len(whole) * keep) if keep == 0.5 else int(keep)
         with pytest.raises(BundleError, match=r"^tokenizer.model is .*\.$"):
@@ -279,19 +279,17 @@ class TestBytes:
     @pytest.mark.parametrize(
         "options", [{}, {"byte_fallback": True}, {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}]
     )
-    def test_a_foreign_model_is_refused(self, tmp_path, options: dict[str, object]) -> None:  # type: ignore[no-untyped-def]
+    def test_model_of_another_tool_raises(self, tmp_path, options: dict[str, object]) -> None:  # type: ignore[no-untyped-def]
         path = tmp_path / "foreign.model"
         with path.open("wb") as file:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(LINES), model_writer=file, vocab_size=400, minloglevel=3, hard_vocab_limit=False,
                 **options,
             )  # fmt: skip
-        with pytest.raises(
-            BundleError, match=r"foreign\.model is a SentencePiece model, but not one that manyheads made"
-        ):
+        with pytest.raises(BundleError, match=r"foreign\.model is a SentencePiece model that manyheads did not train"):
             Tokenizer.from_file(path)
 
-    def test_a_missing_file_is_named(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    def test_missing_file_raises(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
         with pytest.raises(BundleError, match=r"none\.model: the tokenizer cannot be read \(No such file"):
             Tokenizer.from_file(tmp_path / "none.model")
 
@@ -305,7 +303,7 @@ def test_settings_report_all_faults_together() -> None:
     assert "tokenizer.sample_bytes = 1 is too small. Use at least 100000." in message
 
 
-def test_characters_are_tokens_wherever_they_stand() -> None:
+def test_character_tokens_do_not_depend_on_position() -> None:
     text = "the  cat\n\n 红狗\n"
     tokens = CHARACTER.tokenize(text)
     known = [token for token in tokens if not token.text.startswith("<0x")]
@@ -314,20 +312,22 @@ def test_characters_are_tokens_wherever_they_stand() -> None:
     assert {token.end - token.start for token in tokens} == {1}
 
 
-def test_more_characters_than_the_vocabulary_has_room_for_leave_room_for_the_space() -> None:
+def test_small_character_vocabulary_keeps_the_space() -> None:
     """Without spaces in the text, that would be the rarest of all."""
-    lines = ["".join(chr(0x4E00 + (7 * number + place) % 900) for place in range(20)) for number in range(200)]
+    lines = ["".join(chr(0x4E00 + (7 * number + position) % 900) for position in range(20)) for number in range(200)]
     tokenizer = Tokenizer.train(lines, TokenizerSettings(kind="character", vocab_size=400))
     assert tokenizer.vocab_size <= 400
     assert tokenizer.decode(tokenizer.encode(f"a {lines[0]} b")) == f"a {lines[0]} b"
 
 
-def test_characters_have_no_other_splits() -> None:
-    with pytest.raises(RecipeError, match=r'tokenizer\.sampling = 0\.1: of tokenizer\.kind = "character" there is one'):
+def test_character_kind_rejects_sampling() -> None:
+    with pytest.raises(
+        RecipeError, match=r'tokenizer\.sampling = 0\.1 has no effect with tokenizer\.kind = "character"'
+    ):
         TokenizerSettings(kind="character", sampling=0.1)
 
 
-def test_line_ends_are_learnt_like_any_character() -> None:
+def test_line_ends_are_learned() -> None:
     """A language model has to write them."""
     lines = [" ".join(ENGLISH[:6]) + "\n\n" + " ".join(ENGLISH[6:12]) + "\n"] * 50
     for kind in ("unigram", "bpe", "character"):
@@ -340,7 +340,7 @@ def test_line_ends_are_learnt_like_any_character() -> None:
 @given(before=texts, after=texts)
 @example(before="a", after=" b")
 @example(before="", after="b")
-def test_what_follows_is_decoded_as_a_continuation(tokenizer: Tokenizer, before: str, after: str) -> None:
+def test_decode_continuation(tokenizer: Tokenizer, before: str, after: str) -> None:
     read = tokenizer.encode(before)
     written = tokenizer.encode_continuation(after) if read else tokenizer.encode(after)
     assert tokenizer.decode(read + written) == before + after
@@ -348,7 +348,7 @@ def test_what_follows_is_decoded_as_a_continuation(tokenizer: Tokenizer, before:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_signs_apart_are_tokens_of_their_own(kind: Literal["unigram", "bpe"]) -> None:
+def test_split_chinese_characters_are_single_tokens(kind: Literal["unigram", "bpe"]) -> None:
     lines = ["我爱水课 and cats", "我爱水课 and dogs", "水课很水, cats and dogs"] * 50
     joined, apart = (
         Tokenizer.train(lines, TokenizerSettings(kind=kind, vocab_size=340, chinese_characters=chinese_characters))

@@ -26,7 +26,7 @@ def characters(text: str) -> list[str]:
 
 @settings(deadline=None)
 @given(st.one_of(st.text(), ODD), st.sampled_from(["word", "character"]))
-def test_units_cover_the_text_and_never_overlap(text: str, kind: SplitBy) -> None:
+def test_words_cover_the_text_and_do_not_overlap(text: str, kind: SplitBy) -> None:
     last = 0
     for word in split_text(text, kind):
         assert last <= word.start < word.end
@@ -39,11 +39,11 @@ def test_units_cover_the_text_and_never_overlap(text: str, kind: SplitBy) -> Non
 
 @settings(deadline=None)
 @given(st.one_of(st.text(), ODD))
-def test_a_word_never_splits_a_character(text: str) -> None:
+def test_words_do_not_split_grapheme_clusters(text: str) -> None:
     assert {word.start for word in split_text(text, "word")} <= {word.start for word in split_text(text, "character")}
 
 
-def test_places_are_those_of_the_raw_text() -> None:
+def test_spans_refer_to_the_raw_text() -> None:
     assert split_text(" a  (b)\n", "word") == [Word("a", 1, 2), Word("(", 4, 5), Word("b", 5, 6), Word(")", 6, 7)]
     assert split_text("", "word") == split_text(" \n", "character") == []
 
@@ -80,13 +80,13 @@ def test_words(text: str, expected: str) -> None:
         ["한", "\u1112\u1161\u11ab", "\u1100\u1161", "\u1100\u1161"],
     ],
 )
-def test_characters_as_they_are_seen(expected: list[str]) -> None:
+def test_grapheme_clusters(expected: list[str]) -> None:
     assert characters("".join(expected)) == expected
     assert characters("\u3000".join(expected) + " ") == expected
 
 
 @pytest.mark.parametrize("fragment", ["a", "a.", "a-", "'", "n't", "0,", "http://", "\u0301", "🇩", ".", "(", "Mr.  "])
-def test_time_grows_with_length_only(fragment: str) -> None:
+def test_time_is_linear_in_length(fragment: str) -> None:
     started = time.process_time()
     split_text(fragment * 20_000, "word")
     assert time.process_time() - started < 5
@@ -95,7 +95,7 @@ def test_time_grows_with_length_only(fragment: str) -> None:
 @pytest.mark.parametrize(
     ("lengths", "kind"), [({1: 990, 4: 10}, "character"), ({1: 300, 2: 400, 7: 300}, "word"), ({}, "word")]
 )
-def test_the_kind_is_told_by_the_lengths(lengths: dict[int, int], kind: SplitBy) -> None:
+def test_choose_split_by(lengths: dict[int, int], kind: SplitBy) -> None:
     assert choose_split_by(lengths) == kind
 
 
@@ -103,7 +103,7 @@ LINES = ["the unhappy cat, 小猫 sat.", "unhappily the dog sat on 小狗 and\nt
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "character"])
-def test_tokens_are_put_together_to_words(kind: str) -> None:
+def test_word_ids(kind: str) -> None:
     tokenizer = Tokenizer.train(LINES, TokenizerSettings(kind=kind, vocab_size=330))
     table = WordTable.of(tokenizer)
     text = "the unhappily sat,\nthe 小猫 é😀x"
@@ -116,10 +116,10 @@ def test_tokens_are_put_together_to_words(kind: str) -> None:
     assert "".join(words.values()) == text
     found = [word.strip(" ") for word in words.values() if word.strip(" ")]
     assert [word for word in found if word.isascii() and word.isalpha()] == ["the", "unhappily", "sat", "the", "x"]
-    assert {"小", "小猫"} & set(found), "a token of its own, as learnt"
+    assert {"小", "小猫"} & set(found), "a token of its own, as trained"
     assert "😀" in found
 
 
-def test_nothing_has_no_words() -> None:
+def test_word_ids_of_no_tokens() -> None:
     table = WordTable.of(Tokenizer.train(LINES, TokenizerSettings(kind="bpe", vocab_size=330)))
     assert table.word_ids(np.array([], dtype=np.int64)).tolist() == []

@@ -1,4 +1,1 @@
-"""The text room: strings and ids, never torch.
-
-Readers of every format, the tokenizer, and the built-in corpus with its grammar. May import settings and errors.
-"""
+"""Text: file readers, the tokenizer, word splitting, tagging schemes. Works on strings and ids, never on tensors."""

@@ -1,8 +1,8 @@
-"""Gold word alignments: which word of one text stands for which of another.
+"""Gold word alignments: links between the words of a text and the words of its translation.
 
-Three forms are read. A line a sentence with pairs `3-4`, as of Pharaoh; in it `3p4` (or `3?4`) may mark what is only
-possible, as in the TALP files. Or a line a link, `sentence source target S|P`, as of the NAACL shared task. Words are
-counted from 0 where a 0 occurs, else from 1; which text is meant by the first number is told by what fits.
+Three formats are read: Pharaoh, one sentence per line with links such as `3-4`; TALP, the same with `3p4` or `3?4`
+for possible links; NAACL, one link per line, `sentence source target S|P`. Words are numbered from 0 if a 0 occurs,
+else from 1. If the links do not fit the texts, they are tried with source and target swapped.
 """
 
 import re
@@ -23,7 +23,7 @@ _SEPARATOR = "|||"
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """Two texts as words, and gold links between them, counted from 0. What is sure is possible too."""
+    """The words of two texts and the gold links between them, numbered from 0. Sure links are also possible links."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -31,30 +31,30 @@ class AlignedPair:
     possible: frozenset[Link]
 
     def swapped(self) -> "AlignedPair":
-        """The same the other way round."""
+        """Return the pair with source and target swapped."""
         sure, possible = (frozenset((j, i) for i, j in links) for links in (self.sure, self.possible))
         return AlignedPair(self.target, self.source, sure, possible)
 
 
 def read_alignments(texts: Sequence[Path | str], links: Path | str) -> list[AlignedPair]:
-    """The pairs of two parallel files of words, or of one with `source ||| target` a line, and their gold links.
+    """Read sentence pairs and their gold links; the texts are two parallel files or one of `source ||| target` lines.
 
-    Words are what spaces separate. Sentences without any word on a side are refused, as is a link to no word.
+    Words are separated by spaces. A text without words raises, and so does a link to a word that does not exist.
     """
     pairs = list(_read_texts(texts))
-    given = _read_links(Path(links), len(pairs))
-    base = 0 if any(0 in link for _, sure, possible in given for link in sure | possible) else 1
+    sentence_links = _read_links(Path(links), len(pairs))
+    base = 0 if any(0 in link for _, sure, possible in sentence_links for link in sure | possible) else 1
     for is_swapped in (False, True):
-        misfit = _misfit(pairs, given, base, is_swapped=is_swapped)
-        if misfit is None:
+        invalid = _first_invalid_link(pairs, sentence_links, base, is_swapped=is_swapped)
+        if invalid is None:
             return [
-                _pair(source, target, sure, possible, base, is_swapped=is_swapped)
-                for (source, target), (_, sure, possible) in zip(pairs, given, strict=True)
+                _aligned_pair(source, target, sure, possible, base, is_swapped=is_swapped)
+                for (source, target), (_, sure, possible) in zip(pairs, sentence_links, strict=True)
             ]
-    number, link, source, target = _misfit(pairs, given, base, is_swapped=False) or (0, (0, 0), (), ())
+    number, link, source, target = _first_invalid_link(pairs, sentence_links, base, is_swapped=False) or _NO_LINK
     raise DataError(
-        f"{links}, line {number}: the link {link[0]}-{link[1]} has no words in {' and '.join(map(str, texts))}, whose "
-        f"texts have {len(source)} and {len(target)} there. Give the texts that the links were made for."
+        f"{links}, line {number}: the link {link[0]}-{link[1]} is out of range: in {' and '.join(map(str, texts))} "
+        f"the texts have {len(source)} and {len(target)} words. Give the texts that the links were made for."
     )
 
 
@@ -66,7 +66,7 @@ def _read_texts(texts: Sequence[Path | str]) -> Iterator[tuple[tuple[str, ...], 
     for number, (source, target) in enumerate(rows, start=1):
         words = tuple(source.split()), tuple(target.split())
         if not all(words):
-            raise DataError(f"{texts[0]}, line {number}: a text without words cannot be aligned.")
+            raise DataError(f"{texts[0]}, line {number}: a text without words cannot be aligned. Remove the pair.")
         yield words
 
 
@@ -76,61 +76,69 @@ def _split_lines(path: Path) -> Iterator[tuple[str, str]]:
         if not separator:
             raise DataError(
                 f"{path}, line {number}: there is no {_SEPARATOR} between source and target. Give two parallel files, "
-                f'or one with "source {_SEPARATOR} target" a line.'
+                f'or one file with "source {_SEPARATOR} target" on each line.'
             )
         yield source, target
 
 
-# Of each sentence: the line it was told in, sure links, possible links.
-_Given = list[tuple[int, set[Link], set[Link]]]
+# For each sentence: its line in the file of links, its sure links, its possible links.
+_SentenceLinks = list[tuple[int, set[Link], set[Link]]]
 
 
-def _read_links(path: Path, n_pairs: int) -> _Given:
+def _read_links(path: Path, n_pairs: int) -> _SentenceLinks:
     lines = list(read_lines(path))
     if any(_LINK.fullmatch(line.strip()) for line in lines[:1]):
         return _links_by_line(path, lines, n_pairs)
     if len(lines) != n_pairs:
         raise DataError(
-            f"{path} has {len(lines):,} lines of links, but the texts have {n_pairs:,} pairs. They must match."
+            f"{path} has {len(lines):,} lines of links, but there are {n_pairs:,} pairs. Write one line per pair."
         )
-    given: _Given = []
+    sentence_links: _SentenceLinks = []
     for number, line in enumerate(lines, start=1):
         sure: set[Link] = set()
         possible: set[Link] = set()
         for cell in line.split():
             match = _PAIR.fullmatch(cell)
             if match is None:
-                raise DataError(f'{path}, line {number}: "{shortened(cell)}" is no link. Write 3-4, or 3p4 if unsure.')
+                raise DataError(
+                    f'{path}, line {number}: "{shortened(cell)}" is not a link. Write 3-4, or 3p4 for a possible link.'
+                )
             (sure if match[2] == "-" else possible).add((int(match[1]), int(match[3])))
-        given.append((number, sure, possible))
-    return given
+        sentence_links.append((number, sure, possible))
+    return sentence_links
 
 
-def _links_by_line(path: Path, lines: Sequence[str], n_pairs: int) -> _Given:
-    given: _Given = [(1, set(), set()) for _ in range(n_pairs)]
+def _links_by_line(path: Path, lines: Sequence[str], n_pairs: int) -> _SentenceLinks:
+    sentence_links: _SentenceLinks = [(1, set(), set()) for _ in range(n_pairs)]
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         match = _LINK.fullmatch(line.strip())
         if match is None or not 1 <= int(match[1]) <= n_pairs:
             raise DataError(
-                f'{path}, line {number}: "{shortened(line.strip())}" is no link of the {n_pairs:,} pairs. Write the '
-                "numbers of sentence, source word and target word, counted from 1, and S or P."
+                f'{path}, line {number}: "{shortened(line.strip())}" is not a link of one of the {n_pairs:,} pairs. '
+                "Write the numbers of the sentence, the source word and the target word, from 1, and S or P."
             )
-        _, sure, possible = given[int(match[1]) - 1]
-        given[int(match[1]) - 1] = (number, sure, possible)
+        _, sure, possible = sentence_links[int(match[1]) - 1]
+        sentence_links[int(match[1]) - 1] = (number, sure, possible)
         (possible if (match[4] or "S").upper() == "P" else sure).add((int(match[2]), int(match[3])))
-    return given
+    return sentence_links
 
 
-_Misfit = tuple[int, Link, tuple[str, ...], tuple[str, ...]]
+# The line of a link in its file, the link, and the words of the two texts.
+_InvalidLink = tuple[int, Link, tuple[str, ...], tuple[str, ...]]
+_NO_LINK: _InvalidLink = (0, (0, 0), (), ())
 
 
-def _misfit(
-    pairs: Sequence[tuple[tuple[str, ...], tuple[str, ...]]], given: _Given, base: int, *, is_swapped: bool
-) -> _Misfit | None:
-    """The first link that leads to no word."""
-    for (source, target), (number, sure, possible) in zip(pairs, given, strict=True):
+def _first_invalid_link(
+    pairs: Sequence[tuple[tuple[str, ...], tuple[str, ...]]],
+    sentence_links: _SentenceLinks,
+    base: int,
+    *,
+    is_swapped: bool,
+) -> _InvalidLink | None:
+    """Return the first link to a word that does not exist, or None."""
+    for (source, target), (number, sure, possible) in zip(pairs, sentence_links, strict=True):
         first, second = (target, source) if is_swapped else (source, target)
         for i, j in sorted(sure | possible):
             if not (base <= i < len(first) + base and base <= j < len(second) + base):
@@ -138,7 +146,7 @@ def _misfit(
     return None
 
 
-def _pair(
+def _aligned_pair(
     source: tuple[str, ...],
     target: tuple[str, ...],
     sure: set[Link],
@@ -147,8 +155,8 @@ def _pair(
     *,
     is_swapped: bool,
 ) -> AlignedPair:
-    kept = [
+    renumbered = [
         frozenset((j - base, i - base) if is_swapped else (i - base, j - base) for i, j in links)
         for links in (sure, sure | possible)
     ]
-    return AlignedPair(source, target, *kept)
+    return AlignedPair(source, target, *renumbered)

@@ -1,6 +1,6 @@
-"""Parquet files of rows, a few rows at a time; needs pyarrow, which comes with manyheads[parquet].
+"""The reader of Parquet files, in constant memory; requires pyarrow (the `parquet` extra).
 
-A column inside another is named with a dot, as in "translation.en".
+A nested column is addressed with a dot: "translation.en".
 """
 
 from collections.abc import Iterator
@@ -14,87 +14,87 @@ from manyheads.text.row_spec import Converter, Row, RowSpec
 from manyheads.text.suggestions import missing_name, shortened
 
 _BATCH_ROWS = 512
-_READ_AHEAD = 1 << 20  # bytes of each column; without it whole columns of a row group are held at once
-_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+_BUFFER_BYTES = 1 << 20  # per column; without it pyarrow loads whole columns of a row group at once
+_STRING_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
 def read_parquet(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
-    """The rows with their numbers; that pyarrow is missing is said at once."""
+    """Yield the rows with their numbers, from 1; raise at once if pyarrow is not installed."""
     _pyarrow(path)
     return _read(path, spec)
 
 
 def parquet_columns(path: Path) -> list[str]:
-    """The names of all columns."""
+    """Return the names of all columns, nested ones included."""
     with _opened(path) as file:
         return list(_flat(file.schema_arrow.empty_table()).column_names)
 
 
 def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
-    columns = list(zip(spec.names, spec.converters, strict=True))
+    columns = list(zip(spec.column_names, spec.converters, strict=True))
     with _opened(path) as file:
         schema = _flat(file.schema_arrow.empty_table()).schema
         for column, converter in columns:
-            _refuse_column(path, column, schema, converter, spec)
+            _check_column(path, column, schema, converter, spec)
         if file.metadata.num_rows == 0:
             raise DataError(f"{path} has columns, but no rows. Give a file with {spec.noun}.")
         first = 1
-        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*spec.names}), use_threads=False):
+        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*spec.column_names}), use_threads=False):
             table = _flat(_pyarrow(path).Table.from_batches([batch]))
             texts = [
-                _texts(path, column, table.column(column), first, spec.on_bad)
+                _decode(path, column, table.column(column), first, spec.on_bad)
                 if _is_text(path, schema.field(column).type) or converter is None
-                else _converted(path, column, table.column(column), first, converter)
+                else _convert(path, column, table.column(column), first, converter)
                 for column, converter in columns
             ]
             yield from enumerate(zip(*texts, strict=True), start=first)
             first += table.num_rows
 
 
-def _texts(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
-    """The texts of a column, decoded one by one: Parquet does not promise that they are UTF-8."""
+def _decode(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
+    """Yield the texts of a string column, decoded one by one: Parquet does not guarantee valid UTF-8."""
     arrow = _pyarrow(path)
     if arrow.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     for row, value in enumerate(values.cast(arrow.large_binary()).to_pylist(), start=first):
         where = f'{path}, row {row}, column "{column}"'
         if value is None:
-            raise DataError(f"{where} is null, not a text. Leave such rows out, or fill them.")
+            raise DataError(f"{where} is null, not a string. Remove or fill such rows.")
         try:
             text = value.decode()
         except UnicodeDecodeError as error:
             byte = f"byte {error.start + 1} (0x{value[error.start]:02X})"
-            raise_or_report(DataError(f"{where}: {byte} is not UTF-8. Write the column anew as UTF-8."), on_bad)
+            raise_or_report(DataError(f"{where}: {byte} is not UTF-8. Write the column again as UTF-8."), on_bad)
             text = value.decode(errors="replace")
         yield text
 
 
-def _converted(path: Path, column: str, values: Any, first: int, converter: Converter) -> Iterator[str]:
+def _convert(path: Path, column: str, values: Any, first: int, converter: Converter) -> Iterator[str]:
     for row, value in enumerate(values.to_pylist(), start=first):
         text = converter(value)
         if text is None:
-            given = "null" if value is None else shortened(str(value))
-            raise DataError(f'{path}, row {row}, column "{column}" is {given}, which may not stand there. Mend it.')
+            shown = "null" if value is None else shortened(str(value))
+            raise DataError(f'{path}, row {row}, column "{column}" is {shown}, which is not supported. Use a string.')
         yield text
 
 
-def _refuse_column(path: Path, column: str, schema: Any, converter: Converter | None, spec: RowSpec) -> None:
+def _check_column(path: Path, column: str, schema: Any, converter: Converter | None, spec: RowSpec) -> None:
     names = list(schema.names)
     if column not in names:
         raise DataError(missing_name(str(path), "column", column, names, spec.settings))
     if names.count(column) > 1:
-        raise DataError(f'{path}: there is more than one column "{column}". Rename one of them.')
+        raise DataError(f'{path}: there are several columns "{column}". Rename all but one.')
     kind = schema.field(column).type
     if converter is None and not _is_text(path, kind):
-        raise DataError(f'{path}: column "{column}" is {shortened(str(kind))}, not text. Choose a column of strings.')
+        raise DataError(f'{path}: column "{column}" has type {shortened(str(kind))}. Choose a column of strings.')
 
 
 def _is_text(path: Path, kind: Any) -> bool:
-    return str(kind.value_type if _pyarrow(path).types.is_dictionary(kind) else kind) in _TEXTS
+    return str(kind.value_type if _pyarrow(path).types.is_dictionary(kind) else kind) in _STRING_TYPES
 
 
 def _flat(table: Any) -> Any:
-    """The table with columns inside columns brought to the top."""
+    """Return the table with nested columns as top-level columns."""
     while any(str(field.type).startswith("struct<") for field in table.schema):
         table = table.flatten()
     return table
@@ -107,7 +107,7 @@ def _opened(path: Path) -> Iterator[Any]:
         raise empty_file_error(path)
     try:
         with path.open("rb") as stream:
-            yield arrow.parquet.ParquetFile(stream, buffer_size=_READ_AHEAD, pre_buffer=False)
+            yield arrow.parquet.ParquetFile(stream, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except (arrow.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise DataError(f"{path} cannot be read as Parquet: {reason.rstrip('.')}.") from None
@@ -118,5 +118,5 @@ def _pyarrow(path: Path) -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f'{path}: Parquet needs pyarrow. Install it: pip install "manyheads[parquet]".') from None
+        raise DataError(f'{path}: Parquet requires pyarrow. Install it: pip install "manyheads[parquet]".') from None
     return pyarrow

@@ -1,7 +1,8 @@
-"""Readers of rows, in constant memory and without silent loss: every format is a generator over lines or rows.
+"""Readers of rows: TSV, CSV, JSONL, Parquet and parallel files, all lazy and in constant memory.
 
-What cannot be read is a DataError with the file and the line; what is merely odd (a blank field, stray spaces) is
-passed on as it stands. A new format is one more entry in `_ROW_READERS` and `_COLUMN_READERS`.
+Nothing is dropped silently. Input that cannot be read raises a DataError with the file and the line; unusual but
+readable input (a blank field, extra spaces) is returned unchanged. To add a format, add an entry to `_ROW_READERS`
+and `_COLUMN_READERS`.
 """
 
 import csv
@@ -28,10 +29,10 @@ from manyheads.text.suggestions import missing_name, shortened
 __all__ = ["Pair", "Row", "columns_of", "is_table", "numbered_rows", "read_lines", "read_pairs", "read_rows"]
 
 Pair = tuple[str, str]
-Numbered = tuple[int, Row]  # with the number of its first line
-_Cells = tuple[int, list[str]]
+NumberedRow = tuple[int, Row]  # the number of the row's first line, from 1, and the row
+_NumberedCells = tuple[int, list[str]]
 
-# In characters. A quote that is never closed must not swallow a large file whole before it is found.
+# In characters. Without a limit, an unclosed quote would read a large file into memory before it is detected.
 _LONGEST_FIELD = 1 << 24
 
 
@@ -42,9 +43,9 @@ def read_pairs(
     target_column: str | None = None,
     on_bad: OnBad | None = None,
 ) -> Iterator[Pair]:
-    r"""The (source, target) pairs of one .tsv, .csv, .jsonl or .parquet file, or of two parallel files, line by line.
+    """Yield (source, target) pairs from one .tsv, .csv, .jsonl or .parquet file, or from two parallel files.
 
-    As `read_rows` reads them, but a TSV file without chosen columns never has a header.
+    Works as `read_rows`, except that a TSV file without chosen columns has no header.
     """
     return cast("Iterator[Pair]", read_rows(paths, PAIR, (source_column, target_column), on_bad=on_bad))
 
@@ -57,15 +58,18 @@ def read_rows(
     converters: Mapping[str, Converter] | None = None,
     on_bad: OnBad | None = None,
 ) -> Iterator[Row]:
-    r"""Rows of these fields from one .tsv, .csv, .jsonl or .parquet file, or from as many parallel files as fields.
+    """Yield rows with these fields from one .tsv, .csv, .jsonl or .parquet file, or from one parallel file per field.
 
-    Columns are chosen by name, and then the first line is a header, or by number, counted from 1; a field without
-    a chosen column is looked for by its own name. TSV: without chosen columns, and where no field's name stands in
-    the first line, the columns are the fields in order. Quotes are text like any other. CSV: a quoted field may hold
-    line ends, which are kept as they are, and blank lines are no rows. JSONL and Parquet: keys and columns by name;
-    a value that is not a text is given to the field's conversion among `converters`, where it has one. All but
-    Parquet may also be compressed, as .gz or .zst. Whether the files are there is checked at once, what is in them
-    as it is read; `on_bad` is told of text that is not UTF-8, as in `read_lines`.
+    Choose columns by name, in which case the first line is a header, or by number, from 1. A field without a chosen
+    column uses the column with the field's name.
+
+    - TSV: if no column is chosen and the first line contains no field name, the columns are the fields in order.
+      Quotes have no special meaning.
+    - CSV: a quoted field may contain line ends, which are kept. Blank lines are skipped.
+    - JSONL and Parquet: a value that is not a string is passed to the field's converter in `converters`, if any.
+
+    All formats but Parquet may be compressed as .gz or .zst. The function checks at once that the files exist, and
+    checks their contents as it reads. Errors about invalid UTF-8 go to `on_bad`, as in `read_lines`.
     """
     return (row for _, row in numbered_rows(paths, fields, columns, converters=converters, on_bad=on_bad))
 
@@ -77,40 +81,40 @@ def numbered_rows(
     *,
     converters: Mapping[str, Converter] | None = None,
     on_bad: OnBad | None = None,
-) -> Iterator[Numbered]:
-    """What `read_rows` gives, each row with the number of the line it begins in; of Parquet, of the row."""
+) -> Iterator[NumberedRow]:
+    """Yield the rows of `read_rows`, each with the number of its first line, or of its row in a Parquet file."""
     files = [Path(path) for path in paths]
     chosen = tuple(columns) or (None,) * len(fields)
     spec = RowSpec(tuple(fields), chosen, tuple(map((converters or {}).get, fields)), on_bad)
-    named = ", ".join(map(str, files)) or "no file"
+    file_names = ", ".join(map(str, files)) or "no file given"
     if len(files) not in (1, len(fields)):
-        ones = f"from {spec.number} parallel ones" if len(fields) > 1 else "of plain lines"
-        raise DataError(f"{named}: {spec.noun} come from one file ({_known_suffixes()}) or {ones}.")
+        lines = f"{spec.n_fields_word} parallel files" if len(fields) > 1 else "one file of plain lines"
+        raise DataError(f"{file_names}: {spec.noun} are read from one file ({_known_suffixes()}) or from {lines}.")
     for path in files:
         check_readable(path)
     if spec.are_pairs and spec.has_columns and None in chosen:
-        raise DataError(f"{named}: only one column is given. Give both source_column and target_column, or none.")
+        raise DataError(f"{file_names}: only one column is given. Give both source_column and target_column, or none.")
     if len(files) == 1 and (len(fields) > 1 or is_table(files[0])):
         return _ROW_READERS[_known_suffix(files[0], spec)](files[0], spec)
     if spec.has_columns:
-        told = f"{spec.number} parallel files have" if len(files) > 1 else "a file of plain lines has"
-        raise DataError(f"{named}: {told} no columns. Leave out {spec.settings}.")
+        lines = f"{spec.n_fields_word} parallel files have" if len(files) > 1 else "a file of plain lines has"
+        raise DataError(f"{file_names}: {lines} no columns. Remove {spec.settings}.")
     for path in filter(is_table, files):
         raise DataError(
-            f"{path} holds {spec.noun} by itself. Give it alone, or give {spec.number} files of plain lines."
+            f"{path} is a table of {spec.noun}. Give it alone, or give {spec.n_fields_word} files of plain lines."
         )
     return _read_parallel(files, spec)
 
 
 def is_table(path: Path) -> bool:
-    """Whether the name of the file says that it has columns."""
+    """Return whether the file name ends in the suffix of a format with columns."""
     return format_suffix(path) in _ROW_READERS
 
 
 def columns_of(path: Path | str) -> list[str]:
-    """The names of the columns of one file of pairs: its header or, of JSONL, the keys of the first object.
+    """Return the column names of a table: its header, or the keys of the first JSONL object.
 
-    The first line of a .tsv may be a pair rather than a header; only the caller can tell.
+    The first line of a .tsv file is returned even if it is a row rather than a header.
     """
     file = Path(path)
     check_readable(file)
@@ -118,18 +122,18 @@ def columns_of(path: Path | str) -> list[str]:
 
 
 def _known_suffix(path: Path, spec: RowSpec) -> str:
-    ending = format_suffix(path)
-    if ending not in _ROW_READERS:
+    suffix = format_suffix(path)
+    if suffix not in _ROW_READERS:
         raise DataError(
-            f"{path}: one file of {spec.noun} must end in {_known_suffixes()}, perhaps with .gz or .zst. "
-            f"Rename it, or give {spec.number} files."
+            f"{path}: a single file of {spec.noun} must end in {_known_suffixes()}, optionally followed by .gz or "
+            f".zst. Rename it, or give {spec.n_fields_word} files."
         )
-    if ending == ".parquet" and is_compressed(path):
-        raise DataError(f"{path}: Parquet is compressed inside. Unpack the file and give it as {path.stem}.")
-    return ending
+    if suffix == ".parquet" and is_compressed(path):
+        raise DataError(f"{path}: Parquet files are compressed internally. Decompress it to {path.stem}.")
+    return suffix
 
 
-def _read_parallel(files: Sequence[Path], spec: RowSpec) -> Iterator[Numbered]:
+def _read_parallel(files: Sequence[Path], spec: RowSpec) -> Iterator[NumberedRow]:
     streams = [file_lines(path, spec.on_bad) for path in files]
     number = 0
     while True:
@@ -150,45 +154,49 @@ def _count(lines: Iterator[str]) -> int:
 
 
 def _unequal(source: Path, source_lines: int, target: Path, target_lines: int, spec: RowSpec) -> DataError:
-    told = f"{source} has {source_lines} lines, but {target} has {target_lines}."
+    fault = f"{source} has {source_lines} lines, but {target} has {target_lines}."
     for path in (source, target):
-        if any("\r" in line for line in file_lines(path, _pass_over)):
+        if any("\r" in line for line in file_lines(path, _ignore)):
             return DataError(
-                f"{told} {path} has carriage returns (\\r) that are no line ends here; where they are meant as such, "
-                "turn them into \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
+                f"{fault} {path} contains carriage returns (\\r), which do not end a line. If they should, convert "
+                "them to \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
             )
-    meant = "translate" if spec.are_pairs else "belong to"
-    return DataError(f"{told} Line n of one must {meant} line n of the other: align them anew.")
+    relation = "be the translation of" if spec.are_pairs else "belong to"
+    return DataError(f"{fault} Line n of one file must {relation} line n of the other: align the files again.")
 
 
-def _pass_over(_: DataError) -> None:
-    """The lines that are not UTF-8 were told of in the first reading."""
+def _ignore(_: DataError) -> None:
+    """Ignore lines that are not UTF-8; they were reported when the file was first read."""
 
 
-def _read_tsv(path: Path, spec: RowSpec) -> Iterator[Numbered]:
-    advice = f"Look for a missing or a stray tab; of more than {spec.number} columns, say which with {spec.settings}."
+def _read_tsv(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
+    advice = (
+        f"Check for a missing or an extra tab. If the file has more than {spec.n_fields_word} columns, choose them "
+        f"with {spec.settings}."
+    )
     rows = _tsv_rows(path, spec.on_bad)
     number, first = next(rows)
-    # A name or two in the first line is a header as well: better to ask for the others than to take it for a row.
+    # One field name in the first line already makes it a header: asking for the others is safer than reading it
+    # as a row.
     in_order = not spec.has_columns and (spec.are_pairs or not {*spec.fields} & {*first})
     yield from _read_table(path, chain([(number, first)], rows), spec, advice, in_order=in_order)
 
 
-def _read_csv(path: Path, spec: RowSpec) -> Iterator[Numbered]:
-    advice = "Write a field that holds a separator, a quote or a line end in quotes."
+def _read_csv(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
+    advice = "Quote every field that contains a separator, a quote or a line end."
     return _read_table(path, _csv_rows(path, spec.on_bad), spec, advice)
 
 
 def _read_table(
-    path: Path, cells: Iterator[_Cells], spec: RowSpec, advice: str, *, in_order: bool = False
-) -> Iterator[Numbered]:
+    path: Path, cells: Iterator[_NumberedCells], spec: RowSpec, advice: str, *, in_order: bool = False
+) -> Iterator[NumberedRow]:
     number, first = next(cells)
     width, indices = len(spec.fields), tuple(range(len(spec.fields)))
     has_header = False
     if not in_order:
         width = len(first)
-        indices = tuple(_column_index(column, first, f"{path}, line {number}", spec) for column in spec.names)
-        has_header = not all(column.isdecimal() for column in spec.names)
+        indices = tuple(_column_index(column, first, f"{path}, line {number}", spec) for column in spec.column_names)
+        has_header = not all(column.isdecimal() for column in spec.column_names)
 
     rows = cells if has_header else chain([(number, first)], cells)
     number = 0
@@ -202,37 +210,36 @@ def _read_table(
         raise DataError(f"{path} has a header, but no rows. Give a file with {spec.noun}.")
 
 
-def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_Cells]:
+def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_NumberedCells]:
     return ((number, line.split("\t")) for number, line in enumerate(file_lines(path, on_bad), start=1))
 
 
-def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_Cells]:
-    # The limit belongs to the process and is 131,072 at first, less than a long document.
+def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_NumberedCells]:
+    # The limit is global to the process; its default, 131,072, is shorter than a long document.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     lines = file_lines(path, on_bad, with_ends=True)
     first = next(lines)
     rows = csv.reader(chain([first], lines), delimiter=_delimiter(first), strict=True)
     number = 1
-    found = False
+    has_rows = False
     try:
         for row in rows:
             if row:
-                found = True
+                has_rows = True
                 yield number, row
             number = rows.line_num + 1
     except csv.Error as error:
-        # After the dash the module gives advice to programmers.
-        reason = str(error).partition(" - ")[0]
+        reason = str(error).partition(" - ")[0]  # the rest is advice for programmers
         raise DataError(
-            f"{path}, line {number}: the row that begins here is not CSV ({reason}). Close every quote, double the "
-            "quotes inside a quoted field, and quote a field that holds a line end."
+            f"{path}, line {number}: the row that starts here is not valid CSV ({reason}). Close every quote, double "
+            "the quotes inside a quoted field, and quote every field that contains a line end."
         ) from None
-    if not found:
+    if not has_rows:
         raise DataError(f"{path} has only blank lines. Give a file with text.")
 
 
 def _delimiter(first: str) -> str:
-    """A semicolon where that alone makes columns of the first line, otherwise a comma."""
+    """Return a semicolon if only that splits the first line into columns, otherwise a comma."""
 
     def width(delimiter: str) -> int:
         try:
@@ -244,10 +251,10 @@ def _delimiter(first: str) -> str:
 
 
 def _column_index(column: str, first: list[str], where: str, spec: RowSpec) -> int:
-    """Where a column stands: by number, or by its name in the header."""
+    """Return the index of a column that is given by number or by its name in the header."""
     if not column.isdecimal():
         if first.count(column) > 1:
-            raise DataError(f'{where}: there is more than one column "{column}". Give the columns by number, from 1.')
+            raise DataError(f'{where}: there are several columns "{column}". Choose columns by number, from 1.')
         known = first
     else:
         known = [str(number) for number in range(1, len(first) + 1)]
@@ -256,11 +263,11 @@ def _column_index(column: str, first: list[str], where: str, spec: RowSpec) -> i
     return known.index(column)
 
 
-def _read_jsonl(path: Path, spec: RowSpec) -> Iterator[Numbered]:
+def _read_jsonl(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
     for number, line in enumerate(file_lines(path, spec.on_bad), start=1):
         where = f"{path}, line {number}"
         record = _record(line, where)
-        keys = zip(spec.names, spec.converters, strict=True)
+        keys = zip(spec.column_names, spec.converters, strict=True)
         yield number, tuple(_text(record, key, converter, where, spec) for key, converter in keys)
 
 
@@ -281,17 +288,17 @@ def _text(record: dict[str, object], key: str, converter: Converter | None, wher
     if converter is not None and not isinstance(value, str):
         converted = converter(value)
         if converted is None:
-            given = shortened(json.dumps(value, ensure_ascii=False))
-            raise DataError(f'{where}: "{key}" is {given}, which may not stand there. Mend it.')
+            shown = shortened(json.dumps(value, ensure_ascii=False))
+            raise DataError(f'{where}: "{key}" is {shown}, which is not supported. Use a string.')
         value = converted
     if not isinstance(value, str):
-        raise DataError(f'{where}: "{key}" is {shortened(json.dumps(value))}, not a text. Write it in quotes.')
+        raise DataError(f'{where}: "{key}" is {shortened(json.dumps(value))}, not a string. Write it in quotes.')
     try:
         value.encode()
     except UnicodeEncodeError as error:
         surrogate = f"\\u{ord(value[error.start]):04x}"
-        fault = DataError(f'{where}: "{key}" holds half a character ({surrogate} without its other half).')
-        raise_or_report(fault, spec.on_bad)
+        fault = f'{where}: "{key}" contains {surrogate}, half of a surrogate pair. Write the whole character.'
+        raise_or_report(DataError(fault), spec.on_bad)
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
@@ -301,7 +308,7 @@ def _known_suffixes() -> str:
     return f"{', '.join(others)} or {last}"
 
 
-_ROW_READERS: dict[str, Callable[[Path, RowSpec], Iterator[Numbered]]] = {
+_ROW_READERS: dict[str, Callable[[Path, RowSpec], Iterator[NumberedRow]]] = {
     ".tsv": _read_tsv,
     ".csv": _read_csv,
     ".jsonl": _read_jsonl,

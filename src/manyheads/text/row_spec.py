@@ -1,4 +1,4 @@
-"""What a reader of rows is asked for: the fields of a row, the columns they stand in, and how errors speak of them."""
+"""`RowSpec`: the fields that a reader extracts from each row, their columns, and how their values become text."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from manyheads.text.files import OnBad
 
 Row = tuple[str, ...]
-# The text of a value of JSON or Parquet that is no text itself; None for a value that may not stand there.
+# Converts a JSON or Parquet value that is not a string to text; returns None for an unsupported value.
 Converter = Callable[[object], str | None]
 
 PAIR = ("source", "target")
-_NUMBERS = ("no", "one", "two", "three", "four", "five")
+_NUMBER_WORDS = ("no", "one", "two", "three", "four", "five")
 
 
 @dataclass(frozen=True)
 class RowSpec:
-    """The fields of each row, and for each of them its column, where one is chosen, and its conversion, if any."""
+    """The fields of each row, with the chosen column and the converter of each field, or None."""
 
     fields: tuple[str, ...]
     columns: tuple[str | None, ...]
@@ -24,8 +24,8 @@ class RowSpec:
     on_bad: OnBad | None = None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that were chosen, and the fields' own names for the others."""
+    def column_names(self) -> tuple[str, ...]:
+        """The column of each field: the chosen one, or else the column with the field's own name."""
         return tuple(column or field for column, field in zip(self.columns, self.fields, strict=True))
 
     @property
@@ -35,29 +35,29 @@ class RowSpec:
 
     @property
     def are_pairs(self) -> bool:
-        """Whether each row is a text and its translation, so that errors may say so."""
+        """Whether each row is a source text and its translation."""
         return self.fields == PAIR
 
     @property
     def noun(self) -> str:
-        """What to call these rows."""
+        """What error messages call the rows."""
         return "pairs" if self.are_pairs else "rows"
 
     @property
-    def number(self) -> str:
-        """How many fields there are, in a word."""
+    def n_fields_word(self) -> str:
+        """The number of fields, as a word for error messages."""
         count = len(self.fields)
-        return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+        return _NUMBER_WORDS[count] if count < len(_NUMBER_WORDS) else str(count)
 
     @property
     def settings(self) -> str:
-        """The names of the settings that choose the columns."""
+        """The names of the settings that choose the columns, for error messages."""
         *others, last = (f"{field}_column" for field in self.fields)
         return f"{', '.join(others)} and {last}" if others else last
 
 
 def label_text(value: object) -> str | None:
-    """The text of a label that is a number or a truth value: 1 of 1 and of 1.0, true of True."""
+    """Convert a numeric or boolean label to text: 1 and 1.0 to "1", True to "true"."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and math.isfinite(value):
@@ -66,26 +66,26 @@ def label_text(value: object) -> str | None:
 
 
 def join_labels(separator: str) -> Converter:
-    """A conversion of labels that are a list as well as of a single one; no label may hold the separator."""
+    """Return a converter of one label or a list of labels; a label that contains the separator is unsupported."""
 
-    def text(value: object) -> str | None:
+    def convert(value: object) -> str | None:
         if not isinstance(value, list):
             return label_text(value)
         labels = [label if isinstance(label, str) else label_text(label) for label in value]
         return _join(labels, separator)
 
-    return text
+    return convert
 
 
 def join_turns(separator: str) -> Converter:
-    """A conversion of a dialogue that is a list of turns: the turns with the separator between them."""
+    """Return a converter of a dialogue, a list of strings, that joins the strings with the separator."""
 
-    def text(value: object) -> str | None:
+    def convert(value: object) -> str | None:
         if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
             return None
         return separator.join(value)
 
-    return text
+    return convert
 
 
 def _join(labels: Sequence[str | None], separator: str) -> str | None:

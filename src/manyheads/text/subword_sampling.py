@@ -1,7 +1,7 @@
-"""Subword sampling that a seed repeats, in this process and in every later one.
+"""Subword sampling (subword regularization and BPE dropout) that is reproducible from a seed, in every process.
 
-SentencePiece's own sampling cannot be repeated: since 0.2.2 it mixes a number of the process into every seed, so a
-run that goes on in a new process would see other tokens. The distributions here are the same as its own.
+SentencePiece's own sampling is not reproducible: since 0.2.2 it mixes a process-specific number into every seed, so a
+run resumed in a new process would see other tokens. The distributions here are the same as SentencePiece's.
 """
 
 import math
@@ -15,16 +15,16 @@ import sentencepiece
 
 from manyheads.text.tokenizer_training import METASPACE
 
-_UNKNOWN_PENALTY = 10.0  # SentencePiece's: how much less likely than the rarest token an unknown character is
-_CACHED_LENGTH = 24  # longer stretches seldom come again
-_CACHED = 100_000  # characters in all: some 40 MB
+_UNKNOWN_PENALTY = 10.0  # of SentencePiece: the score of an unknown character below that of the rarest token
+_MAX_CACHED_LENGTH = 24  # longer words rarely repeat
+_MAX_CACHED_CHARACTERS = 100_000  # about 40 MB
 
-# Of each position in a stretch, the tokens that end there: where they begin, their ids, their weights summed up.
+# For each position in a word, the tokens that end there: their start positions, ids and cumulative weights.
 Lattice = list[tuple[list[int], list[list[int]], list[float]]]
 
 
 class SubwordSampler:
-    """The vocabulary of a SentencePiece model, for splitting text at random."""
+    """Splits text into tokens of a SentencePiece model at random."""
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
@@ -33,54 +33,57 @@ class SubwordSampler:
         self.scores: dict[str, float] = {token: processor.get_score(number) for token, number in self.ids.items()}
         self.bytes: list[int] = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         self.longest = max(map(len, self.ids), default=1)
-        self.is_bpe = all(score == round(score) for score in self.scores.values())  # ranks; unigram's are logarithms
+        self.is_bpe = all(score == round(score) for score in self.scores.values())  # unigram: log-probabilities
         self._unknown = min(self.scores.values(), default=0.0) - _UNKNOWN_PENALTY
         self._lattices: dict[tuple[str, float], Lattice] = {}
         self._n_cached = 0
 
-    def sample(self, text: str, strength: float, rng: random.Random, *, begins: bool) -> list[int]:
-        """The ids of a text without ▁, split by `chance`; `begins`: SentencePiece puts a space before it."""
+    def sample(self, text: str, strength: float, rng: random.Random, *, add_prefix: bool) -> list[int]:
+        """Return the token ids of a random split of a text without ▁; `add_prefix` adds a space before the text."""
         if not text:
             return []
         split = self._merge if self.is_bpe else self._sample_path
-        spaced = (METASPACE if begins else "") + text.replace(" ", METASPACE)
-        # No token goes on after a space, so that each word is split by itself.
-        first, *words = spaced.split(METASPACE)
-        stretches = [first, *(METASPACE + word for word in words)]
-        return [number for stretch in stretches if stretch for number in split(stretch, strength, rng.random)]
+        spaced = (METASPACE if add_prefix else "") + text.replace(" ", METASPACE)
+        # A space occurs only at the start of a token, so each word is split independently.
+        first, *rest = spaced.split(METASPACE)
+        words = [first, *(METASPACE + word for word in rest)]
+        return [number for word in words if word for number in split(word, strength, rng.random)]
 
     def _sample_path(self, text: str, strength: float, draw: Callable[[], float]) -> list[int]:
-        """One of all splits, drawn by its probability to the power of `strength`: from the end to the beginning."""
+        """Sample a split with probability proportional to its own probability to the power of `strength`.
+
+        The tokens are drawn from the last to the first (forward filtering, backward sampling).
+        """
         lattice = self._lattice(text, strength)
-        found: list[list[int]] = []
+        path: list[list[int]] = []
         position = len(text)
         while position:
             starts, ids, sums = lattice[position]
             choice = min(bisect(sums, draw() * sums[-1]), len(sums) - 1) if len(sums) > 1 else 0
-            found.append(ids[choice])
+            path.append(ids[choice])
             position = starts[choice]
-        return [number for part in reversed(found) for number in part]
+        return [number for part in reversed(path) for number in part]
 
     def _lattice(self, text: str, strength: float) -> Lattice:
-        known = self._lattices.get((text, strength))
-        if known is not None:
-            return known
-        totals = [0.0]  # of each position, the logarithm of the summed weight of all ways there
+        cached = self._lattices.get((text, strength))
+        if cached is not None:
+            return cached
+        totals = [0.0]  # for each position, the log of the total weight of all splits up to it
         lattice: Lattice = [([], [], [])]
         for end in range(1, len(text) + 1):
             starts = [start for start in range(max(0, end - self.longest), end) if text[start:end] in self.ids]
-            ways = [totals[start] + strength * self.scores[text[start:end]] for start in starts]
+            weights = [totals[start] + strength * self.scores[text[start:end]] for start in starts]
             ids = [[self.ids[text[start:end]]] for start in starts]
             if end - 1 not in starts:
                 starts.append(end - 1)
-                ways.append(totals[end - 1] + strength * self._unknown)
+                weights.append(totals[end - 1] + strength * self._unknown)
                 ids.append(self._byte_ids(text[end - 1]))
-            largest = max(ways)
-            sums = list(accumulate(math.exp(way - largest) for way in ways))
+            largest = max(weights)
+            sums = list(accumulate(math.exp(weight - largest) for weight in weights))
             totals.append(largest + math.log(sums[-1]))
             lattice.append((starts, ids, sums))
-        if len(text) <= _CACHED_LENGTH:
-            if self._n_cached + len(text) > _CACHED:
+        if len(text) <= _MAX_CACHED_LENGTH:
+            if self._n_cached + len(text) > _MAX_CACHED_CHARACTERS:
                 self._lattices.clear()
                 self._n_cached = 0
             self._lattices[text, strength] = lattice
@@ -88,8 +91,8 @@ class SubwordSampler:
         return lattice
 
     def _merge(self, text: str, strength: float, draw: Callable[[], float]) -> list[int]:
-        """Merges from characters up, best first, each left out with the probability `strength`."""
-        parts: list[str] = list(text)  # a part that was merged into the one before it is empty
+        """Merge characters into tokens, best merge first, and skip each merge with probability `strength`."""
+        parts: list[str] = list(text)  # a part merged into its left neighbor becomes empty
         after = list(range(1, len(parts) + 1))
         before = list(range(-1, len(parts) - 1))
 
@@ -99,13 +102,13 @@ class SubwordSampler:
             ]
             return [(-self.scores[pair], left, pair) for left, pair in pairs if pair in self.scores]
 
-        agenda = candidates(range(len(parts)))
-        heapify(agenda)
-        while agenda:
-            _, left, pair = heappop(agenda)
+        heap = candidates(range(len(parts)))
+        heapify(heap)
+        while heap:
+            _, left, pair = heappop(heap)
             right = after[left]
             if not parts[left] or right >= len(parts) or parts[left] + parts[right] != pair:
-                continue  # one of the two has been merged otherwise meanwhile
+                continue  # one of the two parts was merged with another part in the meantime
             if draw() < strength:
                 continue
             parts[left], parts[right] = pair, ""
@@ -113,7 +116,7 @@ class SubwordSampler:
             if after[left] < len(parts):
                 before[after[left]] = left
             for candidate in candidates([before[left], left]):
-                heappush(agenda, candidate)
+                heappush(heap, candidate)
         tokens = (part for part in parts if part)
         return [
             number for token in tokens for number in ([self.ids[token]] if token in self.ids else self._byte_ids(token))

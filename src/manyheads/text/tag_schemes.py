@@ -1,7 +1,7 @@
-"""Spans of words that carry a label, and the tags that write them down: IOB1, IOB2, BIOES and BMES.
+"""Labelled spans of words, and the tagging schemes that encode them: IOB1, IOB2, BIOES and BMES.
 
-A tag is O, or a letter, a hyphen and a label ("B-PER"); where there is but one kind of span, the letter alone. BIOES is
-also known as IOBES and, with L for E and U for S, as BILOU; both are read.
+A tag is O, or a letter, a hyphen and a label ("B-PER"). If there is only one kind of span, the tag may be the letter
+alone. BIOES is also called IOBES and, with L for E and U for S, BILOU; all three spellings are read.
 """
 
 from collections import Counter
@@ -18,19 +18,19 @@ Scheme = Literal["IOB1", "IOB2", "BIOES", "BMES"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 OUTSIDE = "O"
-# The letters of each scheme, and which of the four roles each plays: begins, inside, ends, stands alone.
+# The letters of each scheme and their roles: B begin, I inside, E end, S single.
 _ROLES: dict[Scheme, dict[str, str]] = {
     "IOB1": {"B": "B", "I": "I"},
     "IOB2": {"B": "B", "I": "I"},
     "BIOES": {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"},
     "BMES": {"B": "B", "M": "I", "E": "E", "S": "S"},
 }
-_EVERY_ROLE = {letter: role for roles in _ROLES.values() for letter, role in roles.items()}
+_ALL_ROLES = {letter: role for roles in _ROLES.values() for letter, role in roles.items()}
 
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """The words from `start` up to, not including, `end`, and what they are."""
+    """The words from `start` up to, but not including, `end`, and their label."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Span:
 
 @dataclass(frozen=True)
 class _Tag:
-    """A tag taken apart; outside of every span its role is O and its label empty."""
+    """A parsed tag; outside of all spans the role is O and the label is empty."""
 
     role: str
     label: str
@@ -49,28 +49,28 @@ _OUTSIDE = _Tag(OUTSIDE, "")
 
 
 def is_tag(text: str) -> bool:
-    """Whether this is a tag of any scheme."""
-    return text == OUTSIDE or text.partition("-")[0] in _EVERY_ROLE
+    """Return whether the text is a tag of any scheme."""
+    return text == OUTSIDE or text.partition("-")[0] in _ALL_ROLES
 
 
 def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> Scheme:
-    """The scheme these tags are written in; what is no tag at all is passed over here and found by `tags_to_spans`.
+    """Return the scheme of these tags. Strings that are not tags are ignored; `tags_to_spans` reports them.
 
-    The letters tell BIOES and BMES, the beginnings of spans tell IOB1 from IOB2. Where there are signs of more than
-    one scheme, the more frequent ones decide; where there are none, all mean the same.
+    The letters identify BIOES and BMES; the tags at the start of spans distinguish IOB1 from IOB2. If the evidence is
+    mixed, the majority decides. If there is none, all schemes give the same spans.
     """
     letters: Counter[str] = Counter()
     iob1 = iob2 = 0
     for tags in tag_sequences:
         known = [tag for tag in tags if is_tag(tag)]
         letters.update(tag.partition("-")[0] for tag in known)
-        for last, tag in pairwise(map(_tag, chain([OUTSIDE], known))):
-            within = last.role != OUTSIDE and last.label == tag.label
-            iob1 += tag.role == "I" and not within
-            iob2 += tag.role == "B" and not within
+        for previous, tag in pairwise(map(_parse_tag, chain([OUTSIDE], known))):
+            continues = previous.role != OUTSIDE and previous.label == tag.label
+            iob1 += tag.role == "I" and not continues
+            iob2 += tag.role == "B" and not continues
     if letters["M"] > letters["I"]:
         return "BMES"
-    # With a letter for the end, there are at least as many ends as beginnings; a slip here and there is no scheme.
+    # In BIOES there are at least as many ends as beginnings; a few stray end tags are annotation errors.
     if 2 * sum(letters[letter] for letter in "ESLU") > letters["B"]:
         return "BIOES"
     return "IOB1" if iob1 > iob2 else "IOB2"
@@ -79,86 +79,87 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> Scheme:
 def tags_to_spans(
     tags: Sequence[str], scheme: Scheme, *, where: str = "tags", on_bad: OnBad | None = None
 ) -> list[Span]:
-    """The spans these tags write down, in order; the first tag that is not valid where it stands raises.
+    """Return the spans that these tags encode, in order; the first tag that is invalid in its position raises.
 
-    With `on_bad` the faults are told instead, and the tags are read as the CoNLL evaluation reads them: a span goes
-    on as long as its label does and neither a beginning nor an end comes between. What is no tag always raises.
+    With `on_bad`, the errors are passed to `on_bad`, and the tags are read as the CoNLL evaluation script reads them:
+    a span continues while the label stays the same, up to a begin or end tag. A string that is not a tag always raises.
     """
     for position, tag in enumerate(tags, start=1):
         if not is_tag(tag):
             raise DataError(
-                f'{where}: tag {position} of {len(tags)} is "{tag}", but a tag is O or one of '
+                f'{where}: tag {position} of {len(tags)} is "{tag}"; a tag must be O or one of '
                 f"{', '.join(f'{letter}-…' for letter in _ROLES[scheme])}. Choose the column that holds the tags."
             )
     for fault in _faults(tags, scheme):
         raise_or_report(DataError(f"{where}: {fault}"), on_bad)
-    return _lenient(tags)
+    return _lenient_spans(tags)
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
-    """The tags of that many words with these spans, which may stand in any order but must not overlap."""
+    """Return the tags of `length` words with these spans, which may come in any order but must not overlap."""
     tags = [OUTSIDE] * length
-    last = Span(0, 0, "")
+    previous = Span(0, 0, "")
     for span in sorted(spans):
-        if not last.end <= span.start < span.end <= length:
+        if not previous.end <= span.start < span.end <= length:
             raise DataError(
-                f"{span} does not fit: spans hold at least one of the {length} words and do not overlap; before it "
-                f"comes {last}."
+                f"{span} is not valid after {previous}: spans must not overlap, and each must cover at least one of "
+                f"the {length} words."
             )
-        touching = last.end == span.start and last.start < last.end and last.label == span.label
-        letters = _letters(span.end - span.start, scheme, touching)
+        is_adjacent = previous.end == span.start and previous.start < previous.end and previous.label == span.label
+        letters = _letters(span.end - span.start, scheme, is_adjacent)
         tags[span.start : span.end] = [f"{letter}-{span.label}" if span.label else letter for letter in letters]
-        last = span
+        previous = span
     return tags
 
 
-def _letters(length: int, scheme: Scheme, touching: bool) -> str:
-    """The letters of one span; touching says that it follows directly on one with the same label."""
+def _letters(length: int, scheme: Scheme, is_adjacent: bool) -> str:
+    """Return the letters of one span; `is_adjacent` means it directly follows a span with the same label."""
     if scheme in ("IOB1", "IOB2"):
-        return ("I" if scheme == "IOB1" and not touching else "B") + "I" * (length - 1)
+        return ("I" if scheme == "IOB1" and not is_adjacent else "B") + "I" * (length - 1)
     if length == 1:
         return "S"
     return "B" + ("M" if scheme == "BMES" else "I") * (length - 2) + "E"
 
 
 @lru_cache(1 << 12)
-def _tag(tag: str) -> _Tag:
+def _parse_tag(tag: str) -> _Tag:
     if tag == OUTSIDE:
         return _OUTSIDE
     letter, _, label = tag.partition("-")
-    return _Tag(_EVERY_ROLE[letter], label)
+    return _Tag(_ALL_ROLES[letter], label)
 
 
-def _lenient(tags: Sequence[str]) -> list[Span]:
+def _lenient_spans(tags: Sequence[str]) -> list[Span]:
     spans: list[Span] = []
-    last = _OUTSIDE
-    for position, tag in enumerate(map(_tag, tags)):
-        if tag.role in ("I", "E") and last.role in ("B", "I") and tag.label == last.label:
+    previous = _OUTSIDE
+    for position, tag in enumerate(map(_parse_tag, tags)):
+        if tag.role in ("I", "E") and previous.role in ("B", "I") and tag.label == previous.label:
             spans[-1] = Span(spans[-1].start, position + 1, tag.label)
         elif tag.role != OUTSIDE:
             spans.append(Span(position, position + 1, tag.label))
-        last = tag
+        previous = tag
     return spans
 
 
 def _faults(tags: Sequence[str], scheme: Scheme) -> Iterator[str]:
-    """One sentence for each tag that the scheme does not have, or not after the tag before it."""
-    for position, (last, tag) in enumerate(pairwise(chain([OUTSIDE], tags)), start=1):
-        told = f"tag {position} of {len(tags)}, {tag} after {last if position > 1 else 'the beginning'}, is not valid"
+    """Yield an error message for each tag that the scheme does not have or does not allow after the previous tag."""
+    for position, (previous, tag) in enumerate(pairwise(chain([OUTSIDE], tags)), start=1):
+        before = f"after {previous}" if position > 1 else "at the start"
+        where = f"tag {position} of {len(tags)}, {tag} {before}"
         if tag != OUTSIDE and tag.partition("-")[0] not in _ROLES[scheme]:
-            yield f"{told}: {scheme} has no such letter. Say which scheme it is, or mend the tag."
-        elif not _may_follow(_tag(tag), _tag(last), scheme):
-            yield f"{told} in {scheme}. Mend the tag, or say which scheme it is."
-    if tags and scheme in ("BIOES", "BMES") and _tag(tags[-1]).role in ("B", "I"):
-        yield f"tag {len(tags)} of {len(tags)}, {tags[-1]}, begins what does not end. Mend the tag."
+            yield f"{where}, is not valid: {scheme} has no such letter. Correct the tag, or set the scheme."
+        elif not _may_follow(_parse_tag(tag), _parse_tag(previous), scheme):
+            yield f"{where}, is not valid in {scheme}. Correct the tag, or set the scheme."
+    if tags and scheme in ("BIOES", "BMES") and _parse_tag(tags[-1]).role in ("B", "I"):
+        yield f"tag {len(tags)} of {len(tags)}, {tags[-1]}, starts a span that does not end. Correct the tag."
 
 
-def _may_follow(tag: _Tag, last: _Tag, scheme: Scheme) -> bool:
-    within = last.role != OUTSIDE and last.label == tag.label
+def _may_follow(tag: _Tag, previous: _Tag, scheme: Scheme) -> bool:
+    continues = previous.role != OUTSIDE and previous.label == tag.label
     if scheme == "IOB1":
-        return tag.role != "B" or within
+        return tag.role != "B" or continues
     if scheme == "IOB2":
-        return tag.role != "I" or within
-    if last.role in ("B", "I"):
-        return tag.role in ("I", "E") and within
+        return tag.role != "I" or continues
+    if previous.role in ("B", "I"):
+        return tag.role in ("I", "E") and continues
     return tag.role not in ("I", "E")

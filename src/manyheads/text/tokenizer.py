@@ -1,7 +1,7 @@
-"""Text ⇄ tokens ⇄ ids: a subword vocabulary learnt from the user's own text by SentencePiece.
+"""`Tokenizer`: text ⇄ tokens ⇄ ids, with a subword vocabulary that SentencePiece learns from the training text.
 
-Nothing is ever unknown and nothing is ever changed: text is not normalized, and a character outside the
-vocabulary is spelt by its UTF-8 bytes, so `decode(encode(text)) == text` for every text that UTF-8 can hold.
+Tokenization is lossless. Text is not normalized, and a character outside the vocabulary is encoded as its UTF-8
+bytes, so `decode(encode(text)) == text` for every text that can be encoded as UTF-8.
 """
 
 import random
@@ -18,9 +18,9 @@ from manyheads.text.tokenizer_training import BOS, EOS, METASPACE, PAD, UNK, Tok
 
 __all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
 
-_ENOUGH_FOR_THREADS = 1000  # texts
-_NEAR = 8  # tokens: what is further back does not change how the next are decoded
-# What another's tokenizer would lose: runs of spaces, the space sign itself, the rare, the full-width, controls.
+_MIN_TEXTS_FOR_THREADS = 1000
+_N_CONTEXT_TOKENS = 8  # earlier tokens do not affect how the next ones are decoded
+# Text that other SentencePiece models alter: repeated spaces, ▁, rare, full-width and control characters.
 _PROBE = "  a▁▁ 😀，\t\0 "
 
 Processor = sentencepiece.SentencePieceProcessor
@@ -29,11 +29,11 @@ EncodeBatch = Callable[[Processor, list[str]], list[list[int]]]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token of a text and where it stands: `original[start:end]`, counted in characters.
+    """One token of a text and its span in characters: `original[start:end]`.
 
-    `text` is the token as the vocabulary writes it: ▁ for a space, <0xE2> for a byte. The space before a word
-    belongs to the word's first token. The bytes of one character all carry that character's span. A ▁ that
-    SentencePiece put before the text on its own account has the empty span (0, 0).
+    `text` is the token as it is in the vocabulary: ▁ for a space, <0xE2> for a byte. The space before a word belongs
+    to the word's first token. All byte tokens of one character have that character's span. A ▁ that SentencePiece
+    adds before the text has the empty span (0, 0).
     """
 
     text: str
@@ -43,30 +43,30 @@ class Token:
 
 
 class Tokenizer:
-    """A learnt vocabulary. Its bytes are an ordinary SentencePiece model that other tools can read.
+    """A trained tokenizer. Its bytes are an ordinary SentencePiece model that other tools can read.
 
-    SentencePiece cannot tell a ▁ in the text from a space. So that character is kept from it: the text is
-    split there, and the three UTF-8 bytes of ▁ are put between the parts, which it decodes as they are.
+    SentencePiece does not distinguish a ▁ in the text from a space. Therefore the text is split at ▁ before encoding,
+    and the byte tokens of ▁ are inserted between the parts; SentencePiece decodes them correctly.
     """
 
     def __init__(self, blob: bytes) -> None:
         self._blob = blob
         self._processor = Processor(model_proto=blob)
-        # The parts after a ▁ do not begin a text, so they get no space of SentencePiece's own in front.
+        # SentencePiece must not add a space before the parts that follow a ▁.
         self._inner = Processor(model_proto=blob)
         self._inner.override_normalizer_spec(add_dummy_prefix=False)
         self._metaspace_ids = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in METASPACE.encode()]
-        # Whether SentencePiece puts a space before a text: not where every token is a character.
+        # Whether SentencePiece adds a space before a text; character models do not.
         self.has_prefix = self._processor.encode(" ") != self._inner.encode(" ")
 
     @classmethod
     def train(cls, lines: Iterable[str], settings: TokenizerSettings, seed: int = 1) -> "Tokenizer":
-        """Learn from `lines`, read once; the same lines, settings and seed give the same bytes on any machine."""
+        """Train on `lines`, which are read once; equal arguments give identical bytes on every machine."""
         return cls.from_bytes(train_model(lines, settings, seed))
 
     @classmethod
     def from_file(cls, path: Path | str) -> "Tokenizer":
-        """Read what `to_bytes` gave."""
+        """Load a tokenizer from a file that holds the bytes of `to_bytes`."""
         try:
             blob = Path(path).read_bytes()
         except OSError as error:
@@ -75,51 +75,51 @@ class Tokenizer:
 
     @classmethod
     def from_bytes(cls, blob: bytes, name: str = "tokenizer.model") -> "Tokenizer":
-        """Restore what `to_bytes` gave; `name` is what an error calls it."""
-        damaged = f"{name} is damaged, or is not a SentencePiece model. Copy the bundle again or train it anew."
+        """Load a tokenizer from the bytes of `to_bytes`; error messages refer to it as `name`."""
+        damaged = f"{name} is damaged or is not a SentencePiece model. Copy the bundle again, or train it again."
         if not blob:
             raise BundleError(damaged)
         try:
             tokenizer = cls(blob)
             special = [tokenizer._processor.piece_to_id(text) for text in ("<pad>", "<unk>", "<s>", "</s>")]
-            ours = special == [PAD, UNK, BOS, EOS] and tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
+            is_compatible = special == [PAD, UNK, BOS, EOS] and tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
         except (RuntimeError, IndexError):
             raise BundleError(damaged) from None
-        if not ours:
+        if not is_compatible:
             raise BundleError(
-                f"{name} is a SentencePiece model, but not one that manyheads made: its special tokens differ, "
-                "or it alters text. Use the tokenizer.model of a manyheads bundle."
+                f"{name} is a SentencePiece model that manyheads did not train: its special tokens differ, or it "
+                "alters text. Use the tokenizer.model of a manyheads bundle."
             )
         return tokenizer
 
     def to_bytes(self) -> bytes:
-        """The whole tokenizer, as a file would hold it."""
+        """Return the tokenizer as the contents of a SentencePiece model file."""
         return self._blob
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are; ids run from 0 to one less."""
+        """The number of tokens; ids run from 0 to `vocab_size` - 1."""
         return int(self._processor.vocab_size())
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one text, without BOS and EOS."""
+        """Return the token ids of a text, without BOS and EOS."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without BOS and EOS; many at once is much faster than one by one."""
-        threads = -1 if len(texts) >= _ENOUGH_FOR_THREADS else 1
+        """Return the token ids of each text, without BOS and EOS; much faster than encoding one text at a time."""
+        threads = -1 if len(texts) >= _MIN_TEXTS_FOR_THREADS else 1
         return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=threads))
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The ids of a text that follows another in the same line: no space is put before it."""
+        """Return the token ids of a text that continues another on the same line, without a space before it."""
         return self._encode([METASPACE + text], lambda processor, batch: processor.encode(batch))[0][
             len(self._metaspace_ids) :
         ]
 
     def sample_batch(self, texts: Sequence[str], strength: float, seed: int) -> list[list[int]]:
-        """Like `encode_batch`, each text split at random: a pure function of its arguments, in every process.
+        """Like `encode_batch`, with subword sampling: equal arguments give equal results in every process.
 
-        `strength` is what `TokenizerSettings.sampling` describes; 0 gives `encode_batch`.
+        `strength` is described at `TokenizerSettings.sampling`; 0 is `encode_batch`.
         """
         if strength == 0:
             return self.encode_batch(texts)
@@ -129,9 +129,9 @@ class Tokenizer:
         for number, text in enumerate(texts, start=1):
             to_utf8(text, f"Text {number}")
             first, *rest = text.split(METASPACE)
-            row = self._sampler.sample(first, strength, rng, begins=self.has_prefix)
+            row = self._sampler.sample(first, strength, rng, add_prefix=self.has_prefix)
             for part in rest:
-                row += self._metaspace_ids + self._sampler.sample(part, strength, rng, begins=False)
+                row += self._metaspace_ids + self._sampler.sample(part, strength, rng, add_prefix=False)
             rows.append(row)
         return rows
 
@@ -140,44 +140,44 @@ class Tokenizer:
         return SubwordSampler(self._processor)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; PAD, BOS and EOS vanish, bytes that are not UTF-8 become U+FFFD."""
+        """Return the text of token ids; PAD, BOS and EOS are removed, and invalid UTF-8 becomes U+FFFD."""
         return str(self._processor.decode([int(i) for i in ids]))
 
     def decode_continuation(self, before: Sequence[int], ids: Iterable[int]) -> str:
-        """The text that ids add to those before them, which end with a whole character."""
-        near = [int(i) for i in before[-_NEAR:]]
-        return self.decode([*near, *ids])[len(self.decode(near)) :]
+        """Return the text that `ids` add to the text of `before`, which must end with a complete character."""
+        context = [int(i) for i in before[-_N_CONTEXT_TOKENS:]]
+        return self.decode([*context, *ids])[len(self.decode(context)) :]
 
     def byte_of(self, token_id: int) -> int | None:
-        """The byte that a token stands for, if it is not text."""
+        """Return the byte that a byte token encodes, or None for any other token."""
         return int(self.id_to_token(token_id)[1:-1], 16) if self._processor.is_byte(token_id) else None
 
     def id_to_token(self, token_id: int) -> str:
-        """A token as the vocabulary writes it: ▁ for a space, <0xE2> for a byte."""
+        """Return a token as it is in the vocabulary: ▁ for a space, <0xE2> for a byte."""
         return str(self._processor.id_to_piece(token_id))
 
     def decode_batch(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """The text of each row of ids."""
+        """Return the text of each row of token ids."""
         return [self.decode(row) for row in rows]
 
     def tokenize(self, text: str) -> list[Token]:
-        """The tokens of one text, each with its position in it."""
+        """Return the tokens of a text, each with its span."""
         return list(self.iter_tokens(text))
 
     def tokenize_batch(self, texts: Sequence[str]) -> list[list[Token]]:
-        """The tokens of each text; many at once is much faster than one by one."""
+        """Return the tokens of each text; much faster than one text at a time."""
         return [list(self.tokens_from_ids(ids)) for ids in self.encode_batch(texts)]
 
     def iter_tokens(self, text: str) -> Iterator[Token]:
-        """The tokens of one text one after another, for texts of which not all should be in memory."""
+        """Yield the tokens of a text one by one, for texts whose tokens should not all be in memory."""
         return self.tokens_from_ids(self.encode(text))
 
     def tokens_from_ids(self, ids: Sequence[int], *, is_continuation: bool = False) -> Iterator[Token]:
-        """The tokens with these ids, and where each stands in the text that `decode` makes of them.
+        """Yield the tokens with these ids, with their spans in the text that `decode` returns for them.
 
-        With `is_continuation` they follow others in the same line, and their first space is text.
+        With `is_continuation`, the ids continue others on the same line, and a leading space is part of the text.
         """
-        # A space that SentencePiece put before the text is not of it; it puts none before a ▁, which is bytes.
+        # The space that SentencePiece adds before a text is not part of it. It adds none before a byte token.
         has_prefix = (
             self.has_prefix and not is_continuation and bool(ids) and self.id_to_token(ids[0]).startswith(METASPACE)
         )

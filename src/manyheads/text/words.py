@@ -1,7 +1,7 @@
-"""Raw text as words, words or characters, each with its position in the text: what a tagger is asked about.
+"""Word splitting: raw text into words or characters with their spans, and tokens into words (`WordTable`).
 
-A word never splits what is seen as one character (a letter and its accents, an emoji made of several), no two words
-overlap, and together they hold every character that is not white space.
+A grapheme cluster (a letter with its accents, a composed emoji) is never split. Words do not overlap, and together
+they contain every character that is not white space.
 """
 
 import re
@@ -17,16 +17,16 @@ from manyheads.text.tokenizer import Tokenizer
 
 SplitBy = Literal["word", "character"]
 
-_NEARLY_ALL = 0.95
-_JOINER = "\u200d"
-_SPECIAL_TOKENS = ("Mn", "Me", "Mc", "Cf")  # accents, vowel signs, variation selectors; signs that are not seen
-_OTHER_MARKS = "\u0e33\u0eb3\uff9e\uff9f"  # letters by category, but written onto the one before
-_SKIN = ("\U0001f3fb", "\U0001f3ff")
-_FLAG = ("\U0001f1e6", "\U0001f1ff")
-_SYLLABLES = ("\uac00", "\ud7a3")
+_MIN_CHARACTER_SHARE = 0.95
+_ZERO_WIDTH_JOINER = "\u200d"
+_EXTENDING_CATEGORIES = ("Mn", "Me", "Mc", "Cf")  # combining characters, variation selectors, invisible characters
+_EXTENDING_LETTERS = "\u0e33\u0eb3\uff9e\uff9f"  # letters by category that extend the previous character
+_SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
+_REGIONAL_INDICATORS = ("\U0001f1e6", "\U0001f1ff")  # two of them are a flag
+_HANGUL_SYLLABLES = ("\uac00", "\ud7a3")
 _JAMO = (("\u1100", "\u11ff"), ("\ua960", "\ua97c"), ("\ud7b0", "\ud7fb"))
-_FIRST_JAMO = (("\u1100", "\u115f"), ("\ua960", "\ua97c"))
-# Scripts that put no space between words; each character is a word. (Thai and its neighbours stay whole.)
+_LEADING_JAMO = (("\u1100", "\u115f"), ("\ua960", "\ua97c"))
+# Scripts without spaces between words, in which each character is a word. Thai, Lao and Khmer text is not split.
 _CHINESE_AND_KANA = (
     ("\u3005", "\u3007"),
     ("\u3040", "\u30ff"),
@@ -39,20 +39,20 @@ _CHINESE_AND_KANA = (
     ("\U00020000", "\U0003ffff"),
 )
 
-# Words are found in the shape of a text: one sign for each seen character, so that accents and emoji are no concern.
-# Latin letters stand for themselves, other letters are x or X, digits 0, Chinese 字, punctuation is as it is.
+# The regular expression is applied to the shape of a text, which has one character per grapheme cluster: an ASCII
+# letter or punctuation mark is itself, another letter is x or X, a digit is 0, a Chinese character or kana is 字.
 _WORD = r"[A-Za-z0_]"
 _END = rf"(?!{_WORD})"
 _CLITIC = rf"['’](?i:s|m|d|re|ve|ll){_END}"
-_SHORT = (
+_ABBREVIATIONS = (
     "Mr|Mrs|Ms|Dr|Prof|St|Sen|Rep|Gov|Gen|Col|Lt|Sgt|Capt|Jr|Sr|Inc|Corp|Co|Ltd|Bros|No|vs|etc|Mt|Ft|"
     "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec"
 )
 _WORDS = re.compile(
     rf"""
-      [A-Za-z]+://[^\s<>"]*[^\s<>".,;:!?)'\]]                      # an address in the web
-    | (?:[A-Za-z]\.){{2,}} (?:[A-Za-z]{_END})? {_END} (?:-{_WORD}+)*  # U.S. and U.S.-led with their points
-    | (?<!{_WORD})(?:(?i:{_SHORT})|[A-Z])\.(?=\s+\S)               # Mr. and J., unless they end the text
+      [A-Za-z]+://[^\s<>"]*[^\s<>".,;:!?)'\]]                      # a URL
+    | (?:[A-Za-z]\.){{2,}} (?:[A-Za-z]{_END})? {_END} (?:-{_WORD}+)*  # U.S. and U.S.-led with their periods
+    | (?<!{_WORD})(?:(?i:{_ABBREVIATIONS})|[A-Z])\.(?=\s+\S)       # Mr. and J., unless they end the text
     | {_CLITIC}                                                    # 's of Germany's
     | [Nn]['’][Tt]{_END}                                           # n't of don't
     | [@\#]?{_WORD}+?(?=[Nn]['’][Tt]{_END})                        # do of don't
@@ -66,7 +66,7 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True)
 class Word:
-    """The characters of a text from `start` up to, not including, `end`."""
+    """A word and its span: the characters from `start` up to, but not including, `end`."""
 
     text: str
     start: int
@@ -74,33 +74,33 @@ class Word:
 
 
 def choose_split_by(lengths: Mapping[int, int]) -> SplitBy:
-    """What the words of tagged text are, told by how many of them have each length; a few long ones are borne."""
-    return "character" if lengths.get(1, 0) > _NEARLY_ALL * sum(lengths.values()) else "word"
+    """Return how tagged text is split, from the number of words of each length: by character if most have length 1."""
+    return "character" if lengths.get(1, 0) > _MIN_CHARACTER_SHARE * sum(lengths.values()) else "word"
 
 
 def split_text(text: str, split_by: SplitBy) -> list[Word]:
-    """The words of a text, its punctuation apart as CoNLL has it, or all its characters but white space."""
+    """Split a text into words, with punctuation separate as in CoNLL data, or into characters without white space."""
     spans = _clusters(text) if split_by == "character" else _words(text)
     return [Word(text[start:end], start, end) for start, end in spans]
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:
     shape = []
-    spans: list[tuple[int, int]] = []  # of each sign of the shape
-    last = 0
+    spans: list[tuple[int, int]] = []  # of each character of the shape
+    previous_end = 0
     for start, end in _clusters(text):
-        if start > last:
+        if start > previous_end:
             shape.append(" ")
-            spans.append((last, start))
+            spans.append((previous_end, start))
         shape.append(_shape_character(text[start]))
         spans.append((start, end))
-        last = end
+        previous_end = end
     for match in _WORDS.finditer("".join(shape)):
         yield spans[match.start()][0], spans[match.end() - 1][1]
 
 
 def is_chinese_or_kana(character: str) -> bool:
-    """Whether it is of a script that puts no space between words, and a word by itself."""
+    """Return whether a character belongs to a script in which each character is a word."""
     return _within(character, _CHINESE_AND_KANA)
 
 
@@ -118,35 +118,40 @@ def _shape_character(character: str) -> str:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Where each character as it is seen begins and ends; white space is none."""
+    """Yield the span of each grapheme cluster that is not white space."""
     start = None
-    flags = 0  # that end the cluster
+    n_indicators = 0  # regional indicators at the end of the cluster
     for position, character in enumerate(text):
-        if start is not None and not _joins(text[position - 1], character, flags):
+        if start is not None and not _extends(text[position - 1], character, n_indicators):
             yield start, position
             start = None
         if character.isspace():
             continue
-        flags = (flags if start is not None else 0) + 1 if _within(character, (_FLAG,)) else 0
+        if _within(character, (_REGIONAL_INDICATORS,)):
+            n_indicators = (n_indicators if start is not None else 0) + 1
+        else:
+            n_indicators = 0
         start = position if start is None else start
     if start is not None:
         yield start, len(text)
 
 
-def _joins(last: str, character: str, flags: int) -> bool:
-    """Whether a character is seen as one with the last: a plain form of the rules of Unicode (UAX 29)."""
+def _extends(previous: str, character: str, n_indicators: int) -> bool:
+    """Return whether a character extends the grapheme cluster of the previous one (a simplified UAX 29)."""
     if character.isascii():
         return False
     category = unicodedata.category(character)
-    if category in _SPECIAL_TOKENS or character in _OTHER_MARKS or _within(character, (_SKIN,)):
+    if category in _EXTENDING_CATEGORIES or character in _EXTENDING_LETTERS or _within(character, (_SKIN_TONES,)):
         return True
-    if last == _JOINER:
+    if previous == _ZERO_WIDTH_JOINER:
         return category[0] == "S"
-    if _within(character, (_FLAG,)):
-        return flags == 1
+    if _within(character, (_REGIONAL_INDICATORS,)):
+        return n_indicators == 1
     if not _within(character, _JAMO):
         return False
-    return _within(last, _FIRST_JAMO) or (_within(last, (*_JAMO, _SYLLABLES)) and not _within(character, _FIRST_JAMO))
+    if _within(previous, _LEADING_JAMO):
+        return True
+    return _within(previous, (*_JAMO, _HANGUL_SYLLABLES)) and not _within(character, _LEADING_JAMO)
 
 
 def _within(character: str, ranges: tuple[tuple[str, str], ...]) -> bool:
@@ -155,7 +160,7 @@ def _within(character: str, ranges: tuple[tuple[str, str], ...]) -> bool:
 
 @dataclass(frozen=True)
 class WordTable:
-    """Of every id: whether a word may go on with it, whether a word may go on after it, whether it must go on."""
+    """For every token id, whether the token can continue a word and whether a word can continue after it."""
 
     continues_word: NDArray[np.bool_]
     may_continue: NDArray[np.bool_]
@@ -163,7 +168,7 @@ class WordTable:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "WordTable":
-        """That of a tokenizer's vocabulary. Each Chinese character or kana is a word, since no space ends it."""
+        """Build the table of a tokenizer's vocabulary; each Chinese character or kana is a word of its own."""
         n_tokens = tokenizer.vocab_size
         continues_word, may_continue, is_continuation_byte = (np.zeros(n_tokens, dtype=np.bool_) for _ in range(3))
         for token_id in range(n_tokens):
@@ -172,14 +177,12 @@ class WordTable:
                 is_continuation_byte[token_id] = 0x80 <= byte < 0xC0
             else:
                 token = tokenizer.id_to_token(token_id)
-                continues_word[token_id], may_continue[token_id] = (
-                    _is_word_character(token[0]),
-                    _is_word_character(token[-1]),
-                )
+                continues_word[token_id] = _is_word_character(token[0])
+                may_continue[token_id] = _is_word_character(token[-1])
         return cls(continues_word, may_continue, is_continuation_byte)
 
     def word_ids(self, ids: NDArray[np.integer]) -> NDArray[np.int64]:
-        """0, 0, 1, 2, 2 …: which word of a text each of its tokens belongs to."""
+        """Return the index of the word that each token belongs to: 0, 0, 1, 2, 2, …"""
         continues_word = self.is_continuation_byte[ids[1:]] | (
             self.continues_word[ids[1:]] & self.may_continue[ids[:-1]]
         )
