@@ -205,7 +205,7 @@ class TestSentencePerLine:
             read_tagged([path, path], joint=True)
         with refuses("no file given: tagged text is read from one file or from two parallel files (words, tags)."):
             read_tagged([])
-        with refuses("*/a: columns of words have no labels. Give three parallel files, or a table."):
+        with refuses("*/a: CoNLL columns have no sentence labels. Give three parallel files, or a table."):
             list(read_tagged(path, joint=True))
 
 
