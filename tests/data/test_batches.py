@@ -1,4 +1,4 @@
-"""Batches: every example once, within budget, little padding, order fixed by (seed, epoch)."""
+"""Batches: every example once, within budget, with little padding, in an order fixed by (seed, epoch)."""
 
 import hashlib
 import tracemalloc
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data import choose_examples, plan_batches
+from manyheads.data import choose_examples, make_batch, pad, plan_batches
+from manyheads.text.tokenizer import BOS, EOS, PAD
 
 lengths_strategy = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2)
@@ -16,9 +17,7 @@ lengths_strategy = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), m
 
 
 @given(lengths_strategy, st.integers(10, 500), st.integers(0, 5), st.integers(0, 5))
-def test_every_example_stands_in_one_batch_within_budget(
-    lengths: np.ndarray, budget: int, seed: int, epoch: int
-) -> None:
+def test_every_example_is_in_one_batch_within_budget(lengths: np.ndarray, budget: int, seed: int, epoch: int) -> None:
     batches = plan_batches(lengths, budget, seed=seed, epoch=epoch)
     assert sorted(np.concatenate([*batches, []]).tolist()) == list(range(len(lengths)))
     for batch in batches:
@@ -36,11 +35,11 @@ def test_order_is_a_function_of_seed_and_epoch() -> None:
     assert plan(1, 0) != plan(2, 0)
 
 
-def test_little_is_padding() -> None:
-    # Lengths as translation has them: the target about as long as the source.
-    chance = np.random.default_rng(3)
-    source = chance.gamma(6.0, 2.0, 20_000).astype(np.int64) + 3
-    lengths = np.stack([source, (source * chance.normal(1.1, 0.15, 20_000)).astype(np.int64) + 3], axis=1)
+def test_padding_is_small() -> None:
+    # Lengths as in translation: the target is about as long as the source.
+    rng = np.random.default_rng(3)
+    source = rng.gamma(6.0, 2.0, 20_000).astype(np.int64) + 3
+    lengths = np.stack([source, (source * rng.normal(1.1, 0.15, 20_000)).astype(np.int64) + 3], axis=1)
     batches = plan_batches(lengths, 3000, seed=1, epoch=0)
     padded = sum(lengths[batch].max(axis=0) * len(batch) for batch in batches)
     assert 1 - lengths.sum() / padded.sum() < 0.05
@@ -54,7 +53,7 @@ def test_little_is_padding() -> None:
         (17, 2, 60, 2, 1, 11, "9ab545bbb43e0d61"),
     ],
 )
-def test_batches_are_what_they_have_always_been(
+def test_batches_match_recorded_digests(
     n: int, columns: int, budget: int, seed: int, epoch: int, n_batches: int, digest: str
 ) -> None:
     lengths = np.random.default_rng([n, columns]).integers(1, 40, (n, columns))
@@ -83,11 +82,11 @@ def test_many_examples_are_planned_in_bounded_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(batches) == 1500
-    # Eight bytes an example for the order; all the rest is for one window and does not grow.
+    # Eight bytes per example for the order; the rest is for one window and does not grow.
     assert peak < 8 * len(lengths) + 100e6
 
 
-def test_weights_say_how_often_an_example_comes() -> None:
+def test_weights_are_expected_counts() -> None:
     boundaries, weights = [0, 1000, 1500, 1600, 1700], [1.0, 2.25, 0.5, 0.0]
     chosen = choose_examples(boundaries, weights, seed=3, epoch=1)
     assert chosen is not None
@@ -106,13 +105,25 @@ def test_weights_say_how_often_an_example_comes() -> None:
     assert sorted(np.concatenate(batches).tolist()) == sorted(chosen.tolist())
 
 
-def test_equal_weights_of_one_choose_everything() -> None:
+def test_weights_of_one_choose_everything() -> None:
     assert choose_examples([0, 5, 9], [1.0, 1.0], seed=1, epoch=0) is None
 
 
-def test_an_epoch_of_small_weights_still_has_something() -> None:
+def test_epoch_with_small_weights_is_not_empty() -> None:
     for epoch in range(20):
         chosen = choose_examples([0, 30], [0.001], seed=1, epoch=epoch)
         assert chosen is not None
         assert 1 <= len(chosen) <= 3
         assert 0 <= chosen.min() <= chosen.max() < 30
+
+
+def test_batch_is_padded_and_shifted() -> None:
+    batch = make_batch([[7, 8], [9]], [[5], [4, 6, 7]])
+    assert batch.source.tolist() == [[7, 8, EOS], [9, EOS, PAD]]
+    assert batch.target_input.tolist() == [[BOS, 5, PAD, PAD], [BOS, 4, 6, 7]]
+    assert batch.target_output.tolist() == [[5, EOS, PAD, PAD], [4, 6, 7, EOS]]
+    assert batch.n_tokens == 6
+
+
+def test_padding_no_sequences_gives_no_rows() -> None:
+    assert pad([], after=EOS).shape == (0, 1)

@@ -1,4 +1,4 @@
-"""Cleaning: each reason by itself, their order, and the compact set against a plain one."""
+"""Cleaning: each reason, their order, and the hash set against a Python set."""
 
 import random
 import tracemalloc
@@ -25,7 +25,7 @@ def cleaned(
     return kept, dict(counts)
 
 
-def test_each_reason_is_counted_and_the_rest_is_kept_in_order() -> None:
+def test_reasons_are_counted_and_other_rows_kept_in_order() -> None:
     good = [("a cat sleeps", "eine Katze schläft"), ("two", "zwei")]
     pairs = [
         good[0],
@@ -51,7 +51,7 @@ def test_each_reason_is_counted_and_the_rest_is_kept_in_order() -> None:
     }
 
 
-def test_the_first_reason_counts() -> None:
+def test_first_reason_counts() -> None:
     long = "x" * 200
     held_out = [("y", "y"), ("a", long)]
     assert cleaned([(" ", "\ufffd")])[1] == {"kept": 0, "empty": 1}
@@ -60,7 +60,7 @@ def test_the_first_reason_counts() -> None:
     assert cleaned([("y", "z"), ("y", "z")], held_out=held_out)[1] == {"kept": 0, "in valid or test": 2}
 
 
-def test_settings_switch_reasons_off_but_never_blank_sides() -> None:
+def test_settings_disable_all_reasons_but_empty() -> None:
     pairs = [("a\0", "x" * 500), ("a\0", "x" * 500), ("b", ""), ("c", "d")]
     kept, counts = cleaned(pairs, ANY, held_out=[("c", "d")])
     assert kept == [pairs[0], pairs[1], pairs[3]]
@@ -68,18 +68,18 @@ def test_settings_switch_reasons_off_but_never_blank_sides() -> None:
 
 
 @pytest.mark.parametrize(("n_bytes", "is_kept"), [(70, True), (71, False)])
-def test_the_ratio_is_of_bytes_with_twenty_added(n_bytes: int, is_kept: bool) -> None:
+def test_ratio_is_of_bytes_plus_twenty(n_bytes: int, is_kept: bool) -> None:
     pair = ("一二三a", "x" * n_bytes)  # 10 bytes: 30 × 3 is 90
     for both in (pair, pair[::-1]):
         assert (cleaned([both])[0] == [both]) is is_kept
 
 
-def test_the_same_text_split_elsewhere_is_no_duplicate() -> None:
+def test_same_text_with_other_field_boundary_is_not_a_duplicate() -> None:
     pairs = [("a", "bc"), ("ab", "c"), ("1 a", "b"), ("1", " ab")]
     assert cleaned(pairs)[0] == pairs
 
 
-def test_a_cleaner_remembers_the_corpora_before() -> None:
+def test_cleaner_remembers_earlier_corpora() -> None:
     cleaner = Cleaner(CleanSettings())
     first, second = Counter[str](), Counter[str]()
     assert list(cleaner.clean([("a", "b")], first)) == [("a", "b")]
@@ -88,14 +88,14 @@ def test_a_cleaner_remembers_the_corpora_before() -> None:
 
 
 @pytest.mark.parametrize("ratio", [-1.0, 0.5, float("nan")])
-def test_a_ratio_that_cannot_be_is_refused(ratio: float) -> None:
+def test_invalid_ratio_raises(ratio: float) -> None:
     with pytest.raises(RecipeError, match=r"clean\.max_ratio = .* must be at least 1, or 0 for any ratio"):
         CleanSettings(max_ratio=ratio)
 
 
-def test_many_chunks_equal_a_plain_set() -> None:
-    chance = random.Random(4)
-    pairs = [(f"s{chance.randrange(300)}", f"t{chance.randrange(300)}") for _ in range(60_000)]
+def test_several_chunks_match_a_python_set() -> None:
+    rng = random.Random(4)
+    pairs = [(f"s{rng.randrange(300)}", f"t{rng.randrange(300)}") for _ in range(60_000)]
     held_out = [(f"S{n}", f"t{n + 100}") for n in range(20)]
     sources, targets = ({pair[side].lower() for pair in held_out} for side in (0, 1))
     usable = [(source, target) for source, target in pairs if source not in sources and target not in targets]
@@ -106,27 +106,27 @@ def test_many_chunks_equal_a_plain_set() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 50), max_size=40), max_size=20))
-def test_the_hash_set_equals_a_plain_set(chunks: list[list[int]]) -> None:
-    ours, plain = HashSet(), set[int]()
+def test_hash_set_matches_a_python_set(chunks: list[list[int]]) -> None:
+    hash_set, plain = HashSet(), set[int]()
     for chunk in chunks:
         expected = []
         for number in chunk:
             expected.append(number not in plain)
             plain.add(number)
-        assert ours.add(np.array(chunk, dtype=np.uint64)).tolist() == expected
-        assert len(ours) == len(plain)
-    assert ours.has(np.arange(51, dtype=np.uint64)).tolist() == [number in plain for number in range(51)]
+        assert hash_set.add(np.array(chunk, dtype=np.uint64)).tolist() == expected
+        assert len(hash_set) == len(plain)
+    assert hash_set.has(np.arange(51, dtype=np.uint64)).tolist() == [number in plain for number in range(51)]
 
 
-def test_the_hash_set_needs_less_than_twenty_bytes_a_number() -> None:
+def test_hash_set_takes_less_than_twenty_bytes_per_number() -> None:
     numbers = np.random.default_rng(1).integers(0, 2**63, 400_000).astype(np.uint64)
     tracemalloc.start()
-    ours = HashSet()
+    hash_set = HashSet()
     for start in range(0, len(numbers), 10_000):
-        ours.add(numbers[start : start + 10_000])
+        hash_set.add(numbers[start : start + 10_000])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(ours) == len(numbers)
+    assert len(hash_set) == len(numbers)
     assert peak < 20 * len(numbers)
 
 
@@ -141,18 +141,18 @@ def read_with(n_bad: int, n_pairs: int) -> Callable[[Callable[[DataError], None]
 
 
 @pytest.mark.parametrize(("n_bad", "n_pairs"), [(10, 20), (11, 1100), (0, 3)])
-def test_a_few_bad_lines_are_borne(n_bad: int, n_pairs: int) -> None:
+def test_few_bad_lines_are_tolerated(n_bad: int, n_pairs: int) -> None:
     counts = Counter[str]()
     list(clean(tolerate_bad_lines(read_with(n_bad, n_pairs)), CleanSettings(drop_duplicates=False), counts))
     assert (counts["bad encoding"], counts["kept"]) == (n_bad, n_pairs - n_bad)
 
 
-def test_many_bad_lines_are_the_wrong_encoding() -> None:
+def test_many_bad_lines_raise() -> None:
     with pytest.raises(DataError, match="line 1 is not UTF-8"):
         list(tolerate_bad_lines(read_with(11, 1099)))
 
 
-def test_what_cannot_be_decoded_is_the_reason_even_where_its_columns_are_wrong() -> None:
+def test_encoding_error_takes_precedence_over_column_error() -> None:
     def read(on_bad: Callable[[DataError], None]) -> Iterator[Pair]:
         on_bad(DataError("line 1 is not UTF-8"))
         yield "\ufffd", "\ufffd"

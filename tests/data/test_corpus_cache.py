@@ -1,4 +1,4 @@
-"""The cache: whole or not there, made once, safe against two processes at once."""
+"""The cache: entries are complete or absent, created once, and safe with concurrent processes."""
 
 import os
 import subprocess
@@ -11,28 +11,28 @@ import pytest
 from manyheads.data.corpus_cache import Cache, content_key
 from manyheads.errors import DataError
 
-# Both processes find nothing, make the entry, and put it into place at about the same time.
+# Both processes find no entry, build it, and rename it at about the same time.
 MAKE = """
 import sys, time
 from pathlib import Path
 from manyheads.data.corpus_cache import Cache
 cache, name, me = Cache(Path(sys.argv[1])), "text-1", sys.argv[2]
 assert cache.problem(name) == ""
-with cache.create(name) as aside:
+with cache.create(name) as temporary:
     (cache.folder / f"ready-{me}").touch()
     while len(list(cache.folder.glob("ready-*"))) < 2:
         time.sleep(0.001)
-    (aside / "values").write_bytes(bytes(3_000_000) + me.encode())
+    (temporary / "values").write_bytes(bytes(3_000_000) + me.encode())
 print(cache.problem(name), (cache.folder / name / "values").read_bytes()[-1:].decode())
 """
 
 
 def make(cache: Cache, content: str = "good") -> None:
-    with cache.create("text-1") as aside:
-        (aside / "values").write_text(content)
+    with cache.create("text-1") as temporary:
+        (temporary / "values").write_text(content)
 
 
-def test_an_entry_is_absent_then_whole_then_damaged_then_whole(tmp_path: Path) -> None:
+def test_entry_is_absent_then_valid_then_damaged_then_valid(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "deep" / "cache")
     assert cache.problem("text-1") == ""
     make(cache)
@@ -47,7 +47,7 @@ def test_an_entry_is_absent_then_whole_then_damaged_then_whole(tmp_path: Path) -
     assert values.read_text() == "good"
 
 
-def test_a_whole_entry_stays_and_ours_goes(tmp_path: Path) -> None:
+def test_valid_entry_is_not_replaced(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     make(cache, "first")
     make(cache, "second")
@@ -55,27 +55,27 @@ def test_a_whole_entry_stays_and_ours_goes(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "text-1"]
 
 
-def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+def test_failure_leaves_no_files(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
-    with pytest.raises(DataError, match="no good"), cache.create("text-1") as aside:
-        (aside / "values").write_text("half")
+    with pytest.raises(DataError, match="no good"), cache.create("text-1") as temporary:
+        (temporary / "values").write_text("half")
         raise DataError("no good")
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
-def test_two_processes_make_the_same_entry_at_once(tmp_path: Path) -> None:
+def test_two_processes_create_the_same_entry_at_once(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", MAKE, str(tmp_path), me], stdout=subprocess.PIPE, text=True)
         for me in "AB"
     ]
-    told = [process.communicate(timeout=120)[0].split() for process in processes]
+    outputs = [process.communicate(timeout=120)[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
-    assert told[0] == told[1]  # both see one whole entry, the same
-    assert told[0][0] == "None"
+    assert outputs[0] == outputs[1]  # both see the same valid entry
+    assert outputs[0][0] == "None"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "ready-A", "ready-B", "text-1"]
 
 
-def test_what_a_killed_run_left_long_ago_is_swept(tmp_path: Path) -> None:
+def test_old_temporary_folders_are_removed(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     make(cache)
     old, new, others = f".ids-{'2' * 64}.abc", f".ids-{'2' * 64}.def", ".ids-mine.abc"
@@ -86,15 +86,15 @@ def test_what_a_killed_run_left_long_ago_is_swept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [new, others, "lock", "text-1"]
 
 
-def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+def test_unwritable_cache_raises_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        DataError, match=r"the cache cannot be written there \(.*\)\. Name another place .*MANYHEADS_CACHE"
+        DataError, match=r"the cache cannot be written \(.*\)\. Set the environment variable MANYHEADS_CACHE"
     ):
         make(Cache(tmp_path / "file" / "cache"))
 
 
-def test_the_cache_is_beside_the_run_unless_the_environment_says_otherwise(
+def test_cache_is_beside_the_run_or_at_the_environment_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Cache.beside(tmp_path / "runs" / "x").folder == Path(os.environ["MANYHEADS_CACHE"])
@@ -104,6 +104,6 @@ def test_the_cache_is_beside_the_run_unless_the_environment_says_otherwise(
     assert Cache.beside(Path("runs/x")).folder == tmp_path / "runs" / ".manyheads-cache"
 
 
-def test_a_key_is_of_the_values() -> None:
+def test_content_key_depends_on_values() -> None:
     assert content_key({"a": 1, "b": [2]}) == content_key({"b": [2], "a": 1})
     assert content_key([["a", "b"], "c"]) != content_key([["a"], "b", "c"])

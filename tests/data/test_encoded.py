@@ -1,4 +1,4 @@
-"""Pairs on disk: what goes in comes out, padded as a model wants it."""
+"""Texts and token ids on disk."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyheads.data import Encoded, Ragged, RaggedWriter, Texts, make_batch, pad
+from manyheads.data import Encoded, Ragged, RaggedWriter, Texts
 from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerSettings
+from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
 PAIRS = [("a small cat", "一只小猫"), ("", "空"), ("the dog sleeps", "那条狗在睡觉"), ("long " * 200, "长" * 500)]
 
@@ -42,11 +42,11 @@ def stored(folder: Path, tokenizer: Tokenizer) -> tuple[Encoded, "Counter[str]"]
     def encode(rows: Sequence[Row]) -> list[list[list[int]]]:
         return [tokenizer.encode_batch([row[side] for row in rows]) for side in (0, 1)]
 
-    counts = Encoded.write(folder / "ids", texts, encode, longest=63)
+    counts = Encoded.write(folder / "ids", texts, encode, max_length=63)
     return Encoded.open(folder / "ids", texts), counts
 
 
-def test_texts_give_back_what_was_written(tmp_path: Path) -> None:
+def test_texts_round_trip(tmp_path: Path) -> None:
     pairs = [(f"line {number} é", "行" * (number % 7)) for number in range(25_000)]  # several chunks
     Texts.write(tmp_path, iter(pairs), 2)
     texts = Texts.open(tmp_path)
@@ -55,7 +55,7 @@ def test_texts_give_back_what_was_written(tmp_path: Path) -> None:
     assert [(texts.text(0, row), texts.text(1, row)) for row in (24_999, 3)] == [pairs[24_999], pairs[3]]
 
 
-def test_ragged_gives_back_what_was_written(tmp_path: Path) -> None:
+def test_ragged_round_trips(tmp_path: Path) -> None:
     rows = [[1, 2, 3], [], [4], [70_000]]
     with RaggedWriter(tmp_path / "ids", "int32") as writer:
         for row in rows:
@@ -67,13 +67,13 @@ def test_ragged_gives_back_what_was_written(tmp_path: Path) -> None:
     assert ragged[0].tolist() == rows[0]
 
 
-def test_an_empty_ragged_file_opens(tmp_path: Path) -> None:
+def test_empty_ragged_file_opens(tmp_path: Path) -> None:
     with RaggedWriter(tmp_path / "ids", "int32"):
         pass
     assert len(Ragged(tmp_path / "ids", "int32")) == 0
 
 
-def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_encoded_pairs_keep_ids_and_text_and_count_dropped_rows(tmp_path: Path, tokenizer: Tokenizer) -> None:
     pairs, counts = stored(tmp_path, tokenizer)
     assert counts == {"kept": 2, "empty": 1, "too long": 1}
     assert pairs.find_rows([0, 1, 2, 4]) == [0, 1, 1, 2]
@@ -82,24 +82,12 @@ def test_pairs_keep_ids_and_text_and_count_what_they_drop(tmp_path: Path, tokeni
     assert pairs.lengths.tolist() == [[len(tokenizer.encode(text)) + 1 for text in PAIRS[row]] for row in (0, 2)]
 
 
-def test_a_batch_is_padded_and_shifted() -> None:
-    batch = make_batch([[7, 8], [9]], [[5], [4, 6, 7]])
-    assert batch.source.tolist() == [[7, 8, EOS], [9, EOS, PAD]]
-    assert batch.target_input.tolist() == [[BOS, 5, PAD, PAD], [BOS, 4, 6, 7]]
-    assert batch.target_output.tolist() == [[5, EOS, PAD, PAD], [4, 6, 7, EOS]]
-    assert batch.n_tokens == 6
-
-
-def test_padding_nothing_gives_no_rows() -> None:
-    assert pad([], after=EOS).shape == (0, 1)
-
-
-def test_rows_may_have_any_number_of_fields(tmp_path: Path) -> None:
+def test_rows_with_any_number_of_fields(tmp_path: Path) -> None:
     rows = [("one", "a", ""), ("two", "", "b")]
     Texts.write(tmp_path / "text", rows, 3)
     texts = Texts.open(tmp_path / "text")
     assert list(texts) == rows
-    Encoded.write(tmp_path / "ids", texts, lambda chunk: [[[len(row[0])] * 3 for row in chunk]], longest=0)
+    Encoded.write(tmp_path / "ids", texts, lambda chunk: [[[len(row[0])] * 3 for row in chunk]], max_length=None)
     encoded = Encoded.open(tmp_path / "ids", texts)
     assert encoded.lengths.tolist() == [[4], [4]]
     assert [ids.tolist() for ids in encoded.ids(0, np.array([1, 0]))] == [[3, 3, 3]] * 2

@@ -1,4 +1,4 @@
-"""Documents as windows, and windows as rows."""
+"""Windows of documents, and their packing into rows."""
 
 from collections import Counter
 
@@ -12,15 +12,19 @@ lengths = st.lists(st.integers(0, 60), max_size=12)
 
 
 @settings(max_examples=200, deadline=None)
-@given(lengths=lengths, longest=st.integers(1, 20), epoch=st.integers(0, 3))
-def test_every_place_is_in_one_window(lengths: list[int], longest: int, epoch: int) -> None:
-    windows = cut_windows(np.array(lengths, dtype=np.int64), longest, seed=1, epoch=epoch)
-    places = Counter((document, place) for document, start, end in windows.tolist() for place in range(start, end))
-    assert places == Counter((document, place) for document, length in enumerate(lengths) for place in range(length))
-    assert all(0 < end - start <= longest for _, start, end in windows.tolist())
+@given(lengths=lengths, max_length=st.integers(1, 20), epoch=st.integers(0, 3))
+def test_every_position_is_in_one_window(lengths: list[int], max_length: int, epoch: int) -> None:
+    windows = cut_windows(np.array(lengths, dtype=np.int64), max_length, seed=1, epoch=epoch)
+    positions = Counter(
+        (document, position) for document, start, end in windows.tolist() for position in range(start, end)
+    )
+    assert positions == Counter(
+        (document, position) for document, length in enumerate(lengths) for position in range(length)
+    )
+    assert all(0 < end - start <= max_length for _, start, end in windows.tolist())
 
 
-def test_what_fits_is_not_cut_and_cuts_move_with_the_epoch() -> None:
+def test_short_documents_are_not_cut_and_cuts_vary_by_epoch() -> None:
     sizes = np.array([10, 1000])
     by_epoch = [cut_windows(sizes, 10, seed=1, epoch=epoch).tolist() for epoch in range(5)]
     assert by_epoch == [cut_windows(sizes, 10, seed=1, epoch=epoch).tolist() for epoch in range(5)]
@@ -30,13 +34,13 @@ def test_what_fits_is_not_cut_and_cuts_move_with_the_epoch() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(sizes=st.lists(st.integers(1, 20), max_size=60), epoch=st.integers(0, 3))
-def test_every_window_is_in_one_row_that_has_room_for_it(sizes: list[int], epoch: int) -> None:
+def test_every_window_is_in_one_row_within_capacity(sizes: list[int], epoch: int) -> None:
     rows = pack(np.array(sizes, dtype=np.int64), 20, seed=1, epoch=epoch)
     assert sorted(index for row in rows for index in row) == list(range(len(sizes)))
     assert all(sum(sizes[index] for index in row) <= 20 for row in rows)
 
 
-def test_next_to_nothing_is_wasted() -> None:
+def test_packing_wastes_little() -> None:
     sizes = np.random.default_rng(3).integers(20, 120, size=5000)
     rows = pack(sizes, 256, seed=1, epoch=0)
     assert sizes.sum() / (256 * len(rows)) > 0.98

@@ -43,5 +43,5 @@ def make_training_data(
     def encode(chunk: Sequence[Any]) -> Any:
         return task.encode_rows(chunk, tokenizer, settings)
 
-    Encoded.write(folder / "ids", texts, encode, 0)
+    Encoded.write(folder / "ids", texts, encode, None)
     return TrainingData(Encoded.open(folder / "ids", texts), **{"batch_tokens": 120, **changes})

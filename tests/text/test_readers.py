@@ -254,8 +254,8 @@ class TestCsv:
     )
     def test_invalid_csv(self, write: Write, rows: str, reason: str) -> None:
         with refuses(
-            f"*/a.csv, line 3: the row that starts here is not valid CSV ({reason}). Close every quote, double the quotes "
-            "inside a quoted field, and quote every field that contains a line end."
+            f"*/a.csv, line 3: the row that starts here is not valid CSV ({reason}). Close every quote, double the "
+            "quotes inside a quoted field, and quote every field that contains a line end."
         ):
             list(read_pairs([write("a.csv", f"source,target\na,b\n{rows}")]))
 
@@ -335,8 +335,8 @@ class TestColumns:
 
     def test_files_without_columns(self, write: Write, tmp_path: Path) -> None:
         with refuses(
-            "*/a.en: a single file of pairs must end in .tsv, .csv, .jsonl or .parquet, optionally followed by .gz or .zst. "
-            "Rename it, or give two files."
+            "*/a.en: a single file of pairs must end in .tsv, .csv, .jsonl or .parquet, optionally followed by .gz or "
+            ".zst. Rename it, or give two files."
         ):
             columns_of(write("a.en", "a\n"))
         with refuses("*/b.csv is empty. Give a file with text."):

@@ -77,7 +77,8 @@ class TestTables:
         with refuses("*/c.txt: a file of plain lines has no columns. Remove text_column."):
             read_rows([write("c.txt", "one\n")], ("text",), ("1",))
         with refuses(
-            "no file given: rows are read from one file (.tsv, .csv, .jsonl or .parquet) or from one file of plain lines."
+            "no file given: rows are read from one file (.tsv, .csv, .jsonl or .parquet) or from one "
+            "file of plain lines."
         ):
             read_rows([], ("text",))
 

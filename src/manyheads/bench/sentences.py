@@ -36,7 +36,7 @@ class Sentences:
             Texts.write(Path(folder) / "text", rows, n_fields=2)
             texts = Texts.open(Path(folder) / "text")
             encode = partial(Seq2Seq.encode_rows, tokenizer=tokenizer, settings=Seq2SeqSettings())
-            Encoded.write(Path(folder) / "data", texts, encode, longest=0)
+            Encoded.write(Path(folder) / "data", texts, encode, max_length=None)
             yield cls(tokenizer, Encoded.open(Path(folder) / "data", texts))
 
     @property

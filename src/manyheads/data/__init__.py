@@ -1,7 +1,7 @@
-"""The data room: tokenized text on disk, and the order in which training meets it.
+"""Data: cleaning, token ids on disk, and batches.
 
-Ids live in memory-mapped files, so a corpus may be larger than memory. Batches hold sentences of like length within
-a budget of tokens, and their order is a pure function of (seed, epoch). May import text, settings, errors.
+Ids are memory-mapped, so a corpus may be larger than memory. Batches contain examples of similar length within a token
+budget, and their order is a pure function of (seed, epoch).
 """
 
 from manyheads.data.batches import PairBatch, choose_examples, make_batch, pad, plan_batches

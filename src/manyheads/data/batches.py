@@ -1,4 +1,4 @@
-"""Which sentences meet in a batch: like lengths together, within a budget of tokens, in an order fixed by the seed."""
+"""Batches: examples of similar length within a token budget, in an order that depends on (seed, epoch), padded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from manyheads.text.tokenizer import BOS, EOS, PAD
 
-_WINDOW = 1_000_000  # examples sorted by length at once: sorting more pads no less, but needs more memory
+_WINDOW = 1_000_000  # examples sorted by length at once; sorting more saves no padding and takes more memory
 
 
 def plan_batches(
     lengths: NDArray[np.integer], budget: int, *, seed: int, epoch: int, chosen: NDArray[np.int64] | None = None
 ) -> list[NDArray[np.int64]]:
-    """Every example once, or the `chosen` ones, as batches of indices; a pure function of its arguments.
+    """Return batches of indices that contain every example, or every `chosen` one, once; a pure function.
 
-    `lengths` is N × 1 or N × 2 (source and target). A batch's padded size, rows × its longest length, stays
-    within `budget` on each side; an example longer than the budget has a batch of its own.
+    `lengths` is N × 1 or N × 2 (source and target). The padded size of a batch, rows × longest length, is at most
+    `budget` on each side; an example longer than the budget gets a batch of its own.
     """
     random = np.random.default_rng([seed, epoch])
-    # Equal lengths meet in a new order every epoch.
+    # Examples of equal length are in a new order in every epoch.
     order: NDArray[np.int64] = random.permutation(len(lengths) if chosen is None else chosen)
     batches = []
     for start in range(0, len(order), _WINDOW):
@@ -35,14 +35,14 @@ def plan_batches(
 def choose_examples(
     boundaries: Sequence[int], weights: Sequence[float], *, seed: int, epoch: int
 ) -> NDArray[np.int64] | None:
-    """The examples of an epoch when corpora have weights; None is each of them once.
+    """Return the examples of an epoch of weighted corpora, or None if each example occurs once.
 
-    Corpus i are the examples from boundaries[i] up to boundaries[i + 1]. An example of weight w occurs ⌊w⌋ times,
-    and once more with probability w - ⌊w⌋, drawn anew for each epoch.
+    Corpus i consists of the examples from boundaries[i] up to boundaries[i + 1]. In each epoch an example of weight w
+    occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋.
     """
     if all(weight == 1.0 for weight in weights):
         return None
-    random = np.random.default_rng([seed, epoch, 1])  # apart from the draws of `plan_batches`
+    random = np.random.default_rng([seed, epoch, 1])  # independent of `plan_batches`
     parts = []
     for start, end, weight in zip(boundaries[:-1], boundaries[1:], weights, strict=True):
         whole = int(weight)
@@ -50,15 +50,15 @@ def choose_examples(
         parts += [examples] * whole
         parts.append(examples[random.random(end - start) < weight - whole])
     chosen = np.concatenate(parts)
-    # Small weights of small corpora may choose nothing; an epoch has something to train on all the same.
+    # Small weights may choose no example at all; an epoch needs at least one.
     return chosen if len(chosen) or not boundaries[-1] else random.integers(boundaries[-1], size=1)
 
 
 def _by_length(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Sorted by the longer side, then by how the sides differ, up and down in turn so that neighbours stay alike.
+    """Return the order by longer side, then by the difference of the sides, alternately ascending and descending.
 
-    On Multi30k at 3,000 tokens this pads 4.4 % of the source and 2.5 % of the target; sorted by target, then
-    source, it was 9.2 % and 0.4 %.
+    On Multi30k with 3,000 tokens per batch, padding is 4.4 % of the source and 2.5 % of the target; sorting by target,
+    then source, gave 9.2 % and 0.4 %.
     """
     longest, difference = lengths.max(axis=1), lengths[:, 0] - lengths[:, -1]
     return np.lexsort((np.where(longest % 2 == 0, difference, -difference), longest))
@@ -78,7 +78,7 @@ def _cut(order: NDArray[np.int64], widest: NDArray[np.integer], budget: int) -> 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Padded ids of some pairs. Each source ends with EOS; targets are shifted by BOS for what the decoder reads."""
+    """Padded token ids of sentence pairs. Sources end with EOS; the decoder input is the target shifted by BOS."""
 
     source: NDArray[np.int64]  # B × S
     target_input: NDArray[np.int64]  # B × T: BOS y_1 … y_n
@@ -86,12 +86,12 @@ class PairBatch:
 
     @property
     def n_tokens(self) -> int:
-        """Real target tokens: what the loss is averaged over."""
+        """The number of target tokens that are not padding; the loss is averaged over them."""
         return int((self.target_output != PAD).sum())
 
 
 def make_batch(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> PairBatch:
-    """Sequences of ids as a padded batch, with the ids that begin and end a sentence."""
+    """Return a padded batch of token ids, with BOS and EOS added."""
     return PairBatch(
         source=pad(sources, after=EOS),
         target_input=pad(targets, before=BOS),
@@ -100,7 +100,7 @@ def make_batch(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> Pa
 
 
 def pad(sequences: Sequence[ArrayLike], *, before: int | None = None, after: int | None = None) -> NDArray[np.int64]:
-    """Sequences of ids as rows of one array, filled up with PAD; `before` and `after` are put around each."""
+    """Return token ids as one array, padded with PAD; `before` and `after` are added to each sequence."""
     arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     start = 0 if before is None else 1
     extra = start + (0 if after is None else 1)

@@ -1,10 +1,14 @@
-"""Cleaning: which rows are worth learning from, and why the others are not.
+"""Cleaning of training data: drops unusable rows and counts the reasons.
 
-A row is left out for the first of these reasons that holds: a field of it is blank (EMPTY); it holds U+FFFD or NUL,
-the marks of text decoded wrongly (BAD_ENCODING); one of two texts is much longer than the other (LENGTH_RATIO); one
-of its texts also stands in the valid or test set (LEAKED); the very same row came before (DUPLICATE). A leaked row
-that occurs twice is leaked twice, never a duplicate. Which fields are texts (and not labels, which all rows share)
-and which may be blank is the task's to say: `Fields`.
+A row is dropped for the first reason that applies:
+
+- EMPTY: a field is blank.
+- BAD_ENCODING: it contains U+FFFD or NUL, which result from decoding with the wrong encoding.
+- LENGTH_RATIO: one of its two texts is much longer than the other.
+- LEAKED: one of its texts is also in the validation or test set. Each copy of a leaked row counts as leaked.
+- DUPLICATE: the same row occurred before.
+
+The task defines by `Fields` which fields are texts (rather than labels) and which may be blank.
 """
 
 from collections import Counter
@@ -27,14 +31,14 @@ LENGTH_RATIO = "length ratio"
 LEAKED = "in valid or test"
 DUPLICATE = "duplicate"
 
-_SPARED = 20  # bytes added to both sides, so that short pairs may differ more
-_MOST_BAD_LINES = 10
-_MOST_BAD_SHARE = 0.01
+_RATIO_OFFSET = 20  # bytes added to both lengths, so that short texts may differ more
+_MAX_BAD_LINES = 10
+_MAX_BAD_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class Fields:
-    """What the cleaner has to know of a row's fields: the first `n_texts` are texts, the others tell about them."""
+    """The fields of a row: the first `n_texts` are texts, the others are labels or tags of the texts."""
 
     n_fields: int = 2
     n_texts: int = 2
@@ -46,12 +50,12 @@ PAIR = Fields()
 
 @dataclass(frozen=True, kw_only=True)
 class CleanSettings:
-    """Which rows are left out of training. Blank ones always are; the built-in corpus is clean."""
+    """Which rows are dropped from the training data. Rows with a blank field always are."""
 
-    max_ratio: float = 3.0  # (longer + 20) / (shorter + 20) in bytes of UTF-8 may not exceed this; 0 is any
-    drop_bad_encoding: bool = True  # text with U+FFFD or NUL, and up to 1 % of lines that are not UTF-8
-    drop_leaked: bool = True  # a text that, but for case and white space, also stands in the valid or test set
-    drop_duplicates: bool = True  # the second and later copies of a row
+    max_ratio: float = 3.0  # maximum of (longer + 20) / (shorter + 20) in UTF-8 bytes; 0 allows any ratio
+    drop_bad_encoding: bool = True  # rows with U+FFFD or NUL, and up to 1 % of lines that are not UTF-8
+    drop_leaked: bool = True  # rows with a text of the validation or test set, ignoring case and white space
+    drop_duplicates: bool = True  # all copies of a row but the first
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "clean.")
@@ -67,15 +71,15 @@ def clean(
     held_out: Iterable[Row] = (),
     fields: Fields = PAIR,
 ) -> Iterator[R]:
-    """The rows worth learning from, as they come; `counts` is told why others are not, and how many are KEPT.
+    """Yield the usable rows in order; add the reasons of dropped rows, and the number of KEPT rows, to `counts`.
 
-    `held_out` are the valid and test rows. Memory grows by about 16 bytes a kept row.
+    `held_out` are the validation and test rows. Memory grows by about 16 bytes per kept row.
     """
     return Cleaner(settings, held_out, fields).clean(rows, counts)
 
 
 class Cleaner:
-    """`clean` for several corpora in a row: what one of them had is a duplicate in the next."""
+    """Cleans several corpora in sequence: a row of an earlier corpus is a duplicate in a later one."""
 
     def __init__(self, settings: CleanSettings, held_out: Iterable[Row] = (), fields: Fields = PAIR) -> None:
         self.settings = settings
@@ -83,11 +87,11 @@ class Cleaner:
         self.seen = HashSet()
         self.held_out = [HashSet() for _ in range(fields.n_texts)]
         for chunk in chunks(held_out if settings.drop_leaked else ()):
-            for field, known in enumerate(self.held_out):
-                known.add(_hashes(_normalized(row[field]) for row in chunk))
+            for field, hashes in enumerate(self.held_out):
+                hashes.add(_hashes(_normalized(row[field]) for row in chunk))
 
     def clean(self, rows: Iterable[R], counts: "Counter[str]") -> Iterator[R]:
-        """The rows worth learning from; see the function `clean`."""
+        """Yield the usable rows; see the function `clean`."""
         for chunk in chunks(rows):
             kept = []
             for row in chunk:
@@ -96,34 +100,34 @@ class Cleaner:
                     kept.append(row)
                 else:
                     counts[reason] += 1
-            kept = self._without(kept, self._leaked(kept), LEAKED, counts)
-            kept = self._without(kept, self._repeated(kept), DUPLICATE, counts)
+            kept = self._drop(kept, self._is_leaked(kept), LEAKED, counts)
+            kept = self._drop(kept, self._is_duplicate(kept), DUPLICATE, counts)
             counts[KEPT] += len(kept)
             yield from kept
 
-    def _leaked(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
-        leaked = np.zeros(len(rows), dtype=np.bool_)
-        for field, known in enumerate(self.held_out):
-            if len(known):
-                leaked |= known.has(_hashes(_normalized(row[field]) for row in rows))
-        return leaked
+    def _is_leaked(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
+        is_leaked = np.zeros(len(rows), dtype=np.bool_)
+        for field, hashes in enumerate(self.held_out):
+            if len(hashes):
+                is_leaked |= hashes.has(_hashes(_normalized(row[field]) for row in rows))
+        return is_leaked
 
-    def _repeated(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
+    def _is_duplicate(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
         if not self.settings.drop_duplicates:
             return np.zeros(len(rows), dtype=np.bool_)
-        # The lengths keep ("a", "bc") apart from ("ab", "c").
+        # The lengths distinguish ("a", "bc") from ("ab", "c").
         return ~self.seen.add(_hashes(" ".join([*map(str, map(len, row[:-1])), "".join(row)]) for row in rows))
 
     @staticmethod
-    def _without(rows: list[R], is_out: NDArray[np.bool_], reason: str, counts: "Counter[str]") -> list[R]:
-        if not is_out.any():
+    def _drop(rows: list[R], is_dropped: NDArray[np.bool_], reason: str, counts: "Counter[str]") -> list[R]:
+        if not is_dropped.any():
             return rows
-        counts[reason] += int(is_out.sum())
-        return [row for row, out in zip(rows, is_out.tolist(), strict=True) if not out]
+        counts[reason] += int(is_dropped.sum())
+        return [row for row, dropped in zip(rows, is_dropped.tolist(), strict=True) if not dropped]
 
 
 def rejection_reason(row: Row, settings: CleanSettings, fields: Fields = PAIR) -> str | None:
-    """Why a row is left out, as far as it can be told from the row alone; None if it is not."""
+    """Return the reason to drop a row that depends on the row alone (not LEAKED or DUPLICATE), or None."""
     for index, field in enumerate(row):
         if (not field or field.isspace()) and index not in fields.may_be_blank:
             return EMPTY
@@ -135,15 +139,15 @@ def rejection_reason(row: Row, settings: CleanSettings, fields: Fields = PAIR) -
 
 
 def _ratio(source: str, target: str) -> float:
-    one, other = len(source.encode()) + _SPARED, len(target.encode()) + _SPARED
+    one, other = len(source.encode()) + _RATIO_OFFSET, len(target.encode()) + _RATIO_OFFSET
     return one / other if one > other else other / one
 
 
 def tolerate_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]]) -> Iterator[R]:
-    """What `read(on_bad)` yields, where `on_bad` is told of each line that is not UTF-8 but read with U+FFFD.
+    """Yield the rows of `read(on_bad)`, tolerating a few lines that are not UTF-8.
 
-    A few are borne. When more than ten, and more than 1 % of all, are bad, the whole file is most likely in another
-    encoding: then, after the last row, the error of the first bad line is raised.
+    If more than ten lines and more than 1 % of all rows are invalid, the whole file is most likely in another encoding:
+    after the last row, the error of the first invalid line is raised.
     """
     first: list[DataError] = []
     n_bad = n_rows = 0
@@ -159,18 +163,18 @@ def tolerate_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]
             n_rows += 1
             yield row
     except DataError:
-        if first:  # what cannot be decoded has no columns either
+        if first:  # a wrong encoding is the likely cause of the other error
             raise first[0] from None
         raise
-    if n_bad > _MOST_BAD_LINES and n_bad > _MOST_BAD_SHARE * n_rows:
+    if n_bad > _MAX_BAD_LINES and n_bad > _MAX_BAD_SHARE * n_rows:
         raise first[0]
 
 
 class HashSet:
-    """A set of 64-bit numbers that only grows, in 8 bytes each and at most 16 while it does.
+    """A growing set of 64-bit numbers that takes 8 bytes per number, and at most 16 while it grows.
 
-    It is a few sorted arrays, each at least twice as long as the next: a new one is merged with those before it
-    that are no longer than itself, so that every number is moved only log n times.
+    It consists of sorted arrays, each at least twice as long as the next. A new array is merged with the shorter ones
+    before it, so that each number is moved O(log n) times.
     """
 
     def __init__(self) -> None:
@@ -180,22 +184,22 @@ class HashSet:
         return sum(map(len, self._sorted))
 
     def has(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Whether each of these is in the set."""
-        found = np.zeros(len(hashes), dtype=np.bool_)
-        for known in self._sorted:
-            positions = np.searchsorted(known, hashes)
-            positions[positions == len(known)] = 0
-            found |= known[positions] == hashes
-        return found
+        """Return which of these numbers are in the set."""
+        is_member = np.zeros(len(hashes), dtype=np.bool_)
+        for members in self._sorted:
+            positions = np.searchsorted(members, hashes)
+            positions[positions == len(members)] = 0
+            is_member |= members[positions] == hashes
+        return is_member
 
     def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Put these into the set; whether each is new to it, and the first of its kind here."""
+        """Add these numbers; return for each whether it is new and is its first occurrence in `hashes`."""
         distinct, first = np.unique(hashes, return_index=True)
-        is_new = ~self.has(distinct)
-        answer = np.zeros(len(hashes), dtype=np.bool_)
-        answer[first[is_new]] = True
-        self._insert(distinct[is_new])
-        return answer
+        is_new_distinct = ~self.has(distinct)
+        is_new = np.zeros(len(hashes), dtype=np.bool_)
+        is_new[first[is_new_distinct]] = True
+        self._insert(distinct[is_new_distinct])
+        return is_new
 
     def _insert(self, hashes: NDArray[np.uint64]) -> None:
         if not len(hashes):
@@ -207,7 +211,7 @@ class HashSet:
 
 
 def _hashes(texts: Iterable[str]) -> NDArray[np.uint64]:
-    """8 bytes of each text's BLAKE2b: among 20 million texts two share theirs once in 90,000 corpora."""
+    """Return 8 bytes of each text's BLAKE2b; a collision among 20 million texts has probability 1 in 90,000."""
     return np.frombuffer(b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts]), np.uint64)
 
 

@@ -1,7 +1,7 @@
-"""The cache: folders named by what they were made of, shared by all runs, made by whoever needs them first.
+"""The content-addressed cache of prepared data, shared by all runs beside one another.
 
-An entry is whole or it is not there: it is written aside, sealed and renamed into place. Its name holds a digest of
-everything it was made of, so it cannot be stale. Delete the cache's folder, or any entry in it, to clear it.
+The name of an entry contains a digest of all its inputs, so an entry is never stale. Entries are written to a temporary
+folder and renamed, so an entry is complete or absent. Delete the cache folder, or any entry, to clear it.
 """
 
 import hashlib
@@ -19,55 +19,55 @@ from pathlib import Path
 from manyheads.errors import DataError
 from manyheads.storage import LOCK, locked, verify_manifest, write_manifest
 
-CACHE_VARIABLE = "MANYHEADS_CACHE"  # the environment variable that says where the cache is
-_ASIDE = re.compile(r"\.[a-z]+-[0-9a-f]{64}\..+")
-_ABANDONED = 7 * 24 * 3600.0  # seconds after which what is still aside belongs to nobody
+CACHE_VARIABLE = "MANYHEADS_CACHE"  # the environment variable with the path of the cache
+_TEMPORARY_NAME = re.compile(r"\.[a-z]+-[0-9a-f]{64}\..+")
+_MAX_TEMPORARY_AGE = 7 * 24 * 3600.0  # seconds; an older temporary folder was left by a killed run
 
 
 def content_key(parts: object) -> str:
-    """A digest of plain values: as JSON they are equal exactly when they have the same key."""
+    """Return a digest of values that can be written as JSON; equal values have equal digests."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Cache:
-    """Entries in a folder."""
+    """A folder of cache entries."""
 
     folder: Path
 
     @classmethod
     def beside(cls, run_folder: Path) -> "Cache":
-        """The cache that runs in the same folder share, or the one that MANYHEADS_CACHE names."""
+        """Return the cache shared by all runs in the same parent folder, or the cache at $MANYHEADS_CACHE."""
         return cls(Path(os.environ.get(CACHE_VARIABLE) or run_folder.parent / ".manyheads-cache").absolute())
 
     def problem(self, name: str) -> str | None:
-        """What is wrong with an entry: None when it is whole, nothing to say when it is not there yet."""
+        """Return None if an entry is valid, an empty string if it is absent, or a description of the damage."""
         if not (self.folder / name).exists():
             return ""
         try:
             verify_manifest(self.folder / name, DataError)
         except DataError as error:
-            return str(error).partition(" Copy the folder")[0]  # a cache is made anew instead
+            return str(error).partition(" Copy the folder")[0]  # a cache entry is rebuilt instead
         return None
 
     @contextmanager
     def create(self, name: str) -> Iterator[Path]:
-        """A temporary folder to fill; on leaving it becomes the entry, unless another run's whole one is there by then.
+        """Yield a temporary folder to fill; on exit it becomes the entry.
 
-        A damaged entry is replaced.
+        A damaged entry is replaced. If another run has created a valid entry in the meantime, that one is kept.
         """
         self._open_folder()
-        aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self.folder))
+        temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self.folder))
         try:
-            yield aside
-            write_manifest(aside)
-            aside.chmod(0o755)  # mkdtemp makes it private, but others may share the cache
+            yield temporary
+            write_manifest(temporary)
+            temporary.chmod(0o755)  # mkdtemp makes it private, but other users may share the cache
             with locked(self.folder, wait=True):
                 if self.problem(name) is not None:
                     shutil.rmtree(self.folder / name, ignore_errors=True)
-                    aside.rename(self.folder / name)
+                    temporary.rename(self.folder / name)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
     def _open_folder(self) -> None:
         try:
@@ -75,10 +75,10 @@ class Cache:
             (self.folder / LOCK).touch()
         except OSError as error:
             raise DataError(
-                f"{self.folder}: the cache cannot be written there ({error.strerror}). "
-                f"Name another place in the environment variable {CACHE_VARIABLE}."
+                f"{self.folder}: the cache cannot be written ({error.strerror}). "
+                f"Set the environment variable {CACHE_VARIABLE} to another folder."
             ) from None
-        for aside in self.folder.iterdir():  # of runs that were killed
-            with suppress(FileNotFoundError):  # another run's, which is in its place by now
-                if _ASIDE.fullmatch(aside.name) and time.time() - aside.stat().st_mtime > _ABANDONED:
-                    shutil.rmtree(aside, ignore_errors=True)
+        for path in self.folder.iterdir():
+            with suppress(FileNotFoundError):  # another run has renamed or removed it
+                if _TEMPORARY_NAME.fullmatch(path.name) and time.time() - path.stat().st_mtime > _MAX_TEMPORARY_AGE:
+                    shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`Encoded`: the rows of a corpus as ids on disk, in as many columns as its task needs."""
+"""`Encoded`: the rows of a corpus as token ids on disk, in as many columns as the task needs."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,23 +16,24 @@ from manyheads.text.readers import Row
 
 _IDS = "int32"
 _ROWS = "rows"
+TOO_LONG = "too long"
 
-EncodeRows = Callable[[Sequence[Row]], Sequence[Sequence[Sequence[int]]]]  # for each column, the ids of each row
+EncodeRows = Callable[[Sequence[Row]], Sequence[Sequence[Sequence[int]]]]  # returns, per column, the ids of each row
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows on disk, as ids and as text."""
+    """Rows on disk, as token ids and as text."""
 
     columns: tuple[Ragged, ...]
     texts: Texts
-    rows: MappedArray  # which row of the texts each of these is
+    rows: MappedArray  # the index of each row in `texts`
 
     @classmethod
-    def write(cls, folder: Path, texts: Texts, encode: EncodeRows, longest: int) -> "Counter[str]":
-        """Encode texts into a folder, in bounded memory; how many were kept, and why the others were not.
+    def write(cls, folder: Path, texts: Texts, encode: EncodeRows, max_length: int | None) -> "Counter[str]":
+        """Encode texts into a folder in bounded memory; return the number of kept rows and the reasons of the others.
 
-        A row is left out when one of its columns is empty, or has more ids than `longest`, unless that is 0.
+        A row is dropped if one of its columns is empty or has more ids than `max_length`.
         """
         folder.mkdir(parents=True, exist_ok=True)
         counts: Counter[str] = Counter({KEPT: 0})
@@ -44,9 +45,9 @@ class Encoded:
                 columns = encode(chunk)
                 while len(writers) < len(columns):
                     writers.append(stack.enter_context(RaggedWriter(_column(folder, len(writers)), _IDS)))
-                verdicts = [_verdict(row, longest) for row in zip(*columns, strict=True)]
-                kept = [index for index, verdict in enumerate(verdicts) if verdict == KEPT]
-                counts.update(verdicts)
+                reasons = [_reason(row, max_length) for row in zip(*columns, strict=True)]
+                kept = [index for index, reason in enumerate(reasons) if reason == KEPT]
+                counts.update(reasons)
                 for writer, column in zip(writers, columns, strict=True):
                     writer.extend(column if len(kept) == len(column) else [column[index] for index in kept])
                 rows.write((np.array(kept, np.int64) + start).tobytes())
@@ -55,7 +56,7 @@ class Encoded:
 
     @classmethod
     def open(cls, folder: Path, texts: Texts) -> "Encoded":
-        """What `write` stored of these texts."""
+        """Open what `write` stored for these texts."""
         columns: list[Ragged] = []
         while _column(folder, len(columns)).with_suffix(".values").exists():
             columns.append(Ragged(_column(folder, len(columns)), _IDS))
@@ -66,7 +67,7 @@ class Encoded:
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """N × columns: the ids of each row, and one more for what ends it."""
+        """The number of ids of each row, plus one for EOS: an array of N × columns."""
         lengths = np.empty((len(self), len(self.columns)), dtype=np.int32)
         for index, column in enumerate(self.columns):
             lengths[:, index] = column.lengths
@@ -74,19 +75,19 @@ class Encoded:
         return lengths
 
     def find_rows(self, boundaries: Sequence[int]) -> list[int]:
-        """Where rows numbered so in the texts, or the next that were kept, stand here."""
+        """Return the index of each of these rows of the texts, or of the next kept row."""
         return np.searchsorted(self.rows.values, boundaries).tolist()
 
     def ids(self, column: int, indices: NDArray[np.int64]) -> list[NDArray[np.generic]]:
-        """The ids of these rows in one column."""
+        """Return the ids of these rows in one column."""
         return [self.columns[column][index] for index in indices.tolist()]
 
     def text(self, field: int, index: int) -> str:
-        """One field of a row as it was given."""
+        """Return the text of one field of a row."""
         return self.texts.text(field, int(self.rows.values[index]))
 
     def release(self) -> None:
-        """Give the memory of what was read back to the system; after every batch, lest all be resident in time."""
+        """Release the memory of the pages read so far; called after every batch to keep resident memory small."""
         for column in (*self.columns, *self.texts.columns):
             column.release()
         self.rows.release()
@@ -96,7 +97,7 @@ def _column(folder: Path, index: int) -> Path:
     return folder / f"ids-{index}"
 
 
-def _verdict(row: Sequence[Sequence[int]], longest: int) -> str:
+def _reason(row: Sequence[Sequence[int]], max_length: int | None) -> str:
     if not all(len(ids) for ids in row):
         return EMPTY
-    return KEPT if not longest or max(map(len, row)) <= longest else "too long"
+    return KEPT if max_length is None or max(map(len, row)) <= max_length else TOO_LONG

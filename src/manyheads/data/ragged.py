@@ -1,4 +1,4 @@
-"""`Ragged`: sequences of different lengths in one flat memory-mapped file."""
+"""`Ragged`: memory-mapped sequences of different lengths, stored one after another."""
 
 import mmap
 from collections.abc import Iterator, Sequence
@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_ONCE = 10_000  # sequences
+_BLOCK_SEQUENCES = 10_000
 
 
 class MappedArray:
-    """One array in a file, read from disk only where touched."""
+    """A memory-mapped array, read from disk on access."""
 
     def __init__(self, path: Path, dtype: str) -> None:
         self.values: NDArray[np.generic] = np.empty(0, dtype)
@@ -26,13 +26,13 @@ class MappedArray:
         return len(self.values)
 
     def release(self) -> None:
-        """Give touched pages back to the system, which still caches them; else all of the file is resident in time."""
+        """Release the resident pages, which the operating system still caches; else they accumulate up to the file."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
 class Ragged:
-    """Many sequences of numbers, read from disk only where touched."""
+    """Sequences of numbers, read from disk on access."""
 
     def __init__(self, path: Path, dtype: str) -> None:
         """Open what a `RaggedWriter` stored at `path`."""
@@ -49,7 +49,7 @@ class Ragged:
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """How long each sequence is."""
+        """The length of each sequence."""
         lengths = np.empty(len(self), dtype=np.int32)
         start = 0
         for offsets in self._offset_blocks():
@@ -58,7 +58,7 @@ class Ragged:
         return lengths
 
     def each_as_bytes(self) -> Iterator[bytes]:
-        """The sequences in turn as they are stored, read in blocks rather than mapped."""
+        """Yield the bytes of each sequence in order, read in blocks rather than memory-mapped."""
         with self.path.with_suffix(".values").open("rb") as stream:
             for offsets in self._offset_blocks():
                 positions = ((offsets - offsets[0]) * self.dtype.itemsize).tolist()
@@ -67,10 +67,10 @@ class Ragged:
                     yield block[start:end]
 
     def _offset_blocks(self) -> Iterator[NDArray[np.int64]]:
-        """The offsets, so many sequences at a time; each block begins with the end of the one before."""
+        """Yield the offsets in blocks; each block starts with the last offset of the previous one."""
         with self.path.with_suffix(".offsets").open("rb") as stream:
             last = stream.read(8)
-            while block := stream.read(8 * _AT_ONCE):
+            while block := stream.read(8 * _BLOCK_SEQUENCES):
                 yield np.frombuffer(last + block, np.int64)
                 last = block[-8:]
 
@@ -81,7 +81,7 @@ class Ragged:
 
 
 class RaggedWriter:
-    """Stores sequences as they come, in bounded memory, in two files: `path` ending in .values and .offsets."""
+    """Writes sequences in bounded memory to two files, `path` with the suffixes .values and .offsets."""
 
     def __init__(self, path: Path, dtype: str) -> None:
         self.path = path
@@ -89,17 +89,17 @@ class RaggedWriter:
         self.end = 0
 
     def append(self, sequence: Sequence[int]) -> None:
-        """Store one more sequence."""
+        """Append one sequence."""
         self.extend([sequence])
 
     def extend(self, sequences: Sequence[Sequence[int]]) -> None:
-        """Store several more."""
+        """Append several sequences."""
         lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
         values = np.fromiter(chain.from_iterable(sequences), self.dtype, int(lengths.sum()))
         self._write(values.tobytes(), lengths)
 
     def extend_bytes(self, sequences: Sequence[bytes]) -> None:
-        """Store several more whose values are bytes already, much faster."""
+        """Append several sequences of bytes; much faster than `extend`."""
         self._write(b"".join(sequences), np.fromiter(map(len, sequences), np.int64, len(sequences)))
 
     def _write(self, values: bytes, lengths: NDArray[np.int64]) -> None:
@@ -111,7 +111,7 @@ class RaggedWriter:
     def __enter__(self) -> "RaggedWriter":
         self._values = self.path.with_suffix(".values").open("wb")
         self._offsets = self.path.with_suffix(".offsets").open("wb")
-        self._offsets.write(bytes(8))  # where the first one begins
+        self._offsets.write(bytes(8))  # the start of the first sequence
         return self
 
     def __exit__(self, *reason: object) -> None:

@@ -1,4 +1,4 @@
-"""`Texts`: rows of text as UTF-8 on disk, read in order in bounded memory or one by one."""
+"""`Texts`: rows of text on disk, read in order in bounded memory or by index; `chunks`: rows in lists."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -12,19 +12,19 @@ from manyheads.text.readers import Row
 R = TypeVar("R", bound=Row)
 
 _UTF8 = "uint8"
-_ROWS_AT_ONCE = 10_000
-_CHARACTERS_AT_ONCE = 10_000_000  # documents are long
+_CHUNK_ROWS = 10_000
+_CHUNK_CHARACTERS = 10_000_000  # limits the memory for long documents
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Rows of so many fields on disk."""
+    """Rows of text on disk, one `Ragged` array of UTF-8 bytes per field."""
 
     columns: tuple[Ragged, ...]
 
     @classmethod
     def write(cls, folder: Path, rows: Iterable[Row], n_fields: int) -> None:
-        """Store rows of so many fields in a folder as they come."""
+        """Store rows of `n_fields` fields in a folder, in bounded memory."""
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             columns = [stack.enter_context(RaggedWriter(_column(folder, n), _UTF8)) for n in range(n_fields)]
@@ -34,7 +34,7 @@ class Texts:
 
     @classmethod
     def open(cls, folder: Path) -> "Texts":
-        """What `write` stored."""
+        """Open what `write` stored."""
         columns: list[Ragged] = []
         while _column(folder, len(columns)).with_suffix(".values").exists():
             columns.append(Ragged(_column(folder, len(columns)), _UTF8))
@@ -44,11 +44,11 @@ class Texts:
         return len(self.columns[0])
 
     def text(self, field: int, index: int) -> str:
-        """One field of a row as it was given."""
+        """Return one field of a row."""
         return self.columns[field][index].tobytes().decode()
 
     def __iter__(self) -> Iterator[Row]:
-        """Each in turn, in bounded memory."""
+        """Yield the rows in order, in bounded memory."""
         for row in zip(*(column.each_as_bytes() for column in self.columns), strict=True):
             yield tuple(field.decode() for field in row)
 
@@ -58,13 +58,13 @@ def _column(folder: Path, field: int) -> Path:
 
 
 def chunks(rows: Iterable[R]) -> Iterator[list[R]]:
-    """Lists in the order of the stream, bounded in number and in characters; a longer row ends its list."""
+    """Yield the rows in lists with a bounded number of rows and characters."""
     chunk: list[R] = []
     n_characters = 0
     for row in rows:
         chunk.append(row)
         n_characters += sum(map(len, row))
-        if len(chunk) == _ROWS_AT_ONCE or n_characters >= _CHARACTERS_AT_ONCE:
+        if len(chunk) == _CHUNK_ROWS or n_characters >= _CHUNK_CHARACTERS:
             yield chunk
             chunk, n_characters = [], 0
     if chunk:

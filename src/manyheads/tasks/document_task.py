@@ -62,9 +62,9 @@ class DocumentTask:
         return [tokenizer.encode_batch([text for (text,) in rows])]
 
     @staticmethod
-    def max_row_length(model: ModelSettings, settings: DocumentSettings) -> int:
+    def max_row_length(model: ModelSettings, settings: DocumentSettings) -> int | None:
         """Any number: documents are cut into windows."""
-        return 0
+        return None
 
     def metadata(self) -> dict[str, Any]:
         """Nothing that is not in the settings."""

@@ -140,8 +140,8 @@ class Task(Protocol):
         """For each column of ids that is stored, those of each row."""
 
     @staticmethod
-    def max_row_length(model: ModelSettings, settings: Any) -> int:
-        """The most ids a row may have to be learnt from; 0: any number."""
+    def max_row_length(model: ModelSettings, settings: Any) -> int | None:
+        """The maximum number of ids of a training row; None allows any number."""
 
     @classmethod
     def create(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":

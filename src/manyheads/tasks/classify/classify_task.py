@@ -222,9 +222,9 @@ class Classify:
         return [tokenizer.encode_batch([row[0] for row in rows])]
 
     @staticmethod
-    def max_row_length(model: ModelSettings, settings: ClassifySettings) -> int:
+    def max_row_length(model: ModelSettings, settings: ClassifySettings) -> int | None:
         """Any: of a long text one window is learnt from, another each time."""
-        return 0
+        return None
 
     @classmethod
     def create(
