@@ -66,15 +66,15 @@ def forward(path: str, what: str, view: str, n: int) -> dict[str, Any]:
     """One point, in a child."""
     attention = make_attention()
     if path == "open":
-        attention._attend_fused = lambda form, q, k, v, view, bias, dropout: attention._attend_explicit(
-            q, k, v, view, bias, dropout, None
+        attention._attend_fused = lambda form, q, k, v, view, bias: attention._attend_explicit(
+            q, k, v, view, bias, None
         )
     if what == "module":
         x = torch.randn(1, n, N_HEADS * HEAD_WIDTH)
         return measure(lambda: attention(x, x, make_view(view, n)), seconds=1.0)
     q, k, v = torch.randn(3, 1, N_HEADS, n, HEAD_WIDTH)
     given = make_view(view, n)
-    return measure(lambda: attention._attend_fused(attention.scores, q, k, v, given, None, 0.0), seconds=1.0)
+    return measure(lambda: attention._attend_fused(attention.scores, q, k, v, given, None), seconds=1.0)
 
 
 def train(kind: str, loss: str, n: int) -> dict[str, Any]:

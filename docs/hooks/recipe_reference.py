@@ -10,6 +10,7 @@ import io
 import tokenize
 import types
 import typing
+from collections.abc import Collection
 from typing import Any, Literal, get_args, get_origin
 
 from manyheads.model import PRESETS
@@ -94,12 +95,19 @@ def _table(title: str, section: str, kind: type, names: list[str]) -> list[str]:
     lines += ["| key | values | default | meaning |", "| --- | --- | --- | --- |"]
     for name in names:
         key = f"{section}.{name}" if section else name
-        cells = (f"`{key}`", _values(hints[name]), _default(fields[name]), meanings.get(name, ""))
+        cells = (
+            f"`{key}`",
+            _values(hints[name], fields[name].metadata.get("choices")),
+            _default(fields[name]),
+            meanings.get(name, ""),
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return lines
 
 
-def _values(hint: Any) -> str:
+def _values(hint: Any, choices: Collection[str] | None = None) -> str:
+    if choices is not None:
+        return ", ".join(f"`{toml_value(choice)}`" for choice in choices)
     origin = get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_values(option) for option in get_args(hint) if option is not types.NoneType)

@@ -25,8 +25,7 @@ from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
-from manyheads.model.rounding import dequantize_weights, quantize_weights
-from manyheads.model.weights import load_weights, save_tensors, weights_of
+from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, save_tensors, weights_of
 from manyheads.settings import build, did_you_mean, read_toml, to_table, to_toml
 from manyheads.storage import atomic_folder, require_files, verify_manifest
 from manyheads.tasks import TASKS, Prediction, SupportsEngines, Task, Translation, Translations

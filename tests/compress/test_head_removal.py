@@ -121,20 +121,23 @@ def test_a_model_without_projections_has_nothing_to_remove(untrained: Bundle) ->
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"),
+    ("kept", "fault"),
     [
-        ({"encoder.0.slf": (0,)}, r'kept_heads\."encoder\.0\.slf" = \[0\] is of no attention.*mean encoder\.0\.self\?'),
-        ({"decoder.2.self": (0,)}, r"is of no attention of this model"),
-        ({"encoder.0.self": (2,)}, r"should be numbers of heads: from 0 to 1\."),
-        ({"encoder.0.self": (0, 0)}, r"should name each head once, in their order\."),
-        ({"encoder.0.self": (1, 0)}, r"should name each head once, in their order\."),
+        (
+            {"encoder.0.slf": (0,)},
+            r'kept_heads\."encoder\.0\.slf" = \[0\] names an unknown attention.*mean encoder\.0\.self\?',
+        ),
+        ({"decoder.2.self": (0,)}, r"names an unknown attention"),
+        ({"encoder.0.self": (2,)}, r"must contain head numbers from 0 to 1\."),
+        ({"encoder.0.self": (0, 0)}, r"must contain each head once, in ascending order\."),
+        ({"encoder.0.self": (1, 0)}, r"must contain each head once, in ascending order\."),
         ({"encoder.0.self": 1}, r'kept_heads\."encoder\.0\.self" = 1 should be a list\.'),
         ({"encoder.0.self": ("a",)}, r'= "a" should be a whole number\.'),
         ([0, 1], r"model\.kept_heads = \[0, 1\] should be a table: write \[model\.kept_heads\]\."),
     ],
 )
-def test_kept_heads_that_do_not_fit_are_refused(kept: object, told: str) -> None:
-    with pytest.raises(RecipeError, match=told):
+def test_kept_heads_that_do_not_fit_are_refused(kept: object, fault: str) -> None:
+    with pytest.raises(RecipeError, match=fault):
         build(ModelSettings, {**to_table(small()), "kept_heads": kept}, "model.")
 
 

@@ -13,7 +13,7 @@ from manyheads.compress.quantization import quantize
 from manyheads.compress.trade_off import TradeOff
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError
-from manyheads.model.rounding import dequantize_weights, quantize_weights
+from manyheads.model.weights import dequantize_weights, quantize_weights
 from manyheads.tasks import Seq2Seq
 
 

@@ -93,7 +93,7 @@ def kernel_weights(attention: MultiHeadAttention, one: AttentionTrace) -> Tensor
     eye = torch.eye(n_keys).expand(1, one.n_heads, -1, -1)
     assert isinstance(attention.scores, DotForm)
     with torch.inference_mode():
-        return attention._attend_fused(attention.scores, one.q[None], one.k[None], eye, view, bias, 0.0)[0]
+        return attention._attend_fused(attention.scores, one.q[None], one.k[None], eye, view, bias)[0]
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith(("additive", "dense", "random"))])

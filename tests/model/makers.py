@@ -1,5 +1,6 @@
-"""Small models, masks and comparisons that several test files share."""
+"""Small models, masks and comparisons shared by several test files."""
 
+import dataclasses
 import itertools
 from contextlib import suppress
 from functools import cache
@@ -12,7 +13,6 @@ from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import make_cross_attention, make_self_attention
 from manyheads.model.masks import View, count_positions
-from manyheads.model.settings import HeadShape
 
 SMALL: dict[str, Any] = {
     "vocab_size": 13,
@@ -30,18 +30,14 @@ def small(**changes: Any) -> ModelSettings:
     return ModelSettings(**{**SMALL, **changes})
 
 
-def sized(settings: ModelSettings) -> tuple[ModelSettings, HeadShape]:
-    """Settings and the head sizes of an attention that has all its heads."""
-    return settings, settings.heads
-
-
 def choices(field: str) -> tuple[str, ...]:
-    """Every value a setting of words allows."""
-    return get_args(get_type_hints(ModelSettings)[field])
+    """Every allowed value of a setting that names one of several choices."""
+    (setting,) = (one for one in dataclasses.fields(ModelSettings) if one.name == field)
+    return tuple(setting.metadata.get("choices", ())) or get_args(get_type_hints(ModelSettings)[field])
 
 
 def product_of(**options: Any) -> list[ModelSettings]:
-    """Small settings for every combination of these options that is allowed."""
+    """Small settings for every valid combination of these options."""
     allowed = []
     for values in itertools.product(*options.values()):
         with suppress(RecipeError):
@@ -54,7 +50,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
-    """The module in eval mode with noise on every weight: a weight of 1 and a bias of 0 would hide mistakes."""
+    """The module in eval mode with noise on every weight: a norm weight of 1 and a bias of 0 would hide mistakes."""
     generator = seeded(seed)
     with torch.no_grad():
         for value in module.state_dict().values():
@@ -64,7 +60,7 @@ def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
 
 @cache
 def small_model(settings: ModelSettings) -> Transformer:
-    """A shaken model; shared between tests, so leave its weights alone."""
+    """A shaken model. It is shared between tests: do not change its weights."""
     torch.manual_seed(0)
     return shaken(Transformer(settings))
 
@@ -85,14 +81,14 @@ def vectors(*shape: int, seed: int = 0) -> Tensor:
 
 def real(*rows: str) -> Tensor:
     """A mask drawn as text: real("xx.", "...") has two real positions in its first row and none in its second."""
-    return torch.tensor([[mark == "x" for mark in row] for row in rows])
+    return torch.tensor([[character == "x" for character in row] for row in rows])
 
 
 def causal_view(is_real: Tensor) -> View:
     return View.causal(is_real, count_positions(is_real), is_real.size(1))
 
 
-# Four sentences: whole, padded after its end, padded before its beginning (so a first query sees nothing), empty.
+# Four sentences: without padding, padded at the end, padded at the start (its first query sees nothing), empty.
 GAPPED = real("xxxxx", "xxx..", ".xx.x", ".....")
 VIEWS = {"bidirectional": View.bidirectional(GAPPED), "causal": causal_view(GAPPED)}
 
@@ -104,7 +100,7 @@ def describe(settings: ModelSettings) -> str:
 
 
 def passes(settings: ModelSettings) -> list[tuple[MultiHeadAttention, Tensor, Tensor, View]]:
-    """Encoder self-attention, causal self-attention and cross-attention, each with some hidden rows."""
+    """Encoder self-attention, causal self-attention and cross-attention, each with some fully hidden rows."""
     x, memory = vectors(4, 5, 8, seed=1), vectors(4, 3, 8, seed=2)
     across = View.cross(VIEWS["causal"].query_positions, GAPPED[:, 2:])
     return [
@@ -120,5 +116,5 @@ def largest_difference(a: Tensor, b: Tensor) -> float:
 
 
 def relative_difference(a: Tensor, b: Tensor) -> float:
-    """The largest difference, for numbers that have no norm to keep them near 1."""
+    """The largest difference relative to the largest value, for outputs that no norm keeps near 1."""
     return largest_difference(a, b) / max(1.0, b.abs().max().item())

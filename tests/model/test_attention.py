@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manyheads.model import ModelSettings, Tap, attention, attention_weights
-from manyheads.model.attention import softmax_visible
+from manyheads.model.attention import masked_softmax
 from manyheads.model.masks import View
 from manyheads.model.transformer import DecoderState
 
@@ -180,13 +180,13 @@ def test_gradients_are_right(settings: ModelSettings, tap: Tap | None) -> None:
 
 def test_softmax_hides_before_and_not_after() -> None:
     scores = torch.tensor([[0.0, 1.0, 50.0]])
-    weights = softmax_visible(scores, torch.tensor([[True, True, False]]))
+    weights = masked_softmax(scores, torch.tensor([[True, True, False]]))
     assert torch.allclose(weights, torch.tensor([[1 / (1 + math.e), math.e / (1 + math.e), 0.0]]))
 
 
 def test_a_row_that_sees_nothing_is_zeros_with_zero_gradient() -> None:
     scores = vectors(2, 3).requires_grad_()
-    weights = softmax_visible(scores, torch.tensor([[False, False, False], [True, True, False]]))
+    weights = masked_softmax(scores, torch.tensor([[False, False, False], [True, True, False]]))
     assert weights[0].tolist() == [0, 0, 0]
     (weights * vectors(2, 3, seed=1)).sum().backward()
     assert scores.grad is not None

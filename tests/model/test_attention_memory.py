@@ -33,7 +33,7 @@ with torch.inference_mode():
         before = peak()
         real = is_real[:, :n]
         view = View.bidirectional(real) if kind == "padded" else View.causal(real, count_positions(real), n)
-        attention._attend_fused(attention.scores, q[:, :, :n], k[:, :, :n], v[:, :, :n], view, None, 0.0)
+        attention._attend_fused(attention.scores, q[:, :, :n], k[:, :, :n], v[:, :, :n], view, None)
 print((peak() - before) / 1e6)
 """
 

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.model.norms import BatchNorm, LayerNorm, NoNorm, RMSNorm, SampleNorm, make_final_norm, make_norm
+from manyheads.model.blocks import make_final_norm, make_norm
+from manyheads.model.norms import NORMS, BatchNorm, LayerNorm, NoNorm, Norm, PaddedBatchNorm, RMSNorm, SampleNorm
 
 from model.makers import choices, largest_difference, real, shaken, small, vectors
 
@@ -11,30 +12,43 @@ REAL = real("xxxxx", "xxx..", "x....")
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "counts_padding"),
+    ("name", "kind"),
     [
-        ("layer", LayerNorm, None),
-        ("rms", RMSNorm, None),
-        ("batch", BatchNorm, False),
-        ("batch-with-padding", BatchNorm, True),
-        ("sample", SampleNorm, None),
+        ("layer", LayerNorm),
+        ("rms", RMSNorm),
+        ("batch", BatchNorm),
+        ("batch-with-padding", PaddedBatchNorm),
+        ("sample", SampleNorm),
     ],
 )
-def test_settings_name_the_norm(name: str, kind: type, counts_padding: bool | None) -> None:
+def test_settings_name_the_norm(name: str, kind: type) -> None:
     norm = make_norm(small(norm=name, norm_epsilon=1e-3))
     assert type(norm) is kind
     assert norm.epsilon == 1e-3
-    assert getattr(norm, "counts_padding", None) == counts_padding
 
 
-def test_only_pre_norm_ends_with_a_norm() -> None:
+def test_the_base_class_does_not_normalize() -> None:
+    with pytest.raises(NotImplementedError, match="Norm does not define forward"):
+        Norm(8, 1e-5)(X, REAL)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_mixes_positions_states_whether_a_token_depends_on_other_positions_at_inference(name: str) -> None:
+    norm = shaken(make_norm(small(norm=name)))
+    changed = X.clone()
+    changed[:, -1] += 3
+    is_affected = largest_difference(norm(changed, REAL)[:, :-1], norm(X, REAL)[:, :-1]) > 1e-3
+    assert is_affected == norm.mixes_positions == small(norm=name).mixes_positions
+
+
+def test_only_a_pre_norm_stack_ends_with_a_norm() -> None:
     assert isinstance(make_final_norm(small(norm_placement="pre")), LayerNorm)
-    nothing = make_final_norm(small(norm_placement="post"))
-    assert isinstance(nothing, NoNorm)
-    assert nothing(X, REAL) is X
+    identity = make_final_norm(small(norm_placement="post"))
+    assert isinstance(identity, NoNorm)
+    assert identity(X, REAL) is X
 
 
-def test_layer_norm_is_the_formula_for_each_token() -> None:
+def test_layer_norm_equals_the_formula() -> None:
     norm = shaken(LayerNorm(8, 1e-2))
     normed = norm(X, REAL)
     for row in range(3):
@@ -46,16 +60,16 @@ def test_layer_norm_is_the_formula_for_each_token() -> None:
             assert torch.allclose(normed[row, position], expected, atol=1e-5)
 
 
-def test_rms_norm_is_the_formula_for_each_token() -> None:
+def test_rms_norm_equals_the_formula() -> None:
     norm = shaken(RMSNorm(8, 1e-2))
     expected = norm.weight * X / ((X**2).sum(-1, keepdim=True) / 8 + 1e-2) ** 0.5
     assert torch.allclose(norm(X, REAL), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("counts_padding", [False, True])
-def test_batch_norm_is_that_of_torch_over_the_tokens_it_counts(counts_padding: bool) -> None:
-    counted = torch.ones_like(REAL) if counts_padding else REAL
-    ours, theirs = BatchNorm(8, 1e-3, counts_padding=counts_padding), nn.BatchNorm1d(8, eps=1e-3, momentum=0.1)
+@pytest.mark.parametrize("kind", [BatchNorm, PaddedBatchNorm])
+def test_batch_norm_equals_torch_over_the_tokens_that_count(kind: type[BatchNorm]) -> None:
+    counted = torch.ones_like(REAL) if kind.counts_padding else REAL
+    ours, theirs = kind(8, 1e-3), nn.BatchNorm1d(8, eps=1e-3, momentum=0.1)
     shaken(ours).train()
     theirs.load_state_dict(
         {
@@ -78,23 +92,23 @@ def test_batch_norm_is_that_of_torch_over_the_tokens_it_counts(counts_padding: b
 
 
 @pytest.mark.parametrize("is_real", [real("x...."), real(".....")])
-def test_batch_norm_of_one_token_or_none_falls_back_on_running_statistics(is_real: torch.Tensor) -> None:
-    norm = BatchNorm(8, 1e-5, counts_padding=False).train()
+def test_batch_norm_of_fewer_than_two_tokens_uses_running_statistics(is_real: torch.Tensor) -> None:
+    norm = BatchNorm(8, 1e-5).train()
     normed = norm(X[:1], is_real)
-    assert torch.allclose(normed, X[:1], atol=1e-3)  # a mean of 0 and a variance of 1, as at first
+    assert torch.allclose(normed, X[:1], atol=1e-3)  # initially a mean of 0 and a variance of 1
     assert norm.running_mean.tolist() == [0] * 8
 
 
-def test_sample_norm_is_over_all_numbers_of_a_sample() -> None:
+def test_sample_norm_normalizes_over_positions_and_features() -> None:
     norm = shaken(SampleNorm(8, 1e-5))
     sample = X[1]
     expected = (sample - sample.mean()) / (sample.var(correction=0) + 1e-5).sqrt() * norm.weight + norm.bias
     assert torch.allclose(norm(X, REAL)[1], expected, atol=1e-5)
 
 
-# Whether a token's output changes with what stands in a later position (which leaks) or in padding.
+# Whether the output of a token depends on a later position (a leak) or on padding.
 @pytest.mark.parametrize(
-    ("name", "sees_other_positions", "sees_padding"),
+    ("name", "on_other_positions", "on_padding"),
     [
         ("layer", False, False),
         ("rms", False, False),
@@ -103,10 +117,10 @@ def test_sample_norm_is_over_all_numbers_of_a_sample() -> None:
         ("sample", True, True),
     ],
 )
-def test_what_else_a_token_depends_on_in_training(name: str, sees_other_positions: bool, sees_padding: bool) -> None:
+def test_what_a_token_depends_on_in_training(name: str, on_other_positions: bool, on_padding: bool) -> None:
     norm = make_norm(small(norm=name)).train()
     base = norm(X, REAL)
-    for (row, position), changes in {(1, 2): sees_other_positions, (1, 3): sees_padding}.items():
+    for (row, position), changes in {(1, 2): on_other_positions, (1, 3): on_padding}.items():
         other = X.clone()
         other[row, position] += 3
         difference = largest_difference(norm(other, REAL)[1, 0], base[1, 0])
@@ -115,7 +129,7 @@ def test_what_else_a_token_depends_on_in_training(name: str, sees_other_position
 
 @pytest.mark.parametrize("name", choices("norm"))
 @pytest.mark.parametrize("training", [False, True])
-def test_gradients_are_right(name: str, training: bool) -> None:
+def test_gradients_match_finite_differences(name: str, training: bool) -> None:
     norm = shaken(make_norm(small(norm=name, width=4))).double().train(training)
     is_real = real("xxx", "xx.")
     names = [name for name, _ in norm.named_parameters()]

@@ -11,13 +11,13 @@ from manyheads.model.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
-from manyheads.model.score_forms import make_score_form
+from manyheads.model.score_forms import SCORE_FORMS
 
-from model.makers import causal_view, largest_difference, real, sized, small, vectors
+from model.makers import causal_view, largest_difference, real, small, vectors
 
 
 @pytest.mark.parametrize("length", [1, 7, 3000])
-def test_sinusoidal_is_the_formula(length: int) -> None:
+def test_sinusoidal_positions_equal_the_formula(length: int) -> None:
     width = 6
     encoded = SinusoidalPositions(width)(torch.arange(length)[None])
     assert encoded.shape == (1, length, width)
@@ -29,13 +29,13 @@ def test_sinusoidal_is_the_formula(length: int) -> None:
             assert encoded[0, position, 2 * i : 2 * i + 2].tolist() == exact
 
 
-def test_learned_looks_its_vectors_up() -> None:
+def test_learned_positions_index_their_vectors() -> None:
     positions = LearnedPositions(5, 8)
-    found = positions(torch.tensor([[3, 0], [4, 4]]))
-    assert torch.equal(found.flatten(0, 1), positions.weight[[3, 0, 4, 4]])
+    encoded = positions(torch.tensor([[3, 0], [4, 4]]))
+    assert torch.equal(encoded.flatten(0, 1), positions.weight[[3, 0, 4, 4]])
 
 
-def test_none_adds_nothing() -> None:
+def test_no_positions_change_nothing() -> None:
     assert torch.equal(NoPositions()(torch.arange(4)[None]) + vectors(2, 4, 8), vectors(2, 4, 8))
     x = vectors(1, 2, 4, 6)
     assert NoRelativePositions().rotate(x, torch.arange(4)[None]) is x
@@ -43,20 +43,20 @@ def test_none_adds_nothing() -> None:
 
 
 @pytest.mark.parametrize("scores", ["scaled-dot", "dot", "cosine"])
-def test_rotary_scores_depend_on_distance_alone(scores: str) -> None:
-    rotary, form = RotaryPositions(6), make_score_form(*sized(small(scores=scores, head_width=6)))
+def test_rotary_scores_depend_only_on_distance(scores: str) -> None:
+    rotary, form = RotaryPositions(6), SCORE_FORMS[scores](small(head_width=6).heads, 24)
     q, k = vectors(1, 2, 4, 6), vectors(1, 2, 4, 6, seed=1)
     positions = torch.tensor([[0, 1, 5, 9]])
 
-    def scores_at(query_shift: int, key_shift: int) -> torch.Tensor:
-        rotated_q, rotated_k = rotary.rotate(q, positions + query_shift), rotary.rotate(k, positions + key_shift)
+    def scores_at(query_offset: int, key_offset: int) -> torch.Tensor:
+        rotated_q, rotated_k = rotary.rotate(q, positions + query_offset), rotary.rotate(k, positions + key_offset)
         return form(rotated_q, rotated_k, causal_view(real("xxxx")))
 
     assert largest_difference(scores_at(0, 0), scores_at(40, 40)) < 1e-4
     assert largest_difference(scores_at(0, 0), scores_at(1, 0)) > 0.1
 
 
-def test_rotary_rotates_the_first_pair_by_one_radian_a_position_and_keeps_lengths() -> None:
+def test_rotary_rotates_the_first_pair_by_one_radian_per_position_and_preserves_lengths() -> None:
     x = torch.tensor([1.0, 0.0, 1.0, 0.0]).expand(1, 1, 3, 4)
     rotated = RotaryPositions(4).rotate(x, torch.arange(3)[None])
     for position in range(3):
@@ -65,7 +65,7 @@ def test_rotary_rotates_the_first_pair_by_one_radian_a_position_and_keeps_length
     assert torch.allclose(rotated.norm(dim=-1), x.norm(dim=-1))
 
 
-def test_rotary_stays_exact_far_out_in_half_precision() -> None:
+def test_rotary_is_accurate_at_large_positions_in_half_precision() -> None:
     x, positions = torch.ones(1, 1, 1, 4), torch.tensor([[1001]])
     exact, half = RotaryPositions(4).rotate(x, positions), RotaryPositions(4).rotate(x.bfloat16(), positions)
     assert half.dtype == torch.bfloat16
@@ -77,7 +77,7 @@ def test_alibi_slopes_halve_from_one_half_for_eight_heads() -> None:
     assert AlibiPositions(2).slopes.tolist() == [2.0**-4, 2.0**-8]
 
 
-def test_alibi_lowers_scores_by_slope_times_distance_both_ways() -> None:
+def test_alibi_lowers_scores_by_slope_times_distance_in_both_directions() -> None:
     bias = AlibiPositions(2).bias(torch.tensor([[0, 3]]), torch.tensor([[0, 1, 5]]))
     assert bias is not None
     assert bias.shape == (1, 2, 2, 3)

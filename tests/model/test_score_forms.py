@@ -11,10 +11,9 @@ from manyheads.model.score_forms import (
     RandomSynthesizer,
     ScaledDot,
     ScoreForm,
-    make_score_form,
 )
 
-from model.makers import VIEWS, largest_difference, real, seeded, sized, small, vectors
+from model.makers import VIEWS, attention_of, largest_difference, real, seeded, small, vectors
 
 HEADS = small(width=6, head_width=3).heads
 Q, K = vectors(1, 2, 4, 3), vectors(1, 2, 4, 3, seed=1)
@@ -33,37 +32,37 @@ VIEW = View.bidirectional(real("xxxx"))
         ("random-synthesizer", RandomSynthesizer),
     ],
 )
-def test_settings_name_the_form(name: str, kind: type) -> None:
-    assert type(make_score_form(*sized(small(scores=name)))) is kind
+def test_settings_name_the_score_form(name: str, kind: type) -> None:
+    assert type(attention_of(small(scores=name)).scores) is kind
 
 
-def test_plain_and_scaled_dot_differ_by_the_root_of_the_width() -> None:
-    assert torch.allclose(PlainDot()(Q, K, VIEW), ScaledDot()(Q, K, VIEW) * 3**0.5)
+def test_scaled_dot_divides_by_the_square_root_of_the_head_width() -> None:
+    assert torch.allclose(PlainDot(HEADS, 6)(Q, K, VIEW), ScaledDot(HEADS, 6)(Q, K, VIEW) * 3**0.5)
 
 
-def test_scaling_keeps_the_spread_of_scores_near_one_at_any_width() -> None:
-    spreads = {}
+def test_scaling_keeps_the_standard_deviation_of_scores_near_one() -> None:
+    deviations = {}
     for width in (16, 1024):
         q, k = (torch.randn(1, 1, 100, width, generator=seeded(seed)) for seed in (0, 1))
         view = View.bidirectional(torch.ones(1, 100, dtype=torch.bool))
-        assert ScaledDot()(q, k, view).std().item() == pytest.approx(1.0, abs=0.1)
-        spreads[width] = PlainDot()(q, k, view).std().item()
-    assert spreads[1024] / spreads[16] == pytest.approx(8, rel=0.1)
+        assert ScaledDot(HEADS, 6)(q, k, view).std().item() == pytest.approx(1.0, abs=0.1)
+        deviations[width] = PlainDot(HEADS, 6)(q, k, view).std().item()
+    assert deviations[1024] / deviations[16] == pytest.approx(8, rel=0.1)
 
 
-def test_cosine_knows_only_directions() -> None:
-    form = Cosine(HEADS)
+def test_cosine_ignores_the_length_of_vectors() -> None:
+    form = Cosine(HEADS, 6)
     scores = form(Q, K, VIEW)
     assert largest_difference(scores, form(5 * Q, 0.1 * K, VIEW)) < 1e-5
     assert torch.allclose(form(Q, Q, VIEW).diagonal(dim1=-2, dim2=-1), torch.tensor(3**0.5))
     assert scores.abs().max() <= 3**0.5 + 1e-5
 
 
-def test_bilinear_starts_as_the_scaled_dot() -> None:
-    assert torch.allclose(Bilinear(HEADS)(Q, K, VIEW), ScaledDot()(Q, K, VIEW))
+def test_bilinear_is_initialized_to_the_scaled_dot() -> None:
+    assert torch.allclose(Bilinear(HEADS, 6)(Q, K, VIEW), ScaledDot(HEADS, 6)(Q, K, VIEW))
 
 
-def test_dense_synthesizer_never_meets_a_key_and_random_not_even_a_query() -> None:
+def test_synthesizers_do_not_read_keys() -> None:
     dense, random = DenseSynthesizer(HEADS, 6), RandomSynthesizer(HEADS, 6)
     assert (dense.reads_queries, dense.reads_keys) == (True, False)
     assert (random.reads_queries, random.reads_keys) == (False, False)
@@ -72,13 +71,13 @@ def test_dense_synthesizer_never_meets_a_key_and_random_not_even_a_query() -> No
     assert torch.equal(random(none, none, VIEW)[0], random.weight[:, :4, :4])
 
 
-def test_random_synthesizer_gives_each_sentence_of_a_batch_the_same_table() -> None:
+def test_random_synthesizer_gives_every_sentence_the_same_scores() -> None:
     none, positions = torch.empty(4, 2, 5, 0), torch.arange(5)[None]  # one row of positions for four sentences
     form, view = RandomSynthesizer(HEADS, 6), View(VIEWS["bidirectional"].visible, positions, positions)
     scores = form(none, none, view)
     assert torch.equal(scores, form.weight[None, :, :5, :5].expand(4, -1, -1, -1))
 
 
-def test_the_interface_by_itself_says_so() -> None:
-    with pytest.raises(TypeError, match="ScoreForm is not a score form by itself"):
-        ScoreForm()(Q, K, VIEW)
+def test_the_base_class_does_not_compute_scores() -> None:
+    with pytest.raises(NotImplementedError, match="ScoreForm does not define forward"):
+        ScoreForm(HEADS, 6)(Q, K, VIEW)

@@ -1,12 +1,13 @@
 import dataclasses
 import math
+import tomllib
 from typing import Any
 
 import pytest
 
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
-from manyheads.settings import build, to_table
+from manyheads.settings import build, to_table, to_toml
 
 from model.makers import choices, small
 
@@ -25,7 +26,7 @@ ONLY_DIVISORS = "model.n_heads = 7 does not divide model.width = 512. Use 4, 8 o
 DIVISORS_OR_WIDTH = "model.n_heads = 7 does not divide model.width = 512. Use 4, 8 or 16, or set model.head_width."
 FAULTS: dict[str, dict[str, Any]] = {
     **{f"model.{name} = 0 must be at least 1.": {name: 0} for name in SIZES},
-    **{f"model.{name} = -1 must not be negative.": {name: -1} for name in WIDTHS},
+    **{f"model.{name} = {value} must be at least 1.": {name: value} for name in WIDTHS for value in (0, -1)},
     **{
         f"model.{name} = {value} must be at least 0 and less than 1.": {name: value}
         for name in ("dropout", "attention_dropout", "feed_forward_dropout")
@@ -70,15 +71,15 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_says_what_is_wrong_and_what_to_do(fault: str) -> None:
+def test_each_fault_states_the_problem_and_the_remedy(fault: str) -> None:
     assert faults_of(**FAULTS[fault]) == (fault,)
 
 
-def test_a_width_that_nobody_asked_for_is_not_blamed_for_being_odd() -> None:
+def test_an_undefined_head_width_is_not_reported_as_odd() -> None:
     assert faults_of(n_heads=7, positions="rotary") == (DIVISORS_OR_WIDTH,)
 
 
-def test_the_advice_is_good_advice() -> None:
+def test_the_suggested_values_are_valid() -> None:
     for n_heads in (4, 8, 16):
         ModelSettings(vocab_size=100, n_heads=n_heads)
     ModelSettings(vocab_size=100, n_heads=7, head_width=64)
@@ -98,20 +99,21 @@ def test_faults_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "fault"),
     [
+        ("norm", "lyer", 'model.norm = "lyer" is not one of "layer", "rms", "batch", "batch-with-padding", "sample".'),
         ("norm_placement", "Pre", 'model.norm_placement = "Pre" is not one of "post", "pre".'),
         ("width", 8.0, "model.width = 8.0 should be a whole number."),
         ("tie_output", 1, "model.tie_output = 1 should be true or false."),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_from_python_too(field: str, value: object, fault: str) -> None:
+def test_a_wrong_value_is_refused_from_python_too(field: str, value: object, fault: str) -> None:
     settings = small()
-    object.__setattr__(settings, field, value)  # past the type checks that only tests have
+    object.__setattr__(settings, field, value)  # bypasses beartype, which only tests use
     with pytest.raises(RecipeError) as caught:
         settings.__post_init__()
     assert caught.value.faults == (fault,)
 
 
-def test_layers_of_a_stack_that_is_not_there_do_not_matter() -> None:
+def test_layers_of_an_absent_stack_are_not_checked() -> None:
     assert ModelSettings(vocab_size=100, shape="encoder", n_decoder_layers=0).has_decoder is False
     assert ModelSettings(vocab_size=100, shape="decoder", n_encoder_layers=0).has_encoder is False
     assert ModelSettings(vocab_size=100).has_encoder and ModelSettings(vocab_size=100).has_decoder
@@ -126,16 +128,16 @@ def test_the_defaults_are_the_base_model_of_2017() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets_fit_and_can_be_changed(name: str) -> None:
+def test_presets_are_valid_and_can_be_changed(name: str) -> None:
     assert ModelSettings.preset(name, vocab_size=5, n_heads=2).heads.n_heads == 2
 
 
-def test_an_unknown_preset_is_answered_with_a_suggestion() -> None:
+def test_an_unknown_preset_gets_a_suggestion() -> None:
     with pytest.raises(RecipeError, match=r"\"bsae\" is not a preset\. Did you mean base\?"):
         ModelSettings.preset("bsae", vocab_size=5)
 
 
-def test_head_sizes_fill_in_for_one_another() -> None:
+def test_defaults_of_head_sizes() -> None:
     assert small(n_heads=4, n_key_heads=2, head_width=6).heads == (4, 2, 6, 6)
     assert small(n_heads=4, value_width=3).heads == (4, 4, 2, 3)
 
@@ -146,7 +148,14 @@ def test_settings_are_frozen() -> None:
 
 
 @pytest.mark.parametrize("field", ["shape", "activation", "scores", "positions", "norm", "norm_placement"])
-def test_every_choice_survives_a_table(field: str) -> None:
+def test_every_choice_survives_a_round_trip(field: str) -> None:
     for choice in choices(field):
         settings = small(**{field: choice})
         assert build(ModelSettings, to_table(settings), "model.") == settings
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_key_heads": 1, "head_width": 6, "value_width": 3}])
+def test_unset_settings_are_absent_from_toml(changes: dict[str, int]) -> None:
+    table = to_table(small(**changes))
+    assert {name: table[name] for name in WIDTHS if name in table} == changes
+    assert build(ModelSettings, tomllib.loads(to_toml(table)), "model.") == small(**changes)

@@ -33,8 +33,8 @@ WAYS_TO_ATTEND = [
         positions=choices("positions"),
         scores=choices("scores"),
         projections=choices("projections"),
-        n_key_heads=[0, 1],
-        value_width=[0, 3],
+        n_key_heads=[None, 1],
+        value_width=[None, 3],
     )
 ]
 

@@ -8,8 +8,7 @@ from manyheads.bundle import Bundle
 from manyheads.compress.trade_off import MAX_BLEU_DROP, TradeOff, measure_trade_off
 from manyheads.decode import EngineName
 from manyheads.errors import BundleError, EngineError
-from manyheads.model.rounding import dequantize_weights, quantize_weights
-from manyheads.model.weights import load_weights, weights_of
+from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
 from manyheads.tasks import Seq2Seq
 from manyheads.text.readers import Row
 

@@ -131,7 +131,7 @@ class UncachedStepper:
 def stepper_for(model: Transformer) -> type[CachedStepper | UncachedStepper]:
     """The fastest that is right for a model."""
     # A norm over the whole sequence changes what was computed for earlier places with every new one: no cache holds.
-    return UncachedStepper if model.settings.norm == "sample" else CachedStepper
+    return UncachedStepper if model.settings.mixes_positions else CachedStepper
 
 
 def _log_probabilities(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:

@@ -22,11 +22,12 @@ from manyheads.errors import LensError
 from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.trace import trace_input
 from manyheads.model import MultiHeadAttention, Tap, Transformer
-from manyheads.model.attention import softmax_visible
+from manyheads.model.attention import masked_softmax
 from manyheads.model.masks import View
 from manyheads.model.positions import RotaryPositions
 from manyheads.model.projections import NoProjections, SeparateProjections, SharedProjection, TiedProjections
 from manyheads.model.score_forms import (
+    SCORE_FORMS,
     Additive,
     Bilinear,
     Cosine,
@@ -45,15 +46,6 @@ _MAX_TOKENS = 12  # of one word
 _N_SHOWN = 20  # positions listed in an error
 
 # Q query positions, K key positions, W width, D width of one head's key, E width of its value, H heads.
-_FORMS = {
-    ScaledDot: "scaled-dot",
-    PlainDot: "dot",
-    Cosine: "cosine",
-    Bilinear: "bilinear",
-    Additive: "additive",
-    DenseSynthesizer: "dense-synthesizer",
-    RandomSynthesizer: "random-synthesizer",
-}
 
 
 @dataclass(frozen=True)
@@ -224,7 +216,7 @@ def walk_attention(
         query=query,
         query_names=tuple(query_names),
         key_names=tuple(key_names),
-        form=_FORMS[type(exact.scores)],
+        form=next(name for name, form in SCORE_FORMS.items() if form is type(exact.scores)),
         has_projections=not isinstance(exact.project, NoProjections),
         has_output=isinstance(exact.output, nn.Linear),
         queries_from=_numbers(x[0]),
@@ -331,7 +323,7 @@ def _softmax(scores: Tensor, weights: Tensor, scale: float) -> Softmax:
 
 def _rescaled_softmax(products: Tensor, scale: float, distance: Tensor | None, visible: Tensor) -> Softmax:
     scores = products / scale if distance is None else products / scale + distance
-    return _softmax(scores.masked_fill(~visible, -math.inf), softmax_visible(scores, visible), scale)
+    return _softmax(scores.masked_fill(~visible, -math.inf), masked_softmax(scores, visible), scale)
 
 
 def _matrices(attention: MultiHeadAttention, head: int) -> Matrices:

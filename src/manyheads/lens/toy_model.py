@@ -18,8 +18,7 @@ from manyheads.model.attention import Strategies
 from manyheads.model.masks import View
 from manyheads.model.positions import NoRelativePositions
 from manyheads.model.projections import SeparateProjections
-from manyheads.model.score_forms import ScaledDot
-from manyheads.model.settings import HeadShape
+from manyheads.model.score_forms import HeadShape, ScaledDot
 from manyheads.text.words import split_text
 
 BOS = "<s>"  # the decoder reads it before its first word
@@ -33,7 +32,11 @@ def worked_example(query: str | None = None) -> Walk:
     w_v = torch.tensor([[1.0, 7.0, 4.0], [2.0, 8.0, 5.0], [3.0, 9.0, 6.0]])
     projections = SeparateProjections(3, HeadShape(1, 1, 3, 3), bias=False)
     attention = MultiHeadAttention(
-        "worked", 3, projections.heads, (1,), Strategies(projections, ScaledDot(), NoRelativePositions())
+        "worked",
+        3,
+        projections.heads,
+        (1,),
+        Strategies(projections, ScaledDot(projections.heads, 3), NoRelativePositions()),
     )
     attention.output = nn.Identity()
     with torch.no_grad():

@@ -181,10 +181,10 @@ def _trace_forward_pass(model: Transformer, model_input: ModelInput) -> Trace:
 
 def _trace_search(task: Task, model_input: ModelInput, search: DecodeSettings) -> Trace:
     assert isinstance(task, GenerativeTask)
-    if task.model.settings.norm == "sample":
+    if task.model.settings.mixes_positions:
         raise LensError(
-            'A model with model.norm = "sample" recomputes every position at each step of a search, so a search has no '
-            "single trace. Give an answer to trace instead."
+            f'A model with model.norm = "{task.model.settings.norm}" recomputes every position at each step of a search, '
+            "so a search has no single trace. Give an answer to trace instead."
         )
     recorder = Recorder()
     _, written = task.generate_one(model_input, search, recorder)

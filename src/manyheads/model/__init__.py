@@ -1,12 +1,12 @@
-"""The model room: tensors only.
+"""The Transformer: tensors only.
 
-Attention and its masks, score forms, positions, norms, feed-forward, blocks, embedding, key–value cache, the
-Transformer of three shapes, and its losses. Nothing here knows of text, files or tasks: token ids come in, numbers
-go out, and which positions are real is said by a mask. May import errors and settings, nothing else of ours.
+This package contains attention, masks, score forms, positions, norms, feed-forward, blocks, embedding, key–value
+caches, the three shapes of the Transformer, and losses. It knows nothing about text, files or tasks: its inputs are
+token ids and boolean masks, its outputs are tensors. It imports `errors` and `settings`, and no other package.
 
-Start reading at `attention.py`, then `blocks.py`, then `transformer.py`. Shape letters, here and everywhere:
+Start with `attention.py`, then read `blocks.py` and `transformer.py`. Shape letters in all annotations:
 B batch, H heads, G key heads (grouped), Q query positions, K key positions, S source positions, T target positions,
-W width (d_model), D width of a head's query or key (d_k), E width of a head's value (d_v), V vocabulary.
+W width (d_model), D width of one head's query or key (d_k), E width of one head's value (d_v), V vocab_size.
 """
 
 from manyheads.model.attention import MultiHeadAttention, attention, attention_weights

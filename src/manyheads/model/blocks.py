@@ -1,4 +1,4 @@
-"""Blocks: attention and feed-forward, each wrapped in residual, norm and dropout, stacked into layers."""
+"""Encoder and decoder blocks: attention and feed-forward sublayers, each with residual connection, norm and dropout."""
 
 from collections.abc import Callable
 
@@ -11,18 +11,18 @@ from manyheads.model.dropout import Dropout
 from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.kv_cache import KeyValueCache
 from manyheads.model.masks import View
-from manyheads.model.norms import make_norm
+from manyheads.model.norms import NORMS, NoNorm, Norm
 from manyheads.model.positions import AlibiPositions, NoRelativePositions, RotaryPositions
 from manyheads.model.projections import make_projections
-from manyheads.model.score_forms import ScaledDot, make_score_form
+from manyheads.model.score_forms import ScaledDot
 from manyheads.model.settings import ModelSettings
 from manyheads.model.tap import Tap
 
-Change = Callable[[Tensor], Tensor]
+Sublayer = Callable[[Tensor], Tensor]
 
 
 class PostNorm(nn.Module):
-    """norm(x + dropout(f(x))): as in 2017. The residual path itself is normalized."""
+    """norm(x + dropout(f(x))), as in 2017: the residual stream itself is normalized."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -30,25 +30,20 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(
-        self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], change: Change
+        self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], sublayer: Sublayer
     ) -> Float[Tensor, "B Q W"]:
-        """One sub-layer."""
-        return self.norm(x + self.dropout(change(x)), is_real)
+        """Apply one sublayer."""
+        return self.norm(x + self.dropout(sublayer(x)), is_real)
 
 
 class PreNorm(PostNorm):
-    """x + dropout(f(norm(x))): the residual path stays clean, which trains deeper stacks with less care."""
+    """x + dropout(f(norm(x))): the residual stream is not normalized, which makes deep stacks easier to train."""
 
     def forward(
-        self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], change: Change
+        self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], sublayer: Sublayer
     ) -> Float[Tensor, "B Q W"]:
-        """One sub-layer."""
-        return x + self.dropout(change(self.norm(x, is_real)))
-
-
-def make_sublayer(settings: ModelSettings) -> PostNorm:
-    """The wrapping the settings name."""
-    return PreNorm(settings) if settings.norm_placement == "pre" else PostNorm(settings)
+        """Apply one sublayer."""
+        return x + self.dropout(sublayer(self.norm(x, is_real)))
 
 
 class EncoderBlock(nn.Module):
@@ -62,20 +57,15 @@ class EncoderBlock(nn.Module):
         self.feed_forward_sublayer = make_sublayer(settings)
 
     def forward(
-        self,
-        x: Float[Tensor, "B S W"],
-        is_real: Bool[Tensor, "B S"],
-        view: View,
-        *,
-        tap: Tap | None = None,
+        self, x: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"], view: View, *, tap: Tap | None = None
     ) -> Float[Tensor, "B S W"]:
-        """One layer further."""
+        """The output of this layer."""
         x = self.attention_sublayer(x, is_real, lambda y: self.attention(y, y, view, tap=tap))
         return self.feed_forward_sublayer(x, is_real, self.feed_forward)
 
 
 class DecoderBlock(nn.Module):
-    """Causal self-attention, cross-attention to the encoder's output where there is one, feed-forward."""
+    """Causal self-attention, then cross-attention if the model has an encoder, then feed-forward."""
 
     def __init__(self, name: str, settings: ModelSettings) -> None:
         super().__init__()
@@ -98,20 +88,18 @@ class DecoderBlock(nn.Module):
         caches: tuple[KeyValueCache, KeyValueCache] | None = None,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B T W"]:
-        """One layer further; `memory` is the encoder's output."""
+        """The output of this layer; `memory` is the output of the encoder."""
         self_cache, cross_cache = caches or (None, None)
         x = self.attention_sublayer(x, is_real, lambda y: self.attention(y, y, view, cache=self_cache, tap=tap))
         if memory is not None and memory_view is not None:
             x = self.cross_attention_sublayer(
-                x,
-                is_real,
-                lambda y: self.cross_attention(y, memory, memory_view, cache=cross_cache, tap=tap),
+                x, is_real, lambda y: self.cross_attention(y, memory, memory_view, cache=cross_cache, tap=tap)
             )
         return self.feed_forward_sublayer(x, is_real, self.feed_forward)
 
 
 class NoHeads(nn.Module):
-    """What is left of an attention that was pruned of all its heads: the bias of W^O, if it had one."""
+    """An attention whose heads have all been pruned: it outputs the bias of W^O, or zeros if W^O has none."""
 
     def __init__(self, width: int, *, bias: bool) -> None:
         super().__init__()
@@ -126,31 +114,49 @@ class NoHeads(nn.Module):
         cache: KeyValueCache | None = None,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B Q W"]:
-        """The same for every position, whatever it might have seen."""
-        nothing = torch.zeros_like(queries_from)
-        return nothing if self.bias is None else nothing + self.bias
+        """The same vector at every position."""
+        zeros = torch.zeros_like(queries_from)
+        return zeros if self.bias is None else zeros + self.bias
+
+
+def make_norm(settings: ModelSettings) -> Norm:
+    """The norm that the settings name."""
+    return NORMS[settings.norm](settings.width, settings.norm_epsilon)
+
+
+def make_final_norm(settings: ModelSettings) -> nn.Module:
+    """The norm after the last block: only a pre-norm stack needs one, because its residual stream is not normalized."""
+    return make_norm(settings) if settings.norm_placement == "pre" else NoNorm()
+
+
+def make_sublayer(settings: ModelSettings) -> PostNorm:
+    """The residual wrapper that the settings name."""
+    return PreNorm(settings) if settings.norm_placement == "pre" else PostNorm(settings)
 
 
 def make_self_attention(name: str, settings: ModelSettings) -> nn.Module:
-    """Attention within one sequence, with the settings' score form and relative positions."""
+    """Attention within one sequence, with the score form and relative positions that the settings name."""
     heads = settings.heads_of(name)
     if not heads.n_heads:
         return NoHeads(settings.width, bias=settings.attention_bias)
-    scores = make_score_form(settings, heads)
-    projections = make_projections(settings, heads, has_queries=scores.reads_queries, has_keys=scores.reads_keys)
+    form = settings.score_form
+    scores = form(heads, settings.max_length)
+    projections = make_projections(settings, heads, has_queries=form.reads_queries, has_keys=form.reads_keys)
     return _make_attention(name, settings, Strategies(projections, scores, _make_relative_positions(name, settings)))
 
 
 def make_cross_attention(name: str, settings: ModelSettings) -> nn.Module:
-    """Attention from one sequence to another: distance between them means nothing, so no relative positions.
+    """Attention from the decoder to the encoder, without relative positions: distances between sequences mean nothing.
 
-    A synthesizer replaces self-attention only: without looking at the source there is nothing to translate.
+    A score form that reads no keys cannot see the source, so `ScaledDot` takes its place.
     """
     heads = settings.heads_of(name)
     if not heads.n_heads:
         return NoHeads(settings.width, bias=settings.attention_bias)
-    scores = ScaledDot() if settings.scores.endswith("synthesizer") else make_score_form(settings, heads)
-    return _make_attention(name, settings, Strategies(make_projections(settings, heads), scores, NoRelativePositions()))
+    form = settings.score_form if settings.score_form.reads_keys else ScaledDot
+    scores = form(heads, settings.max_length)
+    projections = make_projections(settings, heads, has_queries=form.reads_queries)
+    return _make_attention(name, settings, Strategies(projections, scores, NoRelativePositions()))
 
 
 def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) -> MultiHeadAttention:

@@ -1,4 +1,4 @@
-"""Which device to compute on."""
+"""The choice of a device."""
 
 import torch
 
@@ -6,15 +6,17 @@ from manyheads.errors import RecipeError
 
 
 def pick_device(name: str) -> torch.device:
-    """The named device, or with "auto" the best there is; one that is not there is refused, never replaced."""
-    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    """The named device, or the fastest available one for "auto"; an unavailable device is an error."""
+    is_available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        name = "cuda" if found["cuda"] else "mps" if found["mps"] else "cpu"
+        name = "cuda" if is_available["cuda"] else "mps" if is_available["mps"] else "cpu"
     kind = name.partition(":")[0]
-    if not found.get(kind, False):
-        there = ", ".join(kind for kind, is_there in found.items() if is_there)
-        raise RecipeError(f'device = "{name}" is not on this machine. There is: {there}. "auto" takes the best.')
+    if not is_available.get(kind, False):
+        available = ", ".join(kind for kind, available in is_available.items() if available)
+        raise RecipeError(
+            f'device = "{name}" is not available on this machine. Available: {available}. "auto" picks the fastest.'
+        )
     try:
         return torch.device(name)
     except RuntimeError:
-        raise RecipeError(f'device = "{name}" is not the name of a device. Write "{kind}" or "{kind}:0".') from None
+        raise RecipeError(f'device = "{name}" is not a valid device name. Write "{kind}" or "{kind}:0".') from None

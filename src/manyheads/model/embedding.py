@@ -1,4 +1,4 @@
-"""Embedding: ids into vectors, plus where they stand."""
+"""Embeddings: token ids to vectors, and vectors to logits."""
 
 import math
 
@@ -12,23 +12,26 @@ from manyheads.model.settings import ModelSettings
 
 
 class TokenEmbedding(nn.Module):
-    """One vector a word. Looking a word up and scoring how well a vector fits each word use the same matrix."""
+    """One vector per token of the vocabulary; the same matrix can embed ids and compute logits."""
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(size, width) * width**-0.5)
 
     def forward(self, ids: Int[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """The words' vectors."""
+        """The vectors of these ids."""
         return nn.functional.embedding(ids, self.weight)
 
     def logits(self, hidden: Float[Tensor, "*B W"]) -> Float[Tensor, "*B V"]:
-        """A logit is the inner product with a word's vector."""
+        """The dot product of each hidden vector with the vector of every token."""
         return nn.functional.linear(hidden, self.weight)
 
 
 class Embedding(nn.Module):
-    """dropout(√W · vector + position): √W brings N(0, 1/W) vectors to the size of the sines beside them."""
+    """dropout(√W · token vector + position vector).
+
+    Token vectors are initialized as N(0, 1/W); the factor √W gives them the magnitude of the sinusoids.
+    """
 
     def __init__(self, token_embedding: TokenEmbedding, settings: ModelSettings) -> None:
         super().__init__()
@@ -39,7 +42,7 @@ class Embedding(nn.Module):
         self.token_dropout = Dropout(settings.token_dropout)
 
     def forward(self, ids: Int[Tensor, "B Q"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
-        """What enters the first block."""
+        """The input of the first block."""
         vectors = self.token_dropout.drop_slices(self.scale * self.token_embedding(ids), n_axes=2)
         return self.dropout(vectors + self.positions(positions).to(vectors.dtype))
 
@@ -50,5 +53,5 @@ def _make_positions(settings: ModelSettings) -> nn.Module:
             return SinusoidalPositions(settings.width)
         case "learned":
             return LearnedPositions(settings.max_length, settings.width)
-        case "rotary" | "alibi" | "none":  # the first two act inside attention
+        case "rotary" | "alibi" | "none":  # rotary and ALiBi act inside attention
             return NoPositions()

@@ -9,7 +9,10 @@ from torch import nn
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put the module in eval mode and disable gradients; restore every submodule's training mode at the end."""
+    """Put the module in eval mode and disable gradients; restore the training mode of every submodule at the end.
+
+    Tensors created in the block are inference tensors: autograd cannot use them later.
+    """
     modes = {submodule: submodule.training for submodule in module.modules()}
     module.eval()
     try:

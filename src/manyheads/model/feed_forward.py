@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network: the same two (or three) matrices at every position."""
+"""The position-wise feed-forward network."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
-        """Each position by itself."""
+        """Transform each position independently."""
         return self.outer(self.dropout(self.activation(self.inner(x))))
 
 
@@ -38,10 +38,10 @@ class GatedFeedForward(nn.Module):
         self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
-        """Each position by itself."""
+        """Transform each position independently."""
         return self.outer(self.dropout(F.silu(self.gate(x)) * self.inner(x)))
 
 
 def make_feed_forward(settings: ModelSettings) -> nn.Module:
-    """The feed-forward network the settings name."""
+    """The feed-forward network that the settings name."""
     return GatedFeedForward(settings) if settings.activation == "swiglu" else FeedForward(settings)

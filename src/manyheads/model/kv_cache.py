@@ -1,4 +1,4 @@
-"""Key–value caches: what decoding one token at a time need not compute again."""
+"""Key–value caches: the keys and values of earlier positions, kept while decoding one token at a time."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ KeysValues = tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]
 
 
 class KeyValueCache:
-    """Keys and values of the positions already seen. Self-attention's grows by each step's new positions."""
+    """The cache of self-attention: every step appends the keys and values of its new positions."""
 
     def __init__(self) -> None:
         self.keys_values: KeysValues | None = None
 
     def update(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """All keys and values so far, the newest ones included."""
+        """Append the keys and values that `project` computes; return all keys and values so far."""
         k, v = project()
         if self.keys_values is not None:
             k, v = torch.cat([self.keys_values[0], k], dim=2), torch.cat([self.keys_values[1], v], dim=2)
@@ -24,16 +24,16 @@ class KeyValueCache:
         return self.keys_values
 
     def select(self, rows: Int[Tensor, " B"]) -> None:
-        """Keep these rows of the batch, in this order; a row may be taken twice, as beams are."""
+        """Keep these rows of the batch, in this order; beam search may keep a row more than once."""
         if self.keys_values is not None:
             self.keys_values = (self.keys_values[0][rows], self.keys_values[1][rows])
 
 
 class CrossAttentionCache(KeyValueCache):
-    """Cross-attention's: the encoder's output does not change, so its keys and values are made once."""
+    """The cache of cross-attention: the encoder output never changes, so its keys and values are computed once."""
 
     def update(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """The keys and values, computed at the first call."""
+        """Return the keys and values; the first call computes them."""
         if self.keys_values is None:
             self.keys_values = project()
         return self.keys_values

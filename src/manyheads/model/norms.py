@@ -1,67 +1,71 @@
-"""Norms, all behind one interface: `norm(x, is_real)`, of which only batch norm needs to know what is padding.
+"""Norms: `NORMS` maps each value of `model.norm` to its class.
 
-`LayerNorm` is the paper's: per token, over its features. The batch and sample norms are there for
-experiments that show why.
+`LayerNorm` is the norm of the paper: per token, over its features. The batch and sample norms exist for experiments
+that show why. To add a norm, subclass `Norm` and register the class: `NORMS["my-norm"] = MyNorm`.
 """
+
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manyheads.model.settings import ModelSettings
+
+class Norm(nn.Module):
+    """Base class of all norms: constructed as `Norm(width, epsilon)` and called as `norm(x, is_real)`."""
+
+    # Whether a token's output at inference depends on other positions. Such a model cannot reuse a key–value cache
+    # and cannot train on several texts packed in one row.
+    mixes_positions: ClassVar[bool] = False
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
+        """Normalize x; `is_real` is False at padding."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward.")
 
 
-class LayerNorm(nn.Module):
+class LayerNorm(Norm):
     """γ (x − μ) / √(σ² + ε) + β, with μ and σ² over the features of one token."""
 
     def __init__(self, width: int, epsilon: float) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(torch.ones(width))
+        super().__init__(width, epsilon)
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each token normalized by itself."""
+        """Normalize each token by itself."""
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
-class RMSNorm(nn.Module):
-    """γ x / √(mean x² + ε): layer norm without the centring (Zhang 2019)."""
-
-    def __init__(self, width: int, epsilon: float) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(torch.ones(width))
+class RMSNorm(Norm):
+    """γ x / √(mean x² + ε): layer norm without centering (Zhang 2019)."""
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each token scaled by itself."""
+        """Scale each token by itself."""
         return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
 
 
-class BatchNorm(nn.Module):
-    """Per feature, over all real tokens of the batch; at inference, by running statistics.
+class BatchNorm(LayerNorm):
+    """Per feature, over all real tokens of the batch; at inference, by running statistics."""
 
-    `counts_padding` makes the naive kind, whose statistics depend on how sentences were batched.
-    """
-
+    counts_padding: ClassVar[bool] = False
+    momentum: ClassVar[float] = 0.1
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, width: int, epsilon: float, *, counts_padding: bool, momentum: float = 0.1) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.momentum = momentum
-        self.counts_padding = counts_padding
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width))
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__(width, epsilon)
         self.register_buffer("running_mean", torch.zeros(width))
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each feature normalized over the batch, padded positions set to β or left to themselves alike."""
+        """Normalize each feature over the batch; padded positions are normalized too, whether or not they count."""
         counted = x.flatten(0, 1) if self.counts_padding else x[is_real]
-        # One token has no spread to train on: the running statistics must do.
+        # A single token has no variance, so it is normalized by the running statistics.
         if not self.training or len(counted) < 2:
             return F.batch_norm(x.mT, self.running_mean, self.running_var, self.weight, self.bias, eps=self.epsilon).mT
         mean, variance = counted.mean(0), counted.var(0, correction=0)
@@ -72,38 +76,34 @@ class BatchNorm(nn.Module):
         return (x - mean) / (variance + self.epsilon).sqrt() * self.weight + self.bias
 
 
+class PaddedBatchNorm(BatchNorm):
+    """Naive batch norm: padding counts, so the statistics depend on how sentences were batched."""
+
+    counts_padding = True
+
+
 class SampleNorm(LayerNorm):
-    """Over all n × d numbers of a sample: shifts with padding and leaks the future, which is why nobody uses it."""
+    """Over all positions and features of a sample: it depends on padding and leaks the future, so nobody uses it."""
+
+    mixes_positions = True
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Each sample normalized as one block of numbers."""
+        """Normalize each sample as one block of numbers."""
         return F.layer_norm(x, x.shape[1:], eps=self.epsilon) * self.weight + self.bias
 
 
 class NoNorm(nn.Module):
-    """Nothing: what stands at the end of a post-norm stack, whose last block has normalized already."""
+    """The identity: the final norm of a post-norm stack, whose last block has already normalized."""
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """The vectors as they are."""
+        """Return x."""
         return x
 
 
-def make_norm(settings: ModelSettings) -> nn.Module:
-    """The norm the settings name."""
-    width, epsilon = settings.width, settings.norm_epsilon
-    match settings.norm:
-        case "layer":
-            return LayerNorm(width, epsilon)
-        case "rms":
-            return RMSNorm(width, epsilon)
-        case "batch":
-            return BatchNorm(width, epsilon, counts_padding=False)
-        case "batch-with-padding":
-            return BatchNorm(width, epsilon, counts_padding=True)
-        case "sample":
-            return SampleNorm(width, epsilon)
-
-
-def make_final_norm(settings: ModelSettings) -> nn.Module:
-    """The norm after the last block: pre-norm leaves the residual stream raw, so it needs one."""
-    return make_norm(settings) if settings.norm_placement == "pre" else NoNorm()
+NORMS: dict[str, type[Norm]] = {
+    "layer": LayerNorm,
+    "rms": RMSNorm,
+    "batch": BatchNorm,
+    "batch-with-padding": PaddedBatchNorm,
+    "sample": SampleNorm,
+}

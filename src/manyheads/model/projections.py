@@ -1,39 +1,39 @@
-"""Projections: how an attention makes queries, keys and values out of vectors.
+"""Projections: how attention computes queries, keys and values from vectors.
 
-The paper gives each of the three a matrix of its own. Fewer matrices (queries tied to keys, one for all, none) are
-for experiments, behind the same interface.
+The paper uses one matrix for each of the three. Fewer matrices (tied, shared, none) exist for experiments.
 """
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.model.settings import HeadShape, ModelSettings
+from manyheads.model.score_forms import HeadShape
+from manyheads.model.settings import ModelSettings
 
 
 def split_heads(x: Float[Tensor, "B Q HD"], n_heads: int) -> Float[Tensor, "B H Q D"]:
-    """One wide vector a position into n_heads narrow ones."""
+    """Split the vector of each position into one vector per head."""
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
 class Projections(nn.Module):
-    """The interface."""
+    """Base class of all projections."""
 
     def __init__(self, heads: HeadShape) -> None:
         super().__init__()
         self.heads = heads
 
     def queries(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B H Q D"]:
-        """What each position asks for."""
-        raise TypeError(f"{type(self).__name__} does not project by itself.")
+        """The query of each position, for every head."""
+        raise NotImplementedError(f"{type(self).__name__} does not define queries.")
 
     def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
-        """What each position offers to be found by, and what it gives."""
-        raise TypeError(f"{type(self).__name__} does not project by itself.")
+        """The key and value of each position, for every key head."""
+        raise NotImplementedError(f"{type(self).__name__} does not define keys_values.")
 
 
 class SeparateProjections(Projections):
-    """W^Q, W^K and W^V, as in the paper. A score form that reads no queries or no keys gets empty ones."""
+    """W^Q, W^K and W^V, as in the paper; queries or keys that the score form does not read have width 0."""
 
     def __init__(
         self, width: int, heads: HeadShape, *, bias: bool, has_queries: bool = True, has_keys: bool = True
@@ -44,20 +44,20 @@ class SeparateProjections(Projections):
         self.value = nn.Linear(width, heads.n_key_heads * heads.value_width, bias)
 
     def queries(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B H Q D"]:
-        """x W^Q, head by head."""
+        """x W^Q, split into heads."""
         if self.query is None:
             return _empty_heads(x, self.heads.n_heads)
         return split_heads(self.query(x), self.heads.n_heads)
 
     def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
-        """x W^K and x W^V, head by head."""
+        """x W^K and x W^V, split into heads."""
         n_key_heads = self.heads.n_key_heads
         k = _empty_heads(x, n_key_heads) if self.key is None else split_heads(self.key(x), n_key_heads)
         return k, split_heads(self.value(x), n_key_heads)
 
 
 class TiedProjections(Projections):
-    """W^Q = W^K: the score of a pair is then the same both ways."""
+    """W^Q = W^K, which makes the scores symmetric."""
 
     def __init__(self, width: int, heads: HeadShape, *, bias: bool) -> None:
         super().__init__(heads)
@@ -69,7 +69,7 @@ class TiedProjections(Projections):
         return split_heads(self.query_key(x), self.heads.n_heads)
 
     def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
-        """x W^Q again, and x W^V."""
+        """x W^Q and x W^V."""
         return self.queries(x), split_heads(self.value(x), self.heads.n_heads)
 
 
@@ -85,20 +85,20 @@ class SharedProjection(Projections):
         return split_heads(self.shared(x), self.heads.n_heads)
 
     def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
-        """x W, twice."""
+        """x W for both."""
         k = self.queries(x)
         return k, k
 
 
 class NoProjections(Projections):
-    """No matrix at all, W^O neither: softmax(xxᵀ/√d) x, each head on its own slice of x."""
+    """No matrices, not even W^O: softmax(x xᵀ / √d) x, where each head uses its own slice of x."""
 
     def queries(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B H Q D"]:
-        """The x's own slices."""
+        """Slices of x."""
         return split_heads(x, self.heads.n_heads)
 
     def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
-        """The same slices."""
+        """The same slices for both."""
         k = self.queries(x)
         return k, k
 
@@ -106,7 +106,7 @@ class NoProjections(Projections):
 def make_projections(
     settings: ModelSettings, heads: HeadShape, *, has_queries: bool = True, has_keys: bool = True
 ) -> Projections:
-    """The projections the settings name."""
+    """The projections that the settings name."""
     width, bias = settings.width, settings.attention_bias
     match settings.projections:
         case "separate":

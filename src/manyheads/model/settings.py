@@ -1,31 +1,24 @@
-"""`ModelSettings`: every choice that makes one Transformer differ from another, frozen and checked."""
+"""`ModelSettings`: every choice that makes one Transformer differ from another."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from manyheads.errors import RecipeError
+from manyheads.model.norms import NORMS
+from manyheads.model.score_forms import SCORE_FORMS, HeadShape, ScoreForm
 from manyheads.settings import did_you_mean, raise_faults, toml_value, type_faults
-
-
-class HeadShape(NamedTuple):
-    """How many heads an attention has, and how wide each one is."""
-
-    n_heads: int
-    n_key_heads: int  # fewer than n_heads: grouped queries; 1: multi-query
-    head_width: int  # d_k
-    value_width: int  # d_v
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """The Transformer to build. The defaults are the base model of 2017."""
+    """The Transformer to build. The defaults are those of the base model of 2017; None means "not set"."""
 
     vocab_size: int
     shape: Literal["encoder-decoder", "encoder", "decoder"] = "encoder-decoder"
-    width: int = 512
+    width: int = 512  # d_model
     n_encoder_layers: int = 6
     n_decoder_layers: int = 6
     feed_forward_width: int = 2048
@@ -33,19 +26,17 @@ class ModelSettings:
     max_length: int = 1024
 
     n_heads: int = 8
-    n_key_heads: int = 0  # 0: as many as n_heads
-    head_width: int = 0  # d_k; 0: width / n_heads
-    value_width: int = 0  # d_v; 0: head_width
+    n_key_heads: int | None = None  # fewer than n_heads: grouped queries; default: n_heads
+    head_width: int | None = None  # d_k; default: width / n_heads
+    value_width: int | None = None  # d_v; default: head_width
     attention_bias: bool = False
-    scores: Literal[
-        "scaled-dot", "dot", "cosine", "bilinear", "additive", "dense-synthesizer", "random-synthesizer"
-    ] = "scaled-dot"
+    scores: str = field(default="scaled-dot", metadata={"choices": SCORE_FORMS})
     projections: Literal["separate", "tied", "shared", "none"] = "separate"
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
-    # Of attentions that were pruned, the numbers that their heads had before, as {"encoder.0.self": (0, 2)}.
+    # The original numbers of the heads that pruned attentions still have, as {"encoder.0.self": (0, 2)}.
     kept_heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
-    norm: Literal["layer", "rms", "batch", "batch-with-padding", "sample"] = "layer"
+    norm: str = field(default="layer", metadata={"choices": NORMS})
     norm_placement: Literal["post", "pre"] = "post"
     norm_epsilon: float = 1e-5
 
@@ -53,40 +44,45 @@ class ModelSettings:
     tie_output: bool = True
     scale_embedding: bool = True
 
-    dropout: float = 0.1  # of what enters the first block, and of what each sub-layer adds to the residual path
+    dropout: float = 0.1  # of the input of the first block and of the output of each sublayer
     attention_dropout: float = 0.0  # of attention weights
-    feed_forward_dropout: float = 0.0  # of the feed-forward's inner numbers
-    token_dropout: float = 0.0  # of whole words: their vector is all zeros, their position is known
-    head_dropout: float = 0.0  # of whole heads, one sentence at a time (Zhou 2020)
+    feed_forward_dropout: float = 0.0  # of the hidden layer of the feed-forward network
+    token_dropout: float = 0.0  # of whole tokens: the embedding becomes zero, the position stays
+    head_dropout: float = 0.0  # of whole heads, independently for each sentence (Zhou 2020)
 
     def __post_init__(self) -> None:
-        raise_faults(type_faults(self, "model.") or self._faults())
+        raise_faults(type_faults(self, "model.") or self._choice_faults() or self._faults())
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelSettings":
-        """A named size (tiny, small, deep-shallow, base, big) with any field changed."""
+        """The settings of a named size (tiny, small, deep-shallow, base, big), with any field changed."""
         if name not in PRESETS:
             raise RecipeError(f'model.preset = "{name}" is not a preset. {did_you_mean(name, PRESETS)}')
         return cls(**{**PRESETS[name], **changes})
 
     @property
     def heads(self) -> HeadShape:
-        """The head sizes with their defaults filled in."""
-        head_width = self.head_width or self.width // self.n_heads
-        return HeadShape(self.n_heads, self.n_key_heads or self.n_heads, head_width, self.value_width or head_width)
+        """The sizes of an unpruned attention, with defaults filled in."""
+        head_width = self.width // self.n_heads if self.head_width is None else self.head_width
+        return HeadShape(
+            n_heads=self.n_heads,
+            n_key_heads=self.n_heads if self.n_key_heads is None else self.n_key_heads,
+            head_width=head_width,
+            value_width=head_width if self.value_width is None else self.value_width,
+        )
 
     def heads_of(self, attention: str) -> HeadShape:
-        """The head sizes of one attention, which may have fewer heads than the others."""
+        """The sizes of one attention, which may have been pruned."""
         groups = self.groups_of(attention)
         return self.heads._replace(n_heads=sum(groups), n_key_heads=len(groups))
 
     def groups_of(self, attention: str) -> tuple[int, ...]:
-        """How many heads read each key head of one attention; a key head is left as long as one of its heads is."""
+        """The number of heads that share each key head of one attention; a key head without heads is removed."""
         kept, heads = self.kept_heads.get(attention, range(self.n_heads)), self.heads
         return tuple(Counter(number * heads.n_key_heads // heads.n_heads for number in kept).values())
 
     def attention_names(self) -> list[str]:
-        """Of every attention, in the order a forward pass meets them."""
+        """The names of all attentions, in the order of a forward pass."""
         names = [f"encoder.{layer}.self" for layer in range(self.n_encoder_layers if self.has_encoder else 0)]
         uses = ("self", "cross") if self.has_encoder else ("self",)
         layers = range(self.n_decoder_layers if self.has_decoder else 0)
@@ -94,26 +90,42 @@ class ModelSettings:
 
     @property
     def has_encoder(self) -> bool:
-        """Whether there is a stack that reads a source."""
+        """Whether the model has a stack that reads a source."""
         return self.shape != "decoder"
 
     @property
     def has_decoder(self) -> bool:
-        """Whether there is a stack that writes a target."""
+        """Whether the model has a stack that writes a target."""
         return self.shape != "encoder"
 
-    def _faults(self) -> list[str]:
-        sizes = ("vocab_size", "width", "feed_forward_width", "max_length", "n_heads")
-        layers = [f"n_{stack}_layers" for stack in ("encoder", "decoder") if getattr(self, f"has_{stack}")]
-        faults = [
-            f"model.{name} = {getattr(self, name)} must be at least 1."
-            for name in (*sizes, *layers)
-            if getattr(self, name) < 1
+    @property
+    def score_form(self) -> type[ScoreForm]:
+        """The class that `scores` names."""
+        return SCORE_FORMS[self.scores]
+
+    @property
+    def mixes_positions(self) -> bool:
+        """Whether the norm mixes positions: such a model cannot use caches or train on packed rows (see `Norm`)."""
+        return NORMS[self.norm].mixes_positions
+
+    @property
+    def is_length_limited(self) -> bool:
+        """Whether sequences longer than `max_length` cannot be represented."""
+        return self.positions == "learned" or self.score_form.needs_max_length
+
+    def _choice_faults(self) -> list[str]:
+        return [
+            f"model.{name} = {toml_value(value)} is not one of {', '.join(map(toml_value, known))}."
+            for name, value, known in (("scores", self.scores, SCORE_FORMS), ("norm", self.norm, NORMS))
+            if value not in known
         ]
-        faults += [
-            f"model.{name} = {getattr(self, name)} must not be negative."
-            for name in ("n_key_heads", "head_width", "value_width")
-            if getattr(self, name) < 0
+
+    def _faults(self) -> list[str]:
+        sizes = ["vocab_size", "width", "feed_forward_width", "max_length", "n_heads"]
+        sizes += [f"n_{stack}_layers" for stack in ("encoder", "decoder") if getattr(self, f"has_{stack}")]
+        sizes += [name for name in ("n_key_heads", "head_width", "value_width") if getattr(self, name) is not None]
+        faults = [
+            f"model.{name} = {getattr(self, name)} must be at least 1." for name in sizes if getattr(self, name) < 1
         ]
         faults += [
             f"model.{name} = {getattr(self, name)} must be at least 0 and less than 1."
@@ -125,27 +137,27 @@ class ModelSettings:
         return faults or [*self._head_faults(), *self._position_faults(), *self._kept_faults()]
 
     @property
-    def _heads_are_whole(self) -> bool:
-        return self.head_width > 0 or self.width % self.n_heads == 0
+    def _heads_divide_width(self) -> bool:
+        return self.head_width is not None or self.width % self.n_heads == 0
 
     def _head_faults(self) -> list[str]:
         faults = []
-        if self.n_key_heads and self.n_heads % self.n_key_heads:
+        if self.n_key_heads is not None and self.n_heads % self.n_key_heads:
             faults.append(
                 f"model.n_key_heads = {self.n_key_heads} does not divide model.n_heads = {self.n_heads}. "
                 f"Use {_near_divisors(self.n_heads, self.n_key_heads)}."
             )
-        if self.projections != "separate" and self.n_key_heads not in (0, self.n_heads):
+        if self.projections != "separate" and self.n_key_heads not in (None, self.n_heads):
             faults.append(f'model.projections = "{self.projections}" needs model.n_key_heads = model.n_heads.')
-        if self.scores.endswith("synthesizer") and self.projections != "separate":
+        if self.projections != "separate" and not self.score_form.reads_keys:
             faults.append(f'model.scores = "{self.scores}" has no keys to tie: use model.projections = "separate".')
-        if not self._heads_are_whole:
+        if not self._heads_divide_width:
             or_else = "." if self.projections == "none" else ", or set model.head_width."
             faults.append(
                 f"model.n_heads = {self.n_heads} does not divide model.width = {self.width}. "
                 f"Use {_near_divisors(self.width, self.n_heads)}{or_else}"
             )
-            return faults  # the widths that the checks below compare are not known
+            return faults  # the checks below compare widths, which are undefined
         heads = self.heads
         if self.projections in ("shared", "none") and heads.value_width != heads.head_width:
             faults.append(f'model.projections = "{self.projections}" needs model.value_width = model.head_width.')
@@ -155,11 +167,11 @@ class ModelSettings:
 
     def _position_faults(self) -> list[str]:
         faults = []
-        if self.positions == "rotary" and self._heads_are_whole and self.heads.head_width % 2:
+        if self.positions == "rotary" and self._heads_divide_width and self.heads.head_width % 2:
             faults.append(
                 f'model.positions = "rotary" rotates pairs: model.head_width = {self.heads.head_width} must be even.'
             )
-        if self.positions == "rotary" and self.scores.endswith("synthesizer"):
+        if self.positions == "rotary" and not self.score_form.reads_keys:
             faults.append(f'model.positions = "rotary" has no keys to rotate with model.scores = "{self.scores}".')
         if self.positions == "sinusoidal" and self.width % 2:
             faults.append(
@@ -171,23 +183,23 @@ class ModelSettings:
         faults, known = [], self.attention_names()
         if self.kept_heads and self.projections == "none":
             faults.append(
-                'model.kept_heads needs W^O: without projections (model.projections = "none") no head can go.'
+                'model.kept_heads needs W^O: a model with model.projections = "none" cannot be pruned. Remove it.'
             )
         for name, kept in self.kept_heads.items():
-            where = f'model.kept_heads."{name}" = {toml_value(kept)}'
+            setting = f'model.kept_heads."{name}" = {toml_value(kept)}'
             if name not in known:
-                faults.append(f"{where} is of no attention of this model. {did_you_mean(name, known)}")
+                faults.append(f"{setting} names an unknown attention. {did_you_mean(name, known)}")
             elif any(not 0 <= number < self.n_heads for number in kept):
-                faults.append(f"{where} should be numbers of heads: from 0 to {self.n_heads - 1}.")
+                faults.append(f"{setting} must contain head numbers from 0 to {self.n_heads - 1}.")
             elif list(kept) != sorted(set(kept)):
-                faults.append(f"{where} should name each head once, in their order.")
+                faults.append(f"{setting} must contain each head once, in ascending order.")
         return faults
 
 
-def _near_divisors(number: int, wanted: int) -> str:
-    """The three divisors of a number nearest to a wanted one by ratio, as "4, 8 or 16"."""
+def _near_divisors(number: int, target: int) -> str:
+    """The three divisors of `number` that are nearest to `target` by ratio, as "4, 8 or 16"."""
     divisors = [d for d in range(1, number + 1) if number % d == 0]
-    *others, last = sorted(sorted(divisors, key=lambda d: max(d / wanted, wanted / d))[:3])
+    *others, last = sorted(sorted(divisors, key=lambda d: max(d / target, target / d))[:3])
     return f"{', '.join(map(str, others))} or {last}" if others else str(last)
 
 
@@ -198,7 +210,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "small": {
         "n_encoder_layers": 4, "n_decoder_layers": 4, "width": 256, "feed_forward_width": 1024, "n_heads": 4,
     },
-    "deep-shallow": {  # as many numbers to learn as tiny's, most of them where they are used once a sentence
+    # About as many parameters as tiny, most of them in the encoder, which runs once per sentence: faster to decode.
+    "deep-shallow": {
         "n_encoder_layers": 12, "n_decoder_layers": 1, "width": 128, "feed_forward_width": 256, "n_heads": 4,
         "norm_placement": "pre",
     },

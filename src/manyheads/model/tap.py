@@ -1,9 +1,9 @@
-"""`Tap`: an observer given to a forward pass, which receives named values as they are computed.
+"""`Tap`: an observer that a forward pass passes its intermediate values to.
 
-Names read stack.layer.use.what: `encoder.0.self.weights`, `decoder.3.cross.scores`. Each attention sends
-`q`, `k`, `v`, `scores` (hidden positions are −∞), `weights`, `heads` (each head's output, before W^O) and `output`
-(of all heads, after W^O). What a stack comes to in the end is `encoder.hidden`, `decoder.hidden`.
-Without a tap none of these need exist, and the fused path is taken.
+Names have the form stack.layer.attention.value, such as `encoder.0.self.weights` or `decoder.3.cross.scores`. Each
+attention reports `q`, `k`, `v`, `scores` (−∞ at hidden positions), `weights`, `heads` (the output of each head, before
+gates and W^O) and `output` (after W^O). Each stack reports its final output as `encoder.hidden` or `decoder.hidden`.
+Without a tap, attention runs in the fused path and most of these values are never computed.
 """
 
 from jaxtyping import Bool, Int
@@ -11,16 +11,16 @@ from torch import Tensor
 
 
 class Tap:
-    """Keeps every value it receives under its name; override `receive` to do something else with them."""
+    """Stores every value under its name; override `receive` to do something else."""
 
     def __init__(self) -> None:
         self.values: dict[str, Tensor] = {}
 
     def begin(self, stack: str, ids: Int[Tensor, "B Q"], visible: Bool[Tensor, "#B 1 #Q K"]) -> None:
-        """Called when the encoder or the decoder begins to compute these positions; of all K so far, each sees these."""
+        """Called before the encoder or decoder processes `ids`; `visible` is its self-attention mask."""
 
     def receive(self, name: str, value: Tensor) -> None:
-        """Take one named value; called by the model during its forward pass."""
+        """Called by the model with each value during the forward pass."""
         self.values[name] = value
 
     def __getitem__(self, name: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""The Transformer, in its three shapes: encoder–decoder, encoder alone, decoder alone."""
+"""The Transformer in its three shapes: encoder–decoder, encoder only, decoder only."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,17 @@ from torch import Tensor, nn
 
 from manyheads.errors import DataError
 from manyheads.model.attention import MultiHeadAttention
-from manyheads.model.blocks import DecoderBlock, EncoderBlock
+from manyheads.model.blocks import DecoderBlock, EncoderBlock, make_final_norm
 from manyheads.model.embedding import Embedding, TokenEmbedding
 from manyheads.model.kv_cache import CrossAttentionCache, KeyValueCache
 from manyheads.model.masks import View, count_positions
-from manyheads.model.norms import make_final_norm
 from manyheads.model.settings import ModelSettings
 from manyheads.model.tap import Tap
 
 
 @dataclass
 class DecoderState:
-    """Where a decoder stands in writing its targets: what it has read, what it has written, what it has cached."""
+    """The state of incremental decoding: the encoder output, the positions so far, and the caches of each layer."""
 
     memory: Float[Tensor, "B S W"] | None
     memory_is_real: Bool[Tensor, "B S"] | None
@@ -37,7 +36,7 @@ class DecoderState:
 
 
 class Transformer(nn.Module):
-    """Attention is all you need (Vaswani 2017), and the variants `ModelSettings` can name."""
+    """The Transformer of "Attention is all you need" (Vaswani 2017) and the variants that `ModelSettings` describes."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -69,7 +68,7 @@ class Transformer(nn.Module):
         target_is_real: Bool[Tensor, "B T"] | None = None,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """The logits of the next id at every target position (an encoder alone: of the id at every source position)."""
+        """The logits of the next token at every target position, or of the token at every source position (encoder only)."""
         hidden = self.hidden(source, target, source_is_real=source_is_real, target_is_real=target_is_real, tap=tap)
         return self.output.logits(hidden)
 
@@ -82,7 +81,7 @@ class Transformer(nn.Module):
         target_is_real: Bool[Tensor, "B T"] | None = None,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B T W"]:
-        """The last layer's vectors, before they are compared with any word's."""
+        """The output of the last layer, from which `output.logits` computes the logits."""
         memory = None
         if self.settings.has_encoder:
             if source is None:
@@ -103,7 +102,7 @@ class Transformer(nn.Module):
         *,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B S W"]:
-        """The source as the encoder understands it."""
+        """The output of the encoder."""
         self._check_length(source.size(1))
         view = View.bidirectional(is_real)
         x = self.source_embedding(source, view.query_positions)
@@ -125,10 +124,10 @@ class Transformer(nn.Module):
         view: View | None = None,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B T W"]:
-        """The vectors of these target positions, which follow those the state has seen; the state moves on.
+        """The output of the decoder for new target positions, which follow those in the state; updates the state.
 
-        A `view` of the caller's own says otherwise which positions stand where and see what: beams, for instance,
-        are branches of a tree, several at the same position.
+        A `view` overrides the positions and the causal mask. Beam search needs this: its hypotheses form a tree, in
+        which several tokens have the same position.
         """
         is_real = _all_real(target) if is_real is None else is_real
         if view is None:
@@ -158,9 +157,9 @@ class Transformer(nn.Module):
         n_rows: int = 1,
         tap: Tap | None = None,
     ) -> DecoderState:
-        """A state with nothing written yet and empty caches: `decode` then takes a few ids at a time."""
+        """Encode the source and return a state with empty caches, from which `decode` proceeds token by token."""
         if not self.settings.has_decoder:
-            raise TypeError(f"A model of shape {self.settings.shape} does not decode.")
+            raise TypeError(f"A model of shape {self.settings.shape} has no decoder.")
         if self.settings.has_encoder != (source is not None):
             needs = "needs a source" if self.settings.has_encoder else "takes no source"
             raise TypeError(f"A model of shape {self.settings.shape} {needs}.")
@@ -168,10 +167,11 @@ class Transformer(nn.Module):
         if source is not None:
             source_is_real = _all_real(source) if source_is_real is None else source_is_real
             memory, n_rows = self.encode(source, source_is_real, tap=tap), source.size(0)
-        nothing = torch.ones(n_rows, 0, dtype=torch.bool, device=self.device)
-        return DecoderState(
-            memory, source_is_real, nothing, [(KeyValueCache(), CrossAttentionCache()) for _ in self.decoder]
-        )
+        no_positions = torch.ones(n_rows, 0, dtype=torch.bool, device=self.device)
+        caches: list[tuple[KeyValueCache, KeyValueCache]] = [
+            (KeyValueCache(), CrossAttentionCache()) for _ in self.decoder
+        ]
+        return DecoderState(memory, source_is_real, no_positions, caches)
 
     @property
     def device(self) -> torch.device:
@@ -185,23 +185,22 @@ class Transformer(nn.Module):
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are learned; a tied matrix counts once."""
+        """The number of parameters; a tied matrix counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def attentions(self) -> list[MultiHeadAttention]:
-        """Every attention, in the order a forward pass meets them."""
+        """Every attention, in the order of a forward pass."""
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
 
     def _check_length(self, length: int) -> None:
-        settings = self.settings
-        bounded = settings.positions == "learned" or settings.scores.endswith("synthesizer")
-        if bounded and length > settings.max_length:
+        if self.settings.is_length_limited and length > self.settings.max_length:
             raise DataError(
-                f"A sequence of {length} tokens is longer than this model's {settings.max_length}. Split the text."
+                f"A sequence of {length} tokens is longer than model.max_length = {self.settings.max_length}. "
+                "Split the text."
             )
 
     def _initialize(self) -> None:
-        """Glorot's uniform values for every projection; embeddings and strategies come with their own."""
+        """Glorot (Xavier) uniform initialization of every linear layer; other modules initialize themselves."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)

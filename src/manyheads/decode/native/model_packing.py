@@ -17,6 +17,7 @@ from manyheads.model.blocks import NoHeads
 from manyheads.model.embedding import Embedding
 from manyheads.model.norms import BatchNorm, NoNorm
 from manyheads.model.positions import AlibiPositions
+from manyheads.model.score_forms import DotForm
 
 Floats = NDArray[np.float32]
 
@@ -154,7 +155,8 @@ def _attention(attention: nn.Module, settings: ModelSettings, *, is_cross: bool)
     positions = attention.positions
     yield positions.slopes if isinstance(positions, AlibiPositions) else None
     query, key, value = _projections(attention)
-    scale = 1.0 if settings.scores == "dot" else 1.0 / math.sqrt(attention.heads.head_width)
+    assert isinstance(attention.scores, DotForm)
+    scale = attention.scores.scale(attention.heads.head_width)
     query = [None if part is None else part * scale for part in query]
     for parts in ([query], [key, value]) if is_cross else ([query, key, value],):
         yield torch.cat([weight for weight, _ in parts if weight is not None])

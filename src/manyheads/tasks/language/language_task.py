@@ -61,7 +61,7 @@ class LanguageTrainingTask:
             data.batch_tokens,
             seed=data.seed,
             epoch=epoch,
-            one_per_row=self.model.settings.norm == "sample",
+            one_per_row=self.model.settings.mixes_positions,
         )
 
     def make(self, plan: Plan, seed: int) -> PackedBatch:

@@ -59,7 +59,7 @@ def window_nll(
             _TOKENS_AT_ONCE,
             seed=0,
             epoch=0,
-            one_per_row=model.settings.norm == "sample",
+            one_per_row=model.settings.mixes_positions,
         ):
             batch = make_rows(plan, lambda index: arrays[table[index, 0]], model.device)
             nats = _nats(model, *hidden_of(model, batch))
