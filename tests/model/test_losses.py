@@ -63,7 +63,7 @@ def test_the_loss_by_parts_is_the_loss(
     n_rows: int, n_passes: int, consistency: float, smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Value and gradients, for rows that are fewer than, as many as and more than one part holds."""
-    monkeypatch.setattr(losses, "_ROWS_AT_ONCE", 6)
+    monkeypatch.setattr(losses, "_ROWS_PER_BLOCK", 6)
     torch.manual_seed(n_rows)
     hidden = torch.randn(n_passes, n_rows, 5, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(11, 5, dtype=torch.float64, requires_grad=True)
