@@ -139,7 +139,7 @@ def test_a_single_string_is_refused(untrained: Bundle) -> None:
 
 
 def test_a_device_that_is_not_there(bundle_folder: Path) -> None:
-    with pytest.raises(RecipeError, match=r'device = "tpu" is not on this machine\. There is: cpu'):
+    with pytest.raises(RecipeError, match=r'device = "tpu" is not available on this machine\. Available: cpu'):
         load(bundle_folder, device="tpu")
 
 

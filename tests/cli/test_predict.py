@@ -100,7 +100,7 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
             1,
             "Error: no/such/folder/out.zh: the folder no/such/folder does not exist.",
         ),
-        (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not on this machine'),
+        (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not available on this machine'),
     ],
 )
 def test_bad_input(manyheads: Run, bundle_folder: Path, words: list[str], stdin: bytes, code: int, told: str) -> None:

@@ -53,7 +53,7 @@ def test_train_then_evaluate(manyheads: Run, recipe: Path, tmp_path: Path) -> No
         (["small.toml", "train.step=7"], "train.step is not a setting. Did you mean steps?"),
         (["small.toml", "steps"], "is not an override. Write key=value"),
         (["small.toml", 'data={train=["a.en","b.zh"]}'], "a.en"),
-        (["small.toml", "device=tpu"], 'device = "tpu" is not on this machine'),
+        (["small.toml", "device=tpu"], 'device = "tpu" is not available on this machine'),
     ],
 )
 def test_bad_input(manyheads: Run, recipe: Path, words: list[str], told: str) -> None:

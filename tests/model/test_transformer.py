@@ -99,7 +99,7 @@ class TestShapes:
         [
             ("encoder-decoder", None, "A model of shape encoder-decoder needs a source."),
             ("decoder", random_ids(1, 2), "A model of shape decoder takes no source."),
-            ("encoder", random_ids(1, 2), "A model of shape encoder does not decode."),
+            ("encoder", random_ids(1, 2), "A model of shape encoder has no decoder."),
         ],
     )
     def test_decoding_does_not_start_on_the_wrong_inputs(self, shape: str, source: Tensor | None, fault: str) -> None:
@@ -355,7 +355,7 @@ class TestLength:
     def test_beyond_the_last_learned_position_is_a_data_error(self, changes: dict[str, str]) -> None:
         model = small_model(small(max_length=5, **changes))
         model(random_ids(1, 5), random_ids(1, 5))
-        fault = r"^A sequence of 6 tokens is longer than this model's 5\. Split the text\.$"
+        fault = r"^A sequence of 6 tokens is longer than model.max_length = 5\. Split the text\.$"
         with pytest.raises(DataError, match=fault):
             model(random_ids(1, 6), random_ids(1, 5))
         with pytest.raises(DataError, match=fault):
