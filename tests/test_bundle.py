@@ -1,4 +1,4 @@
-"""Bundles: what was saved is what is loaded, and nothing damaged ever loads."""
+"""Bundles: loading restores what was saved, and a damaged bundle never loads."""
 
 import hashlib
 import json
@@ -9,8 +9,11 @@ import pytest
 
 import manyheads as mh
 from manyheads.bundle import Bundle, load
+from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
 from manyheads.text.tokenizer import TokenizerSettings
+
+from lens.makers import task_of
 
 SOURCES = ["The dog sleeps.", "", "A small cat reads."]
 
@@ -27,7 +30,7 @@ def edit_config(folder: Path, **changes: object) -> None:
     reseal(folder)
 
 
-def test_a_loaded_bundle_answers_as_the_saved_one(untrained: Bundle, bundle_folder: Path) -> None:
+def test_a_loaded_bundle_predicts_the_same(untrained: Bundle, bundle_folder: Path) -> None:
     loaded = mh.load(bundle_folder)
     assert loaded.predict(SOURCES) == untrained.predict(SOURCES)
     assert loaded.scores == untrained.scores
@@ -50,13 +53,13 @@ def test_saving_twice_gives_the_same_bytes(untrained: Bundle, bundle_folder: Pat
     assert (bundle_folder / "MANIFEST.sha256").read_bytes() == (tmp_path / "again" / "MANIFEST.sha256").read_bytes()
 
 
-def test_any_flipped_byte_is_noticed(bundle_folder: Path) -> None:
-    chance = random.Random(3)
+def test_any_flipped_bit_is_detected(bundle_folder: Path) -> None:
+    rng = random.Random(3)
     for _ in range(60):
-        file = chance.choice(sorted(bundle_folder.iterdir()))
+        file = rng.choice(sorted(bundle_folder.iterdir()))
         good = file.read_bytes()
-        place = chance.randrange(len(good))
-        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        position = rng.randrange(len(good))
+        file.write_bytes(good[:position] + bytes([good[position] ^ 1]) + good[position + 1 :])
         with pytest.raises(BundleError):
             load(bundle_folder)
         file.write_bytes(good)
@@ -72,6 +75,15 @@ def test_a_missing_file_is_named(bundle_folder: Path, name: str) -> None:
         load(bundle_folder)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_older_format_is_refused_with_what_to_do(bundle_folder: Path, number: int) -> None:
+    edit_config(bundle_folder, format=number)
+    with pytest.raises(
+        BundleError, match=rf"^\S+: made by an older manyheads \(bundle format {number}.*Train it again\.$"
+    ):
+        load(bundle_folder)
+
+
 def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
     edit_config(bundle_folder, format=99)
     with pytest.raises(BundleError, match=r"made by a newer manyheads \(bundle format 99.*Upgrade"):
@@ -79,28 +91,28 @@ def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
-        ({"format": "x"}, "names no bundle format that we know: 'x'"),
-        ({"task": "juggle"}, "its task 'juggle' is not known"),
+        ({"format": "x"}, "has no valid bundle format: 'x'"),
+        ({"task": "juggle"}, "unknown task 'juggle'"),
         ({"model": {"vocab_size": 10, "widht": 3}}, r"model.widht is not a setting. Did you mean width\?"),
-        ({"model": ...}, "is not as this manyheads writes it: 'model'"),
-        ({"scores": [1]}, "is not as this manyheads writes it"),
+        ({"model": ...}, "does not have the expected content: 'model'"),
+        ({"scores": [1]}, "does not have the expected content"),
         ({"model": {"vocab_size": 10}}, r"weights.safetensors does not fit this model: .* is missing"),
     ],
 )
-def test_facts_that_do_not_fit(bundle_folder: Path, changes: dict[str, object], told: str) -> None:
+def test_invalid_content_is_refused(bundle_folder: Path, changes: dict[str, object], message: str) -> None:
     edit_config(bundle_folder, **changes)
-    with pytest.raises(BundleError, match=told):
+    with pytest.raises(BundleError, match=message):
         load(bundle_folder)
 
 
-def test_a_folder_that_is_not_there() -> None:
+def test_a_missing_folder_is_refused() -> None:
     with pytest.raises(BundleError, match="runs/nowhere: there is no such folder"):
         load("runs/nowhere")
 
 
-def test_decoding_can_be_changed_by_the_call(untrained: Bundle) -> None:
+def test_decode_settings_can_be_overridden_per_call(untrained: Bundle) -> None:
     (candidates,) = untrained.candidates(["The dog sleeps."], beam=3, n_best=3)
     assert len(candidates) == 3
     assert candidates[0].score >= candidates[1].score >= candidates[2].score
@@ -108,14 +120,14 @@ def test_decoding_can_be_changed_by_the_call(untrained: Bundle) -> None:
         untrained.predict(["x"], beem=3)
 
 
-def test_what_is_not_text_is_refused_and_any_iterable_will_do(untrained: Bundle) -> None:
+def test_texts_are_checked_and_may_be_any_iterable(untrained: Bundle) -> None:
     with pytest.raises(TypeError, match=r"texts\[1\] is of type NoneType, not str"):
         untrained.predict(["x", None])  # type: ignore[list-item]
     assert untrained.predict(iter(["The dog sleeps."])) == untrained.predict(["The dog sleeps."])
     assert untrained.predict([]) == []
 
 
-def test_weights_or_tokenizer_of_something_else(bundle_folder: Path) -> None:
+def test_weights_or_tokenizer_of_another_run_are_refused(bundle_folder: Path) -> None:
     weights = (bundle_folder / "weights.safetensors").read_bytes()
     (bundle_folder / "weights.safetensors").write_bytes(weights[:100])
     reseal(bundle_folder)
@@ -129,7 +141,7 @@ def test_weights_or_tokenizer_of_something_else(bundle_folder: Path) -> None:
         load(bundle_folder)
 
 
-def test_everybody_may_read_a_bundle(bundle_folder: Path) -> None:
+def test_a_bundle_is_readable_by_all_users(bundle_folder: Path) -> None:
     assert {oct(path.stat().st_mode & 0o777) for path in bundle_folder.iterdir()} == {"0o644"}
 
 
@@ -138,21 +150,30 @@ def test_a_single_string_is_refused(untrained: Bundle) -> None:
         untrained.predict("The dog sleeps.")
 
 
-def test_a_device_that_is_not_there(bundle_folder: Path) -> None:
+def test_an_unknown_device_is_refused(bundle_folder: Path) -> None:
     with pytest.raises(RecipeError, match=r'device = "tpu" is not available on this machine\. Available: cpu'):
         load(bundle_folder, device="tpu")
 
 
-@pytest.mark.parametrize(("content", "told"), [("[]", "names no bundle format"), ("{", "is not JSON")])
-def test_facts_that_are_no_facts(bundle_folder: Path, content: str, told: str) -> None:
+@pytest.mark.parametrize(("content", "message"), [("[]", "has no valid bundle format"), ("{", "is not JSON")])
+def test_a_config_that_is_not_a_table_is_refused(bundle_folder: Path, content: str, message: str) -> None:
     (bundle_folder / "bundle.json").write_text(content)
     reseal(bundle_folder)
-    with pytest.raises(BundleError, match=told):
+    with pytest.raises(BundleError, match=message):
         load(bundle_folder)
 
 
 def test_a_newer_format_may_have_other_files(bundle_folder: Path) -> None:
     (bundle_folder / "tokenizer.model").rename(bundle_folder / "tokenizer.json")
-    edit_config(bundle_folder, format=3)
+    edit_config(bundle_folder, format=4)
     with pytest.raises(BundleError, match="made by a newer manyheads"):
         load(bundle_folder)
+
+
+def test_candidates_of_a_language_model_and_of_a_task_without_any(untrained: Bundle) -> None:
+    language = Bundle(task_of("language"), DecodeSettings(method="sample", n_best=2, max_new_tokens=3), {})
+    (candidates,) = language.candidates(["the dog"])
+    assert len(candidates) == 2
+    assert candidates[0].score >= candidates[1].score
+    with pytest.raises(BundleError, match=r"^A bundle of task classify generates no text, so it has no candidates\."):
+        Bundle(task_of("classify"), DecodeSettings(), {}).candidates(["the dog"])

@@ -15,7 +15,6 @@ The model of random weights writes 20 ids for 20, whatever they are: all of them
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -34,7 +33,7 @@ from safetensors.torch import save_file
 
 from manyheads.bundle import load
 from manyheads.decode import SpecialTokens
-from manyheads.decode.ctranslate2.ctranslate2_export import export
+from manyheads.interop import export_ctranslate2
 from manyheads.metrics import bleu_tally
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import weights_of
@@ -63,7 +62,6 @@ class Contender:
 CONTENDERS = {
     "native": Contender("decoding_manyheads.py", engine="native"),
     "native int8": Contender("decoding_manyheads.py", engine="native", precision="int8"),
-    "ctranslate2 engine": Contender("decoding_manyheads.py", engine="ctranslate2", beams=(1,)),
     "torch": Contender("decoding_manyheads.py", engine="torch", is_slow=True),
     "CTranslate2": Contender("decoding_ctranslate2.py", "ctranslate2"),
     "CTranslate2 int8": Contender("decoding_ctranslate2.py", "ctranslate2", precision="int8_float32"),
@@ -184,14 +182,9 @@ def _length(row: tuple[Sequence[int], tuple[str, str]]) -> int:
 
 
 def export_with_tokens(model: Transformer, folder: Path, tokens: Sequence[str]) -> Path:
-    """Our export, its tokens named as SentencePiece names them: as a user would have it."""
+    """Export a model to CTranslate2 with the tokens of SentencePiece, as a user would."""
     folder.mkdir()
-    export(model, SPECIAL_TOKENS, folder)
-    for file in folder.glob("*vocabulary.json"):
-        file.write_text(json.dumps(list(tokens)), encoding="utf-8")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {name: tokens[int(value)] for name, value in config.items() if name.endswith("_token")}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    export_ctranslate2(model, SPECIAL_TOKENS, folder, tokens)
     return folder
 
 

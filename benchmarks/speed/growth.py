@@ -85,11 +85,11 @@ class Made:
         # Text and training data are for making batches of text, and here there is none.
         self.inner = Seq2SeqTrainingTask(model, None, Seq2SeqSettings(), None)
         self.case = case
-        chance = np.random.default_rng(1)
+        rng = np.random.default_rng(1)
         vocab_size = case.model.vocab_size
         count = case.n_pairs or case.batch
-        lengths = chance.integers(8, 24, (count, 2)) if case.n_pairs else np.full((count, 2), case.length - 1)
-        self.sides = [[chance.integers(FIRST_WORD, vocab_size, n) for n in column] for column in lengths.T]
+        lengths = rng.integers(8, 24, (count, 2)) if case.n_pairs else np.full((count, 2), case.length - 1)
+        self.sides = [[rng.integers(FIRST_WORD, vocab_size, n) for n in column] for column in lengths.T]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -135,15 +135,17 @@ class Decoding:
     """Seconds of a sentence, or of a file where there is a corpus."""
 
     def __init__(self, case: Case) -> None:
-        self.engine: Engine = EngineSelector(make_endless_model(case.model), SPECIAL_TOKENS).choose(GREEDY)
+        self.engine: Engine = EngineSelector().select(make_endless_model(case.model), SPECIAL_TOKENS, GREEDY)
         self.sources = [[*ids.tolist(), EOS] for ids in Made(Transformer(SMALLER), case).sides[0]]
+        # An output is as long as an average source.
+        self.settings = replace(GREEDY, max_new_tokens=round(np.mean([len(source) for source in self.sources])))
         self.share = 1 if case.n_pairs else len(self.sources)
 
     def measure(self) -> float:
         started = time.process_time()
         lengths = np.array([[len(source)] for source in self.sources])
         for rows in plan_batches(lengths, self.engine.max_batch_tokens, seed=0, epoch=0):
-            self.engine.generate([self.sources[row] for row in rows.tolist()], GREEDY, rows.tolist())
+            self.engine.generate([self.sources[row] for row in rows.tolist()], self.settings, rows.tolist())
         return (time.process_time() - started) / self.share
 
 

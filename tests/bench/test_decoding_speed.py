@@ -1,4 +1,6 @@
-"""Engines are asked the same, and an untrained model answers as long as it is asked."""
+"""Engines are measured on the same sources, and an endless model generates as much as requested."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +12,7 @@ from manyheads.bench.decoding_speed import (
     make_endless_model,
     model_cases,
 )
-from manyheads.decode import SpecialTokens, TorchEngine
+from manyheads.decode import ENGINES, Engine, SpecialTokens, TorchEngine
 from manyheads.errors import EngineError
 from manyheads.model import ModelSettings
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
@@ -21,38 +23,37 @@ SETTINGS = ModelSettings(
 SOURCES = [[*range(10, 10 + length), EOS] for length in (3, 9, 5, 7)]
 
 
-def test_an_endless_model_writes_as_much_as_it_reads() -> None:
+def test_an_endless_model_generates_the_maximum_length() -> None:
     engine = TorchEngine(make_endless_model(SETTINGS), SpecialTokens(BOS, EOS, PAD, (PAD, UNK, BOS)))
     for settings in (GREEDY, BEAM):
-        found = engine.generate(SOURCES, settings, range(4))
-        assert [len(best[0].ids) for best in found] == [len(source) for source in SOURCES]
+        found = engine.generate(SOURCES, replace(settings, max_new_tokens=7), range(4))
+        assert [len(best[0].ids) for best in found] == [7] * 4
         assert not any(best[0].finished for best in found)
 
 
-def test_an_engine_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: object, **more: object) -> None:
+def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **options: object) -> Engine:
         raise EngineError("There is no compiler.")
 
-    monkeypatch.setattr("manyheads.bench.decoding_speed.make_native", refuse)
-    monkeypatch.setattr("manyheads.bench.decoding_speed.make_ctranslate2", refuse)
-    cases, missing = model_cases(make_endless_model(SETTINGS))
+    monkeypatch.setitem(ENGINES, "native", refuse)
+    cases, missing = model_cases(make_endless_model(SETTINGS), SOURCES)
     assert [(one.engine, one.method, one.is_default) for one in cases] == [
         ("torch", "greedy", True),
         ("torch", "beam 5", True),
     ]
-    assert [one.engine for one in missing] == ["native", "native int8", "ctranslate2"]
+    assert [one.engine for one in missing] == ["native", "native int8"]
     assert {one.reason for one in missing} == {"There is no compiler."}
 
 
-def test_sources_are_fewer_where_there_is_no_time_and_every_entrant_has_the_same() -> None:
-    asked: list[int] = []
+def test_fewer_sources_if_time_is_short_and_the_same_for_every_case() -> None:
+    sizes: list[int] = []
 
-    def answer(sources: object) -> None:
-        asked.append(len(sources))  # type: ignore[arg-type]
+    def decode(sources: object) -> None:
+        sizes.append(len(sources))  # type: ignore[arg-type]
 
     comparison = EngineComparison(
-        "x", SOURCES, n_latency=2, seconds=0.0, cases=[BenchmarkCase("a", "greedy", answer, True)] * 2
+        "x", SOURCES, n_latency=2, seconds=0.0, cases=[BenchmarkCase("a", "greedy", decode, True)] * 2
     )
     speeds = list(comparison.run())
     assert [(speed.n_sentences, len(speed.latency_seconds)) for speed in speeds] == [(2, 1), (2, 1)]
-    assert asked == [1, 1, 2, 2, *[1, 1, 2] * 2]
+    assert sizes == [1, 1, 2, 2, *[1, 1, 2] * 2]

@@ -25,7 +25,7 @@ def test_the_machine_in_json(manyheads: Run) -> None:
         assert turn["n_tokens"] <= training["batch_tokens"]
     check_decoding(payload["decoding"])
     engines = {row["engine"] for row in payload["decoding"]} | set(payload["missing"])
-    assert engines >= {"torch", "native", "native int8", "ctranslate2"}
+    assert engines >= {"torch", "native", "native int8"}
 
     (corpus,) = payload["estimates"]["training"]
     tokens = corpus["n_pairs"] * corpus["n_epochs"] * payload["sentences"]["mean_lengths"][1]

@@ -1,4 +1,4 @@
-"""`manyheads quantize`, and the engines that `predict` may be told to use."""
+"""`manyheads quantize`, and the engines of `manyheads predict`."""
 
 import json
 from pathlib import Path
@@ -26,10 +26,10 @@ def test_the_bundle_itself_is_left_alone(manyheads: Run, bundle_folder: Path) ->
     assert "is the bundle itself" in done.stderr
 
 
-def test_every_engine_answers_the_same(manyheads: Run, bundle_folder: Path) -> None:
+def test_every_engine_predicts_the_same(manyheads: Run, bundle_folder: Path) -> None:
     text = "The dog sleeps.\nTwo cats are here.\n"
     answers = {}
-    for engine in ("auto", "native", "ctranslate2", "torch"):
+    for engine in ("auto", "native", "torch"):
         done = manyheads("predict", bundle_folder, "--greedy", "--engine", engine, stdin=text)
         assert (done.returncode, done.stderr) == (0, "")
         answers[engine] = done.stdout
@@ -37,13 +37,13 @@ def test_every_engine_answers_the_same(manyheads: Run, bundle_folder: Path) -> N
     assert answers["auto"].count("\n") == 2
 
 
-def test_an_engine_that_cannot_says_why_and_the_work_is_done(manyheads: Run, bundle_folder: Path) -> None:
+def test_a_fallback_to_torch_is_reported(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--sample", "--engine", "native", stdin="The dog sleeps.\n")
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    assert done.stderr == "Engine: torch, since the native engine has no sampling.\n"
+    assert done.stderr == "Warning: Engine: torch. The native engine does not support sampling.\n"
 
 
-def test_an_engine_that_there_is_not(manyheads: Run, bundle_folder: Path) -> None:
+def test_an_unknown_engine_is_refused(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--engine", "natve", stdin="The dog sleeps.\n")
     assert done.returncode == 1
     assert 'engine = "natve" is not an engine. Did you mean native?' in done.stderr

@@ -1,4 +1,4 @@
-"""Small things to search: a stepper of random tables, and random models."""
+"""Small subjects for decoding: steppers over tables, and random models."""
 
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ SPECIAL = {"bos": BOS, "eos": EOS, "forbidden": FORBIDDEN}
 
 
 class TableStepper:
-    """A model that is a table: the next id's log-probabilities are random, and a function of (seed, name, prefix)."""
+    """A random model: its log-probabilities are a function of (seed, name, prefix)."""
 
     device = torch.device("cpu")
 
@@ -44,7 +44,7 @@ class TableStepper:
 
 
 class FixedStepper:
-    """The same log-probabilities at every step, whatever was written."""
+    """The same log-probabilities at every step."""
 
     device = torch.device("cpu")
 

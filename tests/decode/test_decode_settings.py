@@ -12,27 +12,28 @@ from manyheads.errors import RecipeError
         ({"length_penalty": -0.5}, "decode.length_penalty = -0.5 must be at least 0 and at most 10."),
         ({"length_penalty": float("nan")}, "decode.length_penalty = nan must be at least 0 and at most 10."),
         ({"max_new_tokens": -1}, "decode.max_new_tokens = -1 must not be negative."),
-        ({"top_k": -1}, "decode.top_k = -1 must not be negative."),
+        ({"top_k": 0}, "decode.top_k = 0 must be at least 1."),
+        ({"top_k": -1}, "decode.top_k = -1 must be at least 1."),
         ({"seed": -1}, "decode.seed = -1 must not be negative."),
-        ({"n_best": 5}, "decode.n_best = 5 is more than decode.beam = 4 can find. Widen the beam."),
+        ({"n_best": 5}, "decode.n_best = 5 is more than decode.beam = 4. Use a wider beam or a smaller n_best."),
         (
             {"method": "greedy", "n_best": 2},
-            'decode.n_best = 2: decode.method = "greedy" finds one. Use "beam" or "sample".',
+            'decode.n_best = 2: decode.method = "greedy" finds one hypothesis. Use "beam" or "sample".',
         ),
         (
             {"temperature": 0.0},
-            'decode.temperature = 0.0 must be greater than 0. For no chance at all, use decode.method = "greedy".',
+            'decode.temperature = 0.0 must be greater than 0. For deterministic output, use decode.method = "greedy".',
         ),
         ({"top_p": 0.0}, "decode.top_p = 0.0 must be greater than 0 and at most 1."),
         (
             {"stop": ("x", "")},
-            'decode.stop has an empty text, which is everywhere. Use for instance stop = ["\\n\\n"].',
+            'decode.stop contains an empty text. Use a text such as stop = ["\\n\\n"].',
         ),
         ({"top_p": 1.1}, "decode.top_p = 1.1 must be greater than 0 and at most 1."),
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(RecipeError) as caught:
         DecodeSettings(**changes)
     assert str(caught.value) == message
@@ -42,6 +43,13 @@ def test_all_faults_are_reported_together() -> None:
     with pytest.raises(RecipeError) as caught:
         DecodeSettings(beam=0, top_p=2.0, temperature=-1.0)
     assert len(caught.value.faults) == 3
+
+
+def test_the_maximum_length_is_the_source_plus_50_unless_set() -> None:
+    assert DecodeSettings().max_length(7) == 57
+    assert DecodeSettings().max_length() == 50
+    assert DecodeSettings(max_new_tokens=3).max_length(7) == 3
+    assert DecodeSettings(max_new_tokens=0).max_length(7) == 0
 
 
 def test_samples_may_outnumber_the_beam() -> None:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manyheads.decode as room
+import manyheads.decode as package
 from manyheads.decode import CachedStepper, DecodeSettings, Hypothesis, UncachedStepper, generate, search
 from manyheads.model import Transformer, gated
 
@@ -29,17 +29,17 @@ def assert_same(first: list[list[Hypothesis]], second: list[list[Hypothesis]]) -
 
 @torch.inference_mode()
 def forced(model: Transformer, source: torch.Tensor | None, hypothesis: Hypothesis, prompt: list[int]) -> float:
-    """The log-probability the model gives when made to write a hypothesis."""
+    """The log-probability of a hypothesis by teacher forcing."""
     written = [*hypothesis.ids, EOS] if hypothesis.finished else list(hypothesis.ids)
     target = torch.tensor([[BOS, *prompt, *written]])
     log_probabilities = model(source, target[:, :-1]).log_softmax(-1)[0, len(prompt) :]
-    return sum(float(log_probabilities[place, i]) for place, i in enumerate(written))
+    return sum(float(log_probabilities[position, i]) for position, i in enumerate(written))
 
 
 @each_method
 @pytest.mark.parametrize("kind", KINDS)
 @torch.inference_mode()
-def test_cached_is_plain(method: str, kind: str) -> None:
+def test_cached_equals_uncached(method: str, kind: str) -> None:
     model = random_model(5, **KINDS[kind])
     source, is_real = random_sources(5, [3, 6, 1])
     lengths = [9, 12, 7]
@@ -53,7 +53,7 @@ def test_cached_is_plain(method: str, kind: str) -> None:
 @each_method
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1000), lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5))
-def test_batched_is_one_by_one(method: str, seed: int, lengths: list[int]) -> None:
+def test_a_batch_equals_single_sentences(method: str, seed: int, lengths: list[int]) -> None:
     model = random_model(seed)
     source, is_real = random_sources(seed, lengths)
     together = generate(model, source, is_real, settings=METHODS[method], **SPECIAL)
@@ -66,7 +66,7 @@ def test_batched_is_one_by_one(method: str, seed: int, lengths: list[int]) -> No
 
 @each_method
 @pytest.mark.parametrize("kind", KINDS)
-def test_log_probabilities_are_those_of_forcing_the_model(method: str, kind: str) -> None:
+def test_log_probabilities_equal_teacher_forcing(method: str, kind: str) -> None:
     model = random_model(6, **KINDS[kind])
     source, is_real = random_sources(6, [4, 4, 4])
     for row, hypotheses in enumerate(generate(model, source, is_real, settings=METHODS[method], **SPECIAL)):
@@ -105,7 +105,7 @@ def test_lengths_and_ids_stay_within_bounds(method: str, seed: int, max_lengths:
 
 
 @each_method
-def test_a_forbidden_end_cuts_everything_off(method: str) -> None:
+def test_a_forbidden_eos_leaves_hypotheses_unfinished(method: str) -> None:
     found = search(TableStepper(0, [0, 1]), [4, 2], bos=2, eos=3, forbidden=[0, 1, 3], settings=METHODS[method])
     for hypotheses, length in zip(found, [4, 2], strict=True):
         assert len(hypotheses) == METHODS[method].n_best
@@ -133,7 +133,7 @@ def test_a_norm_over_the_whole_sequence_is_not_cached(method: str) -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_generating_leaves_the_mode_as_it_was_and_no_dropout(training: bool) -> None:
+def test_generate_disables_dropout_and_restores_the_mode(training: bool) -> None:
     model = random_model(9, dropout=0.5)
     source, _ = random_sources(9, [4, 4])
     expected = generate(model, source, settings=METHODS["beam"], **SPECIAL)
@@ -152,13 +152,13 @@ def test_gates_change_what_is_generated() -> None:
     assert generate(model, source, settings=how, **SPECIAL) != ablated
 
 
-def test_generating_from_nothing_says_what_is_missing() -> None:
-    with pytest.raises(TypeError, match="Give a source, or a prompt to continue"):
+def test_generate_needs_a_source_or_a_prompt() -> None:
+    with pytest.raises(TypeError, match="generate needs a source or a prompt"):
         generate(random_model(), settings=METHODS["beam"], **SPECIAL)
 
 
 def test_every_exported_name_is_there() -> None:
-    assert all(hasattr(room, name) for name in room.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
 @each_method

@@ -70,12 +70,12 @@ def _among(
     with torch.inference_mode():
         hidden = model.hidden(torch.tensor([source]), torch.tensor([[SPECIAL_TOKENS.bos, *written[:-1]]]))
         logs = model.output.logits(hidden)[0][:, torch.from_numpy(ids)].log_softmax(-1)
-    return sum(float(logs[place, ids.tolist().index(id)]) for place, id in enumerate(written))
+    return sum(float(logs[position, ids.tolist().index(id)]) for position, id in enumerate(written))
 
 
 @pytest.mark.parametrize("is_int8", [False, True])
 def test_sentences_of_one_call_share_a_list(is_int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.decode.native.native_engine.count_cores", lambda: 1)
+    monkeypatch.setattr("manyheads.decode.native.native_engine._count_cores", lambda: 1)
     model, shortlist, sources = make_model(), make_shortlist(3), make_sources(5)
     together = np.union1d(
         shortlist.allowed(np.array([id for one in sources for id in one], dtype=np.int32)), [SPECIAL_TOKENS.eos]
@@ -89,18 +89,18 @@ def test_sentences_of_one_call_share_a_list(is_int8: bool, monkeypatch: pytest.M
     assert {id for row in found[0] for one in row for id in one.ids} <= set(together.tolist())
 
 
-def test_a_list_that_points_elsewhere_is_refused() -> None:
+def test_a_shortlist_out_of_range_is_refused() -> None:
     with pytest.raises(BundleError, match="for 60 tokens, the model has 61"):
         make_native(make_model(), SPECIAL_TOKENS, shortlist=Shortlist.from_lists([[]] * 60, []))
     for wrong in (61, -1):
-        with pytest.raises(BundleError, match="points beyond"):
+        with pytest.raises(BundleError, match="indices out of range"):
             make_native(make_model(), SPECIAL_TOKENS, shortlist=Shortlist.from_lists([[wrong]] * V, []))
-    with pytest.raises(BundleError, match="without 'token_ids' is none"):
+    with pytest.raises(BundleError, match="has no array 'token_ids'"):
         Shortlist.from_arrays({"always": np.zeros(1), "starts": np.zeros(1)})
 
 
-def test_engines_that_know_no_lists_use_all_words() -> None:
+def test_torch_ignores_the_shortlist() -> None:
     model, sources = make_model(), make_sources(3)
-    engine = EngineSelector(model, SPECIAL_TOKENS, "torch", shortlist=make_shortlist()).choose(DecodeSettings())
+    engine = EngineSelector("torch", shortlist=make_shortlist()).select(model, SPECIAL_TOKENS, DecodeSettings())
     whole = TorchEngine(model, SPECIAL_TOKENS).generate(sources, SEARCHES["beam"], range(3))
     assert engine.generate(sources, SEARCHES["beam"], range(3)) == whole

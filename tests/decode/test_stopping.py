@@ -1,4 +1,4 @@
-"""A search that is told when it is over."""
+"""Stopping criteria: a hypothesis can finish before EOS."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def stepper() -> TableStepper:
 
 
 @every_method
-def test_what_is_over_is_finished_and_ends_there(settings: DecodeSettings) -> None:
+def test_a_stopped_hypothesis_is_finished_and_ends_there(settings: DecodeSettings) -> None:
     found = search(stepper(), LENGTHS, settings=settings, should_stop=has_a_five, **SPECIAL)
     hypotheses = [hypothesis for row in found for hypothesis in row]
     stopped = [hypothesis for hypothesis in hypotheses if 5 in hypothesis.ids]
@@ -44,14 +44,14 @@ def test_what_is_over_is_finished_and_ends_there(settings: DecodeSettings) -> No
 
 
 @every_method
-def test_what_is_never_over_changes_nothing(settings: DecodeSettings) -> None:
+def test_a_criterion_that_never_stops_changes_nothing(settings: DecodeSettings) -> None:
     free = search(stepper(), LENGTHS, settings=settings, **SPECIAL)
     assert search(stepper(), LENGTHS, settings=settings, should_stop=lambda ids: False, **SPECIAL) == free
 
 
-def test_a_greedy_search_is_cut_where_it_is_over() -> None:
+def test_greedy_search_is_cut_at_the_stop() -> None:
     free = search(stepper(), LENGTHS, settings=METHODS[0], **SPECIAL)
-    told = search(stepper(), LENGTHS, settings=METHODS[0], should_stop=has_a_five, **SPECIAL)
-    for [whole], [cut] in zip(free, told, strict=True):
+    stopped = search(stepper(), LENGTHS, settings=METHODS[0], should_stop=has_a_five, **SPECIAL)
+    for [whole], [cut] in zip(free, stopped, strict=True):
         wanted = whole.ids[: whole.ids.index(5) + 1] if 5 in whole.ids else whole.ids
         assert cut.ids == wanted

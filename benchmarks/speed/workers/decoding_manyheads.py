@@ -1,4 +1,4 @@
-"""manyheads translating, by the engine that it is told; files as `manyheads predict` does it."""
+"""manyheads, with the requested engine; files are translated as `manyheads predict` does."""
 
 import os
 import sys
@@ -37,10 +37,11 @@ class Manyheads:
             model = Transformer(ModelSettings(**order["settings"])).eval()
             load_weights(model, load_file(order["weights"]), order["weights"])
         if order["engine"] == "native":
-            library()  # built now, if it never was: what the engine tells later is why it cannot
-        self.engine = EngineSelector(model, special_tokens, order["engine"], None, _refuse, is_int8=is_int8)
+            library()  # build it before anything is measured
+        self.model, self.special_tokens = model, special_tokens
+        self.engine = EngineSelector(order["engine"], is_int8=is_int8)
         if order["bundle"]:
-            self.bundle = replace(bundle, engine_task=replace(bundle.task, engine=self.engine))
+            self.bundle = replace(bundle, engine=self.engine)
 
     def tune(self, sources: Ids, beam: int) -> dict[str, Any]:
         return {}
@@ -56,19 +57,19 @@ class Manyheads:
         return sources
 
     def translate(self, prepared: Ids, beam: int) -> list[list[Hypothesis]]:
-        # Of sources of one length: so many ids and no more.
-        extra = self.fixed_length - len(prepared[0]) if self.fixed_length else 50
         settings = DecodeSettings(
-            method="greedy" if beam == 1 else "beam", beam=beam, max_new_tokens=extra, length_penalty=1.0
+            method="greedy" if beam == 1 else "beam",
+            beam=beam,
+            max_new_tokens=self.fixed_length or None,
+            length_penalty=1.0,
         )
-        return self.engine.choose(settings).generate(prepared, settings, list(range(len(prepared))))
+        engine = self.engine.select(self.model, self.special_tokens, settings)
+        if self.engine.fallback:
+            raise RuntimeError(self.engine.fallback)  # a fallback to torch must not be measured as another engine
+        return engine.generate(prepared, settings, list(range(len(prepared))))
 
     def read(self, given: list[list[Hypothesis]]) -> list[list[int]]:
         return [list(found[0].ids) for found in given]
-
-
-def _refuse(line: str) -> None:
-    raise RuntimeError(line)  # an engine that lets the reference do its work is not measured
 
 
 if __name__ == "__main__":

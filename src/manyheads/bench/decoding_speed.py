@@ -1,8 +1,8 @@
-"""How fast this machine answers: one sentence that somebody waits for, and many at once."""
+"""Decoding speed: the latency of one sentence, and the throughput of many."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
 
@@ -11,49 +11,46 @@ import torch
 
 from manyheads.bundle import Bundle
 from manyheads.data import plan_batches
-from manyheads.decode import DecodeSettings, Engine, EngineName, SpecialTokens, TorchEngine
-from manyheads.decode.ctranslate2 import make_ctranslate2
-from manyheads.decode.native import make_native
+from manyheads.decode import ENGINES, DecodeSettings, Engine, EngineSelector, SpecialTokens
 from manyheads.errors import EngineError
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks import Seq2Seq, Task
+from manyheads.tasks import SupportsEngines, Task
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 
-Answer = Callable[[Sequence[Any]], object]  # all of these, at once
+Decode = Callable[[Sequence[Any]], object]  # decodes a batch
 
-# Without extra length a model that never ends writes as much as it reads.
-GREEDY = DecodeSettings(method="greedy", max_new_tokens=0)
-BEAM = DecodeSettings(method="beam", beam=5, max_new_tokens=0)
+GREEDY = DecodeSettings(method="greedy")
+BEAM = DecodeSettings(method="beam", beam=5)
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
-_TURNS = 5
+_ROUNDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingSpeed:
-    """What was seen of one engine."""
+    """The measurements of one engine and method."""
 
     model: str
     engine: str
     method: str
-    is_default: bool  # whether it is what `manyheads predict` would use
-    n_sentences: int  # that were given at once
-    latency_seconds: tuple[float, ...]  # seconds for one sentence by itself, the mean of a few, in each turn
-    batch_seconds: tuple[float, ...]  # seconds for all
+    is_default: bool  # whether `manyheads predict` would use it
+    n_sentences: int  # in the batch
+    latency_seconds: tuple[float, ...]  # for one sentence at a time: the mean of several, in each round
+    batch_seconds: tuple[float, ...]  # for the whole batch, in each round
 
     @property
     def latency_ms(self) -> float:
-        """For one sentence by itself; the median over turns."""
+        """Milliseconds for one sentence; the median over rounds."""
         return 1000 * median(self.latency_seconds)
 
     @property
     def sentences_per_second(self) -> float:
-        """Of many; the median over turns."""
+        """Throughput of the batch; the median over rounds."""
         return median(self.n_sentences / seconds for seconds in self.batch_seconds)
 
 
 @dataclass(frozen=True)
 class MissingEngine:
-    """An engine that is not there, and why."""
+    """An engine that is not available, and why."""
 
     engine: str
     reason: str
@@ -61,39 +58,39 @@ class MissingEngine:
 
 @dataclass(frozen=True)
 class BenchmarkCase:
-    """One way to answer."""
+    """One engine with one method."""
 
     engine: str
     method: str
-    answer: Answer
+    decode: Decode
     is_default: bool
 
 
 @dataclass
 class EngineComparison:
-    """Several ways to answer the same, asked in turns, so that whatever else the machine does meets them alike."""
+    """Several cases measured on the same sources. Cases alternate, so that other load affects them equally."""
 
     model: str
     sources: Sequence[Any]
-    n_latency: int  # how many of the sources are also answered one by one
-    seconds: float  # after which no further turn begins
+    n_latency: int  # number of sources that are also decoded one at a time
+    seconds: float  # no further round starts after this time
     cases: list[BenchmarkCase] = field(default_factory=list)
 
     def run(self) -> Iterator[DecodingSpeed]:
-        """One turn at least, after one that does not count and tells how many sources there is time for."""
-        # Spread over all of them: neighbours may be alike.
-        few = self.sources[:: max(1, len(self.sources) // self.n_latency)][: self.n_latency]
-        alone: list[list[float]] = [[] for _ in self.cases]
-        together: list[list[float]] = [[] for _ in self.cases]
+        """Measure one round at least, after a warm-up that decides how many sources fit into the time."""
+        # Evenly spaced, since neighboring sources can be similar.
+        sample = self.sources[:: max(1, len(self.sources) // self.n_latency)][: self.n_latency]
+        latencies: list[list[float]] = [[] for _ in self.cases]
+        batches: list[list[float]] = [[] for _ in self.cases]
         for case in self.cases:
-            case.answer(few[:1])
-        a_turn = sum(_time(case.answer, few) for case in self.cases) / len(few)
-        sources = self.sources[: max(len(few), int(self.seconds / a_turn))]
+            case.decode(sample[:1])
+        seconds_per_source = sum(_time(case.decode, sample) for case in self.cases) / len(sample)
+        sources = self.sources[: max(len(sample), int(self.seconds / seconds_per_source))]
         started = time.perf_counter()
-        for _ in range(_TURNS):
+        for _ in range(_ROUNDS):
             for number, case in enumerate(self.cases):
-                alone[number].append(fmean(_time(case.answer, [source]) for source in few))
-                together[number].append(_time(case.answer, sources))
+                latencies[number].append(fmean(_time(case.decode, [source]) for source in sample))
+                batches[number].append(_time(case.decode, sources))
             if time.perf_counter() - started > self.seconds:
                 break
         for number, case in enumerate(self.cases):
@@ -103,99 +100,96 @@ class EngineComparison:
                 method=case.method,
                 is_default=case.is_default,
                 n_sentences=len(sources),
-                latency_seconds=tuple(alone[number]),
-                batch_seconds=tuple(together[number]),
+                latency_seconds=tuple(latencies[number]),
+                batch_seconds=tuple(batches[number]),
             )
 
 
-def _time(answer: Answer, sources: Sequence[Any]) -> float:
+def _time(decode: Decode, sources: Sequence[Any]) -> float:
     started = time.perf_counter()
-    answer(sources)
+    decode(sources)
     return time.perf_counter() - started
 
 
 def make_endless_model(settings: ModelSettings) -> Transformer:
-    """An untrained model that never ends by itself, so that every engine has the same to write."""
+    """An untrained model that never generates EOS, so that every engine generates the same number of tokens."""
     torch.manual_seed(1)
     model = Transformer(settings).eval()
     with torch.no_grad():
-        model.output.weight[EOS] = 0.0  # of thousands of other words, one is always likelier than this
+        model.output.weight[EOS] = 0.0  # one of thousands of other tokens always has a larger logit
     return model
 
 
-def model_cases(model: Transformer) -> tuple[list[BenchmarkCase], list[MissingEngine]]:
-    """Every engine that is here, greedily; and the one that is chosen by default also with a beam."""
-    engines: list[Engine] = []
+def engine_variants() -> list[tuple[str, str, bool]]:
+    """What is measured: the name to display, the engine, and whether it computes in int8."""
+    engines = [(name, name, False) for name in ENGINES if name != "torch"]
+    return [*engines, ("native int8", "native", True), ("torch", "torch", False)]
+
+
+def model_cases(
+    model: Transformer, sources: Sequence[Sequence[int]]
+) -> tuple[list[BenchmarkCase], list[MissingEngine]]:
+    """Greedy search with every available engine, and beam search with the default engine.
+
+    Outputs are as long as an average source.
+    """
+    engines: list[tuple[str, Engine]] = []
     missing = []
-    makers: dict[str, Callable[[], Engine]] = {
-        "native": lambda: make_native(model, _SPECIAL_TOKENS),
-        "native int8": lambda: make_native(model, _SPECIAL_TOKENS, is_int8=True),
-        "ctranslate2": lambda: make_ctranslate2(model, _SPECIAL_TOKENS, None, lambda line: None),
-        "torch": lambda: TorchEngine(model, _SPECIAL_TOKENS),
-    }
-    for name, make in makers.items():
+    for label, name, is_int8 in engine_variants():
         try:
-            engines.append(make())
+            engines.append((label, ENGINES[name](model, _SPECIAL_TOKENS, is_int8=is_int8, shortlist=None)))
         except EngineError as error:
-            missing.append(MissingEngine(name, str(error)))
-    # As a `EngineSelector` does it: the first that can.
+            missing.append(MissingEngine(label, str(error)))
+    length = round(fmean(len(source) for source in sources))
     cases = []
-    for settings in (GREEDY, BEAM):
-        able = [engine for engine in engines if not engine.unsupported(settings)]
-        usual = next(engine for engine in able if engine.name != "native int8")
+    for settings in (replace(GREEDY, max_new_tokens=length), replace(BEAM, max_new_tokens=length)):
+        supported = [(label, engine) for label, engine in engines if not engine.unsupported(settings)]
+        default = next(label for label, _ in supported if label != "native int8")
         cases += [
-            BenchmarkCase(engine.name, name_method(settings), _answer_by(engine, settings), engine is usual)
-            for engine in (able if settings is GREEDY else [usual])
+            BenchmarkCase(label, describe_method(settings), _decode_ids(engine, settings), label == default)
+            for label, engine in supported
+            if settings.method == "greedy" or label == default
         ]
     return cases, missing
 
 
-def _answer_by(engine: Engine, settings: DecodeSettings) -> Answer:
-    def answer(sources: Sequence[Sequence[int]]) -> None:
+def _decode_ids(engine: Engine, settings: DecodeSettings) -> Decode:
+    def decode(sources: Sequence[Sequence[int]]) -> None:
         lengths = np.array([[len(source)] for source in sources])
         for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
             engine.generate([sources[row] for row in batch.tolist()], settings, batch.tolist())
 
-    return answer
+    return decode
 
 
 def bundle_cases(bundle: Bundle) -> tuple[list[BenchmarkCase], list[MissingEngine]]:
-    """Every engine that can answer for a bundle, by its own settings and greedily."""
+    """Every engine that can decode for a bundle, with the bundle's settings and greedily."""
     task = bundle.task
-    if not isinstance(task, Seq2Seq):
-        method = name_method(bundle.decode) if bundle.kind == "language" else ""
-        return [BenchmarkCase("torch", method, _predict_by(task, bundle.decode), True)], []
-    cases, missing = [], []
-    ways: dict[str, tuple[EngineName, bool]] = {
-        "native": ("native", bundle.int8 is not None),
-        "native int8": ("native", True),
-        "ctranslate2": ("ctranslate2", bundle.int8 is not None),
-        "torch": ("torch", False),
-    }
-    if bundle.int8 is not None:
-        del ways["native"]
+    if not isinstance(task, SupportsEngines):
+        method = describe_method(bundle.decode) if task.model.settings.has_decoder else ""
+        return [BenchmarkCase("torch", method, _predict(task, bundle.decode), True)], []
+    cases, missing = [], {}
+    is_int8_bundle = bundle.int8 is not None
+    variants = [variant for variant in engine_variants() if not (is_int8_bundle and variant[0] == "native")]
     greedy = DecodeSettings(method="greedy", max_new_tokens=bundle.decode.max_new_tokens)
     for settings in dict.fromkeys((bundle.decode, greedy)):
-        has_default = False
-        for name, (engine, is_int8) in ways.items():
-            told: list[str] = []
-            engine_task = task.with_engine(engine, tell=told.append, is_int8=is_int8)
-            assert engine_task.engine is not None
-            if engine_task.engine.choose(settings).name == "torch" and engine != "torch":
-                missing.append(
-                    MissingEngine(name, f"{name_method(settings)}: {told[-1] if told else 'it cannot do this.'}")
-                )
+        method, has_default = describe_method(settings), False
+        for label, name, is_int8 in variants:
+            selector = EngineSelector(name, is_int8=is_int8)
+            engine_task = task.with_engine(selector)
+            if engine_task.engine_for(settings).name == "torch" and name != "torch":
+                missing[label] = MissingEngine(label, f"{method}: {selector.fallback}")
                 continue
-            is_default = not has_default and (name != "native int8" or bundle.int8 is not None)
+            is_default = not has_default and (label != "native int8" or is_int8_bundle)
             has_default = has_default or is_default
-            cases.append(BenchmarkCase(name, name_method(settings), _predict_by(engine_task, settings), is_default))
-    return cases, list({one.engine: one for one in reversed(missing)}.values())
+            cases.append(BenchmarkCase(label, method, _predict(engine_task, settings), is_default))
+    return cases, list(missing.values())
 
 
-def _predict_by(task: Task, settings: DecodeSettings) -> Answer:
+def _predict(task: Task, settings: DecodeSettings) -> Decode:
     return lambda texts: task.predict(texts, settings)
 
 
-def name_method(settings: DecodeSettings) -> str:
-    """As one says it: greedy, beam 5, sample."""
+def describe_method(settings: DecodeSettings) -> str:
+    """The method in a few words: greedy, beam 5, sample."""
     return f"beam {settings.beam}" if settings.method == "beam" else settings.method

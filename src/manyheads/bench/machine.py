@@ -1,4 +1,4 @@
-"""The short form of the benchmarks: a minute on two cores, one event for everything that was found."""
+"""The short benchmark: `measure_machine` and `measure_bundle` yield one event per measurement, in about a minute."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,8 @@ from manyheads.bench.decoding_speed import (
     make_endless_model,
     model_cases,
 )
-from manyheads.bench.products import MatmulSpeed
 from manyheads.bench.sentences import Sentences
-from manyheads.bench.training_speed import TrainingSpeed, measure_training
+from manyheads.bench.training_speed import MatmulSpeed, TrainingSpeed, measure_training
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError
 from manyheads.model import ModelSettings
@@ -25,14 +24,14 @@ from manyheads.text.readers import read_lines
 
 @dataclass(frozen=True)
 class Stage:
-    """What begins now."""
+    """A measurement that starts now."""
 
     what: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """A preset, and how much of it can be seen in a few seconds."""
+    """How much of a preset is measured: a few seconds each."""
 
     vocab_size: int
     batch_tokens: int
@@ -58,11 +57,11 @@ _PROMPT = 60  # characters
 
 
 def measure_machine(names: Sequence[str]) -> Iterator[Event]:
-    """MatmulSpeed, then training and translating by untrained models of these sizes."""
+    """Measure matrix products, then training and translation with untrained models of these sizes."""
     yield Stage("multiplying matrices")
     matmul = MatmulSpeed.measure()
     yield matmul
-    yield Stage("writing sentences")
+    yield Stage("preparing sentences")
     with Sentences.make() as sentences:
         yield sentences
         for name in names:
@@ -72,36 +71,35 @@ def measure_machine(names: Sequence[str]) -> Iterator[Event]:
             yield measure_training(
                 name, settings, sentences, matmul, batch_tokens=size.batch_tokens, seconds=size.training_seconds
             )
-            yield Stage(f"translating by the {name} model")
-            comparison = EngineComparison(
-                name, sentences.sources(size.n_sentences), size.n_latency, size.decoding_seconds
-            )
-            comparison.cases, missing = model_cases(make_endless_model(settings))
+            yield Stage(f"translating with the {name} model")
+            sources = sentences.sources(size.n_sentences)
+            comparison = EngineComparison(name, sources, size.n_latency, size.decoding_seconds)
+            comparison.cases, missing = model_cases(make_endless_model(settings), sources)
             yield from comparison.run()
         yield from missing  # the same for every size
 
 
 def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
-    """Texts for a bundle to answer: lines of a file, or what its recipe keeps for validation."""
+    """Inputs for a bundle: the lines of a file, or the validation set of its recipe."""
     try:
         if lines is not None:
-            found = list(islice((line for line in read_lines(str(lines)) if line.strip()), _N_TEXTS))
+            texts = list(islice((line for line in read_lines(str(lines)) if line.strip()), _N_TEXTS))
         else:
             recipe = Recipe.from_table(bundle.recipe)
             rows = Corpus.of(recipe).valid()
-            found = [row[0] for row in islice(bundle.task.usable(rows), _N_TEXTS)]
+            texts = [row[0] for row in islice(bundle.task.usable(rows), _N_TEXTS)]
     except DataError as error:
-        told = " The bundle's own valid set cannot be read: give texts with --lines FILE." if lines is None else ""
-        raise DataError(f"{error}{told}") from None
-    if not found:
-        raise DataError(f"{lines or 'The valid set'} has no text to answer. Give some with --lines FILE.")
-    # A document is there to be foretold; what somebody would have continued is its beginning.
-    return [text[:_PROMPT] for text in found] if bundle.kind == "language" else found
+        hint = " The bundle's validation set cannot be read: pass texts with --lines FILE." if lines is None else ""
+        raise DataError(f"{error}{hint}") from None
+    if not texts:
+        raise DataError(f"{lines or 'The validation set'} has no text. Pass texts with --lines FILE.")
+    # A language model continues the beginning of a document.
+    return [text[:_PROMPT] for text in texts] if bundle.kind == "language" else texts
 
 
 def measure_bundle(bundle: Bundle, texts: Sequence[str]) -> Iterator[Event]:
-    """Texts answered by a bundle, from text to text."""
-    yield Stage("answering")
+    """Measure the predictions of a bundle, from text to text."""
+    yield Stage("predicting")
     comparison = EngineComparison("bundle", texts, min(5, len(texts)), _BUNDLE_SECONDS)
     comparison.cases, missing = bundle_cases(bundle)
     yield from comparison.run()

@@ -1,4 +1,4 @@
-"""What is trained on and translated: pairs of the built-in corpus, cut into tokens of their own."""
+"""The data of the benchmark: sentence pairs of the built-in corpus with their own tokenizer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ from manyheads.text.tokenizer import EOS, Tokenizer, TokenizerSettings
 
 _LANGUAGES = ("en", "de")
 _N_PAIRS = 2000
-# With so few tokens sentences are about as long as real ones are in the tokens of a larger vocabulary.
+# A small vocabulary makes these short sentences as long, in tokens, as real ones with a larger vocabulary.
 _N_TOKENS = 1500
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Pairs as text and as ids; of a vocabulary that may be larger, the ids are the first."""
+    """Sentence pairs as text and as ids."""
 
     tokenizer: Tokenizer
     encoded: Encoded
@@ -28,7 +28,7 @@ class Sentences:
     @classmethod
     @contextmanager
     def make(cls) -> Iterator["Sentences"]:
-        """They are on disk as long as they are needed."""
+        """Make the pairs; they are on disk until the block ends."""
         rows = list(corpora.pairs(*_LANGUAGES, "train", _N_PAIRS, 1))
         settings = TokenizerSettings(kind="bpe", vocab_size=_N_TOKENS)
         tokenizer = Tokenizer.train((text for row in rows for text in row), settings, 1)
@@ -41,15 +41,15 @@ class Sentences:
 
     @property
     def mean_lengths(self) -> tuple[float, float]:
-        """Tokens of a source and of a target, EOS included."""
+        """The mean number of tokens of sources and of targets, EOS included."""
         source, target = self.encoded.lengths.mean(axis=0).tolist()
         return source, target
 
     @property
     def example(self) -> str:
-        """One of them."""
+        """The first source sentence."""
         return self.encoded.text(0, 0)
 
     def sources(self, count: int) -> list[list[int]]:
-        """The ids of the first of them, each with its EOS."""
+        """The ids of the first sources, each with EOS."""
         return [[*self.encoded.columns[0][number].tolist(), EOS] for number in range(min(count, len(self.encoded)))]

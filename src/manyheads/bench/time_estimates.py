@@ -1,4 +1,4 @@
-"""From speeds to what they mean for whoever sits here: how long a corpus, a file, a sentence takes."""
+"""`estimate_times`: from measured speeds to the time that a corpus, a file and a sentence take."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ N_LINES = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """A corpus, learnt as often as `manyheads init` would propose."""
+    """Training on a corpus, for as many epochs as `manyheads init` proposes."""
 
     model: str
     n_pairs: int
@@ -23,7 +23,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Translating:
-    """A file and a sentence, by the engine that is used unless another is asked for."""
+    """Translating a file and one sentence with the default engine."""
 
     model: str
     engine: str
@@ -35,16 +35,16 @@ class Translating:
 
 @dataclass(frozen=True)
 class TimeEstimates:
-    """All of it."""
+    """The estimates for training and for translating."""
 
     training: tuple[Training, ...]
     translating: tuple[Translating, ...]
 
 
 def estimate_times(
-    trained: Iterable[TrainingSpeed], decoded: Iterable[DecodingSpeed], tokens_a_pair: float = 0.0
+    trained: Iterable[TrainingSpeed], decoded: Iterable[DecodingSpeed], tokens_per_pair: float = 0.0
 ) -> TimeEstimates:
-    """`tokens_a_pair` are those of a target, EOS included."""
+    """Estimate times; `tokens_per_pair` counts target tokens, EOS included."""
     n_epochs = count_epochs(N_PAIRS)
     return TimeEstimates(
         tuple(
@@ -52,7 +52,7 @@ def estimate_times(
                 model=speed.model,
                 n_pairs=N_PAIRS,
                 n_epochs=n_epochs,
-                seconds=N_PAIRS * tokens_a_pair * n_epochs / speed.tokens_per_second,
+                seconds=N_PAIRS * tokens_per_pair * n_epochs / speed.tokens_per_second,
             )
             for speed in trained
         ),

@@ -1,4 +1,4 @@
-"""How fast this machine trains a model: whole updates by the loop that every run uses."""
+"""Training speed: the time of whole updates, compared with the speed of matrix products on this machine."""
 
 import time
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.bench.flop import count_flop
-from manyheads.bench.products import MatmulSpeed, time_matmul
 from manyheads.bench.sentences import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
@@ -18,27 +18,89 @@ from manyheads.tasks.seq2seq import Seq2SeqTrainingTask, TensorBatch
 from manyheads.text.tokenizer import PAD
 from manyheads.train import Trainer, TrainSettings
 
-_MOST_STEPS = 40
+_MAX_STEPS = 40
+_MATRIX_SIZES = (512, 768, 1024, 1536)
+_ROUND_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class MatmulSpeed:
+    """The speed of float32 products of square matrices, at the size that is fastest on this machine."""
+
+    size: int
+    speeds: tuple[float, ...]  # GFLOP/s in each round
+    slowdown: float  # wall-clock time over CPU time per thread: above 1, other processes use the cores
+
+    @classmethod
+    def measure(cls, n_rounds: int = 3) -> "MatmulSpeed":
+        """Measure every size in alternation, so that other load affects them equally."""
+        by_size: dict[int, list[float]] = {size: [] for size in _MATRIX_SIZES}
+        clock, computed = time.perf_counter(), time.process_time()
+        for _ in range(n_rounds):
+            for size, speeds in by_size.items():
+                speeds.append(time_matmul(size))
+        best = max(by_size, key=lambda size: median(by_size[size]))
+        clock, computed = time.perf_counter() - clock, time.process_time() - computed
+        return cls(best, tuple(by_size[best]), max(1.0, clock * torch.get_num_threads() / computed))
+
+    @property
+    def gflop_per_second(self) -> float:
+        """The median over rounds."""
+        return median(self.speeds)
+
+
+def time_matmul(size: int) -> float:
+    """GFLOP/s of products of this size, measured for a tenth of a second."""
+    a, b, result = (torch.full((size, size), 0.5) for _ in range(3))
+    torch.mm(a, b, out=result)
+    count, started = 0, time.perf_counter()
+    while (spent := time.perf_counter() - started) < _ROUND_SECONDS or count < 2:
+        torch.mm(a, b, out=result)
+        count += 1
+    return count * 2 * size**3 / spent / 1e9
+
+
+def count_flop(settings: ModelSettings, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> int:
+    """FLOP of the matrix products of one update on pairs of these lengths, EOS included.
+
+    Padding is not counted, and the backward pass counts twice the forward pass. W: width, A: width of all heads,
+    F: feed-forward width, V: vocabulary, S and T: tokens of the batch, s and t: tokens of a pair.
+
+        encoder layer   S · 2 (4 W A + 2 W F) + Σ s² · 4 A
+        decoder layer   T · 2 (6 W A + 2 W F) + S · 2 · 2 W A + Σ t (t + 1) / 2 · 4 A + Σ s t · 4 A
+        output          T · 2 W V
+    """
+    width, inner, heads = settings.width, settings.feed_forward_width, settings.heads
+    both = heads.n_heads * heads.head_width
+    n_source, n_target = int(sources.sum()), int(targets.sum())
+    encoder = n_source * 2 * (4 * width * both + 2 * width * inner) + int((sources**2).sum()) * 4 * both
+    decoder = (
+        n_target * 2 * (6 * width * both + 2 * width * inner)
+        + n_source * 4 * width * both
+        + int((targets * (targets + 1) // 2 + sources * targets).sum()) * 4 * both
+    )
+    layers = settings.n_encoder_layers * encoder + settings.n_decoder_layers * decoder
+    return 3 * (layers + n_target * 2 * width * settings.vocab_size)
 
 
 @dataclass(frozen=True)
 class StepTiming:
-    """One update."""
+    """The time of one update."""
 
     seconds: float
-    n_tokens: int  # real ones, of the target
+    n_tokens: int  # target tokens without padding
     flop: int
-    matmul_speed: float  # GFLOP a second that matrix products reached right before it
+    matmul_speed: float  # GFLOP/s of matrix products just before the update
 
     @property
     def utilization(self) -> float:
-        """The share of what products alone would reach."""
+        """FLOP/s of the update over FLOP/s of matrix products."""
         return self.flop / self.seconds / 1e9 / self.matmul_speed
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpeed:
-    """What was seen of one model in training."""
+    """The measurements of one model."""
 
     model: str
     n_parameters: int
@@ -48,52 +110,52 @@ class TrainingSpeed:
 
     @property
     def tokens_per_second(self) -> float:
-        """Real tokens of the target; the median over turns."""
-        return median(turn.n_tokens / turn.seconds for turn in self.steps)
+        """Target tokens without padding; the median over updates."""
+        return median(step.n_tokens / step.seconds for step in self.steps)
 
     @property
     def utilization(self) -> float:
-        """The median over turns."""
-        return median(turn.utilization for turn in self.steps)
+        """The median over updates."""
+        return median(step.utilization for step in self.steps)
 
 
 class _Counted:
-    """A training task that notes how much work each batch is."""
+    """A training task that records the FLOP of each batch."""
 
     def __init__(self, training_task: Seq2SeqTrainingTask) -> None:
         self.training_task = training_task
         self.flop = 0
 
     def plan(self, epoch: int) -> Sequence[Any]:
-        """As it is."""
+        """Return the plan of an epoch."""
         return self.training_task.plan(epoch)
 
     def make(self, plan: Any, seed: int) -> TensorBatch:
-        """As it is."""
+        """Make a batch."""
         return self.training_task.make(plan, seed)
 
     def loss(self, batch: TensorBatch, step: int) -> Tensor:
-        """As it is; the work is noted."""
+        """Record the FLOP and return the loss."""
         sources, targets = ((ids != PAD).sum(1).numpy() for ids in (batch.source, batch.target_output))
         self.flop = count_flop(self.training_task.model.settings, sources, targets)
         return self.training_task.loss(batch, step)
 
     def describe(self, plan: Any) -> str:
-        """As it is."""
+        """Describe a batch."""
         return self.training_task.describe(plan)
 
 
 def measure_training(
     name: str, settings: ModelSettings, sentences: Sentences, matmul: MatmulSpeed, *, batch_tokens: int, seconds: float
 ) -> TrainingSpeed:
-    """Updates for about so many seconds, at least two; the first, when memory is found, does not count."""
+    """Train for about this many seconds, two updates at least. The first one, which allocates memory, is dropped."""
     torch.manual_seed(1)
     model = Transformer(settings)
     task = Seq2Seq(model, sentences.tokenizer, Seq2SeqSettings())
     training_task = _Counted(task.training_task(TrainingData(sentences.encoded, batch_tokens)))
-    how = TrainSettings(steps=_MOST_STEPS, batch_tokens=batch_tokens, learning_rate=1e-3, warmup=100)
+    train_settings = TrainSettings(steps=_MAX_STEPS, batch_tokens=batch_tokens, learning_rate=1e-3, warmup=100)
     steps: list[StepTiming] = []
-    trainer: Trainer[TensorBatch] = Trainer(model, training_task, how, width=settings.width, seed=1)
+    trainer: Trainer[TensorBatch] = Trainer(model, training_task, train_settings, width=settings.width, seed=1)
     started, speed = time.perf_counter(), time_matmul(matmul.size)
     for step in trainer.run():
         steps.append(StepTiming(step.seconds, step.n_tokens, training_task.flop, speed))

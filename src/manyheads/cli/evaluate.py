@@ -237,7 +237,7 @@ def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
         for name, pairs in tests.items():
             bar = bars.add_task(f"{title}: {name}", total=len(pairs))
-            task = loaded.inference_task
+            task = loaded.engine_task
             assert isinstance(task, Seq2Seq)  # the others have been turned away
             found[name] = task.answer(pairs, loaded.decode, partial(bars.advance, bar))
     return found

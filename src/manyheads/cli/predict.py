@@ -13,7 +13,6 @@ from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.decode import EngineName
     from manyheads.lens.aligner import Aligner
     from manyheads.tasks import Prediction
 
@@ -139,7 +138,7 @@ def predict(
     output: Path | None,
     prompt: str | None,
     device: str,
-    engine: "EngineName",
+    engine: str,
     no_shortlist: bool,
     align: bool,
     as_json: bool,
@@ -169,7 +168,6 @@ def predict(
         bundle,
         device=device,
         engine=engine,
-        tell=lambda line: click.echo(line, err=True),
         use_shortlist=not no_shortlist,
     )
     _check_can_generate(loaded, bundle, changes)
@@ -205,7 +203,7 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
 
     def show(done: int) -> None:
         speed = done / max(time.monotonic() - started, 1e-9)
-        engine = getattr(getattr(loaded.inference_task, "engine", None), "used", "")
+        engine = loaded.engine.used
         suffix = pick(f" · engine {engine}", f" · 引擎 {engine}") if engine else ""
         counts = pick(f"{done:,} lines · {speed:,.0f} lines/s", f"{done:,} 行 · {speed:,.0f} 行/秒")
         click.echo(f"\r{counts}{suffix} ", err=True, nl=False)

@@ -6,13 +6,11 @@ from dataclasses import asdict, dataclass, replace
 
 from manyheads.bundle import Bundle
 from manyheads.compress.trade_off import MAX_BLEU_DROP, TradeOff, measure_trade_off
-from manyheads.decode import EngineName
+from manyheads.decode import EngineSelector
 from manyheads.errors import BundleError, EngineError
 from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
 from manyheads.tasks import Seq2Seq
 from manyheads.text.readers import Row
-
-_ENGINES: tuple[EngineName, ...] = ("native", "ctranslate2")
 
 Tell = Callable[[str], None]
 
@@ -34,19 +32,17 @@ def quantize(
         raise BundleError(f"Only translators can be quantised by now; this bundle is of task {bundle.kind}.")
     if bundle.int8 is not None:
         raise BundleError("This bundle is in eight bits already.")
-    rounded = replace(task, model=deepcopy(task.model), engine=None)
+    rounded = replace(task, model=deepcopy(task.model))
     load_weights(rounded.model, dequantize_weights(quantize_weights(weights_of(task.model))), "the rounded weights")
-    exact = task.with_engine("auto")
+    exact = task.with_engine(EngineSelector("auto"))
     trials = []
-    for name in _ENGINES:
-        told: list[str] = []
-        quantized = rounded.with_engine(name, tell=told.append, is_int8=True)
-        assert quantized.engine is not None
-        if quantized.engine.choose(bundle.decode).name == "torch":
-            tell(told[0] if told else f"The {name} engine cannot do it.")
-            continue
+    quantized = rounded.with_engine(EngineSelector("native", is_int8=True))
+    engine = quantized.engine_for(bundle.decode)
+    if engine.name == "torch":
+        tell(quantized.engine.fallback or "")
+    else:
         trade_off = measure_trade_off(exact, quantized, rows, bundle.decode)
-        trials.append(QuantizationTrial(quantized.engine.used, trade_off))
+        trials.append(QuantizationTrial(engine.name, trade_off))
     trusted = [trial for trial in trials if trial.trade_off.bleu_drop <= MAX_BLEU_DROP]
     if not trials:
         raise EngineError("No engine here computes in eight bits: the native one needs a C compiler, as gcc.")
@@ -60,5 +56,12 @@ def quantize(
         )
     best = max(trusted, key=lambda trial: trial.trade_off.speedup)
     # A shortlist's cost was measured with the weights as they were: it is learnt anew from the new bundle.
-    small = replace(bundle, task=rounded, int8=asdict(best), shortlist=None, shortlist_cost=None, engine_task=None)
+    small = replace(
+        bundle,
+        task=rounded,
+        int8=asdict(best),
+        shortlist=None,
+        shortlist_cost=None,
+        engine=EngineSelector("auto", is_int8=True),
+    )
     return small, trials

@@ -17,7 +17,7 @@ from torch import Tensor
 from manyheads.bundle import Bundle
 from manyheads.compress.trade_off import MAX_BLEU_DROP, TradeOff, measure_trade_off
 from manyheads.data import pad
-from manyheads.decode import Shortlist
+from manyheads.decode import EngineSelector, Shortlist
 from manyheads.errors import BundleError, DataError, EngineError
 from manyheads.lens.aligner import Aligner, choose_aligner, require_cross_attention
 from manyheads.lens.head_counts import MapTap
@@ -72,13 +72,12 @@ def add_shortlist(
         raise BundleError(f"{where} has a shortlist already. Give the bundle it was made from.")
     aligner = choose_aligner(bundle, where, [(row[0], row[1]) for row in train])
     shortlist = learn_shortlist(aligner, train, settings)
-    told: list[str] = []
-    whole = task.with_engine("native", tell=told.append, is_int8=bundle.int8 is not None)
-    listed = task.with_engine("native", is_int8=bundle.int8 is not None, shortlist=shortlist)
-    assert whole.engine is not None
-    engine = whole.engine.choose(bundle.decode).name
-    if engine == "reference":
-        raise EngineError(f"Only the native engine knows shortlists. {' '.join(told)}".strip())
+    is_int8 = bundle.int8 is not None
+    whole = task.with_engine(EngineSelector("native", is_int8=is_int8))
+    listed = task.with_engine(EngineSelector("native", is_int8=is_int8, shortlist=shortlist))
+    engine = whole.engine_for(bundle.decode).name
+    if engine == "torch":
+        raise EngineError(f"Only the native engine supports shortlists. {whole.engine.fallback}")
     trade_offs = [
         measure_trade_off(whole, listed, valid, bundle.decode, at_once=at_once, clock=process_time)
         for at_once in (1, len(valid))
@@ -100,8 +99,9 @@ def add_shortlist(
         alone=trade_offs[0],
         together=trade_offs[1],
     )
+    fast = EngineSelector("auto", is_int8=is_int8, shortlist=shortlist)
     metadata = asdict(settings) | asdict(report) | {"heads": list(aligner.heads)}
-    return replace(bundle, shortlist=shortlist, shortlist_cost=metadata, engine_task=None), report
+    return replace(bundle, shortlist=shortlist, shortlist_cost=metadata, engine=fast), report
 
 
 def learn_shortlist(aligner: Aligner, rows: Sequence[Row], settings: ShortlistSettings) -> Shortlist:

@@ -1,26 +1,28 @@
-"""The decode room: from a model's probabilities to ids.
+"""Decoding: from the probabilities of a model to token ids.
 
-Greedy search, beam search and sampling, all over one small protocol, `Stepper`: the cached model, or its slow uncached
-reference. Above them an `Engine` turns sources into hypotheses: the model itself by these searches, or code made for
-speed that is held to the same tokens. This room knows ids and tensors, never text; which ids mark
-beginning, end and padding is told by the caller. May import model, settings and errors, nothing else of ours.
-Start reading at `searching.py`.
+Greedy search, sampling and beam search run over one small protocol, `Stepper`: the cached model, or the uncached model
+as a slow reference. An `Engine` decodes whole batches of sources: `torch` runs these searches, `native` is a C
+implementation that tests require to be token-identical. `EngineSelector` picks between them.
+
+The package works on ids and tensors; the caller passes the ids of the special tokens. It imports model, settings
+and errors. Start reading at `generate.py`.
 """
 
-from manyheads.decode.engines import Engine, EngineName, EngineSelector, SpecialTokens, TorchEngine
+from manyheads.decode.engines import ENGINES, Engine, EngineSelector
 from manyheads.decode.generate import generate, search
-from manyheads.decode.greedy_sampling import StoppingCriterion
 from manyheads.decode.hypotheses import Hypothesis
-from manyheads.decode.settings import DecodeSettings
+from manyheads.decode.sampling import StoppingCriterion
+from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.decode.steppers import CachedStepper, Stepper, UncachedStepper
 from manyheads.decode.streaming import GeneratedToken, stream
+from manyheads.decode.torch_engine import TorchEngine
 
 __all__ = [
+    "ENGINES",
     "CachedStepper",
     "DecodeSettings",
     "Engine",
-    "EngineName",
     "EngineSelector",
     "GeneratedToken",
     "Hypothesis",

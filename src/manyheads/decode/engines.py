@@ -1,173 +1,197 @@
-"""Engines: who does the work between a source's ids and the hypotheses for it.
+"""Engines: implementations of decoding, from the ids of sources to hypotheses.
 
-`torch` is the model itself: plain, exact, any setting, taps and gates. The others do the same faster for the
-settings they know, and are held to the reference's very tokens. `EngineSelector` answers by the one that was asked
-for, or by the fastest that can; where one that was named cannot, the reference does the work and the caller is told
-why, once.
+    selector = EngineSelector("auto")
+    hypotheses = selector.select(model, special_tokens, settings).generate(sources, settings, streams)
+
+To add an engine, write a package with a builder (see `EngineBuilder`) and register it in `ENGINES`.
 """
 
-import os
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import torch
-from jaxtyping import Bool, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from manyheads.decode.generate import generate
 from manyheads.decode.hypotheses import Hypothesis
-from manyheads.decode.settings import DecodeSettings
+from manyheads.decode.native import make_native
+from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
-from manyheads.errors import DataError, EngineError
-from manyheads.model import Transformer
+from manyheads.decode.torch_engine import TorchEngine, make_torch_engine
+from manyheads.errors import EngineError
+from manyheads.model import ModelSettings, Transformer
+from manyheads.settings import did_you_mean
 
-EngineName = Literal["auto", "native", "ctranslate2", "torch"]
-Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class SpecialTokens:
-    """Which ids are not words."""
-
-    bos: int
-    eos: int
-    pad: int
-    forbidden: tuple[int, ...]  # are not written
+logger = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Sources in, hypotheses out."""
+    """Decodes sources with one model."""
 
     @property
     def name(self) -> str:
-        """As the user calls it."""
+        """The name to display."""
 
     @property
     def max_batch_tokens(self) -> int:
-        """How many tokens of sources, padding included, a call should hold at most."""
+        """The largest useful batch, in tokens of the sources including padding."""
 
     def unsupported(self, settings: DecodeSettings) -> str:
-        """What of these settings it cannot do, in a few words; nothing: it can."""
+        """The first setting that the engine does not support, as a noun phrase; empty if it supports all."""
 
     def generate(
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """What `decode.generate` gives for each source; EOS stands at the end of each."""
+        """The hypotheses of each source, best first. Sources end with EOS; `streams` number the random streams."""
 
 
-@dataclass(frozen=True)
-class TorchEngine:
-    """The model itself."""
+class EngineBuilder(Protocol):
+    """Builds an engine for a model; raises `EngineError` if the engine does not support it or is not available."""
 
-    model: Transformer
-    special_tokens: SpecialTokens
-    name: str = "torch"
-    max_batch_tokens: int = 4096
+    def __call__(
+        self, model: Transformer, special_tokens: SpecialTokens, *, is_int8: bool, shortlist: Shortlist | None
+    ) -> Engine:
+        """Build the engine. `is_int8` and `shortlist` are requests that an engine may ignore."""
 
-    def unsupported(self, settings: DecodeSettings) -> str:
-        """Nothing."""
-        return ""
 
-    def generate(
-        self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
-    ) -> list[list[Hypothesis]]:
-        """Search with the cached model."""
-        width, device = max(map(len, sources), default=0), self.model.device
-        rows = [[*source, *[self.special_tokens.pad] * (width - len(source))] for source in sources]
-        source: Int[Tensor, "B S"] = torch.tensor(rows, dtype=torch.long, device=device).reshape(len(rows), width)
-        is_real: Bool[Tensor, "B S"] = source != self.special_tokens.pad
-        return generate(
-            self.model,
-            source,
-            is_real,
-            bos=self.special_tokens.bos,
-            eos=self.special_tokens.eos,
-            forbidden=self.special_tokens.forbidden,
-            settings=settings,
-            streams=streams,
-        )
+ENGINES: dict[str, EngineBuilder] = {  # "auto" tries them in this order
+    "native": make_native,
+    "torch": make_torch_engine,
+}
 
 
 class EngineSelector:
-    """The engine that was asked for, made when it is first needed, and the reference for what it cannot do."""
+    """Selects the engine that decodes for a model: the one with this name, or the fastest that can ("auto").
 
-    def __init__(
-        self,
-        model: Transformer,
-        special_tokens: SpecialTokens,
-        wanted: EngineName = "auto",
-        folder: Path | None = None,
-        tell: Tell = lambda line: None,
-        *,
-        is_int8: bool = False,
-        shortlist: Shortlist | None = None,
-    ) -> None:
-        self.wanted, self.tell, self.is_int8 = wanted, tell, is_int8
-        self.shortlist = shortlist  # for those engines that know what to do with it: the others use all words
-        self.torch_engine = TorchEngine(model, special_tokens)
-        self.folder = folder  # of the bundle: what an engine has to keep is kept beside it
-        self._candidates: list[Engine] | None = None
-        self._told: set[str] = set()
-        self.used = ""  # the name of the engine that answered last
+    An engine other than `torch` is built on first use and keeps its own copy of the weights. Each call compares the
+    model with the one that was packed: if a weight was changed or replaced, the engine is built again, and if the
+    model has gates or hooks, which only PyTorch runs, `torch` decodes. PyTorch does not count changes made through
+    `Tensor.data`: call `reset` after them.
+    """
 
-    def choose(self, settings: DecodeSettings) -> Engine:
-        """The first that can do what these settings ask for; tells when that is not the one that was named."""
-        if self._candidates is None:
-            self._candidates = [*self._make(), self.torch_engine]
-        reasons = []
-        for engine in self._candidates:
-            if not (lacking := engine.unsupported(settings)):
-                break
-            reasons.append(f"the {engine.name} engine has no {lacking}")
-        if reasons and self.wanted != "auto":
-            self._tell_once(f"Engine: {engine.name}, since {' and '.join(reasons)}.")
+    def __init__(self, name: str = "auto", *, is_int8: bool = False, shortlist: Shortlist | None = None) -> None:
+        if name != "auto" and name not in ENGINES:
+            raise EngineError(f'engine = "{name}" is not an engine. {did_you_mean(name, ["auto", *ENGINES])}')
+        self.name, self.is_int8, self.shortlist = name, is_int8, shortlist
+        self.used: str | None = None  # the engine of the latest call
+        self.fallback: str | None = None  # why the latest call fell back to `torch`
+        self._built: dict[str, _Built] = {}
+        self._reported: set[str] = set()
+
+    def select(self, model: Transformer, special_tokens: SpecialTokens, settings: DecodeSettings) -> Engine:
+        """Return the engine for these settings. A fallback to `torch` is logged once."""
+        self.fallback = None
+        engine = next(self._candidates(model, special_tokens, settings), TorchEngine(model, special_tokens))
         self.used = engine.name
         return engine
 
-    def _make(self) -> list[Engine]:
-        model, special_tokens = self.torch_engine.model, self.torch_engine.special_tokens
-        made: list[Engine] = []
-        precision: Literal["float32", "int8"] = "int8" if self.is_int8 else "float32"
-        for name in ("native", "ctranslate2") if self.wanted == "auto" else (self.wanted,):
+    def reset(self) -> None:
+        """Drop the packed copies of the weights; the next call builds the engine again."""
+        self._built.clear()
+
+    def _candidates(
+        self, model: Transformer, special_tokens: SpecialTokens, settings: DecodeSettings
+    ) -> Iterator[Engine]:
+        for name in self._names(model):
+            if reason := _needs_torch(model):
+                self._fall_back(f"The {name} engine cannot run a model with {reason}.")
+                continue
             try:
-                match name:
-                    case "native":
-                        from manyheads.decode.native import make_native
-
-                        made.append(
-                            make_native(
-                                model, special_tokens, self.tell, is_int8=self.is_int8, shortlist=self.shortlist
-                            )
-                        )
-                    case "ctranslate2":
-                        from manyheads.decode.ctranslate2 import make_ctranslate2
-
-                        made.append(
-                            make_ctranslate2(model, special_tokens, self.folder, self.tell, precision=precision)
-                        )
+                engine = self._engine(name, model, special_tokens)
             except EngineError as error:
-                if name == self.wanted:
-                    self._tell_once(f"Engine: torch. {error}")
-            if made:
-                break
-        return made
+                self._fall_back(str(error))
+                continue
+            if lacking := engine.unsupported(settings):
+                level = logging.DEBUG if self.name == "auto" else logging.WARNING
+                self._fall_back(f"The {name} engine does not support {lacking}.", level)
+                continue
+            yield engine
 
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self.tell(line)
+    def _names(self, model: Transformer) -> list[str]:
+        if self.name != "auto":
+            return [] if self.name == "torch" else [self.name]
+        # On a GPU, `torch` is the fast engine.
+        return [name for name in ENGINES if name != "torch"] if model.device.type == "cpu" else []
+
+    def _engine(self, name: str, model: Transformer, special_tokens: SpecialTokens) -> Engine:
+        weights = list(_tensors(model))
+        built = self._built.get(name)
+        if built is None or not built.is_current(model, special_tokens, weights):
+            if built is not None and isinstance(built.result, Engine):
+                logger.info("The model has changed: building the %s engine again.", name)
+            result: Engine | EngineError
+            try:
+                result = ENGINES[name](model, special_tokens, is_int8=self.is_int8, shortlist=self.shortlist)
+            except EngineError as error:
+                result = error
+            built = self._built[name] = _Built.of(model, special_tokens, weights, result)
+        if isinstance(built.result, EngineError):
+            raise built.result
+        return built.result
+
+    def _fall_back(self, reason: str, level: int = logging.WARNING) -> None:
+        self.fallback = reason
+        if reason not in self._reported:
+            self._reported.add(reason)
+            logger.log(level, "Engine: torch. %s", reason)
 
 
-def count_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+@dataclass(frozen=True)
+class _Built:
+    """An engine, or the error that building it raised, and the state of the model that it was built from."""
+
+    model: Transformer
+    settings: ModelSettings
+    special_tokens: SpecialTokens
+    weights: Sequence[Tensor]
+    # Aliases keep the packed storage alive, so that new weights cannot have its address.
+    aliases: Sequence[Tensor]
+    versions: Sequence[int]
+    result: Engine | EngineError
+
+    @classmethod
+    def of(
+        cls, model: Transformer, special_tokens: SpecialTokens, weights: Sequence[Tensor], result: Engine | EngineError
+    ) -> "_Built":
+        aliases, versions = [tensor.detach() for tensor in weights], [tensor._version for tensor in weights]
+        return cls(model, model.settings, special_tokens, weights, aliases, versions, result)
+
+    def is_current(self, model: Transformer, special_tokens: SpecialTokens, weights: Sequence[Tensor]) -> bool:
+        """Whether the model still has the weights that the engine was built from."""
+        if (self.model, self.settings, self.special_tokens) != (model, model.settings, special_tokens):
+            return False
+        if len(weights) != len(self.weights):
+            return False
+        packed = zip(weights, self.weights, self.aliases, self.versions, strict=True)
+        return all(
+            now is then and now._version == version and now.data_ptr() == alias.data_ptr()
+            for now, then, alias, version in packed
+        )
 
 
-def check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
-    """Say so where a source has more places than an engine has positions for."""
-    longest = max(map(len, sources), default=0)
-    if longest > max_length:
-        raise DataError(f"A sequence of {longest} tokens is longer than this model's {max_length}. Split the text.")
+def _needs_torch(model: Transformer) -> str:
+    """What of this model only PyTorch runs; empty if nothing."""
+    if model.is_gated:
+        return "gated heads"
+    if any(tensor.is_inference() for tensor in _tensors(model)):
+        return "weights made in inference mode, whose changes PyTorch does not count"
+    # Outermost first: a hook can change anything.
+    return "hooks" if any(module._forward_hooks or module._forward_pre_hooks for module in _modules(model)) else ""
+
+
+def _modules(model: nn.Module) -> Iterator[nn.Module]:
+    """The modules of a model. Three times as fast as `model.modules()`: it runs before every sentence."""
+    waiting = [model]
+    while waiting:
+        module = waiting.pop()
+        waiting.extend(child for child in module._modules.values() if child is not None)
+        yield module
+
+
+def _tensors(model: nn.Module) -> Iterator[Tensor]:
+    """The parameters and buffers of a model; a shared one comes more than once."""
+    for module in _modules(model):
+        for tensor in (*module._parameters.values(), *module._buffers.values()):
+            if tensor is not None:
+                yield tensor

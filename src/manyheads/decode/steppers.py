@@ -1,4 +1,4 @@
-"""Steppers: what a search sees of a model. Append one id to every row, get the next one's log-probabilities."""
+"""Steppers: the interface between a search and a model. Append one id to each row, get the next log-probabilities."""
 
 from typing import Protocol, runtime_checkable
 
@@ -9,33 +9,32 @@ from torch import Tensor
 from manyheads.model import Tap, Transformer
 from manyheads.model.masks import View
 
-# B sentences, N rows of each (beams or samples), R = B × N rows, P places of a prompt, T places written, V vocabulary.
+# B sentences, N beams or samples of each, R = B × N rows, P prompt length, T generated length, V vocabulary.
 
 
 @runtime_checkable
 class Stepper(Protocol):
-    """The rows of one sentence stand together, as many for each sentence; at first one for each."""
+    """The state of a batch during decoding. Rows are grouped by sentence, N per sentence; it starts with N = 1."""
 
     device: torch.device
 
     def step(self, ids: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Append one id to each row; the log-probabilities of the next, which the caller may overwrite.
+        """Append one id to each row; return the log-probabilities of the next id, which the caller may overwrite.
 
-        The first ids are BOS, the same for every row.
+        The ids of the first call are BOS.
         """
         ...
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:
-        """Keep these rows in this order, row b of the matrix being those of one sentence; a row may come twice."""
+        """Keep these rows in this order; each row of the matrix is one sentence, and an index may occur twice."""
         ...
 
 
 class CachedStepper:
-    """One id at a time through the model, whose caches hold what was computed before.
+    """Runs one id per step through the model, with a KV cache.
 
-    To the model a sentence is one row, however many beams it has: they are branches of a tree, and each sees the
-    places it descends from. So memory, keys and values are held once a sentence, and when beams change places only
-    their lines of descent move, a few booleans.
+    The beams of a sentence share one row of the cache. They form a tree, and a mask per beam selects the positions of
+    its ancestors. Keys and values are therefore stored once per sentence, and reordering beams moves only masks.
     """
 
     def __init__(
@@ -51,49 +50,49 @@ class CachedStepper:
         self.device = model.device
         n_rows = 1 if prompt is None else prompt.size(0)
         self.state = model.start(source, source_is_real, n_rows=n_rows, tap=tap)
-        self.prompt = prompt  # follows the first id of every row
+        self.prompt = prompt  # comes after BOS
         self.length = 0
-        # Which of the K places that are cached each beam descends from, and where these stand.
-        self.descent = torch.ones(self.state.is_real.size(0), 1, 0, dtype=torch.bool, device=self.device)
+        # Of the K cached positions: the ancestors of each beam, and the position ids.
+        self.ancestors = torch.ones(self.state.is_real.size(0), 1, 0, dtype=torch.bool, device=self.device)
         self.positions = torch.zeros(1, 0, dtype=torch.long, device=self.device)
 
     def step(self, ids: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Append one id to each row; the log-probabilities of the next."""
-        n_sentences, n_beams, _ = self.descent.shape
+        """Append one id to each row; return the log-probabilities of the next id."""
+        n_sentences, n_beams, _ = self.ancestors.shape
         target = ids.reshape(n_sentences, n_beams)
         if self.prompt is not None and self.prompt.size(1):
             target = self._read_prompt(target)
-        itself = torch.eye(n_beams, dtype=torch.bool, device=self.device).expand(n_sentences, -1, -1)
+        own = torch.eye(n_beams, dtype=torch.bool, device=self.device).expand(n_sentences, -1, -1)
         here = torch.full((1, n_beams), self.length, device=self.device)
-        self.descent = torch.cat([self.descent, itself], dim=2)
+        self.ancestors = torch.cat([self.ancestors, own], dim=2)
         self.positions = torch.cat([self.positions, here], dim=1)
         self.length += 1
-        view = View(self.descent[:, None], here, self.positions)
+        view = View(self.ancestors[:, None], here, self.positions)
         hidden = self.model.decode(target, self.state, view=view, tap=self.tap)
         return _log_probabilities(self.model.output.logits(hidden.flatten(0, 1)))
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:
         """Keep these rows in this order."""
-        n_sentences, n_beams, _ = self.descent.shape
+        n_sentences, n_beams, _ = self.ancestors.shape
         sentences = rows[:, 0] // n_beams
-        self.descent = self.descent.flatten(0, 1)[rows]
+        self.ancestors = self.ancestors.flatten(0, 1)[rows]
         if not torch.equal(sentences, torch.arange(n_sentences, device=self.device)):
             self.state.select(sentences)
             self.prompt = None if self.prompt is None else self.prompt[sentences]
 
     def _read_prompt(self, first: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-        """Put the first id, the same for all beams, and the prompt into the caches, but for its last id, returned."""
+        """Cache BOS and the prompt without its last id; return that id for every beam."""
         assert self.prompt is not None
         trunk, last = torch.cat([first[:, :1], self.prompt[:, :-1]], dim=1), self.prompt[:, -1:]
         self.model.decode(trunk, self.state, tap=self.tap)
         self.length, self.prompt = trunk.size(1), None
-        self.descent = self.descent.new_ones(*first.shape, self.length)
+        self.ancestors = self.ancestors.new_ones(*first.shape, self.length)
         self.positions = torch.arange(self.length, device=self.device)[None]
         return last.expand_as(first)
 
 
 class UncachedStepper:
-    """The slow reference, and the only one for models that cannot be cached: every step computes everything."""
+    """Recomputes the whole sequence at every step: the reference, and the only way for models that cannot be cached."""
 
     def __init__(
         self,
@@ -107,16 +106,16 @@ class UncachedStepper:
         self.model, self.tap = model, tap
         self.device = model.device
         self.source, self.source_is_real, self.prompt = source, source_is_real, prompt
-        self.written: Int[Tensor, "R T"] | None = None
+        self.generated: Int[Tensor, "R T"] | None = None
 
     def step(self, ids: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Append one id to each row; the log-probabilities of the next."""
-        if self.written is None:
+        """Append one id to each row; return the log-probabilities of the next id."""
+        if self.generated is None:
             parts = [ids[:, None]] if self.prompt is None else [ids[:, None], self.prompt]
         else:
-            parts = [self.written, ids[:, None]]
-        self.written = torch.cat(parts, dim=1)
-        logits = self.model(self.source, self.written, source_is_real=self.source_is_real, tap=self.tap)
+            parts = [self.generated, ids[:, None]]
+        self.generated = torch.cat(parts, dim=1)
+        logits = self.model(self.source, self.generated, source_is_real=self.source_is_real, tap=self.tap)
         return _log_probabilities(logits[:, -1])
 
     def select(self, rows: Int[Tensor, "B N"]) -> None:
@@ -125,15 +124,15 @@ class UncachedStepper:
         self.source = None if self.source is None else self.source[kept]
         self.source_is_real = None if self.source_is_real is None else self.source_is_real[kept]
         self.prompt = None if self.prompt is None else self.prompt[kept]
-        self.written = None if self.written is None else self.written[kept]
+        self.generated = None if self.generated is None else self.generated[kept]
 
 
 def stepper_for(model: Transformer) -> type[CachedStepper | UncachedStepper]:
-    """The fastest that is right for a model."""
-    # A norm over the whole sequence changes what was computed for earlier places with every new one: no cache holds.
+    """The fastest stepper that is exact for a model."""
+    # A norm over the whole sequence changes earlier positions with every new one, so nothing can be cached.
     return UncachedStepper if model.settings.mixes_positions else CachedStepper
 
 
 def _log_probabilities(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """At least in float32: a sum of many in half precision would no longer tell hypotheses apart."""
+    """In float32 at least: sums in half precision are too coarse to rank hypotheses."""
     return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))

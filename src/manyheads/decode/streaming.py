@@ -1,20 +1,20 @@
-"""`stream`: one continuation, id by id as each is chosen, of any length: the window slides."""
+"""`stream`: yield the ids of one continuation as they are generated, over a sliding context of any length."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 
-from manyheads.decode.greedy_sampling import draw_uniforms, sample_ids
+from manyheads.decode.sampling import draw_uniforms, sample_ids
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
 from manyheads.model import Transformer, evaluating
 
-_KEPT = 0.75  # of the context stays when it is full: the rest makes room, so that it is seldom read again
+_KEPT = 0.75  # share of a full context that is kept; dropping less would recompute it more often
 
 
 class GeneratedToken(NamedTuple):
-    """One id, and how probable it was."""
+    """One generated id and its log-probability."""
 
     id: int
     log_probability: float
@@ -31,33 +31,34 @@ def stream(
     number: int = 0,
     sample: int = 0,
 ) -> Iterator[GeneratedToken]:
-    """What `search` would write after a prompt, EOS too: greedily, or as one of the samples of row `number`.
+    """Yield what `search` generates after a prompt, EOS included: greedily, or sample `sample` of stream `number`.
 
-    Where prompt and continuation outgrow the model's `max_length`, the newest three quarters of it are read again
-    after BOS, and what is older is forgotten.
+    When prompt and continuation exceed the model's `max_length`, the latest three quarters of them become the new
+    context after BOS, and older ids are dropped.
     """
     if settings.method == "beam":
-        raise ValueError("A beam search takes back what it has written: it cannot be streamed.")
-    context = model.settings.max_length
+        raise ValueError("Beam search cannot be streamed: it revises earlier tokens. Use greedy or sample.")
+    max_length = model.settings.max_length
     forbidden_ids = torch.tensor(sorted({*forbidden, bos}), device=model.device)
-    uniforms = draw_uniforms([number], [settings.max_new_tokens], settings)[0, sample].to(forbidden_ids.device)
-    read = list(prompt[-(context - 1) :] if context > 1 else [])
+    uniforms = draw_uniforms([number], [settings.max_length()], settings)[0, sample].to(model.device)
+    context = list(prompt[-(max_length - 1) :] if max_length > 1 else [])
     stepper: Stepper | None = None
     newest = bos
     for uniform in uniforms:
-        if len(read) + 1 > context:
-            read, stepper = read[-max(1, int(_KEPT * context) - 1) :], None
+        if len(context) + 1 > max_length:
+            context, stepper = context[-max(1, int(_KEPT * max_length) - 1) :], None
         with evaluating(model):
             if stepper is None:
-                ids = torch.tensor([read], dtype=torch.long, device=forbidden_ids.device)
+                ids = torch.tensor([context], dtype=torch.long, device=model.device)
                 stepper, newest = stepper_for(model)(model, prompt=ids), bos
-            step = stepper.step(torch.tensor([newest], device=forbidden_ids.device))
+            step = stepper.step(torch.tensor([newest], device=model.device))
             step = step.nan_to_num_(nan=-torch.inf, neginf=-torch.inf).index_fill_(1, forbidden_ids, -torch.inf)
-            chosen = step.argmax(dim=-1) if settings.method == "greedy" else sample_ids(step, uniform[None], settings)
-            newest, gained = int(chosen), float(step[0, chosen])
-        if gained == -torch.inf:  # no id is possible
+            is_greedy = settings.method == "greedy"
+            chosen = step.argmax(dim=-1) if is_greedy else sample_ids(step, uniform[None], settings)
+            newest, log_probability = int(chosen), float(step[0, chosen])
+        if log_probability == -torch.inf:  # every id is forbidden
             return
-        yield GeneratedToken(newest, gained)
+        yield GeneratedToken(newest, log_probability)
         if newest == eos:
             return
-        read.append(newest)
+        context.append(newest)

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from manyheads.data import Encoded, Texts
-from manyheads.decode import DecodeSettings
+from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import DataError
 from manyheads.init.survey import DatasetStats
 from manyheads.model import Transformer
@@ -189,10 +190,9 @@ class _Trial:
     def _answer(self) -> tuple[float, float]:
         """Seconds of a look at the valid rows, and of scoring what is scored at the end."""
         if isinstance(self.task, Seq2Seq):
-            # Without extra length, an untrained model writes as much as a trained one.
-            validate = self._translate(DecodeSettings(method="greedy", max_new_tokens=0), _N_VALIDATED)
-            scored = self.task.with_engine("auto")  # as the run will score them
-            return validate, self._translate(replace(self.recipe.decode, max_new_tokens=0), self.stats.n_scored, scored)
+            validate = self._translate(DecodeSettings(method="greedy"), _N_VALIDATED)
+            scored = self.task.with_engine(EngineSelector("auto"))  # as the run will score them
+            return validate, self._translate(self.recipe.decode, self.stats.n_scored, scored)
         valid_sample = list(self.task.usable(self.stats.valid_sample or self.stats.sample[:_N_VALIDATED]))
         if not valid_sample:
             return 0.0, 0.0
@@ -221,7 +221,10 @@ class _Trial:
         sources = list(islice((row[0] for row in self.task.usable(self.stats.sample)), wanted))
         if not sources:
             return 0.0
-        return self._timed(lambda: task.predict(sources, settings)) * n_sentences / len(sources)
+        # An untrained model seldom generates EOS: it is limited to the length of an average source.
+        lengths = [len(ids) + 1 for ids in self.task.tokenizer.encode_batch(sources)]
+        brief = replace(settings, max_new_tokens=round(fmean(lengths)))
+        return self._timed(lambda: task.predict(sources, brief)) * n_sentences / len(sources)
 
     def _timed(self, work: Callable[[], object]) -> float:
         started = self.clock()

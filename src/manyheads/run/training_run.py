@@ -19,6 +19,7 @@ import torch
 
 from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
+from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
 from manyheads.model import Transformer, evaluating
 from manyheads.model.device import pick_device
@@ -325,7 +326,7 @@ class _Run:
         load_weights(self.task.module, weights, f"a checkpoint in {self.folder.path}")
         self.task.module.eval()
         task = self.task.calibrate(self.valid)
-        engine_task = task.with_engine("auto") if isinstance(task, SupportsEngines) else task
+        engine_task = task.with_engine(EngineSelector("auto")) if isinstance(task, SupportsEngines) else task
         cards = {}
         for name, rows in self.corpus.tests().items():
             yield Stage(f"scoring the {name} set")

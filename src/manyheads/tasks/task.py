@@ -7,14 +7,13 @@ of it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
-from manyheads.decode import DecodeSettings, EngineName, Hypothesis, Shortlist
+from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
 from manyheads.metrics import Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
@@ -196,19 +195,11 @@ class GenerativeTask(Protocol):
 
 
 @runtime_checkable
-class SupportsEngines(Protocol):
-    """A task that can be answered by an engine instead of the model itself."""
+class SupportsEngines(Task, Protocol):
+    """A task that decodes with an engine."""
 
-    def with_engine(
-        self,
-        engine: EngineName,
-        folder: Path | None = None,
-        tell: Callable[[str], None] = lambda line: None,
-        *,
-        is_int8: bool = False,
-        shortlist: Shortlist | None = None,
-    ) -> Task:
-        """The same task, answered by the engine of this name, in eight bits and by a shortlist where it can.
+    def with_engine(self, engine: EngineSelector) -> "SupportsEngines":
+        """The same task, decoding with this engine."""
 
-        What the engine has to keep is kept beside `folder`, the bundle's.
-        """
+    def engine_for(self, settings: DecodeSettings) -> Engine:
+        """The engine that decodes with these settings."""

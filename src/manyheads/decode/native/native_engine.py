@@ -1,6 +1,8 @@
 """`NativeEngine`: sources split among the cores, each part one call of engine.c."""
 
 import ctypes
+import logging
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -11,14 +13,15 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.decode.engines import SpecialTokens, Tell, check_lengths, count_cores
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.native.library import library
 from manyheads.decode.native.model_packing import PackedSettings, pack_groups, pack_settings, pack_tensors, refuse
-from manyheads.decode.settings import DecodeSettings
+from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
-from manyheads.errors import EngineError
+from manyheads.errors import DataError, EngineError
 from manyheads.model import Transformer
+
+logger = logging.getLogger(__name__)
 
 _ROWS = 96  # beams side by side: more do not make the products faster, fewer do not fill them
 _SENTENCES_AT_ONCE = 64  # of one call: enough to keep the rows full, few enough that no core waits long for another
@@ -50,7 +53,6 @@ class _Job(ctypes.Structure):
 def make_native(
     model: Transformer,
     special_tokens: SpecialTokens,
-    tell: Tell = lambda line: None,
     *,
     is_int8: bool = False,
     shortlist: Shortlist | None = None,
@@ -59,7 +61,7 @@ def make_native(
     refuse(model.settings)
     if model.device.type != "cpu":
         raise EngineError(f"The native engine is for the CPU; the model is on {model.device}.")
-    return NativeEngine(model, special_tokens, library(tell), is_int8=is_int8, shortlist=shortlist)
+    return NativeEngine(model, special_tokens, library(logger.info), is_int8=is_int8, shortlist=shortlist)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class NativeEngine:
         if not self._model:
             raise EngineError(f"The native engine cannot take this model: tensor {wrong.value} is of another size.")
         finalize(self, self._library.mh_free, self._model)
-        self._threads = ThreadPoolExecutor(count_cores(), thread_name_prefix="manyheads-native")
+        self._threads = ThreadPoolExecutor(_count_cores(), thread_name_prefix="manyheads-native")
 
     def unsupported(self, settings: DecodeSettings) -> str:
         """Sampling, and very wide beams."""
@@ -123,8 +125,8 @@ class NativeEngine:
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
         """The longest first, so that short ones fill the gaps at the end; a part at a time to each core."""
-        check_lengths(sources, self.max_length)
-        limits = [min(len(source) + settings.max_new_tokens, self.max_length) for source in sources]
+        _check_lengths(sources, self.max_length)
+        limits = [min(settings.max_length(len(source)), self.max_length) for source in sources]
         nothing = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
         found = [[nothing] for _ in sources]
         order = sorted(
@@ -132,7 +134,7 @@ class NativeEngine:
         )
         stop = np.zeros(1, dtype=np.int32)
         # Small parts where there are few sentences: every core gets some.
-        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // count_cores())))
+        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _count_cores())))
         parts = [
             self._part(order[start : start + size], sources, limits, settings, stop)
             for start in range(0, len(order), size)
@@ -240,6 +242,17 @@ def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
             )
         found.append(hypotheses * settings.n_best if settings.method == "greedy" else hypotheses)
     return found
+
+
+def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
+    longest = max(map(len, sources), default=0)
+    if longest > max_length:
+        raise DataError(f"A sequence of {longest} tokens is longer than this model's {max_length}. Split the text.")
+
+
+def _count_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _at(array: NDArray[Any], kind: Any) -> Any:

@@ -86,12 +86,12 @@ class TextGenerator:
         together: dict[int, list[int]] = defaultdict(list)
         found: dict[int, list[Hypothesis]] = {}
         for index, ids in enumerate(encoded):
-            if len(ids) + settings.max_new_tokens <= self.model.settings.max_length:
+            if len(ids) + settings.max_length() <= self.model.settings.max_length:
                 together[len(ids)].append(index)
             else:
                 found[index] = self._slide(ids, settings, first + index)
         for length, indices in together.items():
-            n_rows = max(1, _PLACES_AT_ONCE // (settings.n_best * (length + settings.max_new_tokens)))
+            n_rows = max(1, _PLACES_AT_ONCE // (settings.n_best * (length + settings.max_length())))
             for start in range(0, len(indices), n_rows):
                 part = indices[start : start + n_rows]
                 rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
@@ -155,7 +155,7 @@ class TextGenerator:
         """A prompt that does not fit into the context together with its continuation."""
         if settings.method == "beam":
             raise DataError(
-                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_new_tokens} more they "
+                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_length()} more they "
                 f"do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the window slide "
                 'with decode.method = "greedy" or "sample".'
             )

@@ -227,7 +227,7 @@ class Language(DocumentTask):
         # Half the context at most for each of the two, so that they fit into it whatever the search.
         half = max(1, self.model.settings.max_length // 2)
         prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]
-        brief = replace(settings, max_new_tokens=min(settings.max_new_tokens, half))
+        brief = replace(settings, max_new_tokens=min(settings.max_length(), half))
         return language_card(
             *zip(*counted, strict=True),
             what="blocks" if is_few else "documents",

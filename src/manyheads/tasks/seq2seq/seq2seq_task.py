@@ -1,9 +1,8 @@
 """Sequence to sequence: one text in, another out. Translation first of all."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +16,10 @@ from manyheads.data import PairBatch, choose_examples, make_batch, plan_batches
 from manyheads.data.cleaning import PAIR, Fields
 from manyheads.decode import (
     DecodeSettings,
-    EngineName,
+    Engine,
     EngineSelector,
     Hypothesis,
-    Shortlist,
     SpecialTokens,
-    TorchEngine,
     generate,
 )
 from manyheads.errors import DataError
@@ -174,7 +171,7 @@ class Seq2Seq:
     model: Transformer
     tokenizer: Tokenizer
     settings: Seq2SeqSettings
-    engine: EngineSelector | None = None  # what answers instead of the model itself
+    engine: EngineSelector = field(default_factory=lambda: EngineSelector("torch"), compare=False)
 
     @property
     def module(self) -> Transformer:
@@ -293,18 +290,13 @@ class Seq2Seq:
         answer = self.tokenizer.decode(best.ids)
         return best, with_output(model_input, self.tokenizer, answer, best.ids, has_ended=best.finished)
 
-    def with_engine(
-        self,
-        engine: EngineName,
-        folder: Path | None = None,
-        tell: Callable[[str], None] = lambda line: None,
-        *,
-        is_int8: bool = False,
-        shortlist: Shortlist | None = None,
-    ) -> "Seq2Seq":
-        """The same, answered by the engine of this name; what that has to keep is kept beside the bundle's folder."""
-        chosen = EngineSelector(self.model, _SPECIAL_TOKENS, engine, folder, tell, is_int8=is_int8, shortlist=shortlist)
-        return replace(self, engine=chosen)
+    def with_engine(self, engine: EngineSelector) -> "Seq2Seq":
+        """The same task, decoding with this engine."""
+        return replace(self, engine=engine)
+
+    def engine_for(self, settings: DecodeSettings) -> Engine:
+        """The engine that decodes with these settings."""
+        return self.engine.select(self.model, _SPECIAL_TOKENS, settings)
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model."""
@@ -336,7 +328,7 @@ class Seq2Seq:
                 yield index, [Translation("", 0.0, 0.0, finished=True)] * settings.n_best
         wanted = np.array([index for index, ids in enumerate(encoded) if ids], dtype=np.int64)
         lengths = np.array([[len(encoded[index]) + 1] for index in wanted], dtype=np.int64).reshape(-1, 1)
-        engine = TorchEngine(self.model, _SPECIAL_TOKENS) if self.engine is None else self.engine.choose(settings)
+        engine = self.engine_for(settings)
         for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
             rows = wanted[batch].tolist()
             found = engine.generate([[*encoded[row], EOS] for row in rows], settings, [first + row for row in rows])

@@ -1,29 +1,30 @@
-"""Our weights in CTranslate2's model format: the same function, number for number.
+"""Export to CTranslate2: the weights of a model in CTranslate2's format, computing the same function.
 
-Everything is written as float32; what is to be
-computed in int8 is quantised when it is loaded.
+Weights are written as float32; CTranslate2 can quantize them when it loads them.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.decode.engines import SpecialTokens
-from manyheads.errors import EngineError
+from manyheads.bundle import Bundle
+from manyheads.decode import SpecialTokens
+from manyheads.errors import BundleError, EngineError
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import DecoderBlock, EncoderBlock
 from manyheads.model.embedding import Embedding
 from manyheads.model.feed_forward import FeedForward, GatedFeedForward
 from manyheads.model.norms import LayerNorm, RMSNorm
 from manyheads.model.projections import SeparateProjections
+from manyheads.storage import atomic_folder
+from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 
 Linear = tuple[Tensor, Tensor | None]  # weight and bias
 
-FORMAT = 1  # raised when the same model would be written differently
-
-# What CTranslate2's encoder and decoder can both do; ALiBi, for instance, only its decoder can.
+# Supported by both the encoder and the decoder of CTranslate2; ALiBi, for example, is decoder-only there.
 _KNOWN = {
     "shape": ("encoder-decoder",),
     "scores": ("scaled-dot",),
@@ -34,46 +35,62 @@ _KNOWN = {
 
 
 def find_unsupported(settings: ModelSettings) -> list[str]:
-    """The settings that CTranslate2 has no counterpart of."""
+    """The settings that CTranslate2 does not support."""
     unknown = [
         f'model.{name} = "{getattr(settings, name)}"'
         for name, known in _KNOWN.items()
         if getattr(settings, name) not in known
     ]
     if settings.heads.value_width != settings.heads.head_width:
-        unknown.append(f"model.value_width = {settings.heads.value_width} beside {settings.heads.head_width} of a key")
+        unknown.append(
+            f"model.value_width = {settings.heads.value_width} with model.head_width = {settings.heads.head_width}"
+        )
     if settings.kept_heads:
         unknown.append("model.kept_heads (pruned heads)")
     return unknown
 
 
-def source_tokens(vocab_size: int) -> list[str]:
-    """The tokens that sources are made of.
+def export_bundle(bundle: Bundle, path: Path | str) -> None:
+    """Write a bundle as a CTranslate2 model with its SentencePiece model, atomically.
 
-    They are not the target's: CTranslate2 would know EOS among them, and not even read a source that is EOS alone.
+    The model appends EOS to every source, so the tokens of `SentencePieceProcessor.encode(text, out_type=str)` can be
+    passed to `Translator.translate_batch` as they are.
     """
-    return [f"source {number}" for number in range(vocab_size)]
+    if bundle.kind != "seq2seq":
+        raise BundleError(f"Only seq2seq bundles can be exported to CTranslate2; this bundle is of task {bundle.kind}.")
+    tokenizer = bundle.task.tokenizer
+    special_tokens = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
+    tokens = [tokenizer.id_to_token(token_id) for token_id in range(tokenizer.vocab_size)]
+    with atomic_folder(Path(path)) as folder:
+        export_ctranslate2(bundle.task.model, special_tokens, folder, tokens, add_source_eos=True)
+        (folder / "tokenizer.model").write_bytes(tokenizer.to_bytes())
 
 
-def target_tokens(vocab_size: int) -> list[str]:
-    """The tokens that are written."""
-    return [str(number) for number in range(vocab_size)]
-
-
-def export(model: Transformer, special_tokens: SpecialTokens, folder: Path) -> None:
-    """Write model.bin, config.json and the vocabulary into a folder."""
-    from ctranslate2 import __version__
-    from ctranslate2.specs import TransformerSpec
-
+def export_ctranslate2(
+    model: Transformer,
+    special_tokens: SpecialTokens,
+    folder: Path,
+    tokens: Sequence[str],
+    *,
+    add_source_eos: bool = False,
+) -> None:
+    """Write model.bin, config.json and the vocabularies into a folder; `tokens` are the texts of the ids."""
+    try:
+        from ctranslate2 import __version__
+        from ctranslate2.specs import TransformerSpec
+    except ImportError as error:
+        raise EngineError(
+            f"The package ctranslate2 is not installed ({error}). Install it: pip install 'manyheads[ctranslate2]'"
+        ) from None
     settings = model.settings
     if unknown := find_unsupported(settings):
-        raise EngineError(f"The ctranslate2 engine does not know {', '.join(unknown)}.")
+        raise EngineError(f"CTranslate2 does not support {', '.join(unknown)}.")
     try:
         specification = TransformerSpec(*_make_stacks(settings))
-    except TypeError as reason:  # older ones know less
+    except TypeError as error:  # older versions have fewer options
         raise EngineError(
-            f'ctranslate2 {__version__} does not know model.positions = "{settings.positions}" with heads of '
-            f"{settings.heads.head_width} ({reason}). Upgrade: pip install -U ctranslate2"
+            f'ctranslate2 {__version__} does not support model.positions = "{settings.positions}" with a head width of '
+            f"{settings.heads.head_width} ({error}). Upgrade: pip install -U ctranslate2"
         ) from None
     with torch.no_grad():
         _fill_encoder(specification.encoder, model)
@@ -81,17 +98,19 @@ def export(model: Transformer, special_tokens: SpecialTokens, folder: Path) -> N
 
     config = specification.config
     config.layer_norm_epsilon = settings.norm_epsilon
-    config.bos_token = config.decoder_start_token = str(special_tokens.bos)
-    config.eos_token, config.unk_token = str(special_tokens.eos), str(special_tokens.pad)
-    specification.register_source_vocabulary(source_tokens(settings.vocab_size))
-    specification.register_target_vocabulary(target_tokens(settings.vocab_size))
+    config.add_source_eos = add_source_eos
+    config.bos_token = config.decoder_start_token = tokens[special_tokens.bos]
+    config.eos_token, config.unk_token = tokens[special_tokens.eos], tokens[special_tokens.pad]
+    specification.register_source_vocabulary(list(tokens))
+    specification.register_target_vocabulary(list(tokens))
     specification.validate()
     specification.optimize()
+    folder.mkdir(parents=True, exist_ok=True)
     specification.save(str(folder))
 
 
 def _make_stacks(settings: ModelSettings) -> list[Any]:
-    """Encoder and decoder without their weights."""
+    """The specifications of encoder and decoder, without weights."""
     from ctranslate2.specs.common_spec import Activation
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
 
@@ -134,18 +153,18 @@ def _fill_decoder(specification: Any, model: Transformer) -> None:
         _fill_feed_forward(layer.ffn, block)
     if model.settings.norm_placement == "pre":
         _fill_norm(specification.layer_norm, model.decoder_norm)
-    specification.projection.weight = _numbers(model.output.weight)
+    specification.projection.weight = _array(model.output.weight)
 
 
 def _fill_embedding(stack: Any, specification: Any, embedding: Embedding, settings: ModelSettings) -> None:
-    specification.weight = _numbers(embedding.token_embedding.weight)
+    specification.weight = _array(embedding.token_embedding.weight)
     stack.scale_embeddings = settings.scale_embedding
     if settings.positions != "rotary":
-        # A table always: without one CTranslate2 adds sines of its own, which stand in another order.
-        places = torch.arange(settings.max_length, device=embedding.token_embedding.weight.device)[None]
-        table = embedding.positions(places)[0].expand(-1, settings.width)
-        # One place more: where an answer is scored its last id is read too, though nothing is asked of what follows.
-        stack.position_encodings.encodings = _numbers(nn.functional.pad(table, (0, 0, 0, 1)))
+        # Without a table CTranslate2 adds its own sinusoids, whose columns are in another order.
+        positions = torch.arange(settings.max_length, device=embedding.token_embedding.weight.device)[None]
+        table = embedding.positions(positions)[0].expand(-1, settings.width)
+        # One more position: CTranslate2's scoring also reads the last id of a target.
+        stack.position_encodings.encodings = _array(nn.functional.pad(table, (0, 0, 0, 1)))
 
 
 def _fill_self_attention(specification: Any, block: EncoderBlock | DecoderBlock) -> None:
@@ -168,16 +187,16 @@ def _fill_feed_forward(specification: Any, block: EncoderBlock | DecoderBlock) -
 
 
 def _projections(attention: nn.Module) -> list[Linear]:
-    """W^Q, W^K, W^V and W^O with their biases; keys and values that several heads read are written once for each."""
+    """W^Q, W^K, W^V and W^O with their biases; key heads that several heads share are repeated for each."""
     assert isinstance(attention, MultiHeadAttention) and isinstance(attention.output, nn.Linear)
     project = attention.project
     assert isinstance(project, SeparateProjections) and project.query is not None and project.key is not None
     linears = (project.query, project.key, project.value, attention.output)
     query, key, value, output = ((linear.weight, linear.bias) for linear in linears)
-    return [query, _for_every_head(key, attention), _for_every_head(value, attention), output]
+    return [query, _repeat_for_heads(key, attention), _repeat_for_heads(value, attention), output]
 
 
-def _for_every_head(linear: Linear, attention: MultiHeadAttention) -> Linear:
+def _repeat_for_heads(linear: Linear, attention: MultiHeadAttention) -> Linear:
     weight, bias = (
         None
         if rows is None
@@ -189,19 +208,19 @@ def _for_every_head(linear: Linear, attention: MultiHeadAttention) -> Linear:
 
 
 def _fill_linear(specification: Any, *parts: Linear) -> None:
-    """One matrix of several, their rows one below the other."""
-    specification.weight = _numbers(torch.cat([weight for weight, _ in parts]))
+    """Concatenate the rows of several projections into one."""
+    specification.weight = _array(torch.cat([weight for weight, _ in parts]))
     biases = [bias for _, bias in parts if bias is not None]
     if biases:
-        specification.bias = _numbers(torch.cat(biases))
+        specification.bias = _array(torch.cat(biases))
 
 
 def _fill_norm(specification: Any, norm: nn.Module) -> None:
     assert isinstance(norm, LayerNorm | RMSNorm)
-    specification.gamma = _numbers(norm.weight)
+    specification.gamma = _array(norm.weight)
     if isinstance(norm, LayerNorm):
-        specification.beta = _numbers(norm.bias)
+        specification.beta = _array(norm.bias)
 
 
-def _numbers(values: Tensor) -> Any:
+def _array(values: Tensor) -> Any:
     return values.detach().float().cpu().contiguous().numpy()

@@ -1,4 +1,4 @@
-"""The work that utilization is reckoned by is that of the products that are made."""
+"""`count_flop` equals the FLOP that torch counts."""
 
 import numpy as np
 import torch
@@ -13,22 +13,22 @@ SETTINGS = ModelSettings(
 )
 
 
-class Deaf(Tap):
-    """Has the attention computed explicitly, by products that can be counted."""
+class IdleTap(Tap):
+    """Forces explicit attention, whose products the counter sees."""
 
     def receive(self, name: str, value: torch.Tensor) -> None:
         pass
 
 
-def test_as_many_as_torch_counts() -> None:
-    batch = make_batch([np.arange(4, 11)], [np.arange(4, 9)])  # 8 and 6 with what ends or begins them: no padding
+def test_count_flop_equals_torch() -> None:
+    batch = make_batch([np.arange(4, 11)], [np.arange(4, 9)])  # 8 and 6 tokens with EOS or BOS: no padding
     with FlopCounterMode(display=False) as counter:
-        Transformer(SETTINGS)(torch.from_numpy(batch.source), torch.from_numpy(batch.target_input), tap=Deaf())
-    hidden = 2 * 4 * 24 * (6 * 6 - 6 * 7 // 2)  # what a target place may not see is computed here, but not counted
+        Transformer(SETTINGS)(torch.from_numpy(batch.source), torch.from_numpy(batch.target_input), tap=IdleTap())
+    hidden = 2 * 4 * 24 * (6 * 6 - 6 * 7 // 2)  # masked scores are computed but not counted
     assert count_flop(SETTINGS, np.array([8]), np.array([6])) == 3 * (counter.get_total_flops() - hidden)
 
 
-def test_pairs_apart_are_as_much_as_pairs_together() -> None:
+def test_flop_is_additive_over_pairs() -> None:
     sources, targets = np.array([8, 3]), np.array([6, 9])
     apart = sum(count_flop(SETTINGS, sources[[n]], targets[[n]]) for n in (0, 1))
     assert count_flop(SETTINGS, sources, targets) == apart

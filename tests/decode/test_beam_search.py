@@ -55,7 +55,7 @@ def test_a_beam_as_wide_as_the_tree_is_exact(seed: int, alpha: float, max_length
     stepper = TableStepper(seed, [0], vocab_size=7)
 
     def log_probability(ids: tuple[int, ...]) -> float:
-        return sum(stepper.table(0, (BOS, *ids[:place]))[i] for place, i in enumerate(ids))
+        return sum(stepper.table(0, (BOS, *ids[:position]))[i] for position, i in enumerate(ids))
 
     everything = [
         (ids, log_probability((*ids, EOS)) / ((5 + n + 1) / 6) ** alpha)

@@ -93,7 +93,7 @@ def test_a_row_draws_the_same_in_any_order(seed: int, order: list[int], n_best: 
 
 
 def test_a_chance_next_to_one_never_draws_what_is_impossible() -> None:
-    # Among so many rows some sums of probabilities round to less than 1, which leaves room for what has none.
+    # With this many rows, some sums of probabilities round to less than 1, which could select an impossible id.
     logits = torch.randn(300, 40, generator=torch.Generator().manual_seed(0))
     log_probabilities = logits.log_softmax(dim=1).index_fill(1, torch.arange(20), -math.inf)
     for uniform in (0.0, 0.5, 1 - 2**-53):

@@ -1,4 +1,4 @@
-"""Greedy search and sampling: one id after another, none ever taken back."""
+"""Greedy search and sampling: one id per step, never revised."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,11 +11,10 @@ from manyheads.decode.hypotheses import Hypothesis, best_first, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
 
-StoppingCriterion = Callable[
-    [Sequence[int]], bool
-]  # whether ids, without BOS, are a whole answer although EOS is not there
+# Whether generated ids, without BOS, are complete although they do not end with EOS.
+StoppingCriterion = Callable[[Sequence[int]], bool]
 
-# B sentences still being written, N samples of each (greedy: 1), R = B × N rows, T ids written, V vocabulary.
+# B unfinished sentences, N samples of each (greedy: 1), R = B × N rows, T generated ids, V vocabulary.
 
 
 def greedy_or_sample(
@@ -29,9 +28,9 @@ def greedy_or_sample(
     streams: Sequence[int],
     should_stop: StoppingCriterion | None = None,
 ) -> list[list[Hypothesis]]:
-    """Each sentence's hypotheses, best first; every maximum length is at least 1."""
+    """Return the hypotheses of each sentence, best first; every maximum length is at least 1."""
     device = stepper.device
-    found: list[list[Hypothesis]] = [[] for _ in max_lengths]
+    results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     forbidden_ids = torch.tensor(forbidden, dtype=torch.long, device=device)
     sentences = torch.arange(len(max_lengths), device=device)
     limits = torch.tensor(max_lengths, device=device)
@@ -42,73 +41,65 @@ def greedy_or_sample(
     if settings.method == "sample":
         uniforms = draw_uniforms(streams, max_lengths, settings).to(device)
 
-    written = torch.full((*shape, 1), bos, device=device)
+    generated = torch.full((*shape, 1), bos, device=device)
     totals = torch.zeros(shape, device=device)
     n_ids = torch.zeros(shape, dtype=torch.long, device=device)
-    n_counted = n_ids  # of these the probabilities count: EOS is one more
+    n_scored = n_ids  # ids in the total log-probability: EOS is one more
     is_open = torch.ones(shape, dtype=torch.bool, device=device)
     is_finished = ~is_open
     length = 0
     while len(sentences):
         length += 1
-        log_probabilities = stepper.step(written[:, :, -1].flatten()).nan_to_num_(nan=-torch.inf, neginf=-torch.inf)
+        log_probabilities = stepper.step(generated[:, :, -1].flatten()).nan_to_num_(nan=-torch.inf, neginf=-torch.inf)
         log_probabilities.index_fill_(1, forbidden_ids, -torch.inf)
         if uniforms is None:
             ids = log_probabilities.argmax(dim=-1)
         else:
             ids = sample_ids(log_probabilities, uniforms[:, :, length - 1].flatten(), settings)
-        gained = log_probabilities.gather(1, ids[:, None]).reshape(totals.shape)
+        step_scores = log_probabilities.gather(1, ids[:, None]).reshape(totals.shape)
         ids = ids.reshape(totals.shape)
 
-        # Where no id is possible, what was written must do; rows already closed write on, and nobody reads it.
-        is_open = is_open & gained.isfinite()
-        totals = torch.where(is_open, totals + gained, totals)
-        n_counted = n_counted + is_open
+        # A row without any possible id ends here. Closed rows keep stepping; their ids are ignored.
+        is_open = is_open & step_scores.isfinite()
+        totals = torch.where(is_open, totals + step_scores, totals)
+        n_scored = n_scored + is_open
         is_finished = is_finished | (is_open & (ids == eos))
         n_ids = n_ids + (is_open & (ids != eos))
         is_open = is_open & (ids != eos)
-        written = torch.cat([written, ids[:, :, None]], dim=2)
+        generated = torch.cat([generated, ids[:, :, None]], dim=2)
         if should_stop is not None:
-            has_stopped = is_open & find_stopped(written, is_open, should_stop)
+            has_stopped = is_open & find_stopped(generated, is_open, should_stop)
             is_finished, is_open = is_finished | has_stopped, is_open & ~has_stopped
         is_open = is_open & (length < limits)[:, None]
 
         is_done = ~is_open.any(dim=1)
         if is_done.any():
-            for sentence, hypotheses in zip(
-                sentences[is_done].tolist(),
-                _collect(
-                    written[is_done],
-                    n_ids[is_done],
-                    n_counted[is_done],
-                    totals[is_done],
-                    is_finished[is_done],
-                    settings,
-                ),
-                strict=True,
-            ):
-                found[sentence] = hypotheses
-            on = (~is_done).nonzero().flatten()
-            sentences, limits, written, totals = sentences[on], limits[on], written[on], totals[on]
-            n_ids, n_counted, is_open, is_finished = n_ids[on], n_counted[on], is_open[on], is_finished[on]
-            uniforms = None if uniforms is None else uniforms[on]
-            if len(on):
-                stepper.select(on[:, None] * shape[1] + torch.arange(shape[1], device=device))
-    return found
+            state = (generated, n_ids, n_scored, totals, is_finished)
+            done = _make_hypotheses(*(tensor[is_done] for tensor in state), settings=settings)
+            for sentence, hypotheses in zip(sentences[is_done].tolist(), done, strict=True):
+                results[sentence] = hypotheses
+            rest = (~is_done).nonzero().flatten()
+            sentences, limits, generated, totals = sentences[rest], limits[rest], generated[rest], totals[rest]
+            n_ids, n_scored, is_open, is_finished = n_ids[rest], n_scored[rest], is_open[rest], is_finished[rest]
+            uniforms = None if uniforms is None else uniforms[rest]
+            if len(rest):
+                stepper.select(rest[:, None] * shape[1] + torch.arange(shape[1], device=device))
+    return results
 
 
 def find_stopped(
-    written: Int[Tensor, "B N T"], asked: Bool[Tensor, "B N"], should_stop: StoppingCriterion
+    generated: Int[Tensor, "B N T"], candidates: Bool[Tensor, "B N"], should_stop: StoppingCriterion
 ) -> Bool[Tensor, "B N"]:
-    """Which of the rows asked for are a whole answer by now; `written` begins with BOS."""
-    answers = [should_stop(ids[1:]) for ids in written[asked].tolist()]
-    return torch.zeros_like(asked).masked_scatter_(asked, torch.tensor(answers, dtype=torch.bool, device=asked.device))
+    """Which of the candidate rows are complete; `generated` starts with BOS."""
+    answers = [should_stop(ids[1:]) for ids in generated[candidates].tolist()]
+    stopped = torch.tensor(answers, dtype=torch.bool, device=candidates.device)
+    return torch.zeros_like(candidates).masked_scatter_(candidates, stopped)
 
 
 def draw_uniforms(
     streams: Sequence[int], max_lengths: Sequence[int], settings: DecodeSettings
 ) -> Float[Tensor, "B N T"]:
-    """A number between 0 and 1 for every id that may be drawn: a function of (seed, stream, sample, step) alone."""
+    """A uniform random number for each id to sample: a function of (seed, stream, sample, step) only."""
     uniforms = torch.zeros(len(streams), settings.n_best, max(max_lengths, default=0), dtype=torch.float32)
     for row, (stream, length) in enumerate(zip(streams, max_lengths, strict=True)):
         for sample in range(settings.n_best):
@@ -120,30 +111,31 @@ def draw_uniforms(
 def sample_ids(
     log_probabilities: Float[Tensor, "R V"], uniforms: Float[Tensor, " R"], settings: DecodeSettings
 ) -> Int[Tensor, " R"]:
-    """The id at which the running sum of probabilities, most probable first, passes the row's chance."""
-    n_choices = min(settings.top_k or log_probabilities.size(1), log_probabilities.size(1))
+    """Sample by inversion: the first id, most probable first, whose cumulative probability exceeds its number."""
+    vocab_size = log_probabilities.size(1)
+    n_choices = vocab_size if settings.top_k is None else min(settings.top_k, vocab_size)
     choices, ids = log_probabilities.topk(n_choices)
-    # The best one is brought to 0 first, so that no temperature can push all of them to −∞.
+    # The best choice is shifted to 0 first, so that a low temperature cannot push all of them to −∞.
     probabilities = ((choices - choices[:, :1]) / settings.temperature).softmax(dim=1).nan_to_num(nan=0.0)
     sums = probabilities.cumsum(dim=1)
-    # top_p keeps the fewest that reach it: those before which it was not reached.
+    # top_p keeps a choice if the choices before it do not reach top_p.
     is_kept = (probabilities > 0) & (sums - probabilities < settings.top_p)
     last = (is_kept.sum(dim=1, keepdim=True) - 1).clamp(min=0)
-    aim = uniforms[:, None].to(sums) * sums.gather(1, last)
-    place = torch.minimum((sums <= aim).sum(dim=1, keepdim=True), last)
-    return ids.gather(1, place).squeeze(1)
+    targets = uniforms[:, None].to(sums) * sums.gather(1, last)
+    index = torch.minimum((sums <= targets).sum(dim=1, keepdim=True), last)
+    return ids.gather(1, index).squeeze(1)
 
 
-def _collect(
-    written: Int[Tensor, "B N T"],
+def _make_hypotheses(
+    generated: Int[Tensor, "B N T"],
     n_ids: Int[Tensor, "B N"],
-    n_counted: Int[Tensor, "B N"],
+    n_scored: Int[Tensor, "B N"],
     totals: Float[Tensor, "B N"],
     is_finished: Bool[Tensor, "B N"],
+    *,
     settings: DecodeSettings,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of sentences that are done."""
-    sentences = zip(*(x.tolist() for x in (written[:, :, 1:], n_ids, n_counted, totals, is_finished)), strict=True)
+    sentences = zip(*(x.tolist() for x in (generated[:, :, 1:], n_ids, n_scored, totals, is_finished)), strict=True)
     return [
         best_first(
             [
