@@ -65,7 +65,7 @@ def make_attention() -> MultiHeadAttention:
 def forward(path: str, what: str, view: str, n: int) -> dict[str, Any]:
     """One point, in a child."""
     attention = make_attention()
-    if path == "open":
+    if path == "explicit":
         attention._attend_fused = lambda form, q, k, v, view, bias: attention._attend_explicit(
             q, k, v, view, bias, None
         )
@@ -108,9 +108,9 @@ def train(kind: str, loss: str, n: int) -> dict[str, Any]:
 
 def forward_points(longest: int) -> Iterator[dict[str, Any]]:
     for n in (n for n in LENGTHS if n <= longest):
-        for path in ("fast", "open"):
+        for path in ("fused", "explicit"):
             # Scores, hidden scores and weights are there at once.
-            if path == "open" and 3 * N_HEADS * n * n * 4 > MOST_BYTES:
+            if path == "explicit" and 3 * N_HEADS * n * n * 4 > MOST_BYTES:
                 continue
             for view in ("everywhere", "triangle", "backward"):
                 for what in ("attention", "module"):
@@ -149,7 +149,7 @@ def main() -> None:
     refuse_other_systems()
     os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     torch.set_num_threads(1)
-    for path in ("fast", "open"):  # warm: a child inherits it
+    for path in ("fused", "explicit"):  # warm: a child inherits it
         forward(path, "module", "everywhere", 16)
     train("translation", "chunks", 16)
     records = {

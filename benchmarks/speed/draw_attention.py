@@ -6,8 +6,8 @@ from typing import Any
 
 from curves import Curve, Panel, curves_svg, fit_power
 
-_ASKED = 64e6  # bytes more, of attention at 8,192 places
-_PATHS = {"fast": "fused", "open": "explicit"}
+_ASKED = 64e6  # bytes more, of attention at 8,192 positions
+_PATHS = ("fused", "explicit")
 _LOSSES = {"chunks": "loss in chunks", "whole": "whole logits"}
 
 
@@ -32,7 +32,7 @@ def _forward_table(record: Mapping[str, Any]) -> list[str]:
     lines = [
         f"Forward. {_stamp(record)} Seconds are the module's; MB are attention's alone / the module's, mask included.",
         "",
-        f"| n | {' | '.join(f'{_PATHS[path]}, {view}' for path, view in columns)} |",
+        f"| n | {' | '.join(f'{path}, {view}' for path, view in columns)} |",
         f"| ---: | {' | '.join('---:' for _ in columns)} |",
     ]
     for n in lengths:
@@ -88,23 +88,23 @@ def attention_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
 
         def curve(path: str, what: str, view: str, value: Any) -> Curve:
             chosen = [one for one in points if (one["path"], one["what"], one["view"]) == (path, what, view)]
-            return Curve(f"{_PATHS[path]}, {view}", [(one["n"], value(one)) for one in chosen])
+            return Curve(f"{path}, {view}", [(one["n"], value(one)) for one in chosen])
 
-        # In the open all views cost the same.
-        ways = [("fast", "everywhere"), ("fast", "triangle"), ("fast", "backward"), ("open", "everywhere")]
+        # The explicit path costs the same for every view.
+        ways = [("fused", "everywhere"), ("fused", "triangle"), ("fused", "backward"), ("explicit", "everywhere")]
         panels += [
             Panel(
                 "Forward: CPU seconds, 8 heads of 64",
-                "places",
+                "positions",
                 [curve(path, "module", view, lambda one: median(one["cpu"])) for path, view in ways],
                 _seconds,
             ),
             Panel(
                 "Forward: extra memory of attention",
-                "places",
+                "positions",
                 [curve(path, "attention", view, lambda one: one["extra_bytes"]) for path, view in ways],
                 _bytes,
-                limit=(_ASKED, "64 MB: what is asked at 8,192 places"),
+                limit=(_ASKED, "64 MB: the target at 8,192 positions"),
             ),
         ]
     if "training" in records:
@@ -114,7 +114,7 @@ def attention_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
                 memory = _memory(records["training"], kind, loss)
                 points = list(memory.items())
                 curves.append(Curve(f"{name}: power {_power(points)} ({_power(points[-2:])} at the end)", points))
-            panels.append(Panel(f"Training: extra memory, {kind}", "places", curves, _bytes))
+            panels.append(Panel(f"Training: extra memory, {kind}", "positions", curves, _bytes))
     return curves_svg("Attention: time and memory against length · 注意力的时间与内存", panels)
 
 

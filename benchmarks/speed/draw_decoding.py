@@ -16,11 +16,10 @@ AGAINST = (
     ("native int8", "Hugging Face"),
     ("native", "torch"),
 )
-OURS = ("native", "native int8", "ctranslate2 engine", "torch")
+OURS = ("native", "native int8", "torch")
 CALLED = {
     "native": "manyheads, native",
     "native int8": "manyheads, native int8",
-    "ctranslate2 engine": "manyheads, ctranslate2",
     "torch": "manyheads, torch",
     "CTranslate2": "CTranslate2",
     "CTranslate2 int8": "CTranslate2 int8",

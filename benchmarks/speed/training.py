@@ -48,7 +48,7 @@ class Size:
     n_heads: int
     vocab_size: int
     batch_tokens: int  # padded, on either side
-    steps_a_turn: int
+    steps_per_turn: int
     n_turns: int
     dropout: float = 0.1
     inner_dropout: float = 0.0
@@ -57,8 +57,8 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(4, 128, 256, 4, 6_000, 1250, steps_a_turn=2, n_turns=15),
-    "base": Size(6, 512, 2048, 8, 16_000, 1500, steps_a_turn=1, n_turns=9),
+    "tiny": Size(4, 128, 256, 4, 6_000, 1250, steps_per_turn=2, n_turns=15),
+    "base": Size(6, 512, 2048, 8, 16_000, 1500, steps_per_turn=1, n_turns=9),
 }
 # By whom, in whose environment ("": ours), with which worker.
 WORKERS = {
@@ -89,8 +89,8 @@ def describe(batches: Sequence[PairBatch], size: Size) -> list[dict[str, Any]]:
             "rows": len(batch.source),
             "source_tokens": int((batch.source != 0).sum()),
             "target_tokens": batch.n_tokens,
-            "source_places": batch.source.size,
-            "target_places": batch.target_output.size,
+            "source_positions": batch.source.size,
+            "target_positions": batch.target_output.size,
             "flop": count_flop(size, batch),
         }
         for batch in batches
@@ -126,7 +126,7 @@ def measure(size: Size, given: argparse.Namespace, sources: dict[str, Path]) -> 
     """One size, all workers."""
     n_turns = given.turns or size.n_turns
     pairs = real_pairs(given.data, size.vocab_size) if given.data else drawn_pairs(size.vocab_size)
-    batches = make_batches(pairs, size.batch_tokens, size.steps_a_turn * (N_WARMING + n_turns))
+    batches = make_batches(pairs, size.batch_tokens, size.steps_per_turn * (N_WARMING + n_turns))
     failed: dict[str, str] = {}
     about: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as place:
@@ -136,8 +136,8 @@ def measure(size: Size, given: argparse.Namespace, sources: dict[str, Path]) -> 
         for name in list(workers):
             ask_or_fail(workers, name, order, failed, lambda answer, name=name: about.update({name: answer}))
         turns = [
-            [number % len(batches) for number in range(first, first + size.steps_a_turn)]
-            for first in range(0, size.steps_a_turn * (N_WARMING + n_turns), size.steps_a_turn)
+            [number % len(batches) for number in range(first, first + size.steps_per_turn)]
+            for first in range(0, size.steps_per_turn * (N_WARMING + n_turns), size.steps_per_turn)
         ]
         answers = ask_in_turns(workers, [{"batches": turn} for turn in turns], failed)
         for worker in workers.values():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.decode import DecodeSettings, search
-from manyheads.decode.greedy_sampling import sample_ids
+from manyheads.decode.sampling import sample_ids
 
 from decode.small import SPECIAL, FixedStepper, TableStepper
 

@@ -1,4 +1,4 @@
-"""A slow twin of manyheads.decode.beam: one sentence, plain lists, no early stop."""
+"""A slow twin of manyheads.decode.beam_search: one sentence, plain lists, no early stop."""
 
 import math
 from collections.abc import Callable, Sequence

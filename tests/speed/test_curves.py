@@ -50,10 +50,10 @@ def test_what_was_left_out_has_no_figure(curves: ModuleType) -> None:
     points = [
         {"path": path, "what": what, "view": view, "n": n, "extra_bytes": 2e6 * n, "cpu": [0.5]}
         for n in (128, 256)
-        for path in ("fast", "open")
+        for path in ("fused", "explicit")
         for view in ("everywhere", "triangle", "backward")
         for what in ("attention", "module")
-        if (path, n) != ("open", 256)
+        if (path, n) != ("explicit", 256)
     ]
     records = {"forward": {"date": "today", "machine": "here", "load": 0.1, "points": points}}
     last = draw_attention.attention_tables(records).splitlines()[-1]

@@ -32,7 +32,7 @@ class Deaf(Tap):
 
 
 def test_counted_flop_are_those_of_the_products_that_are_made(training: ModuleType) -> None:
-    size = training.Size(2, 16, 24, 4, 50, 100, steps_a_turn=1, n_turns=1)
+    size = training.Size(2, 16, 24, 4, 50, 100, steps_per_turn=1, n_turns=1)
     model = Transformer(
         ModelSettings(vocab_size=50, width=16, feed_forward_width=24, n_heads=4, n_encoder_layers=2, n_decoder_layers=2)
     )
@@ -84,7 +84,7 @@ def test_a_readme_without_markers_is_refused(training: ModuleType) -> None:
 
 @pytest.mark.slow
 def test_a_run_from_workers_to_table_and_picture(training: ModuleType) -> None:
-    size = training.Size(1, 16, 16, 2, 300, 100, steps_a_turn=1, n_turns=1)
+    size = training.Size(1, 16, 16, 2, 300, 100, steps_per_turn=1, n_turns=1)
     given = argparse.Namespace(turns=2, data=None, core=None, peers=["torch"], folder=Path("unused"), bfloat16=False)
     records = {"small": training.measure(size, given, {})}
     draw = sys.modules["draw"]
