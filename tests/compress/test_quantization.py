@@ -11,7 +11,7 @@ from manyheads.bundle import load
 from manyheads.compress import quantization
 from manyheads.compress.quantization import quantize
 from manyheads.compress.trade_off import TradeOff
-from manyheads.decode import DecodeSettings
+from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import BundleError
 from manyheads.model.weights import dequantize_weights, quantize_weights
 from manyheads.tasks import Seq2Seq
@@ -43,12 +43,12 @@ def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path
     assert loaded.int8 == small.int8
     for ours, theirs in zip(loaded.task.model.parameters(), small.task.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    assert json.loads((tmp_path / "small" / "bundle.json").read_text())["format"] == 2
+    assert json.loads((tmp_path / "small" / "bundle.json").read_text())["format"] == 3
     sizes = [(folder / "weights.safetensors").stat().st_size for folder in (bundle_folder, tmp_path / "small")]
     assert sizes[1] < 0.4 * sizes[0]
     texts = [row[0] for row in rows]
     assert isinstance(small.task, Seq2Seq)
-    measured = small.task.with_engine("native", is_int8=True).predict(texts, small.decode)
+    measured = small.task.with_engine(EngineSelector("native", is_int8=True)).predict(texts, small.decode)
     assert loaded.predict(texts, method="greedy") == [one.answer for one in measured]
     with pytest.raises(BundleError, match="in eight bits already"):
         quantize(loaded, rows)
