@@ -88,7 +88,7 @@ def test_a_damaged_snapshot_is_never_averaged(saved: Path, tmp_path: Path) -> No
     checkpoints = Checkpoints(tmp_path / "run", 2)
     for _trial in range(80):
         file, good = spoil(tmp_path / "run" / "snapshots" / "step-00000002", chance)
-        with pytest.raises(CheckpointError, match=rf"{file.name}.*Or remove it: the average is then of the other"):
+        with pytest.raises(CheckpointError, match=rf"{file.name}.*Or delete it: the other snapshots are then averaged"):
             checkpoints.averaged()
         file.write_bytes(good)
     assert checkpoints.averaged()
@@ -157,9 +157,9 @@ def test_a_checkpoint_of_another_run_or_under_another_name_is_not_used(saved: Pa
     warnings = Checkpoints(run, 2, "ours").restore(trainer)
     assert trainer.step == 2
     assert [warning.split(" ", 1)[1].split(":")[0] for warning in warnings] == [
-        "is of another run",
-        "is of another run",
-        "holds step 1, which is not what its name says.",
+        "belongs to another run",
+        "belongs to another run",
+        "contains step 1, which contradicts its name.",
     ]
     # They are kept, but not counted: the next save must not let go of our own for them.
     trainer.step = 3

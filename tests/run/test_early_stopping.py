@@ -70,7 +70,8 @@ def test_chrf_may_be_watched(recipe_table: Table, tmp_path: Path) -> None:
 
 
 def test_what_does_not_touch_the_training_may_be_edited(recipe_table: Table, tmp_path: Path) -> None:
-    train = TRAIN | {"steps": 2, "patience": 0}
+    train = TRAIN | {"steps": 2}
+    del train["patience"]
     list(run(Recipe.from_table(recipe_table(train=train)), tmp_path))
     edited = Recipe.from_table(
         recipe_table(train=train | {"steps": 3}, decode={"method": "greedy", "max_new_tokens": 4})
@@ -81,7 +82,8 @@ def test_what_does_not_touch_the_training_may_be_edited(recipe_table: Table, tmp
 
 
 def test_what_would_change_the_model_may_not(recipe_table: Table, tmp_path: Path) -> None:
-    train = TRAIN | {"steps": 2, "patience": 0}
+    train = TRAIN | {"steps": 2}
+    del train["patience"]
     table = recipe_table(train=train)
     list(run(Recipe.from_table(table), tmp_path))
     edits: dict[str, dict[str, dict[str, object]]] = {
@@ -89,8 +91,8 @@ def test_what_would_change_the_model_may_not(recipe_table: Table, tmp_path: Path
         "model.dropout was 0.1, now 0.3": {"model": {**table["model"], "dropout": 0.3}},  # type: ignore[dict-item]
         "tokenizer.sampling was 0.0, now 0.5": {"tokenizer": {"vocab_size": 1500, "sampling": 0.5}},
         "train.warmup was 2, now 3": {"train": train | {"warmup": 3}},
-        "train.ema_decay was 0.0, now 0.9": {"train": train | {"ema_decay": 0.9}},
-        "train.patience was 0, now 4": {"train": train | {"patience": 4}},
+        "train.ema_decay was not set, now 0.9": {"train": train | {"ema_decay": 0.9}},
+        "train.patience was not set, now 4": {"train": train | {"patience": 4}},
     }
     for told, edit in edits.items():
         with pytest.raises(RecipeError, match=rf"{told}.*Only train.steps, train.keep_all_snapshots, decode"):

@@ -1,4 +1,4 @@
-"""A task too small to fail by itself, for testing the loop."""
+"""A tiny regression task for tests of the training loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Numbers:
 
 @dataclass
 class Doubling:
-    """Learn y = 2x with dropout; batches of 4 numbers, four an epoch, shuffled by the epoch."""
+    """Learn y = 2x; four batches of four numbers per epoch, shuffled by the epoch."""
 
     model: nn.Module
     spoil: Callable[[int], bool] = lambda seed: False

@@ -1,4 +1,4 @@
-"""Checkpoints: the newest good one is used, damage is told, old ones go, snapshots are averaged."""
+"""Checkpoints: restoring the newest valid one, reporting damage, deleting old ones, averaging snapshots."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from train.doubling import Numbers, make_trainer
 
 
 def trainer_at(step: int) -> Trainer[Numbers]:
-    """A trainer whose first weight is the number of its step."""
+    """A trainer whose first weight equals its step."""
     trainer = make_trainer()
     trainer.step = step
     trainer.model[0].weight.data.fill_(step)  # type: ignore[index,operator,union-attr]
@@ -23,7 +23,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_two_checkpoints_and_the_wanted_snapshots_are_kept(tmp_path: Path) -> None:
+def test_two_checkpoints_and_n_snapshots_are_kept(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, n_snapshots=3)
     for step in range(1, 6):
         checkpoints.save(trainer_at(step), snapshot=True)
@@ -32,27 +32,27 @@ def test_two_checkpoints_and_the_wanted_snapshots_are_kept(tmp_path: Path) -> No
     torch.testing.assert_close(checkpoints.averaged()["0.weight"], torch.full((8, 1), 4.0))
 
 
-def test_a_damaged_newest_checkpoint_is_told_and_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_reported_and_an_older_one_restored(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, n_snapshots=2)
     for step in (10, 20):
         checkpoints.save(trainer_at(step), snapshot=True)
     weights = tmp_path / "checkpoints" / "step-00000020" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     trainer = trainer_at(0)
-    (complaint,) = checkpoints.restore(trainer)
-    assert "weights.safetensors is damaged" in complaint
+    (warning,) = checkpoints.restore(trainer)
+    assert "weights.safetensors is damaged" in warning
     assert trainer.step == 10
     assert trainer.weights()["0.weight"][0].item() == 10.0
-    assert names(tmp_path / "snapshots") == ["step-00000010"]  # the later one belongs to a future not yet trained
+    assert names(tmp_path / "snapshots") == ["step-00000010"]  # step 20 will be trained again
 
 
-def test_without_any_checkpoint_a_run_starts_at_the_beginning(tmp_path: Path) -> None:
+def test_without_a_checkpoint_a_run_starts_at_step_0(tmp_path: Path) -> None:
     trainer = trainer_at(0)
     assert Checkpoints(tmp_path, n_snapshots=1).restore(trainer) == []
     assert trainer.step == 0
 
 
-def test_if_every_checkpoint_is_damaged_nothing_is_thrown_away(tmp_path: Path) -> None:
+def test_if_every_checkpoint_is_damaged_nothing_is_deleted(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, n_snapshots=2)
     checkpoints.save(trainer_at(10), snapshot=True)
     (tmp_path / "checkpoints" / "step-00000010" / "progress.json").unlink()

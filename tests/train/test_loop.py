@@ -1,5 +1,6 @@
-"""The loop: it learns, it accumulates exactly, it stops at nonsense, and it goes on bit for bit where it was."""
+"""The training loop: learning, accumulation, divergence, EMA, and bit-identical resumption."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ def final_bytes(trainer: Trainer[Numbers]) -> bytes:
     return b"".join(value.numpy().tobytes() for value in trainer.weights().values())
 
 
-def test_it_learns_and_reports() -> None:
+def test_training_lowers_the_loss_and_yields_one_event_per_update() -> None:
     trainer = make_trainer(steps=200, dropout=0.0)
     events = list(trainer.run())
     assert [event.step for event in events] == list(range(1, 201))
@@ -24,11 +25,11 @@ def test_it_learns_and_reports() -> None:
     assert all(event.n_tokens == 4 and event.seconds > 0 for event in events)
 
 
-def test_two_batches_accumulated_are_one_batch_of_both() -> None:
-    """Batches of four and of two: the gradient is that of the mean over all six, not the mean of two means."""
+def test_accumulated_batches_equal_one_large_batch() -> None:
+    """Batches of four and two tokens: the gradient is that of the mean over all six, not of the mean of two means."""
     small, large = (
-        make_trainer(dropout=0.0, clip_norm=0.0, accumulation_steps=2),
-        make_trainer(dropout=0.0, clip_norm=0.0),
+        make_trainer(dropout=0.0, clip_norm=math.inf, accumulation_steps=2),
+        make_trainer(dropout=0.0, clip_norm=math.inf),
     )
     first, second = small.training_task.make([1, 2, 3, 4], 0), small.training_task.make([15, 9], 0)
     one = small._update([[1, 2, 3, 4], [15, 9]], [first, second], 0.0)
@@ -38,7 +39,7 @@ def test_two_batches_accumulated_are_one_batch_of_both() -> None:
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
-def test_clipping_bounds_the_gradient_and_reports_the_norm_before() -> None:
+def test_clipping_limits_the_gradient_and_reports_the_norm_before_clipping() -> None:
     trainer = make_trainer(clip_norm=1e-3, steps=1)
     (event,) = trainer.run()
     norm = torch.sqrt(sum((p.grad.square().sum() for p in trainer.model.parameters()), torch.tensor(0.0)))  # type: ignore[union-attr]
@@ -46,7 +47,7 @@ def test_clipping_bounds_the_gradient_and_reports_the_norm_before() -> None:
     assert event.gradient_norm > 1e-3
 
 
-def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
+def test_a_loss_of_nan_stops_before_the_update() -> None:
     trainer = make_trainer()
     assert isinstance(trainer.training_task, Doubling)
     trainer.training_task.spoil = lambda count: count == 6
@@ -60,19 +61,19 @@ def test_a_loss_that_is_not_a_number_stops_before_the_update() -> None:
 
 
 @pytest.mark.parametrize("decay", [0.9, 0.5])
-def test_the_ema_is_that_of_its_definition(decay: float) -> None:
+def test_ema_equals_its_definition(decay: float) -> None:
     trainer = make_trainer(ema_decay=decay, steps=12)
     expected = {name: value.clone() for name, value in trainer.weights().items()}
     for event in trainer.run():
-        forget = 1 - min(decay, (1 + event.step) / (10 + event.step))
+        change = 1 - min(decay, (1 + event.step) / (10 + event.step))
         for name, value in trainer.weights().items():
-            expected[name] += forget * (value - expected[name])
+            expected[name] += change * (value - expected[name])
     for name, value in trainer.eval_weights().items():
         torch.testing.assert_close(value, expected[name])
         assert not torch.equal(value, trainer.weights()[name])
 
 
-def test_using_eval_weights_a_model_has_its_mean_for_a_while() -> None:
+def test_using_eval_weights_loads_the_ema_and_restores_the_training_weights() -> None:
     trainer = make_trainer(ema_decay=0.9, steps=5)
     list(trainer.run())
     before = final_bytes(trainer)
@@ -82,32 +83,32 @@ def test_using_eval_weights_a_model_has_its_mean_for_a_while() -> None:
     assert final_bytes(trainer) == before
 
 
-def test_16_bits_when_asked_for() -> None:
-    rough, exact = (make_trainer(steps=3, dropout=0.0, precision=kind) for kind in ("bfloat16", "auto"))
-    losses = [[event.loss for event in trainer.run()] for trainer in (rough, exact)]
+def test_bfloat16_on_request() -> None:
+    bfloat16, float32 = (make_trainer(steps=3, dropout=0.0, precision=kind) for kind in ("bfloat16", "auto"))
+    losses = [[event.loss for event in trainer.run()] for trainer in (bfloat16, float32)]
     assert losses[0] != losses[1]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
-    assert all(value.dtype == torch.float32 for value in rough.weights().values())
+    assert all(value.dtype == torch.float32 for value in bfloat16.weights().values())
 
 
-def test_a_loss_that_is_not_a_number_points_at_its_batch_alone() -> None:
+def test_a_loss_of_nan_reports_only_its_batch() -> None:
     trainer = make_trainer(accumulation_steps=2)
     assert isinstance(trainer.training_task, Doubling)
     trainer.training_task.spoil = lambda count: count == 2
-    guilty = trainer.training_task.plan(0)[1]
-    with pytest.raises(TrainingError, match=rf"The batch: the numbers \[{guilty[0]}, [0-9, ]*\]\. If its text"):
+    culprit = trainer.training_task.plan(0)[1]
+    with pytest.raises(TrainingError, match=rf"The batch: the numbers \[{culprit[0]}, [0-9, ]*\]\. If its text"):
         next(trainer.run())
 
 
-def test_nothing_to_train_on() -> None:
+def test_training_data_without_batches_is_an_error() -> None:
     trainer = make_trainer()
     trainer.training_task.plan = lambda epoch: []  # type: ignore[method-assign]
-    with pytest.raises(TrainingError, match="nothing to train on"):
+    with pytest.raises(TrainingError, match="The training data contains no batch"):
         next(trainer.run())
 
 
 @pytest.mark.parametrize("stop_at", [1, 4, 7, 29])
-def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, stop_at: int) -> None:
+def test_a_resumed_run_ends_with_bit_identical_weights(tmp_path: Path, stop_at: int) -> None:
     whole = make_trainer()
     list(whole.run())
 
@@ -124,16 +125,16 @@ def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, stop_at: int) -> N
     assert final_bytes(second) == final_bytes(whole)
 
 
-@pytest.mark.parametrize("forgotten", ["optimizer", "progress"])
-def test_the_resume_test_can_fail(tmp_path: Path, forgotten: str) -> None:
-    """Negative control: without the optimizer's state, or without the place in the data, the bytes differ."""
+@pytest.mark.parametrize("omitted", ["optimizer", "progress"])
+def test_the_resume_test_can_fail(tmp_path: Path, omitted: str) -> None:
+    """Negative control: without the optimizer state, or without the position in the data, the weights differ."""
     whole, first, second = make_trainer(), make_trainer(), make_trainer()
     list(whole.run())
     for event in first.run():
         if event.step == 7:
             break
-    state = {} if forgotten == "optimizer" else first.optimizer_state()
-    progress = first.progress() | ({"epoch": 0, "position": 0} if forgotten == "progress" else {})
+    state = {} if omitted == "optimizer" else first.optimizer_state()
+    progress = first.progress() | ({"epoch": 0, "position": 0} if omitted == "progress" else {})
     second.restore(progress, first.weights(), state)
     list(second.run())
     assert final_bytes(second) != final_bytes(whole)

@@ -16,7 +16,7 @@ from manyheads.model.weights import load_weights
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.run.preparation import prepare
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import Step, Trainer, TrainingTask, TrainSettings
+from manyheads.train import Step, Trainer, TrainingTask, TrainSettings, peak_learning_rate
 
 OnStep = Callable[[Step], None]
 
@@ -68,7 +68,7 @@ class FineTuner:
     def schedule(self, settings: FineTuneSettings) -> TrainSettings:
         """The recipe's own training, but shorter, slower, and down to nothing at the end."""
         train = self.recipe.train
-        peak = train.learning_rate or (self.recipe.model.width * train.warmup) ** -0.5
+        peak = peak_learning_rate(train, self.recipe.model.width)
         rate = settings.learning_rate or min(_FASTEST, _SHARE_OF_PEAK * peak)
         warmup = max(1, settings.steps // 10)
         return replace(train, steps=settings.steps, schedule="cosine", learning_rate=rate, warmup=warmup)

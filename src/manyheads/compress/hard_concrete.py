@@ -19,6 +19,7 @@ from manyheads.compress.fine_tuning import FineTuner, FineTuneSettings, OnStep
 from manyheads.lens.heads import Head, heads_of
 from manyheads.model import Transformer, gated
 from manyheads.tasks import Task
+from manyheads.train import peak_learning_rate
 
 _BETA, _GAMMA, _ZETA = 2 / 3, -0.1, 1.1  # temperature and stretch, as Louizos has them
 _START = 2.0  # log α at first: all but 3 % of gates are open
@@ -93,7 +94,8 @@ def learn_gates(
     task: Task, fine_tuner: FineTuner, n_removed: int, settings: FineTuneSettings, on_step: OnStep = lambda step: None
 ) -> list[tuple[Head, float]]:
     """Every head with its log α, the first to go first. The task is fine-tuned on the way."""
-    gates = HardConcreteGates(task.model, fine_tuner.schedule(settings).learning_rate, settings.steps)
+    peak = peak_learning_rate(fine_tuner.schedule(settings), task.model.settings.width)
+    gates = HardConcreteGates(task.model, peak, settings.steps)
     gates.to(task.model.device)
     heads = heads_of(task.model)
     training_task = GatedTrainingTask(

@@ -299,7 +299,7 @@ class _Run:
         if is_last or trainer.step % settings.validate_every == 0:
             with trainer.using_eval_weights(), evaluating(self.task.module):
                 validated = self._validate(trainer.step, trainer.notes)
-            if settings.patience and trainer.notes["best_step"] == trainer.step:
+            if settings.patience is not None and trainer.notes["best_step"] == trainer.step:
                 checkpoints.save_best(trainer)
             yield validated
         if is_last or self._is_out_of_patience(trainer) or trainer.step % settings.save_every == 0:
@@ -319,10 +319,10 @@ class _Run:
 
     def _is_out_of_patience(self, trainer: Trainer[Any]) -> bool:
         patience = self.recipe.train.patience
-        return bool(patience) and trainer.notes.get("misses", 0) >= patience
+        return patience is not None and trainer.notes.get("misses", 0) >= patience
 
     def _finish(self, checkpoints: Checkpoints) -> Iterator[Event]:
-        weights = checkpoints.best() if self.recipe.train.patience else checkpoints.averaged()
+        weights = checkpoints.averaged() if self.recipe.train.patience is None else checkpoints.best()
         load_weights(self.task.module, weights, f"a checkpoint in {self.folder.path}")
         self.task.module.eval()
         task = self.task.calibrate(self.valid)

@@ -1,12 +1,22 @@
-"""The training room: optimizer and schedule, the loop as a generator of events, checkpoints.
+"""Training: optimizer, schedule, the loop as a generator of events, and checkpoints.
 
-The loop knows a task only as a `TrainingTask`: batches, and the loss of one. It draws nothing, evaluates nothing and
-saves nothing by itself; whoever iterates it does. May import data, model, storage, settings, errors.
+The loop sees a task only as a `TrainingTask`: batches, and the loss of a batch. It does not validate, print or save;
+the code that iterates over its events does. This package imports `data`, `model`, `storage`, `settings` and `errors`.
 """
 
 from manyheads.train.checkpoints import Checkpoints
-from manyheads.train.loop import Batch, Step, Trainer, TrainingTask
-from manyheads.train.schedule import learning_rate
+from manyheads.train.loop import EMA, Batch, Step, Trainer, TrainingTask
+from manyheads.train.schedule import learning_rate, peak_learning_rate
 from manyheads.train.settings import TrainSettings
 
-__all__ = ["Batch", "Checkpoints", "Step", "TrainSettings", "Trainer", "TrainingTask", "learning_rate"]
+__all__ = [
+    "EMA",
+    "Batch",
+    "Checkpoints",
+    "Step",
+    "TrainSettings",
+    "Trainer",
+    "TrainingTask",
+    "learning_rate",
+    "peak_learning_rate",
+]

@@ -1,11 +1,11 @@
-"""Checkpoints: everything needed to go on, and snapshots of the weights for the final average.
+"""Checkpoints, from which a run resumes, and snapshots, whose average becomes the final weights.
 
-    checkpoints/step-00000500/   weights, their running mean, optimizer, progress; the newest two are kept
-    snapshots/step-00000500/     weights alone; as many as the average wants, or all for a timeline of heads
-    best/                        weights alone; of the best validation, where the recipe stops by it
+    checkpoints/step-00000500/   weights, EMA, optimizer state and progress; the two newest are kept
+    snapshots/step-00000500/     weights only; as many as the average needs, or all of them for a timeline of heads
+    best/                        weights only; those with the best validation score, for early stopping
 
-All are sealed folders (see storage): one that was damaged is noticed and passed over. The newest is found by its
-name alone (docs/decisions/0007).
+Each is a folder with a manifest (see `storage`), so that damage is detected and an older checkpoint is used. The newest
+one is found by its name alone (docs/decisions/0007).
 """
 
 import json
@@ -27,21 +27,21 @@ _WEIGHTS = "weights.safetensors"
 _EMA = "ema.safetensors"
 _OPTIMIZER = "optimizer.safetensors"
 _PROGRESS = "progress.json"
-_KEPT = 2
+_N_CHECKPOINTS = 2
 _NAME = r"step-\d{8,}"
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints and snapshots of one run folder."""
+    """The checkpoints and snapshots in a run folder."""
 
     run: Path
     n_snapshots: int
-    identity: str = ""  # of tokenizer and seed; a checkpoint with another's is not used
-    keeps_all: bool = False  # snapshots, not only as many as the average wants
+    identity: str = ""  # identifies tokenizer and seed; a checkpoint with another identity is not used
+    keeps_all: bool = False  # keep every snapshot, not only the last `n_snapshots`
 
     def save(self, trainer: Trainer[Any], *, snapshot: bool) -> None:
-        """Store where the trainer stands; only then let go of older ones."""
+        """Save the state of the trainer, then delete old checkpoints and snapshots."""
         name = f"step-{trainer.step:08d}"
         if snapshot:
             with atomic_folder(self.run / "snapshots" / name) as folder:
@@ -54,26 +54,26 @@ class Checkpoints:
             progress = trainer.progress() | {"identity": self.identity}
             (folder / _PROGRESS).write_text(json.dumps(progress), encoding="utf-8")
         if not self.keeps_all:
-            self._remove_old("snapshots", self.n_snapshots)
-        self._remove_old("checkpoints", _KEPT)
+            self._delete_old("snapshots", self.n_snapshots)
+        self._delete_old("checkpoints", _N_CHECKPOINTS)
 
     def save_best(self, trainer: Trainer[Any]) -> None:
-        """Store the weights as the best so far."""
+        """Save the weights as the best so far."""
         with atomic_folder(self.run / "best") as folder:
             save_tensors(trainer.eval_weights(), folder / _WEIGHTS)
 
     def best(self) -> dict[str, Tensor]:
-        """The weights of the best validation."""
+        """The weights with the best validation score."""
         return _read_weights(self.run / "best")
 
     def restore(self, trainer: Trainer[Any]) -> list[str]:
-        """Put the trainer where the newest good checkpoint stands, if there is any; what is wrong with newer ones.
+        """Restore the trainer from the newest valid checkpoint, if any; return why newer ones were not used.
 
-        Newer ones are renamed, so that they neither count as kept nor are lost.
+        Unusable checkpoints are renamed to *.unused: they are not deleted and no longer count as checkpoints.
         """
         warnings: list[str] = []
         unused: list[Path] = []
-        for folder in reversed(self._found("checkpoints")):
+        for folder in reversed(self._folders("checkpoints")):
             try:
                 self._restore_from(folder, trainer)
                 break
@@ -86,16 +86,16 @@ class Checkpoints:
                     f"No checkpoint can be used ({' '.join(warnings)}) Train into another folder with -o."
                 )
         for folder in unused:
-            aside = folder.with_name(f"{folder.name}.unused")
-            shutil.rmtree(aside, ignore_errors=True)  # of an earlier accident at the same step
-            folder.rename(aside)
-        for folder in self._found("snapshots"):
-            if _step_of(folder) > trainer.step:  # of a future that will now be trained again
+            renamed = folder.with_name(f"{folder.name}.unused")
+            shutil.rmtree(renamed, ignore_errors=True)  # from earlier damage at the same step
+            folder.rename(renamed)
+        for folder in self._folders("snapshots"):
+            if _step_of(folder) > trainer.step:  # these steps will be trained again
                 shutil.rmtree(folder)
         return warnings
 
     def sweep(self) -> None:
-        """Remove what a run that was killed left half-written."""
+        """Delete partially written folders of a run that was killed."""
         for kind in ("checkpoints", "snapshots"):
             remove_partial(self.run / kind, _NAME)
         remove_partial(self.run, "best")
@@ -105,46 +105,46 @@ class Checkpoints:
         require_files(folder, verify_manifest(folder, CheckpointError), required, CheckpointError)
         progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
         if progress.pop("identity", self.identity) != self.identity:
-            raise CheckpointError(f"{folder} is of another run: its tokenizer or seed is not this one's.")
+            raise CheckpointError(f"{folder} belongs to another run: its tokenizer or seed differs.")
         if progress["step"] != _step_of(folder):
-            raise CheckpointError(f"{folder} holds step {progress['step']}, which is not what its name says.")
+            raise CheckpointError(f"{folder} contains step {progress['step']}, which contradicts its name.")
         ema = load_file(folder / _EMA) if trainer.ema is not None else None
         trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMIZER), ema)
 
     @property
     def newest(self) -> int | None:
-        """The step of the newest checkpoint, whole or not."""
-        found = self._found("checkpoints")
-        return _step_of(found[-1]) if found else None
+        """The step of the newest checkpoint, valid or not."""
+        folders = self._folders("checkpoints")
+        return _step_of(folders[-1]) if folders else None
 
     def has_snapshot(self, step: int) -> bool:
-        """Whether there is one of this step."""
-        return any(_step_of(folder) == step for folder in self._found("snapshots"))
+        """Whether there is a snapshot of this step."""
+        return any(_step_of(folder) == step for folder in self._folders("snapshots"))
 
     def snapshot_steps(self) -> list[int]:
-        """The steps of which there are snapshots."""
-        return [_step_of(folder) for folder in self._found("snapshots")]
+        """The steps of all snapshots."""
+        return [_step_of(folder) for folder in self._folders("snapshots")]
 
     def snapshot(self, step: int) -> dict[str, Tensor]:
-        """The weights of one of them."""
+        """The weights of one snapshot."""
         return _read_weights(self.run / "snapshots" / f"step-{step:08d}")
 
     def averaged(self) -> dict[str, Tensor]:
-        """The mean of the last snapshots."""
-        found = []
-        for folder in self._found("snapshots")[-self.n_snapshots :]:
+        """The mean of the last `n_snapshots` snapshots."""
+        snapshots = []
+        for folder in self._folders("snapshots")[-self.n_snapshots :]:
             try:
-                found.append(_read_weights(folder))
+                snapshots.append(_read_weights(folder))
             except CheckpointError as error:
-                raise CheckpointError(f"{error} Or remove it: the average is then of the other snapshots.") from None
-        return average(found)
+                raise CheckpointError(f"{error} Or delete it: the other snapshots are then averaged.") from None
+        return average(snapshots)
 
-    def _found(self, kind: str) -> list[Path]:
+    def _folders(self, kind: str) -> list[Path]:
         folders = (self.run / kind).glob("step-*")
         return sorted((folder for folder in folders if re.fullmatch(_NAME, folder.name)), key=_step_of)
 
-    def _remove_old(self, kind: str, kept: int) -> None:
-        for folder in self._found(kind)[:-kept]:
+    def _delete_old(self, kind: str, n_kept: int) -> None:
+        for folder in self._folders(kind)[:-n_kept]:
             shutil.rmtree(folder)
 
 

@@ -1,7 +1,7 @@
-"""The loop: batches in, one `Step` event out for every update.
+"""The training loop: `Trainer.run` yields one `Step` event per update.
 
-Everything random in a step (dropout, subword sampling) is seeded by (seed, step), so that a run that stops and
-goes on meets the same numbers as one that never stopped.
+Everything random in a step (dropout, subword sampling) is seeded by (seed, step). A run that is interrupted and resumed
+therefore computes the same weights, bit for bit, as one that never stopped.
 """
 
 import math
@@ -16,18 +16,17 @@ from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
 from manyheads.model.weights import load_weights, weights_of
-from manyheads.train.ema import EMA
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
 
 
 @runtime_checkable
 class Batch(Protocol):
-    """What the loop knows of a batch."""
+    """The interface of a batch."""
 
     @property
     def n_tokens(self) -> int:
-        """How many real tokens the loss is averaged over."""
+        """The number of real tokens that the loss is averaged over."""
 
 
 B = TypeVar("B", bound=Batch)
@@ -35,24 +34,24 @@ B = TypeVar("B", bound=Batch)
 
 @runtime_checkable
 class TrainingTask(Protocol[B]):
-    """What the loop knows of a task."""
+    """The interface of a task in training: its batches and their loss."""
 
     def plan(self, epoch: int) -> Sequence[Any]:
-        """The batches of an epoch, not yet made; a pure function of the epoch."""
+        """The plans of the batches of an epoch; a pure function of the epoch."""
 
     def make(self, plan: Any, seed: int) -> B:
-        """One of them, made; a pure function of its arguments."""
+        """The batch of a plan; a pure function of its arguments."""
 
     def loss(self, batch: B, step: int) -> Tensor:
-        """The loss of a batch, per real token, for update number `step` (1, 2, 3 …)."""
+        """The mean loss per real token of a batch in update number `step`, counted from 1."""
 
     def describe(self, plan: Any) -> str:
-        """A batch in a few words by which a person finds it in the data."""
+        """A short description by which a person finds the batch in the data."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One update was made."""
+    """The event of one update."""
 
     step: int
     epoch: int
@@ -63,8 +62,34 @@ class Step:
     seconds: float
 
 
+class EMA:
+    """The exponential moving average of weights: ema ← decay · ema + (1 − decay) · weights after every step.
+
+    The decay is at most (1 + step) / (10 + step), so that the average soon forgets the random initialization.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
+        self.decay = decay
+        self.weights = {name: value.clone() for name, value in weights.items()}
+
+    @torch.no_grad()
+    def update(self, weights: Mapping[str, Tensor], step: int) -> None:
+        """Add the weights after a step to the average."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        floats = [name for name, value in self.weights.items() if value.is_floating_point()]
+        torch._foreach_lerp_([self.weights[name] for name in floats], [weights[name] for name in floats], 1.0 - decay)
+        for name in self.weights.keys() - set(floats):  # integers, such as the counters of some norms
+            self.weights[name].copy_(weights[name])
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace the average."""
+        for name, value in self.weights.items():
+            value.copy_(weights[name])
+
+
 class Trainer(Generic[B]):
-    """A model in training: its optimizer, and where in the data it stands."""
+    """A model in training: the model, its optimizer, its EMA and its position in the data."""
 
     def __init__(
         self, model: nn.Module, training_task: TrainingTask[B], settings: TrainSettings, *, width: int, seed: int
@@ -76,19 +101,19 @@ class Trainer(Generic[B]):
         self.seed = seed
         self.step = 0
         self.epoch = 0
-        self.position = 0  # batches of this epoch already used
-        self.notes: dict[str, float] = {}  # what the caller has to remember; saved with all the rest
+        self.position = 0  # number of batches of this epoch already used
+        self.notes: dict[str, float] = {}  # values of the caller, saved in checkpoints
         self.optimizer = torch.optim.AdamW(
             model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=settings.weight_decay, fused=True
         )
-        self.is_bfloat16 = _uses_bfloat16(settings, self._device)
-        self.ema = EMA(weights_of(model), settings.ema_decay) if settings.ema_decay else None
+        self.uses_bfloat16 = _uses_bfloat16(settings, self._device)
+        self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
 
     def run(self) -> Iterator[Step]:
-        """Train to the last step, one event an update; stop iterating to stop training."""
+        """Train to the last step, one event per update; stop iterating to stop training."""
         plan = self.training_task.plan(self.epoch)
         if not plan:
-            raise TrainingError("There is nothing to train on.")
+            raise TrainingError("The training data contains no batch.")
         while self.step < self.settings.steps:
             started = time.perf_counter()
             plans, batches = [], []
@@ -107,39 +132,47 @@ class Trainer(Generic[B]):
         # Dropout draws from the global generator; torch offers no other.
         torch.manual_seed(self.seed * 1_000_003 + self.step)
         n_tokens = sum(batch.n_tokens for batch in batches)
-        losses: list[float] = []
-        self.optimizer.zero_grad()
-        for batch in batches:
-            with torch.autocast(self._device.type, torch.bfloat16, enabled=self.is_bfloat16):
-                loss = self.training_task.loss(batch, self.step + 1) * (batch.n_tokens / n_tokens)
-            loss.backward()
-            losses.append(loss.item())
-        total = sum(losses)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf).item()
-        if not (math.isfinite(total) and math.isfinite(norm)):
-            # Where only the gradient is at fault, any of the batches may be the one.
-            guilty = [plan for plan, loss in zip(plans, losses, strict=True) if not math.isfinite(loss)] or plans
-            raise TrainingError(
-                f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {total}, the "
-                f"gradient's norm {norm}. The weights were left as they were before it. "
-                f"The batch: {'; '.join(map(self.training_task.describe, guilty))}. If its text is as it should be, "
-                "train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
-            )
+        losses = self._backward(batches, n_tokens)
+        loss = sum(losses)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm).item()
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            # If only the gradient is not finite, any of the batches may be the cause.
+            suspects = [plan for plan, part in zip(plans, losses, strict=True) if not math.isfinite(part)] or plans
+            raise self._divergence(loss, norm, suspects)
         rate = learning_rate(self.step + 1, self.settings, self.width)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
         self.step += 1
         if self.ema is not None:
-            self.ema.add(self.weights(), self.step)
+            self.ema.update(self.weights(), self.step)
         return Step(
             step=self.step,
             epoch=self.epoch,
-            loss=total,
+            loss=loss,
             learning_rate=rate,
             gradient_norm=norm,
             n_tokens=n_tokens,
             seconds=time.perf_counter() - started,
+        )
+
+    def _backward(self, batches: Sequence[B], n_tokens: int) -> list[float]:
+        """Accumulate the gradient of the mean loss over all tokens; return the share of each batch in the loss."""
+        losses = []
+        self.optimizer.zero_grad()
+        for batch in batches:
+            with torch.autocast(self._device.type, torch.bfloat16, enabled=self.uses_bfloat16):
+                loss = self.training_task.loss(batch, self.step + 1) * (batch.n_tokens / n_tokens)
+            loss.backward()
+            losses.append(loss.item())
+        return losses
+
+    def _divergence(self, loss: float, norm: float, suspects: Sequence[Any]) -> TrainingError:
+        return TrainingError(
+            f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {loss} and the gradient "
+            f"norm is {norm}. The weights were not updated. "
+            f"The batch: {'; '.join(map(self.training_task.describe, suspects))}. If its text is correct, "
+            "train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
         )
 
     @property
@@ -147,11 +180,11 @@ class Trainer(Generic[B]):
         return next(self.model.parameters()).device
 
     def progress(self) -> dict[str, Any]:
-        """Where the run stands: whole numbers, and the caller's notes."""
+        """The step, the position in the data, and the notes of the caller."""
         return {"step": self.step, "epoch": self.epoch, "position": self.position, "notes": self.notes}
 
     def optimizer_state(self) -> dict[str, Tensor]:
-        """The optimizer's running means, by the parameter's name."""
+        """The state of the optimizer, keyed by kind and parameter name."""
         return {
             f"{kind}/{name}": value
             for name, parameter in self.model.named_parameters()
@@ -165,8 +198,8 @@ class Trainer(Generic[B]):
         optimizer_state: dict[str, Tensor],
         ema: dict[str, Tensor] | None = None,
     ) -> None:
-        """Go on from where another run stood."""
-        load_weights(self.model, weights, "the checkpoint")  # refuses those of another model, touching nothing
+        """Continue from a saved state; weights that do not fit are refused before anything changes."""
+        load_weights(self.model, weights, "the checkpoint")
         self.step, self.epoch, self.position = progress["step"], progress["epoch"], progress["position"]
         self.notes = dict(progress.get("notes", {}))
         parameters = dict(self.model.named_parameters())
@@ -174,32 +207,32 @@ class Trainer(Generic[B]):
             kind, _, name = key.partition("/")
             self.optimizer.state[parameters[name]][kind] = value.to(parameters[name].device)
         if self.ema is not None and ema is not None:
-            self.ema.set(ema)
+            self.ema.load(ema)
 
     def weights(self) -> dict[str, Tensor]:
-        """The model's weights as they are now."""
+        """The current weights of the model."""
         return weights_of(self.model)
 
     def eval_weights(self) -> dict[str, Tensor]:
-        """What the run has to show by now: the EMA where there is one."""
+        """The weights to validate and ship: the EMA if there is one, otherwise the current weights."""
         return self.weights() if self.ema is None else self.ema.weights
 
     @contextmanager
     def using_eval_weights(self) -> Iterator[None]:
-        """For a while the model has its best weights; then it is again as it was."""
+        """Load `eval_weights` into the model, and restore its training weights at the end."""
         if self.ema is None:
             yield
             return
-        before = {name: value.clone() for name, value in self.weights().items()}
+        training_weights = {name: value.clone() for name, value in self.weights().items()}
         load_weights(self.model, self.ema.weights, "the EMA")
         try:
             yield
         finally:
-            load_weights(self.model, before, "the weights in training")
+            load_weights(self.model, training_weights, "the training weights")
 
 
 def _uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
-    """Whether to multiply 16-bit numbers; on a CPU it was no faster, even on one with instructions for it."""
+    """Whether to train in bfloat16; "auto" never does on a CPU, where it was no faster even with native instructions."""
     if settings.precision == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported()
     return settings.precision == "bfloat16"

@@ -1,4 +1,4 @@
-"""The learning rate at every step."""
+"""The learning rate schedule."""
 
 import math
 
@@ -6,15 +6,20 @@ from manyheads.train.settings import TrainSettings
 
 
 def learning_rate(step: int, settings: TrainSettings, width: int) -> float:
-    """The rate for step 1, 2, 3 …: it climbs for `warmup` steps to its peak and falls from there.
+    """The learning rate of a step, counted from 1: linear warmup to the peak, then decay.
 
-    With the default peak, "inverse-sqrt" is the paper's W^-½ · min(step^-½, step · warmup^-1.5).
-    "cosine" comes down to 0 at the last step.
+    With the default peak, "inverse-sqrt" is the schedule of the paper, W^-½ · min(step^-½, step · warmup^-1.5).
+    "cosine" decays to 0 at the last step.
     """
-    peak = settings.learning_rate or (width * settings.warmup) ** -0.5
+    peak = peak_learning_rate(settings, width)
     if step < settings.warmup:
         return peak * step / settings.warmup
     if settings.schedule == "inverse-sqrt":
         return peak * math.sqrt(settings.warmup / step)
-    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
-    return peak * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+    progress = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return peak * 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
+
+
+def peak_learning_rate(settings: TrainSettings, width: int) -> float:
+    """The learning rate at the end of warmup: (width · warmup)^-½ unless the settings give one."""
+    return (width * settings.warmup) ** -0.5 if settings.learning_rate is None else settings.learning_rate
