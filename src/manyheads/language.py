@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -41,6 +41,16 @@ def using(language: Language) -> Iterator[None]:
 def pick(english: str, chinese: str) -> str:
     """Return the text in the language in use."""
     return chinese if current() == "zh" else english
+
+
+class Bilingual(NamedTuple):
+    """A text in both languages; `str()` returns the one in use. Reports show both behind a switch."""
+
+    en: str
+    zh: str
+
+    def __str__(self) -> str:
+        return pick(self.en, self.zh)
 
 
 def from_environment() -> Language:

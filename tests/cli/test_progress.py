@@ -1,4 +1,4 @@
-"""What a run looks like on a terminal: bar, sample, warnings, scorecard."""
+"""The progress of a run in a terminal: bar, sample, warnings, scores."""
 
 import re
 from io import StringIO
@@ -77,34 +77,34 @@ def draw(*, plain: bool) -> str:
     return stream.getvalue()
 
 
-def test_a_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
+def test_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
     text = draw(plain=False)
-    for told in (
-        "1,234 sentence pairs · 1,205 left out: 1,200 duplicate, 5 empty",
+    for expected in (
+        "1,234 sentence pairs · 1,205 dropped: 1,200 duplicate, 5 empty",
         "9 sentence pairs\n",
-        "damaged     ids are damaged. It was made anew.",
+        "damaged     ids are damaged. It was built again.",
         "1,000 tok/s",
         "100%",
         "loss 3.00",
         "BLEU 54.2 (best 61.0)",
     ):
-        assert told in text
-    assert "The [dog] sleeps." in text  # brackets are text here, not rich's markup
+        assert expected in text
+    assert "The [dog] sleeps." in text  # brackets are not rich's markup
     assert "weights.safetensors is damaged. An older checkpoint is used." in text
     assert "learning 3,000 tokens" in text
 
 
-def test_plain_lines_hold_the_same() -> None:
+def test_plain_lines_have_the_same_content() -> None:
     text = draw(plain=True)
     assert "\x1b" not in text
     assert "step 11 of 11 · loss 3.000 · 1,000 tok/s" in text
     assert "The [dog] sleeps. → 那条狗在睡觉。" in text
 
 
-def test_the_scorecard_has_intervals_signatures_and_what_went_wrong() -> None:
+def test_scores_have_intervals_signatures_and_notes() -> None:
     text = draw(plain=True)
     assert re.search(r"\n +held-out test +\n BLEU +97\.9 \[97\.4, 98\.3\]", text)
-    assert text.count("→ 那条狗在睡觉。") == 5 + 1  # a few samples, and the one while training
+    assert text.count("→ 那条狗在睡觉。") == 5 + 1  # five examples, and the sample of the validation
     assert "BLEU tok:zh|version:2" in text
     assert "expected: 那只狗在睡觉。" in text
-    assert "2 translations were cut off at the maximum length." in text
+    assert "2 translations cut off at the maximum length." in text

@@ -1,95 +1,204 @@
-"""What scorecards of labels, spans and language models look like in a terminal."""
+"""Scorecards in a terminal: sections of every type, in one language at a time, within 80 columns."""
 
 from io import StringIO
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
-from manyheads.cli.scorecard import score_title, show_card
-from manyheads.metrics import GenerationSample, LabelCard, label_card, language_card, span_card
-from manyheads.tasks import Card
+from manyheads import language
+from manyheads.cli.scorecard import difference_lines, score_title, show_cards
+from manyheads.metrics import (
+    Card,
+    Difference,
+    Example,
+    GenerationSample,
+    LabelCard,
+    Score,
+    TranslationCard,
+    label_card,
+    language_card,
+    masked_card,
+    span_card,
+)
 from manyheads.text.tag_schemes import Span
 
 
-def shown(card: Card, width: int = 100) -> str:
+def printed(cards: dict[str, Card], width: int = 100) -> str:
     stream = StringIO()
-    show_card("test", card, Console(file=stream, width=width, highlight=False))
-    return "\n".join(" ".join(line.split()) for line in stream.getvalue().splitlines())
+    show_cards(cards, Console(file=stream, width=width, highlight=False))
+    return stream.getvalue()
 
 
-def card_of(labels: list[str], *, answered: bool = True) -> LabelCard:
-    """Ten texts of each label, of which one is taken for the next label."""
+def shown(card: Card, width: int = 100) -> str:
+    return "\n".join(" ".join(line.split()) for line in printed({"test": card}, width).splitlines())
+
+
+def make_label_card(labels: list[str], *, answered: bool = True) -> LabelCard:
+    """Ten texts of each label, one of which is predicted as the next label."""
     gold = [(label,) for label in labels for _ in range(10)]
     predicted = [
-        (label if n else labels[(at + 1) % len(labels)],) for at, label in enumerate(labels) for n in range(10)
+        (label if n else labels[(index + 1) % len(labels)],) for index, label in enumerate(labels) for n in range(10)
     ]
     probabilities = np.array([[0.9 if (label,) == row else 0.1 for label in labels] for row in predicted])
-    given = predicted if answered else [*predicted[:-1], ()]
+    answers = predicted if answered else [*predicted[:-1], ()]
     texts = [f"text [b]{number}[/b]" for number in range(len(gold))]
-    return label_card(texts, gold, given, probabilities, labels, n_resamples=20)
+    return label_card(texts, gold, answers, probabilities, labels, n_resamples=20)
 
 
-def test_a_classifier() -> None:
-    found = shown(card_of(["好", "坏", "平"], answered=False))
-    assert "held-out test: the most confident mistakes · 最自信的错误 (3)\n1 text [b]0[/b]\n→ 坏 90.0 %\n= 好" in found
-    assert "好 坏 平 ∅\n好 9 1 · ·\n坏 · 9 1 ·\n平 1 · 8 1\n∅ · · · ·" in found
-    assert "好 90.0 90.0 90.0 10" in found
-    assert "accuracy · 准确率 86.7 [" in found
-    assert "accuracy where answered · 作答部分的准确率 89.7 [" in found
-    assert "calibration error · 校准误差 (lower is better · 越低越好)" in found
-    assert "texts · 文本数 30, left open · 未作答 1" in found
-    assert "n:30|resamples:20" in found
+def make_translation_card() -> TranslationCard:
+    return TranslationCard(
+        scores=[Score("BLEU", 41.23, 40.0, 42.5, "tok:13a"), Score("TER", 12.3, 11.0, 13.0, "tok:tercom")],
+        n_sentences=200,
+        length_ratio=0.87,
+        n_copies=3,
+        n_wrong_copies=2,
+        n_repetitions=10,
+        n_empty=0,
+        n_empty_references=1,
+        n_cut_off=1,
+        n_too_long=2,
+        worst=[Example(7, "a [b]", "wrong", "right", 3.0)],
+        random=[Example(9, "c", "same", "same", 100.0)],
+    )
+
+
+def test_classifier() -> None:
+    text = shown(make_label_card(["好", "坏", "平"], answered=False))
+    assert "held-out test: most confident mistakes (3)\n1 text [b]0[/b]\n→ 坏 90.0 %\n= 好" in text
+    assert "好 坏 平 ∅\n好 9 1 · ·\n坏 · 9 1 ·\n平 1 · 8 1\n∅ · · · ·" in text
+    assert "好 90.0 90.0 90.0 10" in text
+    assert "accuracy 86.7 [" in text
+    assert "accuracy where answered 89.7 [" in text
+    assert "calibration error ↓" in text
+    assert "↓ lower is better" in text
+    assert "texts 30" in text
+    assert "without an answer 1 (3.3 %)" in text
+    assert "n:30|resamples:20" in text
 
 
 def test_labels_too_wide_for_the_terminal_are_numbered() -> None:
     names = [f"a rather long label {number}" for number in range(5)]
-    assert "1 2 3 4 5\n1 a rather long label 0 9 1 · · ·" in shown(card_of(names), width=80)
+    assert "1 2 3 4 5\n1 a rather long label 0 9 1 · · ·" in shown(make_label_card(names), width=80)
 
 
 def test_of_many_labels_the_worst_are_shown() -> None:
-    found = shown(card_of([f"label {number}" for number in range(30)]))
-    assert "The 15 worst of 30 labels by F1" in found
-    assert found.count(" 90.0 90.0 90.0 10\n") == 15
-    assert "1 label 3 → label 4 10.0 %" in found
+    text = shown(make_label_card([f"label {number}" for number in range(30)]))
+    assert "The 15 labels with the lowest F1 of 30; --json lists all." in text
+    assert text.count(" 90.0 90.0 90.0 10\n") == 15
+    assert "1 label 3 → label 4 10.0 %" in text
 
 
-def test_labels_never_seen_in_training_are_told() -> None:
+def test_unknown_labels_are_noted() -> None:
     card = label_card(["a", "b"], [("x",), ("y",)], [("x",), ("x",)], np.array([[1.0], [1.0]]), ["x"], n_resamples=5)
-    assert "1 of the texts has a label never seen in training" in shown(card)
+    assert "1 texts with a label that is not in the training data: no answer can be correct." in shown(card)
 
 
-def test_a_tagger() -> None:
+def test_tagger() -> None:
     texts, gold = ["John Smith of New York", "Paris"], [[Span(0, 2, "PER"), Span(3, 5, "LOC")], [Span(0, 1, "LOC")]]
     predicted = [[Span(0, 2, "PER"), Span(4, 5, "LOC")], [Span(0, 1, "LOC")]]
-    found = shown(span_card(texts, gold, predicted, ["who", "where"], ["where", "where"], known=["PER"], n_resamples=5))
+    text = shown(span_card(texts, gold, predicted, ["who", "where"], ["where", "where"], known=["PER"], n_resamples=5))
+    assert "sentences with the most wrong spans (1)" in text
     assert (
-        "1 John Smith of New York\n→ where · John Smith (PER) · York (LOC)\n= who · John Smith (PER) · New York"
-        in found
+        "1 John Smith of New York\n→ where · John Smith (PER) · York (LOC)\n= who · John Smith (PER) · New York" in text
     )
-    assert "LOC PER ∅\nLOC 1 · 1\nPER · 1 ·\n∅ 1 · ·" in found
-    assert "F1 66.7 [" in found
-    assert "intent accuracy · 意图准确率 50.0 [" in found
-    assert "2 of the spans have labels never seen in training" in found
+    assert "LOC PER ∅\nLOC 1 · 1\nPER · 1 ·\n∅ 1 · ·" in text
+    assert "F1 66.7 [" in text
+    assert "intent accuracy 50.0 [" in text
+    assert "2 spans with a label that is not in the training data" in text
 
 
-def test_nothing_found_and_nothing_to_find() -> None:
-    found = shown(span_card(["a"], [[]], [[]], n_resamples=5))
-    assert "Confusion" not in found
-    assert "exact sentences · 整句正确率 100.0" in found
+def test_unlabeled_spans_and_empty_sentences() -> None:
+    text = shown(span_card(["a"], [[]], [[]], n_resamples=5))
+    assert "Confusion" not in text
+    assert "exact sentences 100.0" in text
+    assert "span 100.0 100.0 100.0 1" in shown(span_card(["a"], [[Span(0, 1, "")]], [[Span(0, 1, "")]], n_resamples=5))
 
 
-def test_a_language_model() -> None:
+def test_language_models() -> None:
     samples = [GenerationSample("Once ", "upon [a] time")]
-    found = shown(language_card([300.0, 310.0], [100, 100], [400, 400], [80, 80], [420, 420], samples=samples))
-    assert "Once upon [a] time" in found
-    assert "nats per character · 每字符奈特 (lower is better · 越低越好) 0.762 [0.750, 0.775]" in found
-    assert "bytes · 字节数 840" in found
+    text = shown(language_card([300.0, 310.0], [100, 100], [400, 400], [80, 80], [420, 420], samples=samples))
+    assert "held-out test: generated samples\nOnce upon [a] time" in text
+    assert "nats per character ↓ 0.762 [0.750, 0.775]" in text
+    assert "bytes 840" in text
+    masked = shown(masked_card([3, 4], [5, 5], [4.0, 3.0], n_resamples=5))
+    assert "accuracy of masked tokens 70.0 [" in masked
+    assert "masked tokens 10" in masked
+
+
+def test_translations_with_errors_counted_and_noted() -> None:
+    text = shown(make_translation_card())
+    assert "held-out test: worst by chrF (1)\n7 a [b]\n→ wrong\n= right" in text
+    assert "held-out test: drawn at random (1)\n9 c\n→ same\n✓" in text
+    for line in (
+        "TER ↓ 12.3 [11.0, 13.0]",
+        "sentences 200",
+        "length ratio to reference 0.87",
+        "copies of the source 3 (1.5 %)",
+        "wrong copies 2 (1.0 %)",
+        "repetitions 10 (5.0 %)",
+        "empty 0",
+        "1 translation cut off at the maximum length.",
+        "2 sources too long for the model, scored as empty translations.",
+        "1 reference empty: any translation of them is wrong.",
+    ):
+        assert f"\n{line}\n" in f"\n{text}\n"
+
+
+def test_several_test_sets_share_one_table() -> None:
+    text = printed({"test": make_translation_card(), "compositional": make_translation_card()}, width=80)
+    (header,) = (line for line in text.splitlines() if "unseen combinations" in line and "held-out test" in line)
+    (row,) = (line for line in text.splitlines() if line.startswith(" repetitions"))
+    assert row.count("10 (5.0 %)") == 2
+    assert "unseen combinations: 1 translation cut off" in text
+    assert header.index("unseen combinations") == row.rindex("10 (5.0 %)")
+
+
+CARDS: dict[str, Card] = {
+    "labels": make_label_card(["good", "bad"]),
+    "language": language_card([300.0, 310.0], [100, 100], [400, 400], [80, 80], [420, 420]),
+    "translation": make_translation_card(),
+}
+
+
+@pytest.mark.parametrize("kind", CARDS)
+def test_output_is_in_one_language_and_fits_into_80_columns(kind: str) -> None:
+    for chosen in language.LANGUAGES:
+        with language.using(chosen):
+            text = printed({"test": CARDS[kind], "compositional": CARDS[kind]}, width=80)
+        has_chinese = any("\u4e00" <= character <= "\u9fff" for character in text)
+        assert has_chinese is (chosen == "zh")
+        lines = [line for line in text.splitlines() if "|" not in line]  # signatures are never wrapped
+        assert max(map(cell_len, lines)) <= 80
+    with language.using("zh"):
+        assert "held-out" not in printed({"test": CARDS[kind]})
 
 
 @pytest.mark.parametrize(
-    ("name", "title"),
-    [("BLEU", "BLEU"), ("TER", "TER (lower is better · 越低越好)"), ("recall", "recall · 召回率")],
+    ("difference", "p", "verdict"),
+    [
+        (1.2, 0.01, "better"),
+        (-1.2, 0.01, "worse"),
+        (1.2, 0.2, "no clear difference"),
+        (0.0, 1.0, "no clear difference"),
+    ],
 )
+def test_insignificant_difference_is_not_called_better(difference: float, p: float, verdict: str) -> None:
+    name = "BLEU (tokenized, lowercased)"
+    interval = (difference - 1, difference + 1)
+    first, second = difference_lines(Difference(name, 40 + difference, 40, difference, *interval, 0.0004, p, "tok:13a"))
+    assert f"40.0: {difference:+.2f} [{interval[0]:+.2f}, {interval[1]:+.2f}]" in first.plain
+    assert verdict in second.plain
+    assert f"p = <0.001 bootstrap, {p:.3f} randomization" in second.plain
+    assert max(first.cell_len, second.cell_len) <= 80
+
+
+@pytest.mark.parametrize(("name", "title"), [("BLEU", "BLEU"), ("TER", "TER ↓"), ("recall", "recall")])
 def test_titles_of_scores(name: str, title: str) -> None:
     assert score_title(name) == title
+
+
+def test_titles_of_scores_in_chinese() -> None:
+    with language.using("zh"):
+        assert score_title("recall") == "召回率"

@@ -1,4 +1,4 @@
-"""The first five minutes, as a newcomer lives them."""
+"""The first five minutes of a new user: `manyheads quickstart`."""
 
 import json
 import re
@@ -9,11 +9,11 @@ import pytest
 from cli.conftest import Run, manyheads  # noqa: F401
 
 
-def test_quickstart_can_be_run_run_again_and_continued(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
     first = manyheads("quickstart", "--steps", 4, "--direction", "de-en")
     assert (first.returncode, first.stderr) == (0, "")
     bundle = tmp_path / "runs" / "quickstart-de-en" / "bundle"
-    for told in (
+    for expected in (
         "Deutsch → English",
         "sentence pairs",
         "held-out test",
@@ -21,12 +21,12 @@ def test_quickstart_can_be_run_run_again_and_continued(manyheads: Run, tmp_path:
         "Try next",
         str(bundle.relative_to(tmp_path)),
     ):
-        assert told in first.stdout
+        assert expected in first.stdout
     before = (bundle / "MANIFEST.sha256").read_bytes()
 
     again = manyheads("quickstart", "--direction", "de-en")
     assert again.returncode == 0
-    assert "The model is there already" in again.stdout
+    assert "The model is already trained" in again.stdout
     assert "--overwrite" in again.stdout
     assert "BLEU" in again.stdout
     assert (bundle / "MANIFEST.sha256").read_bytes() == before
@@ -44,46 +44,56 @@ def test_quickstart_can_be_run_run_again_and_continued(manyheads: Run, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "expected"),
     [
         ("classify", ("accuracy", "这家酒店不贵。", "init YOUR.csv")),
-        ("tag", ("intent accuracy", "Who, what, where, when · 谁、什么、哪里、何时", "init YOUR.conll")),
+        ("tag", ("intent accuracy", "Who, what, where, when", "init YOUR.conll")),
         ("generate", ("nats per character", "of 100 such stories are consistent", "--prompt")),
     ],
 )
-def test_quickstart_of_the_other_tasks_ends_with_answers_and_advice(
+def test_quickstart_of_other_tasks_ends_with_a_demo_and_next_commands(
     manyheads: Run,  # noqa: F811
     tmp_path: Path,
     task: str,
-    told: tuple[str, ...],
+    expected: tuple[str, ...],
 ) -> None:
     done = manyheads("quickstart", "--task", task, "--language", "zh", "--steps", 2, "--plain")
     assert (done.returncode, done.stderr) == (0, "")
     bundle = tmp_path / "runs" / f"quickstart-{task}-zh" / "bundle"
     assert bundle.is_dir()
-    for text in (*told, "中文", "held-out test", "unseen combinations", "Try next", str(bundle.relative_to(tmp_path))):
+    for text in (
+        *expected,
+        "中文",
+        "held-out test",
+        "unseen combinations",
+        "Try next",
+        str(bundle.relative_to(tmp_path)),
+    ):
         assert text in done.stdout
     again = manyheads("quickstart", "--task", task, "--language", "zh")
-    assert "The model is there already" in again.stdout
+    assert "The model is already trained" in again.stdout
     assert f"manyheads quickstart --task {task} --language zh --overwrite" in again.stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "fault"),
+    ("arguments", "message"),
     [
-        (("--task", "tag", "--direction", "en-zh"), "--direction is for a translator. With --task tag, say"),
-        (("--language", "zh"), "--language is for the other tasks. Of a translator, say: --direction en-zh."),
+        (
+            ("--task", "tag", "--direction", "en-zh"),
+            "--direction does not apply to --task tag. Use --language, as in zh.",
+        ),
+        (("--language", "zh"), "--language does not apply to --task translate. Use --direction, as in en-zh."),
     ],
 )
-def test_quickstart_refuses_what_does_not_fit(manyheads: Run, words: tuple[str, ...], fault: str) -> None:  # noqa: F811
-    done = manyheads("quickstart", *words)
+def test_options_that_do_not_apply_are_refused(manyheads: Run, arguments: tuple[str, ...], message: str) -> None:  # noqa: F811
+    done = manyheads("quickstart", *arguments)
     assert done.returncode == 2
-    assert fault in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
 @pytest.mark.slow
-def test_quickstart_trains_a_classifier_a_tagger_and_a_teller(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
-    """What the built-in corpora are for: in two minutes each, a model that can be seen to have learnt it."""
+def test_quickstart_trains_a_classifier_a_tagger_and_a_language_model(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
+    """Two minutes of training are enough for each built-in corpus."""
     least = {"classify": (98, 85), "tag": (98, 90)}
     for task in ("classify", "tag", "generate"):
         done = manyheads("quickstart", "--task", task, "-o", task)
@@ -98,7 +108,7 @@ def test_quickstart_trains_a_classifier_a_tagger_and_a_teller(manyheads: Run, tm
 
 
 @pytest.mark.slow
-def test_quickstart_trains_a_translator(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_quickstart_trains_a_translation_model(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
     """The promise of the README: a held-out BLEU of at least 95. (How long it takes is not tested: machines differ.)"""
     done = manyheads("quickstart", n_threads=2)
     assert done.returncode == 0
@@ -107,5 +117,5 @@ def test_quickstart_trains_a_translator(manyheads: Run, tmp_path: Path) -> None:
     assert scores["test"][0]["name"] == "BLEU"
     assert scores["test"][0]["value"] >= 95
     assert scores["compositional"][0]["value"] >= 80
-    # The sentence that quickstart and the README advise to try.
+    # The sentence that quickstart and the README suggest.
     assert manyheads("predict", bundle, stdin="Two cats are sleeping.\n").stdout == "两只猫正在睡觉。\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.metrics import NOTHING, LabelCard, label_card
+from manyheads.metrics import NO_LABEL, LabelCard, label_card
 
 LABELS = ["bad", "fair", "good"]
 
@@ -104,7 +104,7 @@ def test_who_abstains_is_not_right_but_is_told_apart() -> None:
     assert value(card, "accuracy where answered") == pytest.approx(200 / 3)
     assert card.n_abstained == 1
     assert card.confusion is not None
-    assert card.confusion.labels[-1] == NOTHING
+    assert card.confusion.labels[-1] == NO_LABEL
     assert [row[-1] for row in card.confusion.counts] == [0, 0, 1, 0]
     assert [mistake.number for mistake in card.worst] == [4]  # the one left open is no mistake
     answered = card_of(one_each("bad"), one_each("bad"))
@@ -194,5 +194,5 @@ def test_bad_input() -> None:
         card_of([], [])
     with pytest.raises(ValueError, match="do not match"):
         label_card(["a"], [("bad",)], [], np.ones((1, 3)), LABELS)
-    with pytest.raises(ValueError, match="not of 3 labels"):
+    with pytest.raises(ValueError, match="do not match 3 labels"):
         label_card(["a"], [("bad",)], [("bad",)], np.ones((1, 2)), LABELS)

@@ -50,7 +50,7 @@ def test_the_interval_is_that_of_documents_drawn_again() -> None:
 
 
 def test_the_signature_tells_what_was_drawn_and_the_context() -> None:
-    card = card_of([1.0] * 3, what="blocks", how="context:256|stride:128", n_resamples=10)
+    card = card_of([1.0] * 3, item="blocks", context="context:256|stride:128", n_resamples=10)
     assert {score.signature for score in card.scores} == {"blocks:3|resamples:10|context:256|stride:128"}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.metrics import NOTHING, SpanCard, span_card
+from manyheads.metrics import NO_LABEL, SpanCard, span_card
 from manyheads.text.tag_schemes import Span
 
 TEXTS = ["John Smith went to New York", "the U.N. met", "nothing here", "Paris"]
@@ -30,7 +30,7 @@ def test_by_hand() -> None:
         "ORG": (0, 0, 1),
         "PER": (100, 100, 1),
     }
-    assert card.confusion.labels == ["LOC", "ORG", "PER", NOTHING]
+    assert card.confusion.labels == ["LOC", "ORG", "PER", NO_LABEL]
     assert card.confusion.counts == [[1, 0, 0, 1], [1, 0, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]]
     assert (card.n_texts, card.n_spans, card.n_predicted) == (4, 4, 4)
     assert [(one.number, one.n_wrong) for one in card.worst] == [(1, 2), (2, 1)]

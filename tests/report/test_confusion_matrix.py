@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from manyheads.metrics import NOTHING, Confusion
+from manyheads.metrics import NO_LABEL, Confusion
 from manyheads.report.confusion_matrix import confusion_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -70,8 +70,8 @@ def test_of_too_many_labels_the_most_confused_are_drawn() -> None:
 
 
 def test_two_languages_and_the_sign_for_nothing() -> None:
-    told = "".join(drawn(Confusion(["人名", NOTHING], [[3, 1], [2, 0]])).itertext())
-    for wanted in ("predicted · 预测标签", "correct · 正确标签", "人名", f"{NOTHING} none · 无"):
+    told = "".join(drawn(Confusion(["人名", NO_LABEL], [[3, 1], [2, 0]])).itertext())
+    for wanted in ("predicted · 预测标签", "correct · 正确标签", "人名", f"{NO_LABEL} none · 无"):
         assert wanted in told
     assert "none" not in "".join(drawn(chain(2)).itertext())
 

@@ -14,7 +14,7 @@ import pytest
 
 from manyheads.errors import RecipeError
 from manyheads.metrics import GenerationSample, label_card, language_card, span_card
-from manyheads.report import Reporter, write_report
+from manyheads.report import Reporter, follow, write_report
 from manyheads.report.curve_thinning import bucket_starts, downsample
 from manyheads.report.history import Steps
 from manyheads.report.markup import compared
@@ -340,7 +340,7 @@ def test_what_a_translation_has_beyond_the_reference_is_marked() -> None:
 
 def test_a_run_keeps_its_page(tmp_path: Path, recipe_table: Table) -> None:
     looks = []
-    for event in run(Recipe.from_table(recipe_table()), tmp_path):
+    for event in follow(run(Recipe.from_table(recipe_table()), tmp_path), tmp_path):
         if isinstance(event, Validated | Finished):
             looks.append(words((tmp_path / "report.html").read_text("utf-8")))
             assert not isinstance(event, Validated) or len(event.samples) == 4
@@ -352,7 +352,7 @@ def test_a_run_keeps_its_page(tmp_path: Path, recipe_table: Table) -> None:
 
 
 def test_a_page_that_cannot_be_written_stops_no_training(tmp_path: Path, recipe_table: Table) -> None:
-    events = run(Recipe.from_table(recipe_table()), tmp_path)
+    events = follow(run(Recipe.from_table(recipe_table()), tmp_path), tmp_path)
     next(events)
     (tmp_path / "report.html").unlink()
     (tmp_path / "report.html").mkdir()

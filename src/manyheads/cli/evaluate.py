@@ -1,216 +1,281 @@
 """`manyheads evaluate`: score a bundle, alone or against another system."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from manyheads.language import pick
+
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.metrics import Answers, Difference, TranslationCard
-    from manyheads.tasks import Card
+    from manyheads.metrics import Answers, Card, Difference
 
 Rows = list[tuple[str, ...]]
+Result = TypeVar("Result")
 
 
-@click.command(short_help="Score a model, with intervals. 给模型评分（含置信区间）。")
+@click.command(
+    short_help=pick("Score a model with confidence intervals.", "给模型评分，附置信区间。"),
+    help=pick(
+        """Run a model on a test set and print its scorecard.
+
+        DATA is one or two files of the kind the model was trained on, plain or compressed (.gz, .zst): two parallel
+        files for a translation model, or one .tsv, .csv, .jsonl or .parquet. Without DATA, the test sets of the
+        bundle's recipe are used. 95 % of bootstrap resamples of the test set lie in the interval [in brackets]. The
+        signature of a score names every choice behind it.
+
+        \b
+        Examples:
+          manyheads evaluate runs/quickstart/bundle
+          manyheads evaluate runs/mail/bundle test.en test.de --against other.de
+          manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
+        """,
+        """在测试集上运行模型，打印评分表。
+
+        DATA 是与训练数据同类的一个或两个文件，可以压缩（.gz、.zst）：翻译模型用两个平行文件，或一个 .tsv、.csv、.jsonl
+        或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是测试集自助重采样的 95 % 区间。签名列出得分所依据的全部设定。
+
+        \b
+        示例：
+          manyheads evaluate runs/quickstart/bundle
+          manyheads evaluate runs/mail/bundle test.en test.de --against other.de
+          manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
+        """,
+    ),
+)
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("data", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--source-column", help="Column of the source, in a .tsv, .csv, .jsonl or .parquet.")
-@click.option("--target-column", help="Column of the reference, in the same.")
-@click.option("--text-column", help="Column of the text, for models that read one text.")
-@click.option("--label-column", help="Column of the label.")
-@click.option("--tags-column", help="Column of the tags.")
-@click.option("--test-set", "only", help="Which test set of the bundle's recipe to use, without DATA. [default: all]")
+@click.option("--source-column", help=pick("Column of the source text.", "原文所在的列。"))
+@click.option("--target-column", help=pick("Column of the reference.", "参考译文所在的列。"))
+@click.option("--text-column", help=pick("Column of the text, for models that read a single text.", "文本所在的列。"))
+@click.option("--label-column", help=pick("Column of the label.", "标签所在的列。"))
+@click.option("--tags-column", help=pick("Column of the tags.", "标注所在的列。"))
+@click.option(
+    "--test-set",
+    help=pick("Test set of the bundle's recipe to use. [default: all]", "使用配方中的哪个测试集。[默认：全部]"),
+)
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
-    help="Another system's output, one line per sentence: is the difference more than luck? 与另一系统的译文比较。",
+    help=pick(
+        "Output of another system, one line per sentence: test whether the difference is significant.",
+        "另一系统的译文，每句一行：检验差异是否显著。",
+    ),
 )
 @click.option(
-    "--against-bundle", type=click.Path(path_type=Path), help="Another bundle, to translate with both. 与另一模型比较。"
+    "--against-bundle",
+    type=click.Path(path_type=Path),
+    help=pick("Another bundle to translate with and compare.", "用于比较的另一个模型包。"),
 )
 @click.option(
     "--tokenized",
     is_flag=True,
-    help="Also BLEU of the text as it stands, lower-cased: the protocol of papers whose data is tokenized "
-    "beforehand. Use it with such data only, to compare with such papers only: it is not comparable with the "
-    "default BLEU (the same output has been 37.04 by one and 32.3 by the other). 用于与预先分词的论文结果比较。",
+    help=pick(
+        "Add BLEU of lowercased text without further tokenization: the protocol of papers on pretokenized data. Use "
+        "it only with such data and to compare with such papers: it is not comparable with the default BLEU (the "
+        "same output has scored 37.04 by one and 32.3 by the other).",
+        "另加不再分词、转为小写的 BLEU，即使用预先分词数据的论文所用的口径。仅用于此类数据和此类论文的比较：它与默认 BLEU "
+        "不可比（同一译文曾分别得到 37.04 和 32.3）。",
+    ),
 )
-@click.option("--examples", type=click.IntRange(min=0), default=10, show_default=True, help="Worst and random, each.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write the translations here, for other tools to score."
+    "--examples",
+    "n_examples",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help=pick("Number of worst and of random examples.", "最差与随机例句各多少条。"),
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help=pick(
+        "Write the translations to this file, for other tools to score; with --json and a model that does not "
+        "translate, the JSON.",
+        "将译文写入此文件，供其他工具评分；非翻译模型与 --json 连用时写入 JSON。",
+    ),
 )
 @click.option(
     "--confusion",
     type=click.Path(path_type=Path),
-    help="Write the confusion matrix of labels here, as a picture (.svg). 将混淆矩阵保存为图片。",
+    help=pick("Write the confusion matrix of labels to this file (.svg).", "将标签的混淆矩阵保存为 .svg 文件。"),
 )
-@click.option("--json", "as_json", is_flag=True, help="Scores, counts, comparison and examples as JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help=pick("Print scores, counts, comparison and examples as JSON.", "输出 JSON。"),
+)
 def evaluate(
     bundle: Path,
     data: tuple[Path, ...],
-    only: str | None,
+    test_set: str | None,
     against: Path | None,
     against_bundle: Path | None,
     tokenized: bool,
-    examples: int,
+    n_examples: int,
     output: Path | None,
     confusion: Path | None,
     as_json: bool,
-    **named: str | None,
+    **column_options: str | None,
 ) -> None:
-    """Translate a test set and print the scorecard. 翻译测试集并打印评分表。
-
-    DATA is two parallel files, or one .tsv, .csv, .jsonl or .parquet, plain or compressed (.gz, .zst); without it,
-    the test sets of the bundle's own recipe are used. [In brackets] is where 95 % of resamples of the test set lie;
-    a signature names every choice behind a figure.
-
-    \b
-    Example · 例:
-      manyheads evaluate runs/quickstart/bundle
-      manyheads evaluate runs/mail/bundle test.en test.de --against other.de
-      manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
-    """
+    """Score a bundle."""
     from manyheads.bundle import load
-    from manyheads.cli.output import open_output
-    from manyheads.metrics import translation_card
-    from manyheads.tasks import Seq2Seq
+    from manyheads.tasks import HasReferences
 
-    columns = {option.removesuffix("_column"): column for option, column in named.items() if column}
+    columns = {option.removesuffix("_column"): column for option, column in column_options.items() if column}
     if against and against_bundle:
-        raise click.UsageError("--against and --against-bundle exclude one another. Choose one.")
-    if data and only:
-        raise click.UsageError("--test-set chooses among the bundle's own test sets; leave it out, or DATA.")
+        raise click.UsageError("--against and --against-bundle exclude each other. Use one of them.")
+    if data and test_set:
+        raise click.UsageError("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA.")
     loaded = load(bundle, device="auto")
-    if not isinstance(loaded.task, Seq2Seq):
-        if against or against_bundle or tokenized:
-            raise click.UsageError("--against, --against-bundle and --tokenized are for translations.")
-        _evaluate_other(loaded, bundle, data, columns, only, output=output, confusion=confusion, as_json=as_json)
+    if isinstance(loaded.task, HasReferences):
+        if confusion:
+            raise click.UsageError("--confusion needs a model that predicts labels; this one generates text.")
+        rival = _load_rival(against_bundle) if against_bundle else None
+        tests = _test_sets(loaded, bundle, data, columns, test_set)
+        comparison = _Comparison(bundle, data, tests, against, against_bundle, rival, tokenized, n_examples)
+        cards: dict[str, Card] = dict(comparison.cards(loaded, output))
+        _print_cards(cards, None, as_json=as_json)
+        comparison.warn_if_tokenized()
         return
-    if confusion:
-        raise click.UsageError("--confusion is for models that give labels; this one translates.")
-    rival = load(against_bundle, device="auto") if against_bundle else None
-    if rival and not isinstance(rival.task, Seq2Seq):
-        raise click.UsageError(f"{against_bundle} does not translate: it is of task.kind = {rival.kind}.")
-    if data:
-        name = " + ".join(file.name for file in data)
-        tests = {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
-    else:
-        tests = _own_tests(loaded, bundle, only)
-    if len(tests) > 1 and (against or output):
-        raise click.UsageError(
-            f"{'--against' if against else '--output'} is for one test set, and there are {len(tests)} "
-            f"({', '.join(tests)}). Choose one with --test-set, as in --test-set {next(iter(tests))}."
-        )
-    others: dict[str, Sequence[str]] = {}
-    if against:
-        others = {name: _read_other_output(against, len(pairs)) for name, pairs in tests.items()}
-    read = [*data, *([against] if against else [])]
-    with open_output(output, *map(str, read)) if output else nullcontext() as stream:
-        answers = _translate(loaded, tests, str(bundle))
-        if stream:
-            stream.writelines(line + "\n" for found in answers.values() for line in found.texts)
-    if rival:
-        found = _translate(rival, tests, str(against_bundle))
-        _report_too_long(found, str(against_bundle))
-        others = {name: found[name].texts for name in tests}
-
-    cards = {
-        name: translation_card(
-            answers[name],
-            loaded.task.settings.target_language,
-            is_summary=loaded.task.settings.purpose == "summary",
-            tokenized=tokenized,
-            n_examples=examples,
-            differences=_compare(loaded, answers[name], others.get(name), tokenized=tokenized),
-        )
-        for name in tests
-    }
-    rival_name = str(against or against_bundle or "")
-    if as_json:
-        _write_json(cards, rival_name)
-    else:
-        _show(cards, rival_name)
-    _warn_if_tokenized(answers, tokenized=tokenized)
-
-
-def _evaluate_other(
-    loaded: "Bundle",
-    bundle: Path,
-    data: tuple[Path, ...],
-    columns: Mapping[str, str],
-    only: str | None,
-    *,
-    output: Path | None,
-    confusion: Path | None,
-    as_json: bool,
-) -> None:
-    """The scorecard of a model that does not translate."""
-    import json
-    from dataclasses import asdict
-
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from manyheads.cli.output import open_output
-    from manyheads.cli.progress import make_console
-    from manyheads.cli.scorecard import show_card
-
-    if data:
-        name = " + ".join(file.name for file in data)
-        tests = {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
-    else:
-        tests = _own_tests(loaded, bundle, only)
+    if against or against_bundle or tokenized:
+        raise click.UsageError("--against, --against-bundle and --tokenized need a model that generates text.")
+    tests = _test_sets(loaded, bundle, data, columns, test_set)
     if confusion and len(tests) > 1:
-        raise click.UsageError(f"--confusion is for one test set. Choose one with --test-set: {', '.join(tests)}.")
-    cards = {}
-    screen = Console(stderr=True)
-    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
-        for name, rows in tests.items():
-            bar = bars.add_task(f"{bundle}: {name}", total=len(rows))
-            cards[name] = loaded.task.score(rows, loaded.decode, partial(bars.advance, bar))
+        raise click.UsageError(f"--confusion needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
+    cards = _for_each(tests, str(bundle), partial(loaded.task.score, settings=loaded.decode))
     if confusion:
-        _draw(next(iter(cards.values())), confusion)
-    if as_json:
-        payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
-        with open_output(output) as stream:
-            stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
-        return
-    console = make_console(plain=False)
-    for name, card in cards.items():
-        show_card(name, card, console)
+        _write_confusion(next(iter(cards.values())), confusion)
+    _print_cards(cards, output, as_json=as_json)
 
 
-def _draw(card: "Card", path: Path) -> None:
-    from manyheads.cli.output import open_output
-    from manyheads.metrics import LabelCard, SpanCard
-    from manyheads.report.confusion_matrix import confusion_svg
+@dataclass
+class _Comparison:
+    """Scores the translations of a bundle, and compares them with those of another system if there is one."""
 
-    found = card.confusion if isinstance(card, LabelCard | SpanCard) else None
-    if found is None:
-        raise click.UsageError(
-            "There is no confusion matrix to draw: it needs one label for each text or span, and not too many labels."
-        )
-    with open_output(path) as stream:
-        stream.write(confusion_svg(found) + "\n")
+    bundle: Path
+    data: Sequence[Path]
+    tests: Mapping[str, Rows]
+    against: Path | None
+    against_bundle: Path | None
+    rival: "Bundle | None"
+    tokenized: bool
+    n_examples: int
+
+    def cards(self, loaded: "Bundle", output: Path | None) -> "dict[str, Card]":
+        """Translate all test sets, write the translations to `output`, and return the scorecards."""
+        from manyheads.cli.output import open_output
+        from manyheads.metrics import compare, translation_card
+
+        self._check_single_test_set(output)
+        others: dict[str, Sequence[str]] = {}
+        if self.against:
+            others = {name: _read_other_output(self.against, len(rows)) for name, rows in self.tests.items()}
+        inputs = [*self.data, *([self.against] if self.against else [])]
+        with open_output(output, *map(str, inputs)) if output else nullcontext() as stream:
+            self.answers = _translate(loaded, self.tests, str(self.bundle))
+            if stream:
+                stream.writelines(line + "\n" for answers in self.answers.values() for line in answers.texts)
+        if self.rival:
+            others = self._translate_with_rival(self.rival)
+        settings = loaded.task.settings
+        cards: dict[str, Card] = {}
+        for name, answers in self.answers.items():
+            differences: Sequence[Difference] = ()
+            if name in others:
+                language = settings.target_language
+                differences = compare(
+                    answers.texts, others[name], answers.references, language, tokenized=self.tokenized
+                )
+            cards[name] = translation_card(
+                answers,
+                settings.target_language,
+                is_summary=settings.purpose == "summary",
+                tokenized=self.tokenized,
+                n_examples=self.n_examples,
+                differences=differences,
+                against=str(self.against or self.against_bundle) if name in others else None,
+            )
+        return cards
+
+    def _check_single_test_set(self, output: Path | None) -> None:
+        if len(self.tests) > 1 and (self.against or output):
+            raise click.UsageError(
+                f"{'--against' if self.against else '--output'} needs a single test set, but there are "
+                f"{len(self.tests)} ({', '.join(self.tests)}). Choose one, as in --test-set {next(iter(self.tests))}."
+            )
+
+    def _translate_with_rival(self, rival: "Bundle") -> dict[str, Sequence[str]]:
+        found = _translate(rival, self.tests, str(self.against_bundle))
+        n_too_long = sum(answers.n_too_long for answers in found.values())
+        if n_too_long:
+            line = pick(
+                f"{n_too_long:,} sources are too long for {self.against_bundle}; their translations count as empty.",
+                f"{n_too_long:,} 条原文对 {self.against_bundle} 过长，其译文按空计。",
+            )
+            click.echo(line, err=True)
+        return {name: answers.texts for name, answers in found.items()}
+
+    def warn_if_tokenized(self) -> None:
+        """Warn about a BLEU that does not suit the references: its figures would not be comparable."""
+        from manyheads.metrics import looks_tokenized
+
+        for name, answers in self.answers.items():
+            is_tokenized = looks_tokenized(answers.references)
+            if self.tokenized and not is_tokenized:
+                line = pick(
+                    f"{name}: the references do not look tokenized; BLEU (tokenized, lowercased) means little here.",
+                    f"{name}：参考译文看来没有分词，BLEU（已分词、小写）在此意义不大。",
+                )
+                click.echo(line, err=True)
+            if is_tokenized and not self.tokenized:
+                line = pick(
+                    f"{name}: the references look tokenized. Papers on such text report another BLEU; to compare with "
+                    "them, add --tokenized.",
+                    f"{name}：参考译文看来已经分词。此类论文报告的是另一种 BLEU；若要与之比较，请加 --tokenized。",
+                )
+                click.echo(line, err=True)
 
 
-def _own_tests(loaded: "Bundle", bundle: Path, only: str | None) -> dict[str, Rows]:
+def _load_rival(path: Path) -> "Bundle":
+    from manyheads.bundle import load
+    from manyheads.tasks import HasReferences
+
+    rival = load(path, device="auto")
+    if not isinstance(rival.task, HasReferences):
+        raise click.UsageError(f"{path} does not generate text with references: its task is {rival.kind}.")
+    return rival
+
+
+def _test_sets(
+    loaded: "Bundle", bundle: Path, data: Sequence[Path], columns: Mapping[str, str], test_set: str | None
+) -> dict[str, Rows]:
+    """Return the rows of DATA, or of the test sets of the bundle's recipe."""
+    if not data:
+        return _recipe_test_sets(loaded, bundle, test_set)
+    name = " + ".join(file.name for file in data)
+    return {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
+
+
+def _recipe_test_sets(loaded: "Bundle", bundle: Path, test_set: str | None) -> dict[str, Rows]:
     from manyheads.errors import DataError
     from manyheads.run import Corpus, Recipe
 
     recipe = Recipe.from_table(loaded.recipe)
     try:
         tests = Corpus.of(recipe).tests()
-        if only and only not in tests:
-            raise click.UsageError(f"There is no test set {only!r}. There is: {', '.join(tests)}.")
-        return {name: list(pairs) for name, pairs in tests.items() if only in (None, name)}
+        if test_set and test_set not in tests:
+            raise click.UsageError(f"There is no test set {test_set!r}. Available: {', '.join(tests)}.")
+        return {name: list(rows) for name, rows in tests.items() if test_set in (None, name)}
     except DataError as error:
-        raise DataError(f"{error} Or name a test set: manyheads evaluate {bundle} SOURCE TARGET.") from None
+        raise DataError(f"{error} Or give a test set: manyheads evaluate {bundle} DATA.") from None
 
 
 def _read_other_output(path: Path, n_sentences: int) -> list[str]:
@@ -221,90 +286,58 @@ def _read_other_output(path: Path, n_sentences: int) -> list[str]:
     if len(lines) != n_sentences:
         raise DataError(
             f"{path} has {len(lines):,} lines, but the test set has {n_sentences:,} sentences. "
-            "Line n must be the other system's translation of sentence n, an empty line where it has none."
+            "Line n must be the other system's translation of sentence n; use an empty line where it has none."
         )
     return lines
 
 
 def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict[str, Answers]":
+    from manyheads.tasks import HasReferences
+
+    task = loaded.engine_task
+    assert isinstance(task, HasReferences)  # checked by the caller
+    return _for_each(tests, title, partial(task.answer, settings=loaded.decode))
+
+
+def _for_each(tests: Mapping[str, Rows], title: str, work: "Callable[..., Result]") -> "dict[str, Result]":
+    """Return the result of `work(rows, progress=...)` for each test set, with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from manyheads.tasks import Seq2Seq
-
-    found = {}
+    results = {}
     screen = Console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
-        for name, pairs in tests.items():
-            bar = bars.add_task(f"{title}: {name}", total=len(pairs))
-            task = loaded.engine_task
-            assert isinstance(task, Seq2Seq)  # the others have been turned away
-            found[name] = task.answer(pairs, loaded.decode, partial(bars.advance, bar))
-    return found
+        for name, rows in tests.items():
+            bar = bars.add_task(f"{title}: {name}", total=len(rows))
+            results[name] = work(rows, progress=partial(bars.advance, bar))
+    return results
 
 
-def _compare(
-    loaded: "Bundle", answers: "Answers", others: Sequence[str] | None, *, tokenized: bool
-) -> "Sequence[Difference]":
-    from manyheads.metrics import compare
+def _write_confusion(card: "Card", path: Path) -> None:
+    from manyheads.cli.output import open_output
+    from manyheads.metrics import Confusion
+    from manyheads.report.confusion_matrix import confusion_svg
 
-    if others is None:
-        return ()
-    language = loaded.task.settings.target_language
-    return compare(answers.texts, others, answers.references, language, tokenized=tokenized)
+    matrix = next((section for section in card.sections() if isinstance(section, Confusion)), None)
+    if matrix is None:
+        raise click.UsageError(
+            "There is no confusion matrix: it needs one label for each text or span, and not too many labels."
+        )
+    with open_output(path) as stream:
+        stream.write(confusion_svg(matrix) + "\n")
 
 
-def _write_json(cards: "Mapping[str, TranslationCard]", rival: str) -> None:
+def _print_cards(cards: "Mapping[str, Card]", output: Path | None, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
     from manyheads.cli.output import open_output
-
-    payload = {name: asdict(card) | ({"against": rival} if rival else {}) for name, card in cards.items()}
-    with open_output(None) as stream:
-        stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
-
-
-def _show(cards: "Mapping[str, TranslationCard]", rival: str) -> None:
     from manyheads.cli.progress import make_console
-    from manyheads.cli.scorecard import set_title, show_cards, show_differences, show_examples
+    from manyheads.cli.scorecard import show_cards
 
-    console = make_console(plain=False)
-    for name, card in cards.items():
-        for examples, title in (
-            (card.worst, "worst by chrF · 得分最低的句子"),
-            (card.random, "drawn at random · 随机抽取的句子"),
-        ):
-            if examples:
-                heading = f"{set_title(name)}: {len(examples)} of {card.n_sentences:,} sentences, {title}"
-                console.print(heading, style="bold", markup=False)
-                show_examples(examples, console)
-                console.print()
-    console.print("Score · 得分", style="bold")
-    show_cards(cards, console)
-    for name, card in cards.items():
-        if card.differences:
-            title = f"\n{set_title(name)}: compared with {rival} · 与之比较"
-            console.print(title, style="bold", markup=False)
-            show_differences(card.differences, console)
-
-
-def _report_too_long(found: "Mapping[str, Answers]", title: str) -> None:
-    """What the other bundle could not do is no merit of this one."""
-    n_too_long = sum(answers.n_too_long for answers in found.values())
-    if n_too_long:
-        click.echo(f"{title} cannot read {n_too_long:,} of the sources: they are too long for it.", err=True)
-
-
-def _warn_if_tokenized(answers: "Mapping[str, Answers]", *, tokenized: bool) -> None:
-    """A BLEU that does not fit the text is the commonest way to compare what cannot be compared."""
-    from manyheads.metrics import looks_tokenized
-
-    for name, found in answers.items():
-        looks_tokenized_already = looks_tokenized(found.references)
-        if tokenized and not looks_tokenized_already:
-            told = "BLEU (tokenized, lowercased) means little here."
-            click.echo(f"{name}: its references do not look tokenized; {told}", err=True)
-        if looks_tokenized_already and not tokenized:
-            told = "papers on such text report another BLEU. To compare with them, add --tokenized."
-            click.echo(f"{name}: its references look tokenized already; {told}", err=True)
+    if as_json:
+        payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
+        with open_output(output) as stream:
+            stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
+    else:
+        show_cards(cards, make_console(plain=False))

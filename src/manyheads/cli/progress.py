@@ -1,64 +1,58 @@
-"""What a run looks like in a terminal: a live bar with a sample translation, or plain lines for logs."""
+"""The progress of a run in a terminal: a live bar with a sample, or plain lines for logs."""
 
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Protocol, runtime_checkable
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from manyheads.cli.scorecard import show_failures, show_samples, show_scores
+from manyheads.cli.scorecard import has_random_examples, show_notes, show_random_examples, show_scores
 from manyheads.cli.stopping import StopRequest
-from manyheads.metrics import TranslationCard, format_score
+from manyheads.language import pick
+from manyheads.metrics import display_name, format_score
 from manyheads.run import Event, Finished, Prepared, RecipeChanged, Resumed, Stage, StoppedEarly, Validated
 from manyheads.train import Step
 
-_LABEL = 12  # width of the first column
-_SAMPLES = 5  # translations shown of each test set
+_LABEL_WIDTH = 12  # columns
+_N_EXAMPLES = 5  # of each test set, at the end of a run
+_N_RECENT = 100  # steps that speed and loss are averaged over
 
 
 def make_console(*, plain: bool) -> Console:
-    """A console on standard output; plain means no colour and no wrapping."""
+    """Return a console on standard output; `plain` means no color and no wrapping."""
     return Console(no_color=plain, soft_wrap=plain or not sys.stdout.isatty(), highlight=False)
 
 
 def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_steps: int, *, plain: bool) -> Event:
-    """Draw events as they come; the last one, which says how it ended."""
+    """Show events as they come, and return the last one, which tells how the run ended."""
     is_live = console.is_terminal and not plain
-    view: _LiveView | _PlainView = _LiveView(console, n_steps) if is_live else _PlainView(console, n_steps)
-    status = console.status("")  # shows nothing where the output is not a terminal
+    view: _View = _LiveView(console, n_steps) if is_live else _PlainView(console, n_steps)
+    status = console.status("")  # prints nothing if the output is not a terminal
     last: Event | None = None
     try:
         for event in events:
             last = event
             status.stop()
             if isinstance(event, Stage):
-                stop.armed = False  # nothing to save here: a stage is simply done again
+                stop.armed = False  # a stage is repeated when the run resumes: there is nothing to save
                 view.close()
                 status.update(f"[dim]{event.description} …")
                 status.start()
-            elif isinstance(event, RecipeChanged):
-                for change in event.changes:
-                    console.print(f"  {'recipe':<{_LABEL}}edited: {change}", markup=False)
-            elif isinstance(event, Prepared):
-                _show_prepared(event, console)
-                view.throughput.loss_unit = event.loss_unit
-            elif isinstance(event, Resumed):
-                for warning in event.warnings:
-                    console.print(f"  damaged     {warning} An older checkpoint is used.", style="yellow")
-                console.print(f"  {'resuming':<{_LABEL}}from step {event.step:,}")
             elif isinstance(event, Step):
                 stop.armed = True
                 view.step(event)
             elif isinstance(event, Validated):
                 view.validated(event)
-            elif isinstance(event, StoppedEarly):
-                view.close()
-                console.print(
-                    f"  {'stopped':<{_LABEL}}at step {event.step:,}: no better score since step {event.best_step:,}, "
-                    "whose weights are taken"
-                )
+            else:
+                if isinstance(event, Prepared):
+                    view.throughput.loss_unit = event.loss_unit
+                if isinstance(event, StoppedEarly):
+                    view.close()
+                _show_event(event, console)
     finally:
         status.stop()
         view.close()
@@ -66,36 +60,67 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
     return last
 
 
+def _show_event(event: Event, console: Console) -> None:
+    if isinstance(event, Prepared):
+        _show_prepared(event, console)
+    elif isinstance(event, RecipeChanged):
+        for change in event.changes:
+            _print_row(console, pick("recipe", "配方"), pick(f"edited: {change}", f"已修改：{change}"))
+    elif isinstance(event, Resumed):
+        for warning in event.warnings:
+            text = pick("An older checkpoint is used.", "改用较早的检查点。")
+            _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
+        _print_row(console, pick("resuming", "继续"), pick(f"from step {event.step:,}", f"从第 {event.step:,} 步开始"))
+    elif isinstance(event, StoppedEarly):
+        text = pick(
+            f"at step {event.step:,}: no better score since step {event.best_step:,}, whose weights are used",
+            f"第 {event.step:,} 步：自第 {event.best_step:,} 步起没有更好的得分，采用该步的权重",
+        )
+        _print_row(console, pick("stopped", "提前停止"), text)
+
+
+def _print_row(console: Console, label: str, text: str, style: str | None = None) -> None:
+    padding = " " * max(1, _LABEL_WIDTH - cell_len(label))
+    console.print(f"  {label}{padding}{text}", markup=False, style=style)
+
+
 def _show_prepared(event: Prepared, console: Console) -> None:
     for warning in event.warnings:
-        console.print(f"  {'damaged':<{_LABEL}}{warning} It was made anew.", style="yellow", markup=False)
-    console.print(f"  {'text':<{_LABEL}}{event.n_rows:,} {event.noun}{_dropped(event.dropped)}")
-    console.print(f"  {'tokenizer':<{_LABEL}}{event.vocab_size:,} tokens")
+        text = pick("It was built again.", "已重新生成。")
+        _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
+    noun = display_name(event.noun)
+    rows = pick(f"{event.n_rows:,} {noun.en}", f"{event.n_rows:,} {noun.zh}")
+    _print_row(console, pick("text", "文本"), f"{rows}{_format_dropped(event.dropped)}")
+    tokens = pick(f"{event.vocab_size:,} tokens", f"词表大小 {event.vocab_size:,}")
+    _print_row(console, pick("tokenizer", "分词器"), tokens)
     if event.warm_start:
-        console.print(f"  {'begins with':<{_LABEL}}{event.warm_start}", markup=False)
-    console.print(
-        f"  {'model':<{_LABEL}}{event.n_parameters / 1e6:.1f} M parameters on {event.device}"
-        f" · ready after {event.seconds:.1f} s"
+        _print_row(console, pick("warm start", "热启动"), event.warm_start)
+    size = f"{event.n_parameters / 1e6:.1f} M"
+    model = pick(
+        f"{size} parameters on {event.device} · ready after {event.seconds:.1f} s",
+        f"{size} 参数，设备 {event.device} · 准备用时 {event.seconds:.1f} 秒",
     )
+    _print_row(console, pick("model", "模型"), model)
 
 
-def _dropped(reasons: Mapping[str, int]) -> str:
-    """How many pairs are not trained on, and why: the commonest reason first."""
+def _format_dropped(reasons: Mapping[str, int]) -> str:
+    """Return how many rows are dropped and why, the most frequent reason first."""
     if not any(reasons.values()):
         return ""
-    told = sorted(((count, reason) for reason, count in reasons.items() if count), key=lambda item: -item[0])
-    return f" · {sum(reasons.values()):,} left out: " + ", ".join(f"{count:,} {reason}" for count, reason in told)
+    counts = sorted(((count, reason) for reason, count in reasons.items() if count), key=lambda item: -item[0])
+    listed = ", ".join(f"{count:,} {display_name(reason)}" for count, reason in counts)
+    return pick(f" · {sum(reasons.values()):,} dropped: {listed}", f" · 去除 {sum(reasons.values()):,}：{listed}")
 
 
 class _Throughput:
-    """Speed and mean loss, over the last hundred steps."""
+    """Speed and mean loss over the last steps."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.loss_unit = "tok"  # what the loss is averaged over
 
     def add(self, step: Step) -> None:
-        self.steps = [*self.steps[-99:], step]
+        self.steps = [*self.steps[1 - _N_RECENT :], step]
 
     @property
     def speed(self) -> str:
@@ -106,29 +131,49 @@ class _Throughput:
     def loss(self) -> float:
         return sum(step.loss for step in self.steps) / len(self.steps)
 
+    @property
+    def seconds_per_step(self) -> float:
+        return sum(step.seconds for step in self.steps) / len(self.steps)
+
+
+@runtime_checkable
+class _View(Protocol):
+    """What shows steps and validations."""
+
+    throughput: _Throughput
+
+    def step(self, event: Step) -> None: ...
+
+    def validated(self, event: Validated) -> None: ...
+
+    def close(self) -> None: ...
+
 
 class _LiveView:
-    """A bar that moves, and below it the newest sample translation."""
+    """A progress bar, and below it the newest sample."""
 
     def __init__(self, console: Console, n_steps: int) -> None:
         self.throughput = _Throughput()
-        self.best = Text("")
         self.progress = Progress(
-            TextColumn(f"  {'training':<{_LABEL - 1}}"),
+            TextColumn(f"  {pick('training', '训练')}  "),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeElapsedColumn(),
-            TextColumn("left"),
+            TextColumn(pick("left", "剩余")),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[loss]}"),
-            TextColumn("{task.fields[bleu]}"),
             console=console,
         )
-        self.bar = self.progress.add_task("training", total=n_steps, speed="", loss="", bleu="")
+        self.bar = self.progress.add_task("training", total=n_steps, speed="")
         self.sample = Text("")
-        self.live = Live(Group(self.progress, self.sample), console=console, refresh_per_second=4)
+        self.score = ""
+        self.live = Live(self._group(), console=console, refresh_per_second=4)
         self.is_started = False
+
+    def _group(self) -> Group:
+        loss = f"{pick('loss', '损失')} {self.throughput.loss:.2f}" if self.throughput.steps else ""
+        figures = " · ".join(filter(None, (loss, self.score)))
+        return Group(self.progress, Text(f"{'':<{_LABEL_WIDTH}}{figures}"), self.sample)
 
     def step(self, event: Step) -> None:
         if not self.is_started:
@@ -136,18 +181,14 @@ class _LiveView:
             self.live.start()
             self.is_started = True
         self.throughput.add(event)
-        self.progress.update(
-            self.bar,
-            completed=event.step,
-            speed=self.throughput.speed,
-            loss=f"loss {self.throughput.loss:.2f}",
-        )
+        self.progress.update(self.bar, completed=event.step, speed=self.throughput.speed)
+        self.live.update(self._group())
 
     def validated(self, event: Validated) -> None:
-        self.progress.update(self.bar, bleu=_score(event))
-        source, translation, _ = event.sample
-        self.sample = Text(f"{'':<{_LABEL + 2}}{source}\n{'':<{_LABEL}}→ {translation}", style="dim")
-        self.live.update(Group(self.progress, self.sample))
+        self.score = _format_validation(event)
+        text, answer, _ = event.sample
+        self.sample = Text(f"{'':<{_LABEL_WIDTH}}{text}\n{'':<{_LABEL_WIDTH - 2}}→ {answer}", style="dim")
+        self.live.update(self._group())
 
     def close(self) -> None:
         if self.is_started:
@@ -156,7 +197,7 @@ class _LiveView:
 
 
 class _PlainView:
-    """One line now and then, for logs and pipes."""
+    """One line from time to time, for logs and pipes."""
 
     def __init__(self, console: Console, n_steps: int) -> None:
         self.console = console
@@ -167,41 +208,41 @@ class _PlainView:
     def step(self, event: Step) -> None:
         self.throughput.add(event)
         if event.step % self.every == 0 or event.step == self.n_steps:
-            mean = sum(step.seconds for step in self.throughput.steps) / len(self.throughput.steps)
-            left = mean * (self.n_steps - event.step)
-            self.console.print(
-                f"  step {event.step:,} of {self.n_steps:,} · loss {self.throughput.loss:.3f} · "
-                f"{self.throughput.speed} · learning rate {event.learning_rate:.2e} · {_clock(left)} left"
+            left = _format_clock(self.throughput.seconds_per_step * (self.n_steps - event.step))
+            loss, speed = f"{self.throughput.loss:.3f}", self.throughput.speed
+            line = pick(
+                f"step {event.step:,} of {self.n_steps:,} · loss {loss} · {speed} · "
+                f"learning rate {event.learning_rate:.2e} · {left} left",
+                f"第 {event.step:,} / {self.n_steps:,} 步 · 损失 {loss} · {speed} · "
+                f"学习率 {event.learning_rate:.2e} · 剩余 {left}",
             )
+            self.console.print(f"  {line}", markup=False)
 
     def validated(self, event: Validated) -> None:
-        source, translation, _ = event.sample
-        self.console.print(
-            f"  step {event.step:,} · {_score(event)} · {source} → {translation}",
-            markup=False,
-        )
+        text, answer, _ = event.sample
+        step = pick(f"step {event.step:,}", f"第 {event.step:,} 步")
+        self.console.print(f"  {step} · {_format_validation(event)} · {text} → {answer}", markup=False)
 
     def close(self) -> None:
         pass
 
 
-def _score(event: Validated) -> str:
-    return f"{event.metric} {format_score(event.metric, event.score)} (best {format_score(event.metric, event.best)})"
+def _format_validation(event: Validated) -> str:
+    score, best = format_score(event.metric, event.score), format_score(event.metric, event.best)
+    return pick(f"{event.metric} {score} (best {best})", f"{display_name(event.metric)} {score}（最佳 {best}）")
 
 
-def _clock(seconds: float) -> str:
+def _format_clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def show_finished(event: Finished, console: Console) -> None:
-    """The end of a run: some of its translations, and the scorecard."""
-    translated = [card for card in event.cards.values() if isinstance(card, TranslationCard)]
-    if translated:
-        console.print("\nSentences it has never seen · 未见过的句子", style="bold")
-    for card in translated:
-        show_samples(card.random[:_SAMPLES], console)
-    console.print("\nScore · 得分", style="bold")
+    """Show the end of a run: some examples and the scores."""
+    if has_random_examples(event.cards):
+        console.print(f"\n{pick('Sentences that are not in the training data', '训练数据中没有的句子')}", style="bold")
+        show_random_examples(event.cards, _N_EXAMPLES, console)
+    console.print(f"\n{pick('Scores', '得分')}", style="bold")
     show_scores({name: card.scores for name, card in event.cards.items()}, console)
-    show_failures(translated, console)
+    show_notes(event.cards, console)

@@ -1,50 +1,102 @@
-"""`manyheads quickstart`: a whole job on the built-in corpus."""
+"""`manyheads quickstart`: train, score and try a model on the built-in corpus."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from manyheads.cli.program import program_name
-from manyheads.cli.quickstart_recipes import STEPS, quickstart_recipe
+from manyheads.language import pick
 
 if TYPE_CHECKING:
-    from manyheads.bundle import Bundle
+    from manyheads.tasks.quickstart import Quickstart
 
-_NAMES = {"en": "English", "zh": "中文", "de": "Deutsch"}
-_TASKS = {
-    "translate": "translate · 翻译",
-    "classify": "classify opinions · 观点分类",
-    "tag": "tag entities, tell intents · 实体标注与意图识别",
-    "generate": "write stories · 续写故事",
-}
-_OWN_TEXT = {
-    "translate": "init YOUR.en YOUR.zh",
-    "classify": "init YOUR.csv          (a column text, a column label)",
-    "tag": "init YOUR.conll        (a word and its tag a line, an empty line after a sentence)",
-    "generate": "init YOUR-FOLDER       (of .txt files)",
-}
-_SENTENCE = {"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."}
+_LANGUAGES = {"en": "English", "zh": "中文", "de": "Deutsch"}
 
 
-@click.command(short_help="Train a small model on the built-in corpus in minutes. 几分钟训练一个小模型。")
+class _TaskName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3
+    """The name of a task that brings a quickstart. The tasks are imported only when the names are needed."""
+
+    name = "task"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(_quickstarts())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in _quickstarts():
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, _quickstarts()))}.", param, ctx)
+        return str(value)
+
+
+def _quickstarts() -> "dict[str, Quickstart]":
+    """Return the quickstart of each task that brings one, by its name."""
+    from manyheads.tasks import TASKS
+
+    found = (getattr(task, "quickstart", None) for task in TASKS.values())
+    return {one.name: one for one in found if one is not None}
+
+
+@click.command(
+    short_help=pick("Train a small model on the built-in corpus in minutes.", "几分钟训练一个小模型。"),
+    help=pick(
+        """Train a model on the built-in corpus: text, tokenizer, training, scores, bundle.
+
+        Nothing is downloaded. Run the command again to resume an interrupted run, or to see what to do with the model.
+
+        \b
+        Examples:
+          manyheads quickstart
+          manyheads quickstart --direction de-en
+          manyheads quickstart --task generate --language zh
+        """,
+        """用内置语料走完全程：文本、分词器、训练、评分、模型包。
+
+        不下载任何东西。训练中断后再次运行即可继续；训练完成后再次运行会提示下一步。
+
+        \b
+        示例：
+          manyheads quickstart
+          manyheads quickstart --direction de-en
+          manyheads quickstart --task generate --language zh
+        """,
+    ),
+)
 @click.option(
     "--task",
-    type=click.Choice(list(_TASKS)),
+    type=_TaskName(),
     default="translate",
     show_default=True,
-    help="What the model shall learn.",
+    help=pick("What the model learns.", "模型的任务。"),
 )
 @click.option(
     "--direction",
-    type=click.Choice([f"{a}-{b}" for a in _NAMES for b in _NAMES if a != b]),
-    help="Of a translator: from which language to which. [default: en-zh]",
+    type=click.Choice([f"{a}-{b}" for a in _LANGUAGES for b in _LANGUAGES if a != b]),
+    help=pick("Source and target language of a translation model. [default: en-zh]", "翻译方向。[默认：en-zh]"),
 )
-@click.option("--language", type=click.Choice(list(_NAMES)), help="Of the other tasks. [default: en]")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/quickstart…]")
-@click.option("--steps", type=int, help="How long to train. [default: about two minutes on two cores]")
-@click.option("--overwrite", is_flag=True, help="Throw away what is in the run folder and start over.")
-@click.option("--plain", is_flag=True, help="Plain lines instead of a live bar, for logs.")
+@click.option(
+    "--language",
+    type=click.Choice(list(_LANGUAGES)),
+    help=pick("Language of the other tasks. [default: en]", "其他任务的语言。[默认：en]"),
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help=pick("Run folder. [default: runs/quickstart…]", "运行文件夹。[默认：runs/quickstart…]"),
+)
+@click.option(
+    "--steps",
+    type=int,
+    help=pick("Training steps. [default: about two minutes on two cores]", "训练步数。[默认：双核约两分钟]"),
+)
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help=pick("Delete the run folder's content and start over.", "清空运行文件夹，重新开始。"),
+)
+@click.option(
+    "--plain", is_flag=True, help=pick("Print plain lines instead of a live progress bar.", "逐行输出，不显示进度条。")
+)
 def quickstart(
     task: str,
     direction: str | None,
@@ -54,119 +106,126 @@ def quickstart(
     overwrite: bool,
     plain: bool,
 ) -> None:
-    """Train a model on the built-in corpus: text, tokenizer, training, score, bundle. 在内置语料上完整走一遍。
-
-    Nothing is downloaded. Run again, and it goes on where it stopped, or tells you what to do with the model.
-
-    \b
-    Example · 例:
-      manyheads quickstart
-      manyheads quickstart --direction de-en
-      manyheads quickstart --task generate --language zh
-    """
+    """Train, score and try a model on the built-in corpus."""
     import os
 
-    from manyheads.bundle import load
     from manyheads.cli.train import run_with_progress
     from manyheads.run import Recipe, check_same_recipe, delete_run
 
-    builtin = _builtin(task, direction, language)
-    folder = output or Path("runs") / _folder(task, builtin)
-    command = _command(task, builtin, output)
-    recipe = Recipe.from_table(quickstart_recipe(task, builtin, STEPS[task] if steps is None else steps))
+    job = _quickstarts()[task]
+    corpus = _corpus(job, direction, language)
+    folder = output or Path("runs") / _folder(job, corpus)
+    command = _command(job, corpus, output)
+    recipe = Recipe.from_table(job.make_recipe(corpus, steps))
     if overwrite:
         delete_run(folder)
     check_same_recipe(recipe, folder)
     bundle = folder / "bundle"
-    if bundle.exists() and not _offer(bundle, task, builtin, command, steps):
+    if bundle.exists() and not _wants_more_steps(bundle, steps):
+        _show_existing(bundle, job, corpus, command)
         return
-    languages = " → ".join(_NAMES[name] for name in builtin.split("-"))
-    title = f"quickstart · {_TASKS[task]} · {languages} · built-in corpus · {os.cpu_count()} cores"
+    languages = " → ".join(_LANGUAGES[name] for name in corpus.split("-"))
+    machine = pick(f"built-in corpus · {os.cpu_count()} cores", f"内置语料 · {os.cpu_count()} 核")
     resume_command = command if steps is None else f"{command} --steps {steps}"
+    title = f"quickstart · {job.title} · {languages} · {machine}"
     finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)
-    if task != "translate":
-        _show(load(finished.bundle), task, builtin, plain=plain)
-    _show_next(finished.bundle, task, builtin)
+    if job.demo:
+        _show_demo(finished.bundle, job, corpus, plain=plain)
+    _show_next(finished.bundle, job, corpus)
 
 
-def _builtin(task: str, direction: str | None, language: str | None) -> str:
-    """The language, or the two, of the built-in corpus."""
-    if task == "translate":
+def _corpus(job: "Quickstart", direction: str | None, language: str | None) -> str:
+    """Return the language, or the two languages, of the built-in corpus."""
+    if job.n_languages == 2:
         if language:
-            raise click.UsageError("--language is for the other tasks. Of a translator, say: --direction en-zh.")
-        return direction or "en-zh"
+            raise click.UsageError(f"--language does not apply to --task {job.name}. Use --direction, as in en-zh.")
+        return direction or job.default_corpus
     if direction:
-        raise click.UsageError(f"--direction is for a translator. With --task {task}, say: --language zh.")
-    return language or "en"
+        raise click.UsageError(f"--direction does not apply to --task {job.name}. Use --language, as in zh.")
+    return language or job.default_corpus
 
 
-def _folder(task: str, builtin: str) -> str:
-    parts = ["quickstart", *([task] if task != "translate" else []), *([builtin] if not _is_usual(builtin) else [])]
-    return "-".join(parts)
+def _folder(job: "Quickstart", corpus: str) -> str:
+    task = [] if job.name == "translate" else [job.name]
+    return "-".join(["quickstart", *task, *([] if corpus == job.default_corpus else [corpus])])
 
 
-def _is_usual(builtin: str) -> bool:
-    return builtin in ("en-zh", "en")
-
-
-def _command(task: str, builtin: str, output: Path | None) -> str:
-    """The command that would do the same again."""
+def _command(job: "Quickstart", corpus: str, output: Path | None) -> str:
+    """Return the command that runs the same quickstart again."""
     import shlex
 
     words = [program_name(), "quickstart"]
-    if task != "translate":
-        words += ["--task", task]
-    if not _is_usual(builtin):
-        words += ["--language" if "-" not in builtin else "--direction", builtin]
+    if job.name != "translate":
+        words += ["--task", job.name]
+    if corpus != job.default_corpus:
+        words += ["--language" if job.n_languages == 1 else "--direction", corpus]
     return shlex.join([*words, *(["-o", str(output)] if output else [])])
 
 
-def _show(bundle: "Bundle", task: str, language: str, *, plain: bool) -> None:
-    """What the model answers."""
+def _show_demo(bundle: Path, job: "Quickstart", corpus: str, *, plain: bool) -> None:
+    from manyheads.bundle import load
     from manyheads.cli.progress import make_console
-    from manyheads.cli.quickstart_demos import show_entities, show_opinions, show_stories
 
-    show = {"classify": show_opinions, "tag": show_entities, "generate": show_stories}[task]
-    show(bundle, language, make_console(plain=plain))
+    assert job.demo is not None  # checked by the caller
+    demo = job.demo(load(bundle).predictions, corpus)
+    console = make_console(plain=plain)
+    console.print(f"\n{demo.title}", style="bold")
+    for emphasis, rest in demo.lines:
+        if emphasis:
+            console.print(f"  {emphasis}", style="bold", markup=False, end="" if rest else "\n")
+        if rest:
+            console.print(rest if emphasis else f"  {rest}", markup=False)
 
 
-def _try(bundle: Path, task: str, builtin: str) -> str:
-    """A command that asks the model something."""
-    from manyheads.cli.quickstart_demos import OPINIONS, PROMPTS, SENTENCES
-
-    if task == "generate":
-        return f'{program_name()} predict {bundle} --prompt "{PROMPTS[builtin]}"'
-    texts = {"classify": OPINIONS, "tag": SENTENCES}
-    text = texts[task][builtin][1] if task in texts else _SENTENCE[builtin[:2]]
+def _try_command(bundle: Path, job: "Quickstart", corpus: str) -> str:
+    text = job.example[corpus.split("-")[0]]
+    if job.takes_prompt:
+        return f'{program_name()} predict {bundle} --prompt "{text}"'
     return f'echo "{text}" | {program_name()} predict {bundle}'
 
 
-def _show_next(bundle: Path, task: str, builtin: str) -> None:
-    language = "en" if builtin == "zh" else "zh"
-    other = "--direction de-en" if task == "translate" else f"--task {task} --language {language}"
-    click.echo(f"""
-Your model · 你的模型:  {bundle}     (weights, tokenizer, recipe, scores: copy the folder anywhere)
-Try next · 接下来:      {_try(bundle, task, builtin)}
-                        {program_name()} evaluate {bundle}
-                        {program_name()} heads {bundle}
-                        {program_name()} quickstart {other}
-Your own text · 用自己的文本:  {program_name()} {_OWN_TEXT[task]}""")
+def _show_next(bundle: Path, job: "Quickstart", corpus: str) -> None:
+    from manyheads.cli.train import echo_table
+
+    other = "--direction de-en" if job.n_languages == 2 else f"--language {'en' if corpus == 'zh' else 'zh'}"
+    task = "" if job.name == "translate" else f"--task {job.name} "
+    content = pick(
+        "(weights, tokenizer, recipe, scores: copy the folder anywhere)", "（权重、分词器、配方与得分，可整个复制）"
+    )
+    click.echo()
+    echo_table(
+        [
+            (pick("Your model:", "模型："), f"{bundle}   {content}"),
+            (pick("Try next:", "接下来："), _try_command(bundle, job, corpus)),
+            ("", f"{program_name()} evaluate {bundle}"),
+            ("", f"{program_name()} heads show {bundle}"),
+            ("", f"{program_name()} quickstart {task}{other}"),
+            (pick("Your own text:", "用自己的文本："), f"{program_name()} init {job.own_data}"),
+        ]
+    )
 
 
-def _offer(bundle: Path, task: str, builtin: str, command: str, steps: int | None) -> bool:
-    """Whether to train a model further that is there already; if not, say how good it is and what can be done."""
+def _wants_more_steps(bundle: Path, steps: int | None) -> bool:
+    from manyheads.bundle import load
+
+    return steps is not None and steps > load(bundle).recipe["train"]["steps"]
+
+
+def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -> None:
+    """Show the scores of the trained model and what to do with it."""
     from manyheads.bundle import load
     from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import show_scores
+    from manyheads.cli.train import echo_table
 
     loaded = load(bundle)
-    trained = loaded.recipe["train"]["steps"]
-    if steps is not None and steps > trained:
-        return True
-    click.echo(f"The model is there already · 模型已经训练好了:  {bundle}\n")
+    click.echo(f"{pick('The model is already trained:', '模型已经训练好了：')}  {bundle}\n")
     show_scores(loaded.scores, make_console(plain=False))
-    click.echo(f"""
-Look at it · 看看它:     {_try(bundle, task, builtin)}
-Continue · 继续训练:     {command} --steps {2 * trained}
-Start over · 重新开始:   {command} --overwrite""")
-    return False
+    click.echo()
+    echo_table(
+        [
+            (pick("Try it:", "试一试："), _try_command(bundle, job, corpus)),
+            (pick("Train further:", "继续训练："), f"{command} --steps {2 * loaded.recipe['train']['steps']}"),
+            (pick("Start over:", "重新开始："), f"{command} --overwrite"),
+        ]
+    )

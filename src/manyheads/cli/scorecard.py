@@ -1,232 +1,274 @@
-"""What scores look like in a terminal: the table, what went wrong, two systems compared, examples."""
+"""Scorecards in a terminal: scores and facts in one table, and every other section by its type."""
 
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.cli.card_parts import show_confusion, show_counts, show_mistakes, show_rows, show_sentences
+from manyheads.language import pick
 from manyheads.metrics import (
+    NO_LABEL,
+    Card,
+    Comparison,
+    Confusion,
     Difference,
-    Example,
-    GenerationSample,
-    LabelCard,
-    LanguageCard,
+    ExampleRow,
+    Examples,
+    Fact,
+    Facts,
+    Generations,
+    LabelTable,
+    Note,
     Score,
-    SpanCard,
-    TranslationCard,
+    Section,
+    display_name,
     format_score,
     lower_is_better,
 )
-from manyheads.report.page_text import display_name
-from manyheads.tasks import Card
 
-_SET_NAMES = {"test": "held-out test", "compositional": "unseen combinations", "valid": "valid"}
-_CLEAR = 0.05
+_MAX_ROWS = 15  # labels, or kinds of confusion
+_MAX_MATRIX = 12  # labels of a printed confusion matrix
+_LONGEST_TEXT = 200  # characters shown of a text with a label
+_UNLIMITED_WIDTH = 10_000
+_SIGNIFICANT = 0.05
 
 
-def show_scores(scores: Mapping[str, Sequence[Score]], console: Console) -> None:
-    """The scorecard: a row a score, a column a test set, and the signatures that make the figures checkable."""
-    table = _start_table(scores)
-    _add_scores(table, scores)
+def show_cards(cards: Mapping[str, Card], console: Console) -> None:
+    """Print the scorecards of test sets: details first, the scores last, next to the prompt."""
+    for name, card in cards.items():
+        for section in card.sections():
+            _show_details(name, section, console)
+    console.print(pick("Scores", "得分"), style="bold")
+    show_scores({name: card.scores for name, card in cards.items()}, console, _facts_of(cards))
+    show_notes(cards, console)
+    for name, card in cards.items():
+        for section in card.sections():
+            if isinstance(section, Comparison):
+                _show_comparison(name, section, console)
+
+
+def show_scores(
+    scores: Mapping[str, Sequence[Score]], console: Console, facts: Mapping[str, Sequence[Fact]] | None = None
+) -> None:
+    """Print a table with a row for each score or fact and a column for each test set, and the signatures."""
+    table = Table(box=None, padding=(0, 1), pad_edge=True)
+    table.add_column("")
+    for name in scores:
+        table.add_column(Text(set_title(name)), no_wrap=True)
+    for name in dict.fromkeys(score.name for row in scores.values() for score in row):
+        cells = [next((_format(score) for score in row if score.name == name), "–") for row in scores.values()]
+        table.add_row(score_title(name), *(Text(cell, style="bold") for cell in cells))
+    if facts:
+        table.add_row()
+        for fact_name in dict.fromkeys(fact.name for row in facts.values() for fact in row):
+            columns = [facts.get(name, ()) for name in scores]
+            cells = [next((_format_fact(fact) for fact in row if fact.name == fact_name), "–") for row in columns]
+            table.add_row(str(fact_name), *cells)
     console.print(table)
-    _show_signatures(scores, console)
+    if any(lower_is_better(score.name) for row in scores.values() for score in row):
+        console.print(pick("  ↓ lower is better", "  ↓ 越低越好"), style="dim")
+    for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
+        # Not wrapped, so that a signature can be copied.
+        console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)
 
 
-def show_cards(cards: Mapping[str, TranslationCard], console: Console) -> None:
-    """The long scorecard: scores, and below them what went wrong how often."""
-    scores = {name: card.scores for name, card in cards.items()}
-    table = _start_table(cards)
-    _add_scores(table, scores)
-    table.add_row()
-    for label, cells in _counts(list(cards.values())).items():
-        table.add_row(label, *cells)
-    console.print(table)
-    _show_signatures(scores, console)
-    show_failures(list(cards.values()), console)
+def show_notes(cards: Mapping[str, Card], console: Console) -> None:
+    """Print the notes of all cards."""
+    for name, card in cards.items():
+        where = f"{set_title(name)}: " if len(cards) > 1 else ""
+        for section in card.sections():
+            if isinstance(section, Note):
+                console.print(f"  {where}{section.text}", style="yellow", markup=False)
 
 
-def show_card(name: str, card: Card, console: Console) -> None:
-    """One scorecard, whatever the task: what went wrong first, the figures last, where the eye is."""
-    if isinstance(card, TranslationCard):
-        show_cards({name: card}, console)
-        return
-    if isinstance(card, LabelCard):
-        _show_labels(name, card, console)
-    elif isinstance(card, SpanCard):
-        _show_spans(name, card, console)
-    elif isinstance(card, LanguageCard):
-        _show_language(name, card, console)
-    console.print("Score · 得分", style="bold")
-    show_scores({name: card.scores}, console)
+def show_random_examples(cards: Mapping[str, Card], n_examples: int, console: Console) -> None:
+    """Print some examples of each card that were drawn at random; a wrong answer with the expected one."""
+    for card in cards.values():
+        for section in card.sections():
+            if isinstance(section, Examples) and section.are_random:
+                for row in section.rows[:n_examples]:
+                    console.print(f"  {row.text}", markup=False)
+                    console.print(f"  → {row.answer}", markup=False, style="bold")
+                    if row.answer != row.expected:
+                        label = pick("expected:", "参考答案：")
+                        console.print(f"    {label} {row.expected}", markup=False, style="dim")
 
 
-def _show_labels(name: str, card: LabelCard, console: Console) -> None:
-    if card.worst:
-        title = f"{set_title(name)}: the most confident mistakes · 最自信的错误 ({len(card.worst)})"
-        show_mistakes(title, card.worst, console)
-    if card.confusion:
-        show_confusion(card.confusion, console)
-    show_rows(card.rows, console)
-    abstained = {"left open · 未作答": card.n_abstained} if card.n_abstained else {}
-    show_counts({"texts · 文本数": card.n_texts, **abstained}, console)
-    _warn_of_unknown_labels(card.n_unknown, "texts", console)
-
-
-def _show_spans(name: str, card: SpanCard, console: Console) -> None:
-    if card.worst:
-        title = f"{set_title(name)}: sentences with the most wrong spans · 错误最多的句子 ({len(card.worst)})"
-        show_sentences(title, card.worst, console)
-    show_confusion(card.confusion, console)
-    show_rows(card.rows, console)
-    counts = {
-        "sentences · 句数": card.n_texts,
-        "spans · 片段数": card.n_spans,
-        "predicted · 预测片段数": card.n_predicted,
-    }
-    show_counts(counts, console)
-    _warn_of_unknown_labels(card.n_unknown, "spans", console)
-
-
-def _warn_of_unknown_labels(count: int, what: str, console: Console) -> None:
-    if count:
-        told = "has a label" if count == 1 else "have labels"
-        line = f"  {count:,} of the {what} {told} never seen in training: no answer could be right."
-        console.print(line, style="yellow")
-
-
-def _show_language(name: str, card: LanguageCard, console: Console) -> None:
-    if card.samples:
-        console.print(f"{set_title(name)}: samples · 生成样例", style="bold", markup=False)
-        show_generations(card.samples, console)
-    counts = {
-        "tokens · 子词数": card.n_tokens,
-        "characters · 字符数": card.n_characters,
-        "words · 词数": card.n_words,
-        "bytes · 字节数": card.n_bytes,
-    }
-    show_counts(counts, console)
-
-
-def show_generations(samples: Sequence[GenerationSample], console: Console) -> None:
-    """Beginnings, and how the model went on."""
-    for sample in samples:
-        console.print(Text("  ").append(sample.prompt, style="dim").append(sample.text, style="bold"))
-    console.print()
-
-
-def show_failures(cards: Sequence[TranslationCard], console: Console) -> None:
-    """What the scores had to swallow, if anything."""
-    for count, one, more, fate in (
-        (
-            sum(card.n_cut_off for card in cards),
-            "translation was",
-            "translations were",
-            "cut off at the maximum length",
-        ),
-        (sum(card.n_too_long for card in cards), "source is", "sources are", "too long for the model: failures"),
-        (
-            sum(card.n_empty_references for card in cards),
-            "reference is",
-            "references are",
-            "empty: any answer is wrong",
-        ),
-    ):
-        if count:
-            console.print(f"  {count:,} {one if count == 1 else more} {fate}.", style="yellow")
-
-
-def show_samples(samples: Sequence[Example], console: Console) -> None:
-    """Translations of sentences never seen in training; a wrong one with what was expected."""
-    for sample in samples:
-        console.print(f"  {sample.source}", markup=False)
-        console.print(f"  → {sample.translation}", markup=False, style="bold")
-        if sample.translation != sample.reference:
-            console.print(f"    expected: {sample.reference}", markup=False, style="dim")
-
-
-def show_examples(examples: Sequence[Example], console: Console) -> None:
-    """Sentences by their number in the test set: the source, what came out, and what should have."""
-    for example in examples:
-        grid = Table.grid(padding=(0, 1))
-        grid.add_column(justify="right", min_width=7)
-        grid.add_column()
-        is_right = example.translation == example.reference
-        grid.add_row(Text(f"{example.number:,}", style="dim"), Text(example.source))
-        grid.add_row("→", Text(example.translation, style="bold"))
-        grid.add_row("✓" if is_right else "=", Text("" if is_right else example.reference, style="dim"))
-        console.print(grid)
-
-
-def show_differences(differences: Sequence[Difference], console: Console) -> None:
-    """How far ahead of another system, between which bounds, and whether that may be luck."""
-    for one in differences:
-        verdict, style = "no clear difference · 差异不显著", "yellow"
-        if max(one.p_bootstrap, one.p_randomization) < _CLEAR:
-            verdict, style = ("better · 更好", "green") if one.difference > 0 else ("worse · 更差", "red")
-        line = Text(f"  {one.name}  {one.value:.1f} against {one.other:.1f}: ")
-        console.print(line.append(f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]", style="bold"))
-        told = f"  p = {_rounded(one.p_bootstrap)} bootstrap, {_rounded(one.p_randomization)} randomization"
-        console.print(Text(f"    {verdict}", style=style).append(told, style="dim"))
-
-
-def _rounded(p: float) -> str:
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+def has_random_examples(cards: Mapping[str, Card]) -> bool:
+    """Return whether `show_random_examples` has anything to print."""
+    sections = (section for card in cards.values() for section in card.sections())
+    return any(isinstance(section, Examples) and section.are_random for section in sections)
 
 
 def set_title(name: str) -> str:
-    """What a test set is called on screen."""
-    return _SET_NAMES.get(name, name)
+    """Return the displayed name of a test set."""
+    return str(display_name(name))
 
 
-def _start_table(sets: Mapping[str, object]) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=True)
-    table.add_column("")
-    for name in sets:
-        table.add_column(Text(set_title(name)))
-    return table
+def score_title(name: str) -> str:
+    """Return the displayed name of a score, with ↓ where lower is better."""
+    return f"{display_name(name)} ↓" if lower_is_better(name) else str(display_name(name))
 
 
-def _add_scores(table: Table, scores: Mapping[str, Sequence[Score]]) -> None:
-    for name in dict.fromkeys(score.name for row in scores.values() for score in row):
-        found = [next((score for score in row if score.name == name), None) for row in scores.values()]
-        cells = [_figure(one) if one else "–" for one in found]
-        table.add_row(score_title(name), *(Text(cell, style="bold") for cell in cells))
+def _facts_of(cards: Mapping[str, Card]) -> dict[str, list[Fact]]:
+    return {
+        name: [fact for section in card.sections() if isinstance(section, Facts) for fact in section.facts]
+        for name, card in cards.items()
+    }
 
 
-def _figure(score: Score) -> str:
+def _format(score: Score) -> str:
     value, low, high = (format_score(score.name, x) for x in (score.value, score.low, score.high))
     return f"{value} [{low}, {high}]"
 
 
-def score_title(name: str) -> str:
-    """What a score is called on screen, and which way is better where that is not upwards."""
-    english, chinese = display_name(name)
-    title = english if english == chinese else f"{english} · {chinese}"
-    return f"{title} (lower is better · 越低越好)" if lower_is_better(name) else title
+def _format_fact(fact: Fact) -> str:
+    value = f"{fact.value:,.2f}" if isinstance(fact.value, float) else f"{fact.value:,}"
+    return f"{value} ({100 * fact.value / fact.total:.1f} %)" if fact.total and fact.value else value
 
 
-def _show_signatures(scores: Mapping[str, Sequence[Score]], console: Console) -> None:
-    for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
-        console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)  # to be copied whole
+def _show_details(name: str, section: Section, console: Console) -> None:
+    if isinstance(section, Examples):
+        _show_examples(name, section, console)
+    elif isinstance(section, Generations):
+        console.print(f"{set_title(name)}: {pick('generated samples', '生成样例')}", style="bold", markup=False)
+        for sample in section.samples:
+            console.print(Text("  ").append(sample.prompt, style="dim").append(sample.text, style="bold"))
+        console.print()
+    elif isinstance(section, Confusion):
+        _show_confusion(section, console)
+    elif isinstance(section, LabelTable):
+        _show_labels(section, console)
 
 
-def _counts(cards: Sequence[TranslationCard]) -> dict[str, list[str]]:
-    def shares(counts: Sequence[int]) -> list[str]:
-        return [
-            f"{count:,}" + (f" ({100 * count / card.n_sentences:.1f} %)" if count else "")
-            for count, card in zip(counts, cards, strict=True)
+def _show_examples(name: str, section: Examples, console: Console) -> None:
+    console.print(f"{set_title(name)}: {section.title} ({len(section.rows)})", style="bold", markup=False)
+    for row in section.rows:
+        console.print(_example_grid(row))
+    console.print()
+
+
+def _example_grid(row: ExampleRow) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", min_width=7)
+    grid.add_column()
+    is_correct = row.answer == row.expected
+    text = " ".join(row.text.split())
+    answer = Text(row.answer, style="bold")
+    if row.probability is not None:
+        text = text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"
+        answer.append(f"  {100 * row.probability:.1f} %", style="dim not bold")
+    grid.add_row(Text(f"{row.number:,}", style="dim"), Text(text))
+    grid.add_row("→", answer)
+    grid.add_row("✓" if is_correct else "=", Text("" if is_correct else row.expected, style="dim"))
+    return grid
+
+
+def _show_labels(section: LabelTable, console: Console) -> None:
+    rows = section.rows
+    shown = sorted(rows, key=lambda row: row.f1)[:_MAX_ROWS] if len(rows) > _MAX_ROWS else rows
+    table = Table(box=None, padding=(0, 1), pad_edge=True)
+    table.add_column(pick("label", "标签"))
+    for title in (pick("precision", "精确率"), pick("recall", "召回率"), "F1", pick("support", "样本数")):
+        table.add_column(title, justify="right")
+    for row in shown:
+        figures = [f"{figure:.1f}" for figure in (row.precision, row.recall, row.f1)]
+        table.add_row(Text(_label_name(row.label)), *figures, f"{row.support:,}")
+    console.print(Text(pick("Labels", "各标签"), style="bold"))
+    console.print(table)
+    if len(shown) < len(rows):
+        line = pick(
+            f"  The {len(shown)} labels with the lowest F1 of {len(rows)}; --json lists all.",
+            f"  共 {len(rows)} 个标签，仅列出 F1 最低的 {len(shown)} 个；--json 给出全部。",
+        )
+        console.print(line, style="dim", markup=False)
+    console.print()
+
+
+def _show_confusion(confusion: Confusion, console: Console) -> None:
+    """Print the matrix if it fits into the terminal, otherwise the most frequent confusions."""
+    if not any(map(any, confusion.counts)):
+        return
+    if len(confusion.labels) > _MAX_MATRIX:
+        legend = pick("most frequent, correct → predicted", "最常见的混淆，正确标签 → 预测标签")
+        table = _frequent_confusions(confusion)
+    else:
+        legend = pick("rows: correct, columns: predicted", "行：正确标签，列：预测标签")
+        table = _matrix_for(confusion, console)
+    console.print(Text(pick("Confusion", "混淆矩阵"), style="bold").append(f"  {legend}", style="dim not bold"))
+    console.print(table)
+    if NO_LABEL in confusion.labels:
+        console.print(f"  {NO_LABEL}{pick(': none', '：无')}", style="dim")
+    console.print()
+
+
+def _matrix_for(confusion: Confusion, console: Console) -> Table:
+    """Return the matrix; its columns are numbered if their names do not fit."""
+    names = [_label_name(label) for label in confusion.labels]
+    table = _matrix(names, names, confusion)
+    options = console.options.update(width=_UNLIMITED_WIDTH)
+    if Measurement.get(console, options, table).maximum <= console.width:
+        return table
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    numbered = [f"{number} {name}" for number, name in zip(numbers, names, strict=True)]
+    return _matrix(numbered, numbers, confusion)
+
+
+def _matrix(rows: Sequence[str], columns: Sequence[str], confusion: Confusion) -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=True)
+    table.add_column("", no_wrap=True)
+    for name in columns:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for row, (name, counts) in enumerate(zip(rows, confusion.counts, strict=True)):
+        cells = [
+            Text(f"{count:,}" if count else "·", style="dim" if not count else "green" if column == row else "red")
+            for column, count in enumerate(counts)
         ]
+        table.add_row(Text(name), *cells)
+    return table
 
-    return {
-        "sentences · 句数": [f"{card.n_sentences:,}" for card in cards],
-        "length to reference · 长度比": [f"{card.length_ratio:.2f}" for card in cards],
-        "copies of the source · 照抄原文": shares([card.n_copies for card in cards]),
-        "  where it is wrong · 其中有误": shares([card.n_wrong_copies for card in cards]),
-        "repetitions · 重复": shares([card.n_repetitions for card in cards]),
-        "empty · 空译文": shares([card.n_empty for card in cards]),
-        "cut off · 被截断": shares([card.n_cut_off for card in cards]),
-        "source too long · 原文过长": shares([card.n_too_long for card in cards]),
-        "empty reference · 空参考译文": shares([card.n_empty_references for card in cards]),
-    }
+
+def _frequent_confusions(confusion: Confusion) -> Table:
+    confusions = [
+        (count, count / sum(counts), confusion.labels[row], confusion.labels[column])
+        for row, counts in enumerate(confusion.counts)
+        for column, count in enumerate(counts)
+        if count and row != column
+    ]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", min_width=7)
+    for count, share, gold, predicted in sorted(confusions, key=lambda one: -one[0])[:_MAX_ROWS]:
+        pair = Text(f"{_label_name(gold)} → ").append(_label_name(predicted), style="bold")
+        table.add_row(f"{count:,}", pair, Text(f"{100 * share:.1f} %", style="dim"))
+    return table
+
+
+def _label_name(label: str) -> str:
+    """Return the displayed label; spans of a single kind have none."""
+    return label or pick("span", "片段")
+
+
+def _show_comparison(name: str, section: Comparison, console: Console) -> None:
+    title = pick(f"compared with {section.other}", f"与 {section.other} 比较")
+    console.print(f"\n{set_title(name)}: {title}", style="bold", markup=False)
+    for difference in section.differences:
+        for line in difference_lines(difference):
+            console.print(line)
+
+
+def difference_lines(one: Difference) -> tuple[Text, Text]:
+    """Return a difference with its interval, and whether it is significant."""
+    verdict, style = pick("no clear difference", "差异不显著"), "yellow"
+    if max(one.p_bootstrap, one.p_randomization) < _SIGNIFICANT:
+        better, worse = (pick("better", "更好"), "green"), (pick("worse", "更差"), "red")
+        verdict, style = better if one.difference > 0 else worse
+    line = Text(f"  {one.name}  {one.value:.1f} {pick('against', '对')} {one.other:.1f}: ")
+    line.append(f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]", style="bold")
+    p_values = f"  p = {_format_p(one.p_bootstrap)} bootstrap, {_format_p(one.p_randomization)} randomization"
+    return line, Text(f"    {verdict}", style=style).append(p_values, style="dim")
+
+
+def _format_p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"

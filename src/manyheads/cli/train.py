@@ -1,4 +1,4 @@
-"""`manyheads train`: carry out a recipe."""
+"""`manyheads train`: run a recipe."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,26 +7,48 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.program import program_name
+from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.run import Event, Finished, Recipe
 
 
-@click.command(short_help="Train a model by a recipe. 按配方训练。")
+@click.command(
+    short_help=pick("Train a model from a recipe.", "按配方训练模型。"),
+    help=pick(
+        """Train a model from a recipe, score it, and write its bundle.
+
+        Run the same command again to resume an interrupted run.
+
+        \b
+        Examples:
+          manyheads train recipe.toml
+          manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
+        """,
+        """按配方训练模型、评分，并写出模型包。
+
+        训练中断后，再次运行同一命令即可继续。
+
+        \b
+        示例：
+          manyheads train recipe.toml
+          manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
+        """,
+    ),
+)
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder. [default: runs/NAME]")
-@click.option("--plain", is_flag=True, help="Plain lines instead of a live bar, for logs.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help=pick("Run folder. [default: runs/NAME]", "运行文件夹。[默认：runs/配方名]"),
+)
+@click.option(
+    "--plain", is_flag=True, help=pick("Print plain lines instead of a live progress bar.", "逐行输出，不显示进度条。")
+)
 def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: bool) -> None:
-    """Train a model by a recipe, score it, write its bundle. 按配方训练、评分并写出模型包。
-
-    Run the same command again to go on where it stopped. 再次运行同一命令即可从中断处继续。
-
-    \b
-    Example · 例:
-      manyheads train recipe.toml
-      manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
-    """
+    """Train a model from a recipe."""
     import shlex
 
     from manyheads.run import read_recipe
@@ -36,13 +58,26 @@ def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: 
     )
     folder = output or Path("runs") / recipe.stem
     finished = run_with_progress(read_recipe(recipe, overrides), folder, resume_command, title=str(recipe), plain=plain)
-    click.echo(f"\nYour model · 你的模型:  {finished.bundle}")
-    click.echo(f"Try next · 接下来:      {program_name()} predict {finished.bundle} YOUR-FILE")
-    click.echo(f"                        {program_name()} evaluate {finished.bundle}")
+    lines = [
+        (pick("Your model:", "模型："), str(finished.bundle)),
+        (pick("Try next:", "接下来："), f"{program_name()} predict {finished.bundle} {pick('YOUR-FILE', '文件')}"),
+        ("", f"{program_name()} evaluate {finished.bundle}"),
+    ]
+    click.echo()
+    echo_table(lines)
+
+
+def echo_table(rows: list[tuple[str, str]]) -> None:
+    """Print rows of a label and a text, aligned by their width on the screen."""
+    from rich.cells import cell_len
+
+    width = max(cell_len(label) for label, _ in rows) + 2
+    for label, text in rows:
+        click.echo(f"{label}{' ' * (width - cell_len(label))}{text}")
 
 
 def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, title: str, plain: bool) -> "Finished":
-    """Run a recipe into a folder with progress; `resume_command` is the command that goes on with it if it is stopped."""
+    """Run a recipe in a folder and show its progress; `resume_command` is printed if the run is interrupted."""
     from manyheads.cli.progress import make_console, show_finished, show_run
     from manyheads.cli.stopping import StopRequest
     from manyheads.report import REPORT, follow
@@ -50,24 +85,30 @@ def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, ti
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
+    report_line = f"{pick('Report:', '报告：')} {folder / REPORT}"
     try:
         with StopRequest() as stop:
-            events = _announce_first(follow(run(recipe, folder, stop), folder), f"Report · 报告:  {folder / REPORT}")
+            events = _announce_first(follow(run(recipe, folder, stop), folder), report_line)
             last = show_run(events, console, stop, recipe.train.steps, plain=plain)
     except KeyboardInterrupt:
-        click.echo(f"\nStopped; what was saved is whole. Go on with:  {resume_command}", err=True)
+        stopped = pick("Stopped. All checkpoints are intact. Resume with:", "已停止，检查点完好。继续训练：")
+        click.echo(f"\n{stopped}  {resume_command}", err=True)
         raise SystemExit(130) from None
     if isinstance(last, Interrupted):
-        click.echo(f"\nStopped at step {last.step:,}; everything is saved. Go on with:  {resume_command}", err=True)
+        stopped = pick(
+            f"Stopped at step {last.step:,}; everything is saved. Resume with:",
+            f"在第 {last.step:,} 步停止，进度已保存。继续训练：",
+        )
+        click.echo(f"\n{stopped}  {resume_command}", err=True)
         raise SystemExit(130)
     assert isinstance(last, Finished)  # the only other way a run ends
     show_finished(last, console)
     return last
 
 
-def _announce_first(events: "Iterator[Event]", told: str) -> "Iterator[Event]":
-    """The events, and a word before the first of them: until it comes, the folder may still be refused."""
+def _announce_first(events: "Iterator[Event]", line: str) -> "Iterator[Event]":
+    """Yield the events; print the line before the first one, since until then the folder may be refused."""
     first = next(events)
-    click.echo(told)
+    click.echo(line)
     yield first
     yield from events

@@ -1,10 +1,28 @@
-"""The metrics room: scores, each with its interval and signature, comparisons of two systems, and plain counts.
+"""Metrics: scores with confidence intervals and signatures, scorecards, and comparisons of two systems.
 
-A scorecard for each kind of answer: labels, spans, text foretold. BLEU, chrF and TER are sacreBLEU's, ROUGE is
-torchmetrics's; the resampling is ours. May import text, settings, errors.
+BLEU, chrF and TER are computed by sacreBLEU. All intervals come from one bootstrap (`bootstrap`). May import text,
+settings, language, errors.
 """
 
 from manyheads.metrics.bootstrap import confidence_interval, resample_matrix, resamples
+from manyheads.metrics.card_sections import (
+    NO_LABEL,
+    Card,
+    Comparison,
+    Confusion,
+    ExampleRow,
+    Examples,
+    Fact,
+    Facts,
+    Generations,
+    GenerationSample,
+    LabelRow,
+    LabelTable,
+    Note,
+    Section,
+    card_record,
+    read_sections,
+)
 from manyheads.metrics.corpus_scores import (
     bleu,
     chrf,
@@ -15,42 +33,61 @@ from manyheads.metrics.corpus_scores import (
     ter_applies,
     tokenized_bleu,
 )
+from manyheads.metrics.display_names import display_name
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
-from manyheads.metrics.label_tables import NOTHING, Confusion, LabelRow
-from manyheads.metrics.language_scorecard import GenerationSample, LanguageCard, language_card
+from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
 from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score, format_score, lower_is_better
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
-from manyheads.metrics.translation_faults import copies, length_ratio, repetitions
-from manyheads.metrics.translation_scorecard import Answers, Example, TranslationCard, scores_of, translation_card
+from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
+from manyheads.metrics.translation_scorecard import (
+    Answers,
+    Example,
+    TranslationCard,
+    translation_card,
+    translation_scores,
+)
 
 __all__ = [
-    "NOTHING",
+    "NO_LABEL",
     "Answers",
+    "Card",
     "Change",
+    "Comparison",
     "Confusion",
     "Difference",
     "Example",
+    "ExampleRow",
+    "Examples",
+    "Fact",
+    "Facts",
     "GenerationSample",
+    "Generations",
     "IntentRule",
     "LabelCard",
     "LabelRow",
+    "LabelTable",
     "LanguageCard",
+    "MaskedCard",
     "Mistake",
+    "Note",
     "Score",
+    "Section",
     "SpanCard",
     "Tally",
     "TranslationCard",
     "WorstSentence",
     "bleu",
     "bleu_tally",
+    "card_record",
     "chrf",
     "compare",
     "compare_tallies",
     "confidence_interval",
     "copies",
+    "display_name",
     "f1_tally",
     "format_score",
     "label_card",
@@ -58,13 +95,14 @@ __all__ = [
     "length_ratio",
     "looks_tokenized",
     "lower_is_better",
+    "masked_card",
     "quick_score",
     "rate_tally",
+    "read_sections",
     "repetitions",
     "resample_matrix",
     "resamples",
     "rouge",
-    "scores_of",
     "sentence_chrf",
     "share_tally",
     "span_card",
@@ -72,4 +110,5 @@ __all__ = [
     "ter_applies",
     "tokenized_bleu",
     "translation_card",
+    "translation_scores",
 ]

@@ -1,4 +1,4 @@
-"""The scorecard of a language model: how surprised it is by text, for each token, word, character and byte."""
+"""The scorecards of language models: perplexity of text, and accuracy of masked tokens."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,34 +8,39 @@ from typing import Literal
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.metrics.bootstrap import Count, Sums, sum_resamples
+from manyheads.language import Bilingual
+from manyheads.metrics.bootstrap import N_RESAMPLES, Count, ResampledSums, Sums, percentage, sum_resamples
+from manyheads.metrics.card_sections import Fact, Facts, Generations, GenerationSample, Section
 from manyheads.metrics.score import Score
 
-_NATS, _TOKENS, _CHARACTERS, _WORDS, _BYTES = range(5)  # columns of counts
-_LONGEST_WORDS = 15  # characters, on average: where they are longer, words are not set apart by spaces
-_MOST_NATS = 700.0  # e to the power of more is no number
-
-
-@dataclass(frozen=True)
-class GenerationSample:
-    """A beginning and how a model went on."""
-
-    prompt: str
-    text: str
+_NATS, _TOKENS, _CHARACTERS, _WORDS, _BYTES = range(5)  # columns of counts of a language model
+_CORRECT, _MASKED, _MASKED_NATS = range(3)  # columns of counts of a masked model
+_MAX_WORD_LENGTH = 15  # characters on average; longer "words" mean that the text is written without spaces
+_MAX_NATS = 700.0  # exp overflows above
 
 
 @dataclass(frozen=True)
 class LanguageCard:
-    """How well a model foretells a test set. `asdict` makes it JSON."""
+    """How well a language model predicts a test set. `asdict` makes it JSON."""
 
-    scores: Sequence[Score]  # of all of them, lower is better
-    n_texts: int  # documents, or blocks of one
+    scores: Sequence[Score]  # lower is better for all of them
+    n_texts: int  # documents, or blocks of one document
     n_tokens: int
     n_characters: int
     n_words: int
     n_bytes: int
-    n_nats: float  # all that the model was surprised by
+    n_nats: float  # negative log-likelihood of the whole test set
     samples: Sequence[GenerationSample] = ()
+
+    def sections(self) -> list[Section]:
+        """Return generated samples and the size of the test set."""
+        facts = [
+            Fact(Bilingual("tokens", "词元数"), self.n_tokens),
+            Fact(Bilingual("characters", "字符数"), self.n_characters),
+            Fact(Bilingual("words", "词数"), self.n_words),
+            Fact(Bilingual("bytes", "字节数"), self.n_bytes),
+        ]
+        return [*([Generations(self.samples)] if self.samples else []), Facts(facts)]
 
 
 def language_card(
@@ -45,35 +50,31 @@ def language_card(
     words: Sequence[int],
     n_bytes: Sequence[int],
     *,
-    what: Literal["documents", "blocks"] = "documents",
-    how: str = "",
+    item: Literal["documents", "blocks"] = "documents",
+    context: str = "",
     samples: Sequence[GenerationSample] = (),
-    n_resamples: int = 1000,
+    n_resamples: int = N_RESAMPLES,
 ) -> LanguageCard:
-    """What a model's negative log-probabilities come to; of each document, or of each block of a single one.
+    """Return the scorecard for the negative log-likelihoods of documents, or of the blocks of a single document.
 
-    Intervals are of documents or blocks drawn again, so they need a few of them. `how` goes into the signatures: the
-    context that each token was foretold from, as "context:256|stride:128". A figure for each word is left out of
-    text that is written without spaces.
+    Intervals resample documents or blocks, so they need several of them. `context` is added to the signatures, for
+    example "context:256|stride:128". Text written without spaces gets no perplexity per word.
     """
     columns = (nats, tokens, characters, words, n_bytes)
     if len({len(column) for column in columns}) > 1:
         raise ValueError("Nats, tokens, characters, words and bytes are not of the same texts.")
     if not sum(tokens):
         raise DataError("There is nothing to score: the test set is empty.")
-    counts: list[Count] = [
-        (text, column, float(amount)) for column, amounts in enumerate(columns) for text, amount in enumerate(amounts)
-    ]
-    sums = sum_resamples(counts, len(nats), len(columns), n_resamples, what)
-    has_words = sum(words) > 0 and sum(characters) / sum(words) <= _LONGEST_WORDS
-    figures: dict[str, Callable[[Sums], Sums]] = {
-        "nats per character": lambda sums: _per(sums, _CHARACTERS),
-        "bits per byte": lambda sums: _per(sums, _BYTES) / math.log(2),
-        **({"perplexity per word": lambda sums: _exponential(_per(sums, _WORDS))} if has_words else {}),
-        "perplexity per token": lambda sums: _exponential(_per(sums, _TOKENS)),
+    sums = _sum_columns(columns, item, n_resamples)
+    has_words = sum(words) > 0 and sum(characters) / sum(words) <= _MAX_WORD_LENGTH
+    statistics: dict[str, Callable[[Sums], Sums]] = {
+        "nats per character": lambda sums: _nats_per(sums, _CHARACTERS),
+        "bits per byte": lambda sums: _nats_per(sums, _BYTES) / math.log(2),
+        **({"perplexity per word": lambda sums: _perplexity(_nats_per(sums, _WORDS))} if has_words else {}),
+        "perplexity per token": lambda sums: _perplexity(_nats_per(sums, _TOKENS)),
     }
     return LanguageCard(
-        scores=[sums.score(name, figure, *([how] if how else [])) for name, figure in figures.items()],
+        scores=[sums.score(name, statistic, *([context] if context else [])) for name, statistic in statistics.items()],
         n_texts=len(nats),
         n_tokens=sum(tokens),
         n_characters=sum(characters),
@@ -84,9 +85,62 @@ def language_card(
     )
 
 
-def _per(sums: Sums, column: int) -> Sums:
+@dataclass(frozen=True)
+class MaskedCard:
+    """How well a masked language model restores masked tokens. `asdict` makes it JSON."""
+
+    scores: Sequence[Score]
+    n_texts: int
+    n_masked: int
+
+    def sections(self) -> list[Section]:
+        """Return the size of the test set."""
+        facts = [
+            Fact(Bilingual("texts", "文本数"), self.n_texts),
+            Fact(Bilingual("masked tokens", "掩码词元数"), self.n_masked),
+        ]
+        return [Facts(facts)]
+
+
+def masked_card(
+    n_correct: Sequence[float],
+    n_masked: Sequence[float],
+    nats: Sequence[float],
+    *,
+    context: str = "",
+    n_resamples: int = N_RESAMPLES,
+) -> MaskedCard:
+    """Return the scorecard for the masked tokens of each text: how many are correct, how many there are, their nats."""
+    if not sum(n_masked):
+        raise DataError("There is nothing to score: the test set is empty.")
+    sums = _sum_columns((n_correct, n_masked, nats), "documents", n_resamples)
+    details = [context] if context else []
+    return MaskedCard(
+        scores=[
+            sums.score(
+                "accuracy of masked tokens", lambda sums: percentage(sums[..., _CORRECT], sums[..., _MASKED]), *details
+            ),
+            sums.score(
+                "perplexity of masked tokens",
+                lambda sums: _perplexity(np.asarray(sums[..., _MASKED_NATS] / np.maximum(sums[..., _MASKED], 1.0))),
+                *details,
+            ),
+        ],
+        n_texts=len(n_masked),
+        n_masked=round(sum(n_masked)),
+    )
+
+
+def _sum_columns(columns: Sequence[Sequence[float]], item: str, n_resamples: int) -> ResampledSums:
+    counts: list[Count] = [
+        (text, column, float(amount)) for column, amounts in enumerate(columns) for text, amount in enumerate(amounts)
+    ]
+    return sum_resamples(counts, len(columns[0]), len(columns), n_resamples, item)
+
+
+def _nats_per(sums: Sums, column: int) -> Sums:
     return np.asarray(sums[..., _NATS] / np.maximum(sums[..., column], 1.0))
 
 
-def _exponential(nats: Sums) -> Sums:
-    return np.exp(np.minimum(nats, _MOST_NATS))
+def _perplexity(nats: Sums) -> Sums:
+    return np.exp(np.minimum(nats, _MAX_NATS))

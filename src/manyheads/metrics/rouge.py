@@ -1,16 +1,19 @@
-"""ROUGE, the score of summaries: which words, pairs of words and longest common sequence a summary shares."""
+"""ROUGE (Lin, 2004), the score of summaries: shared words, word pairs and longest common subsequence.
+
+Tests require the figures of Google's rouge_score for English text (docs/decisions/0011-rouge.md).
+"""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from itertools import chain
 
-from manyheads.metrics.bootstrap import Sums, percentage, sum_resamples
+from manyheads.metrics.bootstrap import N_RESAMPLES, Count, Sums, percentage, sum_resamples
 from manyheads.metrics.score import Score
 
-_NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-# Scripts written without spaces, of which every character is a token: Thai and Lao, Burmese, Khmer, kana and Chinese.
+_NAMES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
+# Scripts written without spaces, in which every character is a word: Thai and Lao, Burmese, Khmer, kana, Chinese.
 _UNSPACED = (
     (0x0E00, 0x0EFF),
     (0x1000, 0x109F),
@@ -21,35 +24,58 @@ _UNSPACED = (
     (0xF900, 0xFAFF),
     (0x20000, 0x323AF),
 )
-_BETWEEN = "PSZC"  # categories that end a word: punctuation, symbols, space, control
+_SEPARATORS = "PSZC"  # Unicode categories: punctuation, symbols, spaces, control characters
+_SIGNATURE = "f1:mean of texts|case:lc|tok:words, or characters where there are no spaces|stem:no"
 
 
-def rouge(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = 1000) -> list[Score]:
-    """ROUGE-1, ROUGE-2 and ROUGE-L: the mean of the texts' F1, in per cent, of lower-cased words without stemming.
+def rouge(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = N_RESAMPLES) -> list[Score]:
+    """Return ROUGE-1, ROUGE-2 and ROUGE-L: the mean F1 of the texts in percent, lowercased, without stemming.
 
-    English words are cut as in Google's rouge_score. In scripts without spaces each character counts as a word.
+    English text is split as in Google's rouge_score. In scripts without spaces each character is a word.
     """
-    # Imported here, since it takes seconds and only summaries need it.
-    from torchmetrics.functional.text import rouge_score
-
-    counts = []
+    counts: list[Count] = []
     for text, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
-        found = rouge_score(hypothesis, reference, normalizer=str.lower, tokenizer=cut_words, rouge_keys=tuple(_NAMES))
-        counts += [(text, column, float(found[f"{key}_fmeasure"])) for column, key in enumerate(_NAMES)]
-        counts.append((text, len(_NAMES), 1.0))
+        values = text_rouge(split_words(hypothesis.lower()), split_words(reference.lower()))
+        counts += [(text, column, value) for column, value in enumerate((*values, 1.0))]
     sums = sum_resamples(counts, len(hypotheses), len(_NAMES) + 1, n_resamples)
-    tokens = "tok:words, or characters where there are no spaces"
-    how = f"f1:mean of texts|case:lc|{tokens}|stem:no|torchmetrics:{version('torchmetrics')}"
-    return [sums.score(name, partial(_mean, column=column), how) for column, name in enumerate(_NAMES.values())]
+    return [sums.score(name, partial(_mean, column=column), _SIGNATURE) for column, name in enumerate(_NAMES)]
 
 
-def cut_words(text: str) -> list[str]:
-    """The words of a text without punctuation; single characters in scripts that set no spaces."""
-    return "".join(chain.from_iterable(map(_set_apart, text))).split()
+def text_rouge(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[float, float, float]:
+    """Return the F1 of ROUGE-1, ROUGE-2 and ROUGE-L of one text, from 0 to 1."""
+    shared = _longest_common_subsequence(hypothesis, reference)
+    return (
+        _ngram_f1(hypothesis, reference, 1),
+        _ngram_f1(hypothesis, reference, 2),
+        2 * shared / max(1, len(hypothesis) + len(reference)),
+    )
 
 
-def _set_apart(character: str) -> str:
-    if unicodedata.category(character)[0] in _BETWEEN:
+def _ngram_f1(hypothesis: Sequence[str], reference: Sequence[str], n: int) -> float:
+    ours, theirs = (Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in (hypothesis, reference))
+    return 2 * (ours & theirs).total() / max(1, ours.total() + theirs.total())
+
+
+def _longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence (bit-parallel: Hyyrö, 2004)."""
+    positions: dict[str, int] = {}
+    for index, word in enumerate(first):
+        positions[word] = positions.get(word, 0) | 1 << index
+    everything = (1 << len(first)) - 1
+    row = everything  # a 0 bit marks a position where the length grows
+    for word in second:
+        matches = row & positions.get(word, 0)
+        row = ((row + matches) | (row - matches)) & everything
+    return len(first) - row.bit_count()
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text without punctuation; single characters in scripts without spaces."""
+    return "".join(chain.from_iterable(map(_separate, text))).split()
+
+
+def _separate(character: str) -> str:
+    if unicodedata.category(character)[0] in _SEPARATORS:
         return " "
     code = ord(character)
     return f" {character} " if any(first <= code <= last for first, last in _UNSPACED) else character

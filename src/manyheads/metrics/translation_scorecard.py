@@ -1,26 +1,29 @@
-"""The scorecard of translations, or of any texts that have references."""
+"""The scorecard of translations, summaries or any generated texts with references."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from manyheads.language import Bilingual
+from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Fact, Facts, Note, Section, shorten
 from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
-from manyheads.metrics.translation_faults import copies, length_ratio, repetitions
+from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
 
-_EXAMPLES = 10
-_LONGEST = 2000  # characters shown of a text
+_N_EXAMPLES = 10
+_LONGEST_TEXT = 2000  # characters kept of a text in an example
+_SEED = 12345
 
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence of a test set and what became of it."""
+    """One sentence of a test set, its translation and its reference, truncated if very long."""
 
     number: int  # in the test set, from 1
-    source: str  # this and the others are shortened where nobody would read to the end
+    source: str
     translation: str
     reference: str
     chrf: float
@@ -28,29 +31,82 @@ class Example:
 
 @dataclass(frozen=True)
 class TranslationCard:
-    """How well a test set was translated: scores, what went wrong how often, and examples. `asdict` makes it JSON."""
+    """How well a test set was translated: scores, counts of errors, and examples. `asdict` makes it JSON."""
 
     scores: Sequence[Score]
     n_sentences: int
-    length_ratio: float  # tokens of the translations to those of the references, as BLEU counts them
-    n_copies: int  # translations that are the source itself
-    n_wrong_copies: int  # those of them whose reference is not the source
-    n_repetitions: int  # a word or phrase three times in a row, and not so in the reference
-    n_empty: int  # translations that are blank
-    n_empty_references: int  # which count as they are: whatever is said there is wrong
-    n_cut_off: int  # translations that reached the maximum length before they ended
-    n_too_long: int  # sources too long for the model, which count as translated by nothing
-    worst: Sequence[Example]  # by their own chrF; of equals, the longest reference first
+    length_ratio: float  # tokens of the translations / tokens of the references, as BLEU counts them
+    n_copies: int  # translations equal to their source
+    n_wrong_copies: int  # copies whose reference differs from the source
+    n_repetitions: int  # a word or phrase three times in a row, but not so in the reference
+    n_empty: int  # blank translations
+    n_empty_references: int  # they are scored too: any translation of them is wrong
+    n_cut_off: int  # translations that reached the maximum length before EOS
+    n_too_long: int  # sources too long for the model; their translation counts as empty
+    worst: Sequence[Example]  # by sentence chrF; of equals, the longest reference first
     random: Sequence[Example]
-    differences: Sequence[Difference] = ()  # from another system, if one was given
+    differences: Sequence[Difference] = ()  # to another system
+    against: str | None = None  # the name of that system
+
+    def sections(self) -> list[Section]:
+        """Return examples, counts of errors and the comparison with another system."""
+        sections: list[Section] = []
+        if self.worst:
+            sections.append(
+                Examples(Bilingual("worst by chrF", "chrF 最低的句子"), list(map(_example_row, self.worst)))
+            )
+        if self.random:
+            rows = list(map(_example_row, self.random))
+            sections.append(Examples(Bilingual("drawn at random", "随机抽取的句子"), rows, are_random=True))
+        sections += [Facts(self._facts()), *self._notes()]
+        if self.against is not None:
+            sections.append(Comparison(self.against, self.differences))
+        return sections
+
+    def _facts(self) -> list[Fact]:
+        counts = {
+            Bilingual("copies of the source", "照抄原文"): self.n_copies,
+            Bilingual("wrong copies", "误抄原文"): self.n_wrong_copies,
+            Bilingual("repetitions", "重复片段"): self.n_repetitions,
+            Bilingual("empty", "空译文"): self.n_empty,
+            Bilingual("cut off", "被截断"): self.n_cut_off,
+            Bilingual("source too long", "原文过长"): self.n_too_long,
+            Bilingual("empty reference", "空参考译文"): self.n_empty_references,
+        }
+        return [
+            Fact(Bilingual("sentences", "句数"), self.n_sentences),
+            Fact(Bilingual("length ratio to reference", "与参考译文的长度比"), self.length_ratio),
+            *(Fact(name, count, self.n_sentences) for name, count in counts.items()),
+        ]
+
+    def _notes(self) -> list[Note]:
+        notes = []
+        if self.n_cut_off:
+            english = f"{_number_of(self.n_cut_off, 'translation')} cut off at the maximum length."
+            notes.append(Note(Bilingual(english, f"{self.n_cut_off:,} 条译文达到最大长度，被截断。")))
+        if self.n_too_long:
+            english = f"{_number_of(self.n_too_long, 'source')} too long for the model, scored as empty translations."
+            notes.append(Note(Bilingual(english, f"{self.n_too_long:,} 条原文超出模型长度，按空译文计分。")))
+        if self.n_empty_references:
+            english = f"{_number_of(self.n_empty_references, 'reference')} empty: any translation of them is wrong."
+            notes.append(Note(Bilingual(english, f"{self.n_empty_references:,} 条参考译文为空，任何译文都算错。")))
+        return notes
+
+
+def _number_of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _example_row(example: Example) -> ExampleRow:
+    return ExampleRow(example.number, example.source, example.translation, example.reference)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A test set and its translations, in its order."""
+    """A test set and its translations, in the same order."""
 
     sources: Sequence[str]
-    texts: Sequence[str]  # one line each
+    texts: Sequence[str]  # translations, one line each
     references: Sequence[str]
     n_cut_off: int
     n_too_long: int
@@ -62,23 +118,24 @@ def translation_card(
     *,
     is_summary: bool = False,
     tokenized: bool = False,
-    n_examples: int = _EXAMPLES,
+    n_examples: int = _N_EXAMPLES,
     differences: Sequence[Difference] = (),
+    against: str | None = None,
 ) -> TranslationCard:
-    """The scorecard of translations; `tokenized` adds the BLEU of papers on text tokenized beforehand.
+    """Return the scorecard of translations; `tokenized` adds the BLEU of papers on pretokenized text.
 
-    A summary's comes with ROUGE first, and without the edits that would make a translation of it.
+    Summaries are scored by ROUGE, BLEU and chrF, without TER: a summary is not an edit of its source.
     """
     texts, references = answers.texts, answers.references
     are_copies = copies(answers.sources, texts)
     are_wrong = [reference.strip() != text.strip() for reference, text in zip(references, texts, strict=True)]
     examples = _make_examples(answers)
     worst = sorted(examples, key=lambda one: (one.chrf, -len(one.reference)))
-    chosen = np.random.default_rng(12345).permutation(len(examples))[:n_examples]
+    drawn = np.random.default_rng(_SEED).permutation(len(examples))[:n_examples]
     return TranslationCard(
         scores=[
             *(rouge(texts, references) if is_summary else []),
-            *scores_of(texts, references, language)[: 2 if is_summary else 3],
+            *translation_scores(texts, references, language)[: 2 if is_summary else 3],
             *([tokenized_bleu(texts, references)] if tokenized else []),
         ],
         n_sentences=len(texts),
@@ -91,32 +148,28 @@ def translation_card(
         n_cut_off=answers.n_cut_off,
         n_too_long=answers.n_too_long,
         worst=worst[:n_examples],
-        random=[examples[index] for index in chosen],
+        random=[examples[index] for index in drawn],
         differences=differences,
+        against=against,
     )
 
 
-def scores_of(texts: Sequence[str], references: Sequence[str], language: str) -> list[Score]:
-    """BLEU, chrF and, where words can be told apart, TER, with their intervals and signatures."""
+def translation_scores(texts: Sequence[str], references: Sequence[str], language: str) -> list[Score]:
+    """Return BLEU, chrF and, for languages whose words can be split, TER."""
     scores = [bleu(texts, references, language), chrf(texts, references)]
     return [*scores, ter(texts, references, language)] if ter_applies(language) else scores
 
 
 def _make_examples(answers: Answers) -> list[Example]:
+    columns = (answers.sources, answers.texts, answers.references)
+    rows = zip(*columns, sentence_chrf(answers.texts, answers.references), strict=True)
     return [
-        Example(number, _shortened(source), _shortened(text), _shortened(reference), chrf)
-        for number, (source, text, reference, chrf) in enumerate(
-            zip(
-                answers.sources,
-                answers.texts,
-                answers.references,
-                sentence_chrf(answers.texts, answers.references),
-                strict=True,
-            ),
-            start=1,
+        Example(
+            number=number,
+            source=shorten(source, _LONGEST_TEXT),
+            translation=shorten(translation, _LONGEST_TEXT),
+            reference=shorten(reference, _LONGEST_TEXT),
+            chrf=score,
         )
+        for number, (source, translation, reference, score) in enumerate(rows, start=1)
     ]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

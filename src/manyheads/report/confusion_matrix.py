@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from manyheads.metrics import NOTHING, Confusion
+from manyheads.metrics import NO_LABEL, Confusion
 from manyheads.report.markup import text
 
 _MOST = 40  # labels that can still be read
@@ -149,8 +149,8 @@ def _titles(frame: _Frame) -> str:
 def _legend(frame: _Frame, names: list[str], n_labels: int) -> str:
     y = frame.top + frame.size + 26
     notes = ["shade: share of the row · 深浅：占该行的比例"]
-    if NOTHING in names:
-        notes.append(f"{NOTHING} none · 无")
+    if NO_LABEL in names:
+        notes.append(f"{NO_LABEL} none · 无")
     if n_labels > len(names):
         notes.append(f"{len(names)} of {n_labels} labels, the most confused · 仅列出最易混淆的标签")
     return (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manyheads.metrics import NOTHING, lower_is_better
+from manyheads.metrics import NO_LABEL, lower_is_better
 
 Sample = tuple[str, str, str]  # what went in, what came out, what was wanted
 
@@ -183,7 +183,7 @@ def as_sample(value: object) -> Sample | None:
 def _answer(label: object, parts: object) -> str:
     """Labels or spans in a line, the label of the whole sentence before them."""
     found = parts if isinstance(parts, list | tuple) else []
-    return " · ".join(str(part) for part in ([label, *found] if label else found)) or NOTHING
+    return " · ".join(str(part) for part in ([label, *found] if label else found)) or NO_LABEL
 
 
 def as_samples(value: object) -> list[Sample]:

@@ -4,6 +4,7 @@ Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`), reg
 the training loop a `TrainingTask` and a bundle text in, text out; the model and train packages do not know about tasks.
 """
 
+from manyheads.metrics import Card
 from manyheads.tasks.classify import Classification, Classify, ClassifySettings
 from manyheads.tasks.language import Candidate, Generation, Language, LanguageSettings, LanguageTrainingTask
 from manyheads.tasks.masked import Filling, Masked, MaskedSettings, MaskedTrainingTask
@@ -19,8 +20,8 @@ from manyheads.tasks.seq2seq import (
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
-    Card,
     GenerativeTask,
+    HasReferences,
     ModelInput,
     Prediction,
     Progress,
@@ -43,6 +44,7 @@ __all__ = [
     "Filling",
     "Generation",
     "GenerativeTask",
+    "HasReferences",
     "Language",
     "LanguageSettings",
     "LanguageTrainingTask",

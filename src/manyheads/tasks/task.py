@@ -14,9 +14,10 @@ from torch import nn
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.metrics import Score, Tally
+from manyheads.metrics import Answers, Card, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
+from manyheads.tasks.quickstart import Quickstart
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Token, Tokenizer
@@ -77,15 +78,6 @@ class Prediction(Protocol):
 
 
 @runtime_checkable
-class Card(Protocol):
-    """The scorecard of a test set: a frozen dataclass, so that `asdict` makes it JSON."""
-
-    @property
-    def scores(self) -> Sequence[Score]:
-        """The figures, each with its interval."""
-
-
-@runtime_checkable
 class Task(Protocol):
     """A model of some task, in training or trained, with text on both ends."""
 
@@ -95,6 +87,7 @@ class Task(Protocol):
     metrics: ClassVar[tuple[str, ...]]  # what `validate` can score by; the first unless told otherwise
     settings_type: ClassVar[type]
     lens_examples: ClassVar[LensExamples]  # what the lens observes heads on
+    quickstart: ClassVar[Quickstart | None]  # None: `manyheads quickstart` does not offer this task
 
     @property
     def settings(self) -> Any:
@@ -192,6 +185,14 @@ class GenerativeTask(Protocol):
         self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
     ) -> tuple[Hypothesis, ModelInput]:
         """The best answer as `predict` finds it, and the model_input with it: of the target, all that was read."""
+
+
+@runtime_checkable
+class HasReferences(Protocol):
+    """A task whose answers are texts that are scored against references, so that two systems can be compared."""
+
+    def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
+        """Return the answers to all rows of a test set."""
 
 
 @runtime_checkable

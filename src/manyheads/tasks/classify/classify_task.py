@@ -22,6 +22,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, symmetric_kl
+from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.model_inputs import (
@@ -33,6 +34,7 @@ from manyheads.tasks.model_inputs import (
 )
 from manyheads.tasks.ngrams import NgramClassifier
 from manyheads.tasks.pooling import Pool
+from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_rows
@@ -169,6 +171,7 @@ class Classify:
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro-F1", "micro-F1")
     settings_type: ClassVar[type] = ClassifySettings
     lens_examples: ClassVar[LensExamples] = TextExamples()
+    quickstart: ClassVar[Quickstart | None] = QUICKSTART
 
     module: Classifier
     tokenizer: Tokenizer

@@ -14,15 +14,16 @@ from manyheads.data import choose_examples, cut_windows
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
-from manyheads.metrics import LanguageCard, Tally, language_card, rate_tally
-from manyheads.metrics.language_scorecard import GenerationSample
+from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_card, rate_tally
 from manyheads.model import Tap, Transformer, projected_loss
 from manyheads.tasks.document_task import DocumentTask
 from manyheads.tasks.language.generation import Generation, TextGenerator
+from manyheads.tasks.language.language_quickstart import QUICKSTART
 from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
 from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
@@ -95,6 +96,7 @@ class Language(DocumentTask):
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
     lens_examples: ClassVar[LensExamples] = TextExamples()
+    quickstart: ClassVar[Quickstart | None] = QUICKSTART
 
     model: Transformer
     tokenizer: Tokenizer
@@ -230,8 +232,8 @@ class Language(DocumentTask):
         brief = replace(settings, max_new_tokens=min(settings.max_length(), half))
         return language_card(
             *zip(*counted, strict=True),
-            what="blocks" if is_few else "documents",
-            how=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
+            item="blocks" if is_few else "documents",
+            context=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
             samples=[GenerationSample(one.prompt, one.answer) for one in self.predict(prompts, brief)],
         )
 

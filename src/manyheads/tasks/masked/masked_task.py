@@ -19,13 +19,13 @@ from manyheads.data import Windows, choose_examples, cut_windows, pad, plan_batc
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
-from manyheads.metrics import Tally, share_tally
-from manyheads.metrics.masked_scorecard import MaskedCard, masked_card
+from manyheads.metrics import MaskedCard, Tally, masked_card, share_tally
 from manyheads.model import Transformer, evaluating, projected_loss
 from manyheads.tasks.document_task import DocumentTask
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
+from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
@@ -173,6 +173,7 @@ class Masked(DocumentTask):
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True)
+    quickstart: ClassVar[Quickstart | None] = None
 
     model: Transformer
     tokenizer: Tokenizer
@@ -250,7 +251,7 @@ class Masked(DocumentTask):
         """Find what is hidden in every document, always the same tokens."""
         how = f"mask_probability:{self.settings.mask_probability}{'|whole words' if self.settings.whole_words else ''}"
         n_right, n_masked, nats = self._count(rows, progress)
-        return masked_card(n_right, n_masked, nats, how=how)
+        return masked_card(n_right, n_masked, nats, context=how)
 
     def _count(self, rows: Iterable[Row], progress: Progress = lambda done: None) -> list[list[float]]:
         """Of each document: how many hidden tokens are found, how many there are, how many nats they cost."""

@@ -27,7 +27,9 @@ from manyheads.metrics import Answers, Tally, TranslationCard, bleu_tally, quick
 from manyheads.model import ModelSettings, Tap, Transformer, projected_loss
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
+from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
+from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.files import OnBad
@@ -167,6 +169,7 @@ class Seq2Seq:
     metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
     settings_type: ClassVar[type] = Seq2SeqSettings
     lens_examples: ClassVar[LensExamples] = PairExamples()
+    quickstart: ClassVar[Quickstart | None] = QUICKSTART
 
     model: Transformer
     tokenizer: Tokenizer

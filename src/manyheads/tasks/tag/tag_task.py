@@ -18,11 +18,13 @@ from manyheads.metrics import SpanCard, Tally, f1_tally, span_card
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.model_inputs import batches_by_length, encoder_input, fit_temperature, shift_spans, windows
+from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.seq2seq import one_line
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_examples import tokenize_words
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
+from manyheads.tasks.tag.tag_quickstart import QUICKSTART
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.text.files import OnBad
@@ -87,6 +89,7 @@ class Tag:
     metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy")
     settings_type: ClassVar[type] = TagSettings
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True, tokenizer=tokenize_words)
+    quickstart: ClassVar[Quickstart | None] = QUICKSTART
 
     module: Tagger
     tokenizer: Tokenizer

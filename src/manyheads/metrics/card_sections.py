@@ -1,0 +1,233 @@
+"""Sections: the neutral parts that a scorecard consists of.
+
+A scorecard describes itself as a list of sections. The terminal and the HTML report render sections by type and know
+no scorecard class, so a new task needs no renderer of its own. `card_record` writes a card's sections to the log of a
+run; `read_sections` reads them back.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from manyheads.language import Bilingual
+from manyheads.metrics.bootstrap import Sums, f1, percentage
+from manyheads.metrics.score import Score
+from manyheads.metrics.significance import Difference
+
+NO_LABEL = "∅"  # in a confusion matrix: no answer, or no span
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A named number; with `total`, its share of the total is shown too."""
+
+    name: Bilingual
+    value: float
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Numbers that are not scores, such as the size of the test set."""
+
+    facts: Sequence[Fact]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something the reader should know before comparing the scores."""
+
+    text: Bilingual
+
+
+@dataclass(frozen=True)
+class LabelRow:
+    """Precision, recall and F1 of one label in percent."""
+
+    label: str
+    precision: float
+    recall: float
+    f1: float
+    support: int  # number of gold occurrences
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """One row for each label."""
+
+    rows: Sequence[LabelRow]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often a gold label (row) was predicted as each label (column).
+
+    If `NO_LABEL` occurs, it comes last: its column counts missing answers, its row answers without a gold label.
+    """
+
+    labels: Sequence[str]
+    counts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class ExampleRow:
+    """One text of the test set, the model's answer and the expected one."""
+
+    number: int  # in the test set, from 1
+    text: str
+    answer: str
+    expected: str
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples under a title."""
+
+    title: Bilingual
+    rows: Sequence[ExampleRow]
+    are_random: bool = False  # drawn at random, so that they may stand for the test set
+
+
+@dataclass(frozen=True)
+class GenerationSample:
+    """A prompt and the text that the model generated after it."""
+
+    prompt: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Generations:
+    """Generated texts, which no reference can be wrong or right about."""
+
+    samples: Sequence[GenerationSample]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences to another system on the same test set."""
+
+    other: str
+    differences: Sequence[Difference]
+
+
+Section = Facts | Note | LabelTable | Confusion | Examples | Generations | Comparison
+
+
+@runtime_checkable
+class Card(Protocol):
+    """The scorecard of a test set: a frozen dataclass, so that `asdict` makes it JSON."""
+
+    @property
+    def scores(self) -> Sequence[Score]:
+        """The scores, each with its interval; the main one first."""
+
+    def sections(self) -> Sequence[Section]:
+        """Return everything else that the card has to show, in reading order."""
+
+
+def label_rows(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:
+    """Return a row for each label that is gold or predicted at least once."""
+    columns = (percentage(correct, predicted), percentage(correct, gold), f1(correct, predicted, gold))
+    precisions, recalls, f1s = (column.tolist() for column in columns)
+    return [
+        LabelRow(label, precisions[index], recalls[index], f1s[index], int(gold[index]))
+        for index, label in enumerate(labels)
+        if gold[index] + predicted[index] > 0
+    ]
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return the text, truncated to `longest` characters."""
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
+def card_record(card: Card) -> dict[str, Any]:
+    """Return the scores and sections of a card as JSON-serializable data for the log of a run."""
+    return {
+        "scores": [asdict(score) for score in card.scores],
+        "sections": [{"section": type(section).__name__, **asdict(section)} for section in card.sections()],
+    }
+
+
+def read_sections(record: object) -> list[Section]:
+    """Return the sections of a card's record; sections that are damaged or unknown are left out."""
+    entries = record.get("sections") if isinstance(record, Mapping) else None
+    sections = []
+    for entry in entries if isinstance(entries, list | tuple) else []:
+        reader = _READERS.get(str(entry.get("section"))) if isinstance(entry, Mapping) else None
+        if reader:
+            try:
+                sections.append(reader(entry))
+            except (KeyError, TypeError, ValueError):
+                continue
+    return sections
+
+
+def _read_facts(entry: Mapping[str, Any]) -> Facts:
+    return Facts([Fact(_bilingual(fact["name"]), _number(fact["value"]), fact.get("total")) for fact in entry["facts"]])
+
+
+def _read_label_table(entry: Mapping[str, Any]) -> LabelTable:
+    return LabelTable(
+        [
+            LabelRow(
+                label=_text(row["label"]),
+                precision=_number(row["precision"]),
+                recall=_number(row["recall"]),
+                f1=_number(row["f1"]),
+                support=int(row["support"]),
+            )
+            for row in entry["rows"]
+        ]
+    )
+
+
+def _read_confusion(entry: Mapping[str, Any]) -> Confusion:
+    labels, counts = [str(label) for label in entry["labels"]], entry["counts"]
+    is_square = labels and len(counts) == len(labels) and all(len(row) == len(labels) for row in counts)
+    if not is_square or not all(isinstance(count, int) and count >= 0 for row in counts for count in row):
+        raise ValueError("A confusion matrix is square and holds counts.")
+    return Confusion(labels, counts)
+
+
+def _read_examples(entry: Mapping[str, Any]) -> Examples:
+    rows = [
+        ExampleRow(int(row["number"]), _text(row["text"]), _text(row["answer"]), _text(row["expected"]))
+        for row in entry["rows"]
+    ]
+    return Examples(_bilingual(entry["title"]), rows, bool(entry.get("are_random")))
+
+
+def _read_generations(entry: Mapping[str, Any]) -> Generations:
+    return Generations([GenerationSample(_text(row["prompt"]), _text(row["text"])) for row in entry["samples"]])
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
+    "Facts": _read_facts,
+    "Note": lambda entry: Note(_bilingual(entry["text"])),
+    "LabelTable": _read_label_table,
+    "Confusion": _read_confusion,
+    "Examples": _read_examples,
+    "Generations": _read_generations,
+}
+
+
+def _bilingual(value: object) -> Bilingual:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError("A text has two languages.")
+    return Bilingual(_text(value[0]), _text(value[1]))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("Expected a string.")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("Expected a finite number.")
+    return value

@@ -1,0 +1,20 @@
+"""The quickstart of seq2seq: translate simple sentences between English, Chinese and German."""
+
+from manyheads.language import Bilingual
+from manyheads.tasks.quickstart import Quickstart
+
+QUICKSTART = Quickstart(
+    name="translate",
+    title=Bilingual("translate", "翻译"),
+    n_languages=2,
+    steps=1000,
+    recipe={
+        "data": {"builtin_rows": 100_000},
+        # Large enough that most words written in letters are one token.
+        "tokenizer": {"kind": "bpe", "vocab_size": 3000, "chinese_characters": "split"},
+        "model": {"n_encoder_layers": 4, "n_decoder_layers": 2, "positions": "rotary"},
+        "train": {"batch_tokens": 1500, "learning_rate": 4e-3, "warmup": 150, "validate_every": 100},
+    },
+    example={"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."},
+    own_data=Bilingual("YOUR.en YOUR.zh", "你的.en 你的.zh"),
+)
