@@ -1,7 +1,7 @@
-"""`report.html`: one self-contained page in the run folder that shows how the training goes and how it ended.
+"""`report.html`: one self-contained page in the run folder that shows the progress and the scores of a run.
 
-It is made of the recipe and the log alone, so it can be made again at any time. Nothing is loaded from elsewhere:
-style, script and figures are in the file.
+The page is made from the recipe and the log alone, so it can be made again at any time. Style, script and figures are
+in the file; it loads nothing from elsewhere. May import run and everything below it.
 """
 
 import time
@@ -9,72 +9,60 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from manyheads.errors import RecipeError
 from manyheads.report.history import History
 from manyheads.report.page import render_page
-from manyheads.run import Event
+from manyheads.run import Event, Finished, Interrupted, Prepared, RunFolder, Stage, Validated
 
 REPORT = "report.html"
-_LOG = "log.jsonl"
-_RECIPE = "recipe.toml"
-_EVERY = 30.0  # seconds of training between two pages
-_IMMEDIATE = frozenset({"Stage", "Prepared", "Validated", "Interrupted", "Finished"})
+_INTERVAL = 30.0  # seconds between two versions of the page during training
 
 
 def write_report(folder: Path) -> Path:
-    """Make the page of a run folder from its recipe and log; where it is."""
+    """Write the report of a run folder from its recipe and log, and return its path."""
     return Reporter(folder).write()
 
 
 def follow(events: Iterable[Event], folder: Path) -> Iterator[Event]:
-    """Yield the events of a run, and keep its report.html up to date."""
+    """Yield the events of a run, and keep its report up to date."""
     reporter = Reporter(folder)
     for event in events:
-        reporter.update(type(event).__name__)
+        reporter.update(event)
         yield event
 
 
 class Reporter:
-    """Keeps the page of a run up to date, reading only what its log gained since the last time."""
+    """Keeps the report of a run up to date; reads only the entries that were added to the log since the last time."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = RunFolder(folder)
         self._history = History()
-        self._n_read = 0
-        self._written = -_EVERY
+        self._log: Iterable[dict[str, object]] | None = None
+        self._written = -_INTERVAL
 
-    def update(self, event: str) -> None:
-        """Write the page if an event of this name calls for it; a page that cannot be written stops no training."""
-        if event in _IMMEDIATE or time.monotonic() - self._written >= _EVERY:
+    def update(self, event: Event) -> None:
+        """Write the page if the event is important or the page is old; a failure does not stop the training."""
+        is_important = isinstance(event, Stage | Prepared | Validated | Interrupted | Finished)
+        if is_important or time.monotonic() - self._written >= _INTERVAL:
             with suppress(OSError):
                 self.write()
             self._written = time.monotonic()
 
     def write(self) -> Path:
-        """Write the page now; it appears when it is whole."""
-        self._read_log()
-        recipe = self.folder / _RECIPE
+        """Write the page now; it replaces the previous one atomically."""
+        if self._log is None:
+            self._log = self.folder.log()
+        for entry in self._log:
+            self._history.add(entry)
+        recipe = self.folder.recipe_file
         text = recipe.read_text("utf-8", "replace") if recipe.exists() else ""
-        page = render_page(self.folder.resolve().name, text, self._history, time.time())
-        path = self.folder / REPORT
-        aside = path.with_name(f"{REPORT}.partial")
+        page = render_page(self.folder.path.resolve().name, text, self._history, time.time())
+        path = self.folder.report_file
+        partial = path.with_name(f"{path.name}.partial")
         try:
-            aside.write_text(page, "utf-8", "replace", newline="\n")
-            aside.replace(path)
+            partial.write_text(page, "utf-8", "replace", newline="\n")
+            partial.replace(path)
         except OSError:
             with suppress(OSError):
-                aside.unlink(missing_ok=True)
+                partial.unlink(missing_ok=True)
             raise
         return path
-
-    def _read_log(self) -> None:
-        path = self.folder / _LOG
-        if not path.is_file():
-            raise RecipeError(f"{self.folder} is not the folder of a run: it has no {_LOG}.")
-        with path.open("rb") as log:
-            log.seek(self._n_read)
-            while lines := log.readlines(1 << 20):
-                if not lines[-1].endswith(b"\n"):  # still being written: for the next time
-                    lines.pop()
-                self._n_read += sum(map(len, lines))
-                self._history.add_lines(lines)

@@ -1,20 +1,21 @@
-"""A confusion matrix as a picture: an SVG that needs nothing else, in light and in dark surroundings."""
+"""A confusion matrix as a self-contained SVG, for light and dark backgrounds."""
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from math import sqrt
 
+from manyheads.language import Bilingual
 from manyheads.metrics import NO_LABEL, Confusion
-from manyheads.report.markup import text
 
-_MOST = 40  # labels that can still be read
-_WIDTH = 760  # of the matrix, if its cells need not be larger or smaller than they may
-_SMALLEST, _LARGEST = 22.0, 64.0  # cells
-_LONGEST = 24.0  # ems of a label
+_MAX_LABELS = 40  # more are not readable
+_WIDTH = 760  # of the matrix, within the limits of its cells
+_MIN_CELL, _MAX_CELL = 22.0, 64.0
+_MAX_LABEL_WIDTH = 24.0  # em
 _FONT = 12.0
-_SLANT = sqrt(0.5)  # labels of columns stand at 45 degrees
-_DARK_ENOUGH = 0.7  # opacity from which text on a cell changes its colour
+_SLANT = sqrt(0.5)  # column labels are rotated by 45 degrees
+_DARK = 0.7  # opacity above which the text of a cell is light
 
 _STYLE = """
 .confusion { --paper: #fff; --ink: #1b1d21; --soft: #5d636e; --line: #e3e5e9; --main: #0b62a4; --accent: #b8500a; }
@@ -28,13 +29,13 @@ _STYLE = """
 .confusion .right { fill: var(--main); }
 .confusion .wrong { fill: var(--accent); }
 .confusion text.light { fill: var(--paper); }
-.confusion text.soft { fill: var(--soft); }
+.confusion .soft text { fill: var(--soft); }
 """
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where things stand."""
+    """Sizes and positions, in pixels."""
 
     cell: float
     left: float
@@ -42,43 +43,55 @@ class _Frame:
     size: float  # of the matrix
     width: float
     height: float
-    is_slanted: bool  # the labels of columns are wider than these
+    is_slanted: bool  # column labels are wider than the columns
 
 
-def confusion_svg(confusion: Confusion) -> str:
-    """The matrix as SVG: gold labels down, predicted across, shaded by the share of the row, with the counts.
+def confusion_svg(confusion: Confusion, *, is_bilingual: bool = False) -> str:
+    """Return the matrix as SVG: gold labels in rows, predicted ones in columns, shaded by their share of the row.
 
-    Of more labels than can be read, those that are confused most are drawn.
+    If there are too many labels to read, those that are confused most are drawn. With `is_bilingual`, captions are
+    in both languages, of which the page shows one; otherwise in the language in use.
     """
-    kept = _most_confused(confusion)
-    names = [_shortened(confusion.labels[row]) for row in kept]
+    shown = _most_confused(confusion)
+    names = [_shortened(confusion.labels[row]) for row in shown]
     frame = _frame(names)
-    told = text(f"Confusion matrix of {len(confusion.labels)} labels · 混淆矩阵")
+    n_labels = len(confusion.labels)
+    description = Bilingual(f"Confusion matrix of {n_labels} labels", f"{n_labels} 个标签的混淆矩阵")
+    label = " · ".join(description) if is_bilingual else str(description)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="confusion" role="img" aria-label="{told}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="confusion" role="img" aria-label="{label}" '
         f'width="{frame.width:.0f}" height="{frame.height:.0f}" viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" '
         'style="max-width:100%;height:auto">',
         f"<style>{_STYLE}</style>",
         '<rect class="paper" width="100%" height="100%"/>',
         _grid(frame, len(names)),
         _labels(frame, names),
-        _cells(frame, confusion, kept),
-        _titles(frame),
-        _legend(frame, names, len(confusion.labels)),
+        _cells(frame, confusion, shown),
+        _titles(frame, is_bilingual=is_bilingual),
+        _legend(frame, names, n_labels, is_bilingual=is_bilingual),
         "</svg>",
     ]
     return "".join(parts)
 
 
+def _caption(attributes: str, text: Bilingual, *, is_bilingual: bool) -> str:
+    """Return a text element, or one for each language, of which the page's style hides one."""
+    if not is_bilingual:
+        return f'<text class="caption" {attributes}>{escape(str(text))}</text>'
+    return "".join(
+        f'<text class="caption {lang}" {attributes}>{escape(one)}</text>' for lang, one in text._asdict().items()
+    )
+
+
 def _most_confused(confusion: Confusion) -> list[int]:
-    """The places of the labels to draw, in their order."""
-    counts, places = confusion.counts, range(len(confusion.labels))
-    mistakes = [sum(counts[one]) + sum(row[one] for row in counts) - 2 * counts[one][one] for one in places]
-    return sorted(sorted(places, key=lambda one: -mistakes[one])[:_MOST])
+    """Return the indices of the labels to draw, in their order."""
+    counts, indices = confusion.counts, range(len(confusion.labels))
+    mistakes = [sum(counts[one]) + sum(row[one] for row in counts) - 2 * counts[one][one] for one in indices]
+    return sorted(sorted(indices, key=lambda one: -mistakes[one])[:_MAX_LABELS])
 
 
 def _frame(names: list[str]) -> _Frame:
-    cell = min(_LARGEST, max(_SMALLEST, _WIDTH / len(names)))
+    cell = min(_MAX_CELL, max(_MIN_CELL, _WIDTH / len(names)))
     longest = _FONT * max(map(_ems, names))
     is_slanted = longest > cell - 6
     size, left, top, right = cell * len(names), 40 + longest, 60.0, 16.0
@@ -89,8 +102,8 @@ def _frame(names: list[str]) -> _Frame:
 
 def _grid(frame: _Frame, n: int) -> str:
     lines = []
-    for at in (frame.cell * number for number in range(n + 1)):
-        x, y, end_x, end_y = frame.left + at, frame.top + at, frame.left + frame.size, frame.top + frame.size
+    for offset in (frame.cell * number for number in range(n + 1)):
+        x, y, end_x, end_y = frame.left + offset, frame.top + offset, frame.left + frame.size, frame.top + frame.size
         lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top:.1f}" y2="{end_y:.1f}"/>')
         lines.append(f'<line class="grid" x1="{frame.left:.1f}" x2="{end_x:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
     return "".join(lines)
@@ -101,75 +114,84 @@ def _labels(frame: _Frame, names: list[str]) -> str:
     for number, name in enumerate(names):
         middle = frame.cell * (number + 0.5)
         x, y = frame.left + middle, frame.top - 8
-        turned = f'transform="rotate(-45 {x:.1f} {y:.1f})"' if frame.is_slanted else 'text-anchor="middle"'
+        rotation = f'transform="rotate(-45 {x:.1f} {y:.1f})"' if frame.is_slanted else 'text-anchor="middle"'
         parts.append(
             f'<text x="{frame.left - 8:.1f}" y="{frame.top + middle + 4:.1f}" font-size="{_FONT}" text-anchor="end">'
-            f'{text(name)}</text><text x="{x:.1f}" y="{y:.1f}" font-size="{_FONT}" {turned}>{text(name)}</text>'
+            f'{escape(name)}</text><text x="{x:.1f}" y="{y:.1f}" font-size="{_FONT}" {rotation}>{escape(name)}</text>'
         )
     return "".join(parts)
 
 
-def _cells(frame: _Frame, confusion: Confusion, kept: Sequence[int]) -> str:
+def _cells(frame: _Frame, confusion: Confusion, shown: Sequence[int]) -> str:
     return "".join(
-        _cell(frame, confusion, (row, kept[row]), (column, kept[column]))
-        for row in range(len(kept))
-        for column in range(len(kept))
-        if confusion.counts[kept[row]][kept[column]]
+        _cell(frame, confusion, (row, shown[row]), (column, shown[column]))
+        for row in range(len(shown))
+        for column in range(len(shown))
+        if confusion.counts[shown[row]][shown[column]]
     )
 
 
 def _cell(frame: _Frame, confusion: Confusion, row: tuple[int, int], column: tuple[int, int]) -> str:
-    """One cell; its row and its column are given by where they are drawn and where they are in the matrix."""
+    """Return one cell; row and column are pairs of the drawn index and the index in the matrix."""
     count = confusion.counts[row[1]][column[1]]
     share = count / sum(confusion.counts[row[1]])
-    # The root: otherwise what is confused once in fifty times could not be seen.
+    # Square root: otherwise a confusion of 2 % would be invisible.
     opacity = max(0.1, sqrt(share))
     x, y, cell = frame.left + column[0] * frame.cell, frame.top + row[0] * frame.cell, frame.cell
-    told = f"{count:,}" if count < 1000 or cell > 40 else f"{count / 1000:.{count < 10_000}f}k"
-    size = min(14.0, 0.9 * cell / max(1.8, 0.6 * len(told)), 0.5 * cell)
+    label = f"{count:,}" if count < 1000 or cell > 40 else f"{count / 1000:.{count < 10_000}f}k"
+    size = min(14.0, 0.9 * cell / max(1.8, 0.6 * len(label)), 0.5 * cell)
     title = f"{confusion.labels[row[1]]} → {confusion.labels[column[1]]}: {count:,} ({100 * share:.1f} %)"
     return (
-        f'<g><title>{text(title)}</title><rect class="{"right" if row == column else "wrong"}" x="{x + 0.5:.1f}" '
+        f'<g><title>{escape(title)}</title><rect class="{"right" if row == column else "wrong"}" x="{x + 0.5:.1f}" '
         f'y="{y + 0.5:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" fill-opacity="{opacity:.2f}"/>'
-        f'<text class="{"light" if opacity > _DARK_ENOUGH else "count"}" x="{x + cell / 2:.1f}" '
-        f'y="{y + cell / 2 + 0.36 * size:.1f}" font-size="{size:.1f}" text-anchor="middle">{told}</text></g>'
+        f'<text class="{"light" if opacity > _DARK else "count"}" x="{x + cell / 2:.1f}" '
+        f'y="{y + cell / 2 + 0.36 * size:.1f}" font-size="{size:.1f}" text-anchor="middle">{label}</text></g>'
     )
 
 
-def _titles(frame: _Frame) -> str:
+def _titles(frame: _Frame, *, is_bilingual: bool) -> str:
     x, y = 18, frame.top + frame.size / 2
-    return (
-        f'<text x="{frame.left + frame.size / 2:.1f}" y="22" font-size="14" font-weight="600" text-anchor="middle">'
-        f"predicted · 预测标签</text>"
-        f'<text x="{x}" y="{y:.1f}" font-size="14" font-weight="600" text-anchor="middle" '
-        f'transform="rotate(-90 {x} {y:.1f})">correct · 正确标签</text>'
-    )
+    style = 'font-size="14" font-weight="600" text-anchor="middle"'
+    columns = Bilingual("predicted", "预测标签")
+    rows = Bilingual("correct", "正确标签")
+    return _caption(
+        f'x="{frame.left + frame.size / 2:.1f}" y="22" {style}', columns, is_bilingual=is_bilingual
+    ) + _caption(f'x="{x}" y="{y:.1f}" {style} transform="rotate(-90 {x} {y:.1f})"', rows, is_bilingual=is_bilingual)
 
 
-def _legend(frame: _Frame, names: list[str], n_labels: int) -> str:
+def _legend(frame: _Frame, names: list[str], n_labels: int, *, is_bilingual: bool) -> str:
     y = frame.top + frame.size + 26
-    notes = ["shade: share of the row · 深浅：占该行的比例"]
+    notes = [Bilingual("shade: share of the row", "深浅：占该行的比例")]
     if NO_LABEL in names:
-        notes.append(f"{NO_LABEL} none · 无")
+        notes.append(Bilingual(f"{NO_LABEL} none", f"{NO_LABEL} 无"))
     if n_labels > len(names):
-        notes.append(f"{len(names)} of {n_labels} labels, the most confused · 仅列出最易混淆的标签")
+        notes.append(
+            Bilingual(
+                f"{len(names)} of {n_labels} labels, the most confused",
+                f"{n_labels} 个标签中最易混淆的 {len(names)} 个",
+            )
+        )
+    note = Bilingual("; ".join(one.en for one in notes), "；".join(one.zh for one in notes))
+    captions = (
+        (f'x="32" y="{y:.1f}" font-size="{_FONT}"', Bilingual("correct", "正确")),
+        (f'x="134" y="{y:.1f}" font-size="{_FONT}"', Bilingual("wrong", "错误")),
+        (f'x="16" y="{y + 20:.1f}" font-size="{_FONT}"', note),
+    )
     return (
         f'<rect class="right" x="16" y="{y - 10:.1f}" width="11" height="11"/>'
-        f'<text class="soft" x="32" y="{y:.1f}" font-size="{_FONT}">right · 正确</text>'
         f'<rect class="wrong" x="118" y="{y - 10:.1f}" width="11" height="11"/>'
-        f'<text class="soft" x="134" y="{y:.1f}" font-size="{_FONT}">wrong · 错误</text>'
-        f'<text class="soft" x="16" y="{y + 20:.1f}" font-size="{_FONT}">{text("; ".join(notes))}</text>'
+        f'<g class="soft">{"".join(_caption(*one, is_bilingual=is_bilingual) for one in captions)}</g>'
     )
 
 
 def _ems(name: str) -> float:
-    """About how wide a label is: Chinese characters are twice as wide as letters."""
+    """Return the approximate width of a label in em; Chinese characters are twice as wide as letters."""
     return sum(1.0 if unicodedata.east_asian_width(character) in "WF" else 0.56 for character in name)
 
 
 def _shortened(label: str) -> str:
-    if _ems(label) <= _LONGEST:
+    if _ems(label) <= _MAX_LABEL_WIDTH:
         return label
-    while _ems(label) > _LONGEST - 1:
+    while _ems(label) > _MAX_LABEL_WIDTH - 1:
         label = label[:-1]
     return label + "…"

@@ -1,36 +1,33 @@
-"""What the log of a run tells, gathered line by line: a log may be long, cut off, resumed, or of another version."""
+"""`History`: the state of a run according to its log, which may be long, truncated or resumed."""
 
-import json
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manyheads.metrics import NO_LABEL, lower_is_better
+from manyheads.metrics import lower_is_better
 
-Sample = tuple[str, str, str]  # what went in, what came out, what was wanted
+Sample = tuple[str, str, str]  # text, answer, expected answer
 
-_BEGINNING = b'{"event"'
-_RECENT = 500  # steps, of whose pace the time left is reckoned
-_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
+_N_RECENT = 500  # steps whose pace predicts the remaining time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """One look at the valid set."""
+    """One validation during training."""
 
     step: float
     minute: float
     metric: str
     score: float
-    samples: Sequence[Sample]  # the same sentences each time, if the run watched some
-    sample: Sample | None  # another sentence each time
+    samples: Sequence[Sample]  # of the same texts each time
+    sample: Sample | None  # of another text each time
 
 
 class Steps:
-    """A column of numbers for each fact of a step, in the order of the steps."""
+    """The figures of all steps, a column each."""
 
     def __init__(self) -> None:
         self.step, self.minute, self.tokens = array("d"), array("d"), array("d")
@@ -40,14 +37,14 @@ class Steps:
         return len(self.step)
 
     def cut(self, step: float) -> None:
-        """Forget this step and all after it."""
+        """Remove this step and all later ones."""
         if self.step and self.step[-1] >= step:
             keep = bisect_left(self.step, step)
             for column in vars(self).values():
                 del column[keep:]
 
     def add(self, entry: Mapping[str, Any], minutes: float) -> None:
-        """One more step, which took so long."""
+        """Append a step that took so many minutes."""
         tokens, seconds = number(entry.get("n_tokens")), number(entry.get("seconds"))
         self.minute.append((self.minute[-1] if self.minute else 0.0) + minutes)
         self.tokens.append((self.tokens[-1] if self.tokens else 0.0) + (tokens if math.isfinite(tokens) else 0.0))
@@ -59,7 +56,7 @@ class Steps:
 
 
 class History:
-    """A run as far as its log tells; of steps told twice, because a run was resumed, the later telling counts."""
+    """The state of a run; of steps that occur twice because the run was resumed, the later ones count."""
 
     def __init__(self) -> None:
         self.steps = Steps()
@@ -68,43 +65,37 @@ class History:
         self.finished: Mapping[str, Any] = {}
         self.state = "starting"  # or stage, training, interrupted, finished
         self.stage = ""
-        self.began = math.nan
-        self._clock = math.nan  # when the last event was, unless the run was away in between
-
-    def add_lines(self, lines: Sequence[bytes]) -> None:
-        """Take in whole lines of the log."""
-        for entry in _parse(lines):
-            if isinstance(entry, dict):
-                self._add(entry)
+        self._clock = math.nan  # time of the last step; NaN after a pause
 
     @property
     def step(self) -> int:
-        """The newest step."""
+        """The last step."""
         return int(self.steps.step[-1]) if len(self.steps) else 0
 
     @property
     def minutes(self) -> float:
-        """How long was trained, without the time between an interruption and going on."""
+        """The training time, without pauses between an interruption and its resumption."""
         return self.steps.minute[-1] if len(self.steps) else 0.0
 
     @property
     def best(self) -> Validation | None:
-        """The best of all validations that are scored like the newest."""
-        alike = [one for one in self.validations if one.metric == self.validations[-1].metric]
-        if not alike:
+        """The best validation among those with the metric of the last one."""
+        comparable = [one for one in self.validations if one.metric == self.validations[-1].metric]
+        if not comparable:
             return None
-        sign = -1 if lower_is_better(alike[0].metric) else 1
-        return max(alike, key=lambda validation: sign * validation.score)
+        factor = -1 if lower_is_better(comparable[0].metric) else 1
+        return max(comparable, key=lambda validation: factor * validation.score)
 
     def seconds_left(self, n_steps: int) -> float:
-        """How long the steps that remain will take at the pace of the recent ones; not a number if none was made."""
-        recent = min(len(self.steps), _RECENT)
-        if not recent:
+        """Return the remaining time at the pace of the recent steps; NaN before the first step."""
+        n_recent = min(len(self.steps), _N_RECENT)
+        if not n_recent:
             return math.nan
-        minutes = self.steps.minute[-1] - (self.steps.minute[-recent - 1] if recent < len(self.steps) else 0.0)
-        return 60 * minutes / recent * max(0, n_steps - self.step)
+        minutes = self.steps.minute[-1] - (self.steps.minute[-n_recent - 1] if n_recent < len(self.steps) else 0.0)
+        return 60 * minutes / n_recent * max(0, n_steps - self.step)
 
-    def _add(self, entry: Mapping[str, Any]) -> None:
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Take one entry of the log into account; entries that are damaged or unknown change nothing."""
         event, when = entry.get("event"), number(entry.get("time"))
         if event == "Step" and math.isfinite(number(entry.get("step"))):
             self._add_step(entry, when)
@@ -121,11 +112,9 @@ class History:
             self.state = "interrupted"
         elif event == "Finished":
             self.state, self.finished = "finished", entry
-        if math.isnan(self.began):
-            self.began = when
 
     def _add_step(self, entry: Mapping[str, Any], when: float) -> None:
-        self._forget_from(entry["step"])
+        self._remove_from(entry["step"])
         seconds = when - self._clock
         if not 0 <= seconds < math.inf:  # the first step after a pause
             seconds = number(entry.get("seconds"))
@@ -133,77 +122,46 @@ class History:
         self._clock, self.state = when, "training"
 
     def _add_validation(self, entry: Mapping[str, Any]) -> None:
-        score = number(entry.get("score", entry.get("bleu")))
-        metric = str(entry.get("metric", "BLEU"))
+        score, metric = number(entry.get("score")), str(entry.get("metric"))
         if not math.isfinite(score):
             return
         validation = Validation(
             step=entry["step"],
             minute=self.minutes,
-            metric=_NAMES.get(metric.lower(), metric),
-            # A look at the model turns the sign of what is better when lower; the page shows it as it is.
+            metric=metric,
+            # Scores of which lower is better are negated in the log; the page shows them as they are.
             score=abs(score) if lower_is_better(metric) else score,
-            samples=as_samples(entry.get("samples")),
-            sample=as_sample(entry.get("sample")),
+            samples=read_samples(entry.get("samples")),
+            sample=read_sample(entry.get("sample")),
         )
         self.validations = [one for one in self.validations if one.step < validation.step] + [validation]
 
     def _resume(self, step: float) -> None:
         if math.isfinite(step):
-            self._forget_from(step + 1)
+            self._remove_from(step + 1)
         self.state, self._clock = "training", math.nan
 
-    def _forget_from(self, step: float) -> None:
+    def _remove_from(self, step: float) -> None:
         self.steps.cut(step)
         while self.validations and self.validations[-1].step >= step:
             self.validations.pop()
 
 
 def number(value: object) -> float:
-    """A number of the log; anything else is not a number."""
-    if type(value) is float:  # nearly always, and this is asked a million times
+    """Return a number of the log, or NaN if the value is not a number."""
+    if type(value) is float:  # the usual case, and this function is called a million times
         return value
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else math.nan
 
 
-def as_sample(value: object) -> Sample | None:
-    """What went in, what came out and what was wanted, as a list or as a table; None if it is neither."""
-    if isinstance(value, Mapping) and "predicted" in value:
-        answers = [(value.get(f"{kind}_label"), value.get(kind)) for kind in ("predicted", "gold")]
-        value = [value.get("text"), *(_answer(label, parts) for label, parts in answers)]
-    elif isinstance(value, Mapping) and "prompt" in value:  # how a text goes on: whatever comes is wanted
-        value = [value.get(key) for key in ("prompt", "text", "text")]
-    elif isinstance(value, Mapping):
-        value = [value.get(key) for key in ("source", "translation", "reference")]
+def read_sample(value: object) -> Sample | None:
+    """Return a sample of the log, or None if it is not a list of three strings."""
     if isinstance(value, list | tuple) and len(value) >= 3 and all(isinstance(text, str) for text in value[:3]):
         return value[0], value[1], value[2]
     return None
 
 
-def _answer(label: object, parts: object) -> str:
-    """Labels or spans in a line, the label of the whole sentence before them."""
-    found = parts if isinstance(parts, list | tuple) else []
-    return " · ".join(str(part) for part in ([label, *found] if label else found)) or NO_LABEL
-
-
-def as_samples(value: object) -> list[Sample]:
-    """Those of a list that are such triples."""
-    found = [as_sample(one) for one in value] if isinstance(value, list | tuple) else []
-    return [one for one in found if one]
-
-
-def _parse(lines: Sequence[bytes]) -> Iterable[object]:
-    try:  # one call for all lines takes half the time of a call for each
-        return list(json.loads(b"[" + b",".join(lines) + b"]"))
-    except ValueError:
-        return [entry for line in lines for entry in _parse_line(line)]
-
-
-def _parse_line(line: bytes) -> list[object]:
-    """One line; of a line that was cut off and then gone on with by another run, the later part."""
-    for part in (line, line[max(0, line.rfind(_BEGINNING)) :]):
-        try:
-            return [json.loads(part)]
-        except ValueError:
-            continue
-    return []
+def read_samples(value: object) -> list[Sample]:
+    """Return the samples in a list of the log."""
+    samples = [read_sample(one) for one in value] if isinstance(value, list | tuple) else []
+    return [one for one in samples if one]

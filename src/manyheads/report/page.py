@@ -1,61 +1,91 @@
-"""The whole page: a template, the style and the script of this folder, and what the log tells."""
+"""The whole page: values from the recipe and the log, rendered by the templates of this package."""
 
-import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
-from string import Template
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from manyheads.metrics import format_score
-from manyheads.report import sections
-from manyheads.report.curve_thinning import bucket_starts, downsample, last_of_each
-from manyheads.report.history import History, number
-from manyheads.report.markup import both, duration, text, titled
-from manyheads.report.page_text import PageText, display_name, page_text
+from manyheads.language import Bilingual
+from manyheads.metrics import Confusion, Examples, LabelTable, Section, display_name, format_score, read_sections
+from manyheads.report.confusion_matrix import confusion_svg
+from manyheads.report.curves import curves_json
+from manyheads.report.history import History, Sample, Validation, number
+from manyheads.report.page_filters import compare_texts, format_duration, format_number
 
-_RELOAD = 20  # seconds, while the run is under way
-_CURVES = (  # name, title in English and Chinese, whether it is one of the large ones
-    ("loss", "Training loss", "训练损失", True),
-    ("score", "Validation", "验证", True),
-    ("rate", "Learning rate", "学习率", False),
-    ("norm", "Gradient norm", "梯度范数", False),
-    ("speed", "Tokens a second", "每秒词元数", False),
+_RELOAD = 20  # seconds, while the run is in progress
+_CURVES = (  # name, title, whether it is drawn large
+    ("loss", Bilingual("Training loss", "训练损失"), True),
+    ("score", Bilingual("Validation", "验证"), True),
+    ("rate", Bilingual("Learning rate", "学习率"), False),
+    ("norm", Bilingual("Gradient norm", "梯度范数"), False),
+    ("speed", Bilingual("Tokens per second", "每秒词元数"), False),
 )
+_MAX_SAMPLES = 5  # texts whose answers are shown over time
+_MAX_CHANGES = 12  # answers shown of one text
+_MAX_EXAMPLES = 20
+_MAX_LABELS = 40
+_UNBOUNDED = ("nats", "bits", "perplexity")  # scores that are not percentages
 
 
 def render_page(name: str, recipe: str, history: History, now: float) -> str:
-    """The page of a run of this name, made at a time in seconds since 1970."""
-    table = _table(recipe)
+    """Return the page of a run with this name, made at a time in seconds since 1970."""
+    table = _parse_recipe(recipe)
     is_over = history.state in ("finished", "interrupted")
-    return _asset("page.html").substitute(
-        live="" if is_over else f' data-reload="{_RELOAD}"',
-        refresh="" if is_over else f'<noscript><meta http-equiv="refresh" content="{_RELOAD}"></noscript>',
-        made=f"{now:.0f}",
-        title=f"{text(_progress(history, table))} · {text(name)}",
-        style=_asset("page.css").template,
-        name=text(name),
-        model=_model(history, table),
-        status=_status(history, table),
-        progress=_bar(history, table),
-        summary=sections.summary(history),
-        headline=_headline(history),
-        curves=_curves(history),
-        rest=_rest(history, recipe, page_text(_setting(table, "task", "kind"))),
-        data=_data(history),
-        script=_asset("page.js").template,
+    n_steps = _n_steps(table)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            reload=None if is_over else _RELOAD,
+            made=f"{now:.0f}",
+            title=f"{_short_progress(history, n_steps)} · {name}",
+            style=Markup(_asset("page.css")),
+            script=Markup(_asset("page.js")),
+            data=Markup(curves_json(history)),
+            name=name,
+            languages=_languages(table),
+            n_parameters=_finite(history.prepared.get("n_parameters")),
+            status=_status(history, n_steps),
+            progress=min(100.0, 100 * history.step / n_steps) if n_steps and history.state != "finished" else None,
+            summary=list(_summary(history)),
+            headlines=_headlines(history),
+            curves=[curve for curve in _CURVES if curve[0] != "score" or history.validations],
+            metric=display_name(history.validations[-1].metric) if history.validations else None,
+            funnel=_funnel(history.prepared),
+            samples=_samples_over_time(history.validations),
+            cards=[_card(set_name, record) for set_name, record in _records(history.finished).items()],
+            signatures=_signatures(history.finished),
+            recipe=recipe.strip(),
+        )
     )
 
 
-def _asset(name: str) -> Template:
-    return Template(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("manyheads.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["parts"] = compare_texts
+    environment.filters["figure"] = format_number
+    return environment
 
 
-def _table(recipe: str) -> dict[str, Any]:
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _parse_recipe(recipe: str) -> dict[str, Any]:
     try:
         return tomllib.loads(recipe)
     except tomllib.TOMLDecodeError:
@@ -68,134 +98,201 @@ def _setting(table: Mapping[str, Any], section: str, key: str) -> object:
 
 
 def _n_steps(table: Mapping[str, Any]) -> int:
-    steps = number(_setting(table, "train", "steps"))
-    return int(steps) if math.isfinite(steps) else 0
+    return int(_finite(_setting(table, "train", "steps")) or 0)
 
 
-def _progress(history: History, table: Mapping[str, Any]) -> str:
-    """How far it is, short enough for the title of a browser's tab."""
+def _finite(value: object) -> float | None:
+    return number(value) if math.isfinite(number(value)) else None
+
+
+def _short_progress(history: History, n_steps: int) -> str:
+    """Return the progress, short enough for the title of a browser tab."""
     if history.state in ("finished", "interrupted"):
         return {"finished": "✓", "interrupted": "‖"}[history.state]
-    return f"{100 * history.step // max(1, _n_steps(table), history.step)} %"
+    return f"{100 * history.step // max(1, n_steps, history.step)} %"
 
 
-def _model(history: History, table: Mapping[str, Any]) -> str:
+def _languages(table: Mapping[str, Any]) -> tuple[str, str] | None:
     source, target = (str(_setting(table, "task", f"{side}_language") or "") for side in ("source", "target"))
     if not (source and target):
         source, _, target = str(_setting(table, "data", "builtin") or "").partition("-")
-    parts = []
-    if source and target:
-        languages = (f'<span data-language="{text(one)}">{text(one)}</span>' for one in (source, target))
-        parts.append(" → ".join(languages))
-    size = number(history.prepared.get("n_parameters"))
-    if math.isfinite(size):
-        parts.append(both(f"{size / 1e6:.1f} M parameters", f"{size / 1e6:.1f} M 参数"))
-    return " · ".join(parts)
+    return (source, target) if source and target else None
 
 
-def _status(history: History, table: Mapping[str, Any]) -> str:
-    step, total = f"{history.step:,}", f"{max(_n_steps(table), history.step):,}"
+def _status(history: History, n_steps: int) -> Bilingual:
+    step, total = f"{history.step:,}", f"{max(n_steps, history.step):,}"
     if history.state == "finished":
-        return both(f"Finished after step {step}", f"已完成，共 {step} 步")
+        return Bilingual(f"Finished after step {step}", f"已完成，共 {step} 步")
     if history.state == "interrupted":
-        return both(f"Interrupted at step {step} of {total}; it can go on", f"在第 {step} / {total} 步中断，可以继续")
+        return Bilingual(
+            f"Interrupted at step {step} of {total}; can be resumed", f"在第 {step} / {total} 步中断，可以继续"
+        )
     if history.state == "stage":
-        return both(f"Under way: {text(history.stage)}", f"进行中：{text(history.stage)}")
+        return Bilingual(f"In progress: {history.stage}", f"进行中：{history.stage}")
     if history.state == "starting":
-        return both("Starting", "正在开始")
-    english, chinese = duration(history.seconds_left(_n_steps(table)))
-    return both(
-        f"Training, step {step} of {total}, {english} left", f"正在训练，第 {step} / {total} 步，剩余 {chinese}"
+        return Bilingual("Starting", "正在开始")
+    left = format_duration(history.seconds_left(n_steps))
+    return Bilingual(
+        f"Training, step {step} of {total}, {left.en} left", f"正在训练，第 {step} / {total} 步，剩余 {left.zh}"
     )
 
 
-def _bar(history: History, table: Mapping[str, Any]) -> str:
-    total = _n_steps(table)
-    if not total or history.state == "finished":
-        return ""
-    share = min(100.0, 100 * history.step / total)
-    return (
-        f'<div class="progress" role="progressbar" aria-label="training" aria-valuemin="0" aria-valuemax="100" '
-        f'aria-valuenow="{share:.0f}"><div style="width:{share:.2f}%"></div></div>'
-    )
+def _summary(history: History) -> Iterator[Bilingual]:
+    """Yield the size of data and vocabulary, the device, the training time."""
+    prepared = history.prepared
+    n_rows, vocab_size = _finite(prepared.get("n_rows")), _finite(prepared.get("vocab_size"))
+    if n_rows is not None:
+        noun = display_name(str(prepared.get("noun", "sentence pairs")))
+        yield Bilingual(f"{n_rows:,.0f} {noun.en}", f"{n_rows:,.0f} {noun.zh}")
+    if vocab_size is not None:
+        yield Bilingual(f"{vocab_size:,.0f} tokens", f"词表 {vocab_size:,.0f}")
+    if prepared.get("device"):
+        yield Bilingual(f"on {prepared['device']}", f"设备 {prepared['device']}")
+    if len(history.steps):
+        time = format_duration(60 * history.minutes)
+        yield Bilingual(f"{time.en} of training", f"训练 {time.zh}")
+        n_tokens = history.steps.tokens[-1]
+        read = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
+        yield Bilingual(f"{read} tokens read", f"已读 {read} 词元")
 
 
-def _headline(history: History) -> str:
-    groups = [
-        (both(*map(text, display_name(name))), sections.scores_of(card))
-        for name, card in sections.cards_of(history.finished).items()
-    ]
+@dataclass(frozen=True)
+class _ScoreView:
+    """A score as the page shows it."""
+
+    name: Bilingual
+    value: str
+    interval: str  # "" if there is none
+    bar: tuple[float, float, float] | None  # left, width and value of a percentage, from 0 to 100
+
+
+def _score_views(record: Mapping[str, Any]) -> list[_ScoreView]:
+    return [_score_view(score) for score in _scores(record)]
+
+
+def _score_view(score: Mapping[str, Any]) -> _ScoreView:
+    name = str(score["name"])
+    value, low, high = (number(score.get(key)) for key in ("value", "low", "high"))
+    has_interval = math.isfinite(low + high)
+    bar = None
+    if has_interval and not name.startswith(_UNBOUNDED):
+        left, width, center = (max(0.0, min(100.0, x)) for x in (low, high - low, value))
+        bar = (left, width, center)
+    interval = f"[{format_score(name, low)}, {format_score(name, high)}]" if has_interval else ""
+    return _ScoreView(display_name(name), format_score(name, value), interval, bar)
+
+
+def _records(finished: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the record of the scorecard of each test set."""
+    cards = finished.get("cards")
+    if not isinstance(cards, Mapping):
+        return {}
+    return {str(name): card for name, card in cards.items() if isinstance(card, Mapping)}
+
+
+def _scores(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the scores of a card that have a name and a value."""
+    rows = record.get("scores")
+    rows = rows if isinstance(rows, list | tuple) else []
+    return [row for row in rows if isinstance(row, Mapping) and "name" in row and _finite(row.get("value")) is not None]
+
+
+def _headlines(history: History) -> list[tuple[Bilingual, list[_ScoreView]]]:
+    """Return the scores of the test sets or, before the end, the best validation."""
+    groups = [(display_name(name), _score_views(record)) for name, record in _records(history.finished).items()]
     best = history.best
     if not groups and best:
-        where = both(f"valid, best so far: step {best.step:,.0f}", f"验证集，目前最佳：第 {best.step:,.0f} 步")
-        groups = [(where, [{"name": best.metric, "value": best.score}])]
-    told = "".join(
-        f'<div><h2>{where}</h2><div class="set">{"".join(map(_score, scores))}</div></div>'
-        for where, scores in groups
-        if scores
-    )
-    return f'<div class="headlines">{told}</div>' if told else ""
+        title = Bilingual(
+            f"validation, best so far: step {best.step:,.0f}", f"验证集，目前最佳：第 {best.step:,.0f} 步"
+        )
+        groups = [(title, [_score_view({"name": best.metric, "value": best.score})])]
+    return [group for group in groups if group[1]]
 
 
-def _score(score: Mapping[str, Any]) -> str:
-    figure = format_score(str(score["name"]), number(score["value"]))
-    value = f'<div class="value">{figure}<small>{titled(score["name"])}</small></div>'
-    return f'<div class="headline">{value}<div class="interval">{sections.interval(score)}</div></div>'
+@dataclass(frozen=True)
+class _Bar:
+    """One bar of the funnel, in percent of the rows read."""
+
+    kind: str  # read, out or kept
+    name: Bilingual
+    count: float
+    left: float
+    width: float
 
 
-def _curves(history: History) -> str:
-    shown = [curve for curve in _CURVES if curve[0] != "score" or history.validations]
-    metric = titled(history.validations[-1].metric) if history.validations else ""
-    return "".join(
-        f'<figure class="{"large" if is_large else "small"}"><figcaption><h3>{both(english, chinese)}'
-        f"{f' {metric}' if name == 'score' else ''}</h3>"
-        f'<output aria-live="polite"></output></figcaption><div class="plot" data-curve="{name}"></div></figure>'
-        for name, english, chinese, is_large in shown
-    )
+def _funnel(prepared: Mapping[str, Any]) -> list[_Bar]:
+    """Return bars from the rows read, over those dropped, to those kept for training."""
+    kept, dropped = number(prepared.get("n_rows")), prepared.get("dropped")
+    reasons = {str(name): number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
+    reasons = {name: count for name, count in reasons.items() if count > 0}
+    total = kept + sum(reasons.values())
+    if not total > 0:
+        return []
+    bars = [_Bar("read", Bilingual("read", "读入"), total, 0.0, 100.0)]
+    left = total
+    for name, count in reasons.items():
+        left -= count
+        bars.append(_Bar("out", display_name(name), count, 100 * left / total, 100 * count / total))
+    return [*bars, _Bar("kept", Bilingual("kept", "保留"), kept, 0.0, 100 * kept / total)]
 
 
-def _rest(history: History, recipe: str, words: PageText) -> str:
-    finished = history.finished
-    parts = [
-        sections.section("data", "Data", "数据", sections.funnel(history.prepared)),
-        sections.section(
-            "samples",
-            *words.samples,
-            sections.samples_over_time(history.validations, words),
-            f'<p class="note">{both(*words.valid)} {both(*words.marked)}</p>',
-        ),
-        sections.section("scorecard", "TranslationCard", "成绩单", sections.scorecards(finished, words)),
-        sections.section("recipe", "Recipe", "配方", _recipe(recipe)),
-        sections.section("signatures", "Signatures", "评测签名", sections.signatures(finished)),
+@dataclass(frozen=True)
+class _Tracked:
+    """A text of the validation set and its answers over time."""
+
+    text: str
+    answers: Sequence[tuple[float, str]]  # step, answer
+    expected: str
+
+
+def _samples_over_time(validations: Sequence[Validation]) -> list[_Tracked]:
+    """Return how the answers to some texts changed, or, if none was tracked, the newest samples."""
+    tracked: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    for validation in validations:
+        for text, answer, expected in validation.samples:
+            tracked.setdefault((text, expected), []).append((validation.step, answer))
+    if tracked:
+        return [
+            _Tracked(text, _changes(answers), expected)
+            for (text, expected), answers in list(tracked.items())[:_MAX_SAMPLES]
+        ]
+    newest: list[tuple[float, Sample]] = [(one.step, one.sample) for one in validations if one.sample]
+    return [
+        _Tracked(text, [(step, answer)], expected)
+        for step, (text, answer, expected) in newest[: -_MAX_CHANGES - 1 : -1]
     ]
-    return "".join(parts)
 
 
-def _recipe(recipe: str) -> str:
-    told = both("The recipe as it was carried out", "实际使用的完整配方")
-    return f"<details><summary>{told}</summary><pre>{text(recipe)}</pre></details>" if recipe.strip() else ""
+def _changes(answers: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Return the answers that differ from the one before: the first, the last and some between."""
+    changed = [one for i, one in enumerate(answers) if i == 0 or one[1] != answers[i - 1][1]]
+    if len(changed) > _MAX_CHANGES:
+        changed = [changed[round(i * (len(changed) - 1) / (_MAX_CHANGES - 1))] for i in range(_MAX_CHANGES)]
+    return changed
 
 
-def _data(history: History) -> str:
-    """What the script draws, as JSON that cannot end the script it stands in."""
-    steps, best = history.steps, history.best
-    starts = bucket_starts(len(steps))
-    curves: dict[str, object] = {}
-    for name in ("loss", "rate", "norm", "speed"):
-        downsampled = downsample(getattr(steps, name), starts)
-        curves[name] = [_short(part) for part in (downsampled.mean, downsampled.low, downsampled.high)]
-    alike = [one for one in history.validations if best and one.metric == best.metric]
-    data = {
-        "step": _short(last_of_each(steps.step, starts), digits=12),
-        "minute": _short(last_of_each(steps.minute, starts)),
-        "curves": curves,
-        "validations": [[one.step, round(one.minute, 4), round(one.score, 3)] for one in alike],
-        "metric": best.metric if best else "",
-        "best": alike.index(best) if best else -1,
-    }
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+def _card(name: str, record: Mapping[str, Any]) -> dict[str, object]:
+    sections = [(type(section).__name__, _trim(section)) for section in read_sections(record)]
+    return {"title": display_name(name), "scores": _score_views(record), "sections": sections}
 
 
-def _short(values: NDArray[np.float64], digits: int = 5) -> list[float | None]:
-    numbers = (float(f"{value:.{digits}g}") for value in values.tolist())
-    return [(int(one) if one.is_integer() else one) if math.isfinite(one) else None for one in numbers]
+def _trim(section: Section) -> object:
+    """Return what the template shows of a section: at most so many rows, the confusion matrix as a picture."""
+    if isinstance(section, LabelTable):
+        rows = sorted(section.rows, key=lambda row: row.f1)
+        return {"rows": rows[:_MAX_LABELS], "n_labels": len(rows)}
+    if isinstance(section, Examples):
+        return Examples(section.title, section.rows[:_MAX_EXAMPLES])
+    if isinstance(section, Confusion):
+        return Markup(confusion_svg(section, is_bilingual=True))  # labels are escaped there
+    return section
+
+
+def _signatures(finished: Mapping[str, Any]) -> list[tuple[str, str]]:
+    pairs = [
+        (str(score["name"]), str(score["signature"]))
+        for record in _records(finished).values()
+        for score in _scores(record)
+        if score.get("signature")
+    ]
+    return list(dict.fromkeys(pairs))

@@ -1,10 +1,11 @@
 """The events of a run. Each is yielded to the caller and logged as one line of log.jsonl."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from manyheads.tasks import Card
+from manyheads.metrics import Card, card_record
 from manyheads.train import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
@@ -91,3 +92,10 @@ class RecipeChanged:
 
 
 Event = Stage | RecipeChanged | Prepared | Resumed | Step | Validated | Saved | StoppedEarly | Interrupted | Finished
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """Return an event as JSON-serializable data for the log; scorecards as their scores and sections."""
+    if isinstance(event, Finished):
+        return {"bundle": str(event.bundle), "cards": {name: card_record(card) for name, card in event.cards.items()}}
+    return asdict(event)

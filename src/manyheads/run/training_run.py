@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from manyheads.run.events import (
     Stage,
     StoppedEarly,
     Validated,
+    event_record,
 )
 from manyheads.run.preparation import delete_prepared_data, prepare
 from manyheads.run.recipe import Recipe
@@ -71,7 +72,7 @@ def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: Fa
             events = _Run(recipe, folder, should_stop).events()
             with folder.log_file.open("a", encoding="utf-8") as log:
                 for event in chain([RecipeChanged(changes)] if changes else [], events):
-                    record = {"event": type(event).__name__, "time": time.time()} | asdict(event)
+                    record = {"event": type(event).__name__, "time": time.time()} | event_record(event)
                     log.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
                     log.flush()
                     yield event

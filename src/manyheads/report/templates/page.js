@@ -10,21 +10,21 @@
     from: { en: "from", zh: "从" },
     to: { en: "to", zh: "到" },
     empty: { en: "No steps yet", zh: "尚无数据" },
-    stale: { en: "No news for", zh: "已有" },
-    staleEnd: { en: "min. The run may have stopped, or a long stage is under way.", zh: "分钟没有更新：训练可能已停止，或正在进行较长的阶段。" },
+    stale: { en: "Not updated for", zh: "已有" },
+    staleEnd: { en: "min. The run may have stopped, or a long stage is in progress.", zh: "分钟没有更新：训练可能已停止，或正在进行较长的阶段。" },
   };
-  const say = (word) => WORDS[word][root.lang];
+  const word = (name) => WORDS[name][root.lang];
 
-  // What the reader chose outlives the page's reloading. A browser may forbid storage to files.
-  const remember = (store, key, value) => { try { window[store].setItem("manyheads." + key, value); } catch { /* not kept */ } };
-  const recall = (store, key) => { try { return window[store].getItem("manyheads." + key); } catch { return null; } };
+  // The reader's choices survive a reload of the page. A browser may forbid storage for local files.
+  const store = (area, key, value) => { try { window[area].setItem("manyheads." + key, value); } catch { /* not saved */ } };
+  const load = (area, key) => { try { return window[area].getItem("manyheads." + key); } catch { return null; } };
 
-  const language = recall("localStorage", "language") || ((navigator.language || "en").startsWith("zh") ? "zh" : "en");
-  let axis = recall("localStorage", "axis") === "minute" ? "minute" : "step";
-  let cursor = null; // where on the axis the reader looks
+  const language = load("localStorage", "language") || ((navigator.language || "en").startsWith("zh") ? "zh" : "en");
+  let axis = load("localStorage", "axis") === "minute" ? "minute" : "step";
+  let cursor = null; // the position on the axis that the reader points at
 
   // ---- numbers
-  function told(value) {
+  function format(value) {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
     if (size >= 1000) return Math.round(value).toLocaleString("en-US");
@@ -32,13 +32,13 @@
     return String(parseFloat(value.toPrecision(size >= 100 ? 4 : 3))).replace("-", "−");
   }
 
-  function exact(value) { // a figure to read, not a tick: 2 of three digits is 2.00
+  function exact(value) { // for read-outs: always three digits, unlike tick labels
     const size = Math.abs(value);
-    return value !== null && size >= 0.01 && size < 100 ? value.toPrecision(3).replace("-", "−") : told(value);
+    return value !== null && size >= 0.01 && size < 100 ? value.toPrecision(3).replace("-", "−") : format(value);
   }
 
-  function roundTicks(low, high, wanted) {
-    const rough = (high - low) / Math.max(1, wanted);
+  function roundTicks(low, high, count) {
+    const rough = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999) || 10 * power;
     const ticks = [];
@@ -58,7 +58,7 @@
     return ticks;
   }
 
-  // ---- a curve: places on the axis, and for each a value to draw boldly, a least and a most
+  // ---- a curve: positions on the axis, each with a smoothed value, a minimum and a maximum
   function curveOf(name) {
     if (name === "score") {
       const values = data.validations.map((one) => one[2]);
@@ -69,7 +69,7 @@
     return { name, xs: data[axis], mean, low, high, bold: name === "rate" ? mean : smooth(mean), dots: false };
   }
 
-  // A mean over the neighbours on both sides, so that it does not lag; near the beginning, where curves are steep, fewer.
+  // A centered moving average, which does not lag; its window shrinks near the beginning, where curves are steep.
   function smooth(values) {
     const reach = Math.round(values.length / 60);
     return values.map((value, i) => {
@@ -108,96 +108,96 @@
   function draw(plot) {
     const curve = curveOf(plot.dataset.curve);
     plot.replaceChildren();
-    const places = curve.xs.map((_, i) => i).filter((i) => curve.bold[i] !== null);
-    if (!places.length) { plot.textContent = say("empty"); return; }
+    const indices = curve.xs.map((_, i) => i).filter((i) => curve.bold[i] !== null);
+    if (!indices.length) { plot.textContent = word("empty"); return; }
     const margin = { left: 46, right: 10, top: 10, bottom: 24 };
     const width = Math.max(80, plot.clientWidth - margin.left - margin.right);
     const height = plot.clientHeight - margin.top - margin.bottom;
-    const svg = element("svg", { role: "img", tabindex: 0, "aria-label": labelOf(plot, curve, places) }, plot);
+    const svg = element("svg", { role: "img", tabindex: 0, "aria-label": labelOf(plot, curve, indices) }, plot);
     const area = element("g", { transform: `translate(${margin.left} ${margin.top})` }, svg);
     const end = Math.max(data[axis][data[axis].length - 1] || 0, curve.xs[curve.xs.length - 1]) || 1;
     const x = (value) => (value / end) * width;
     const { y, ticks } = verticalScale(curve, height);
     for (const tick of ticks) {
       element("line", { class: "grid", x1: 0, x2: width, y1: y(tick), y2: y(tick) }, area);
-      element("text", { x: -8, y: y(tick) + 4, "text-anchor": "end" }, area, told(tick));
+      element("text", { x: -8, y: y(tick) + 4, "text-anchor": "end" }, area, format(tick));
     }
     const across = roundTicks(0, end, width / 90).ticks;
     across.forEach((tick) => {
       const isAtEdge = x(tick) > width - 14;
-      element("text", { x: isAtEdge ? width : x(tick), y: height + 20, "text-anchor": isAtEdge ? "end" : "middle" }, area, told(tick));
+      element("text", { x: isAtEdge ? width : x(tick), y: height + 20, "text-anchor": isAtEdge ? "end" : "middle" }, area, format(tick));
     });
     if (!curve.dots && curve.name !== "rate") {
-      const [lows, highs] = [curve.low, curve.high].map((side) => places.map((i) => [x(curve.xs[i]), y(side[i])]));
-      const isThinned = places.some((i) => curve.low[i] !== curve.high[i]);
+      const [lows, highs] = [curve.low, curve.high].map((side) => indices.map((i) => [x(curve.xs[i]), y(side[i])]));
+      const isThinned = indices.some((i) => curve.low[i] !== curve.high[i]);
       element("path", { class: isThinned ? "raw band" : "raw", d: isThinned ? path([...highs, ...lows.reverse()]) + "Z" : path(highs) }, area);
     }
-    element("path", { class: "smooth", d: path(places.map((i) => [x(curve.xs[i]), y(curve.bold[i])])) }, area);
+    element("path", { class: "smooth", d: path(indices.map((i) => [x(curve.xs[i]), y(curve.bold[i])])) }, area);
     if (curve.dots) drawDots(area, curve, x, y, width);
-    else if (places.length === 1) element("circle", { class: "dot", cx: x(curve.xs[places[0]]), cy: y(curve.bold[places[0]]), r: 3 }, area);
+    else if (indices.length === 1) element("circle", { class: "dot", cx: x(curve.xs[indices[0]]), cy: y(curve.bold[indices[0]]), r: 3 }, area);
     const line = element("line", { class: "cursor", y1: 0, y2: height, visibility: "hidden" }, area);
     const here = element("circle", { class: "here", r: 3.5, visibility: "hidden" }, area);
-    plot.look = (value) => {
-      const at = value === null ? null : nearest(curve.xs, places, value);
+    plot.showCursor = (value) => {
+      const at = value === null ? null : nearest(curve.xs, indices, value);
       for (const one of [line, here]) one.setAttribute("visibility", at === null ? "hidden" : "visible");
-      plot.parentElement.querySelector("output").textContent = at === null ? newest(curve, places) : readout(curve, at, width);
+      plot.parentElement.querySelector("output").textContent = at === null ? newest(curve, indices) : readout(curve, at, width);
       if (at === null) return;
       line.setAttribute("x1", x(curve.xs[at])); line.setAttribute("x2", x(curve.xs[at]));
       here.setAttribute("cx", x(curve.xs[at])); here.setAttribute("cy", y(curve.bold[at]));
     };
     plot.move = (by) => {
-      const at = cursor === null ? places.length - 1 : places.indexOf(nearest(curve.xs, places, cursor)) + by;
-      lookAt(curve.xs[places[Math.max(0, Math.min(places.length - 1, at))]]);
+      const at = cursor === null ? indices.length - 1 : indices.indexOf(nearest(curve.xs, indices, cursor)) + by;
+      moveCursor(curve.xs[indices[Math.max(0, Math.min(indices.length - 1, at))]]);
     };
     svg.addEventListener("pointermove", (event) => {
       const left = svg.getBoundingClientRect().left + margin.left;
-      lookAt(Math.max(0, Math.min(1, (event.clientX - left) / width)) * end);
+      moveCursor(Math.max(0, Math.min(1, (event.clientX - left) / width)) * end);
     });
-    svg.addEventListener("pointerleave", () => lookAt(null));
-    svg.addEventListener("blur", () => lookAt(null));
+    svg.addEventListener("pointerleave", () => moveCursor(null));
+    svg.addEventListener("blur", () => moveCursor(null));
     svg.addEventListener("keydown", (event) => {
       const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20 }[event.key];
       if (by) { plot.move(by); event.preventDefault(); }
-      if (event.key === "Escape") lookAt(null);
+      if (event.key === "Escape") moveCursor(null);
     });
-    plot.look(cursor);
+    plot.showCursor(cursor);
   }
 
   function drawDots(area, curve, x, y, width) {
     const radius = curve.xs.length > 60 ? 1.5 : 3;
-    curve.xs.forEach((place, i) => element("circle", { class: "dot", cx: x(place), cy: y(curve.mean[i]), r: radius }, area));
+    curve.xs.forEach((position, i) => element("circle", { class: "dot", cx: x(position), cy: y(curve.mean[i]), r: radius }, area));
     const i = data.best;
     const [left, top] = [x(curve.xs[i]), y(curve.mean[i])];
     element("circle", { class: "best", cx: left, cy: top, r: 5 }, area);
     const isBelow = top < 22;
-    element("text", { class: "told", x: Math.min(left, width), y: top + (isBelow ? 24 : -12), "text-anchor": left > width - 60 ? "end" : left < 40 ? "start" : "middle" },
-      area, `${say("best")} ${exact(curve.mean[i])}`);
+    element("text", { class: "annotation", x: Math.min(left, width), y: top + (isBelow ? 24 : -12), "text-anchor": left > width - 60 ? "end" : left < 40 ? "start" : "middle" },
+      area, `${word("best")} ${exact(curve.mean[i])}`);
   }
 
-  const nearest = (xs, places, value) => places.reduce((best, i) => (Math.abs(xs[i] - value) < Math.abs(xs[best] - value) ? i : best), places[0]);
+  const nearest = (xs, indices, value) => indices.reduce((best, i) => (Math.abs(xs[i] - value) < Math.abs(xs[best] - value) ? i : best), indices[0]);
 
-  function place(value) {
-    if (axis === "step") return root.lang === "zh" ? `第 ${told(value)} 步` : `step ${told(value)}`;
-    return root.lang === "zh" ? `${told(value)} 分钟` : `${told(value)} min`;
+  function positionLabel(value) {
+    if (axis === "step") return root.lang === "zh" ? `第 ${format(value)} 步` : `step ${format(value)}`;
+    return root.lang === "zh" ? `${format(value)} 分钟` : `${format(value)} min`;
   }
 
   function readout(curve, i, width) {
     const isSpread = !curve.dots && curve.name !== "rate" && curve.high[i] !== curve.low[i];
     const spread = isSpread ? ` (${exact(curve.low[i])}–${exact(curve.high[i])})` : "";
-    const where = spread && width < 280 ? "" : `${place(curve.xs[i])} · `; // the large curves beside it say where
+    const where = spread && width < 280 ? "" : `${positionLabel(curve.xs[i])} · `; // too narrow; the large curves show the position
     return `${where}${exact(curve.mean[i])}${spread}`;
   }
 
-  const newest = (curve, places) => exact(curve.bold[places[places.length - 1]]);
+  const newest = (curve, indices) => exact(curve.bold[indices[indices.length - 1]]);
 
-  function labelOf(plot, curve, places) {
-    const first = places[0], last = places[places.length - 1];
+  function labelOf(plot, curve, indices) {
+    const first = indices[0], last = indices[indices.length - 1];
     const title = plot.parentElement.querySelector("h3 ." + root.lang).textContent;
-    const best = curve.dots ? `, ${say("best")} ${exact(curve.mean[data.best])}` : "";
-    return `${title}: ${say("from")} ${exact(curve.bold[first])} (${place(curve.xs[first])}) ${say("to")} ${exact(curve.bold[last])} (${place(curve.xs[last])})${best}`;
+    const best = curve.dots ? `, ${word("best")} ${exact(curve.mean[data.best])}` : "";
+    return `${title}: ${word("from")} ${exact(curve.bold[first])} (${positionLabel(curve.xs[first])}) ${word("to")} ${exact(curve.bold[last])} (${positionLabel(curve.xs[last])})${best}`;
   }
 
-  function lookAt(value) { cursor = value; for (const plot of plots) if (plot.look) plot.look(value); }
+  function moveCursor(value) { cursor = value; for (const plot of plots) if (plot.showCursor) plot.showCursor(value); }
   function drawAll() { for (const plot of plots) draw(plot); }
 
   // ---- choices
@@ -207,52 +207,52 @@
     group.hidden = false;
     press(chosen);
     for (const button of group.children) {
-      button.addEventListener("click", () => { remember("localStorage", id, button.value); press(button.value); choose(button.value); drawAll(); });
+      button.addEventListener("click", () => { store("localStorage", id, button.value); press(button.value); choose(button.value); drawAll(); });
     }
   }
 
-  function speak(chosen) {
+  function setLanguage(chosen) {
     root.lang = chosen;
     for (const one of document.querySelectorAll("[data-language]")) {
-      try { one.textContent = new Intl.DisplayNames([chosen === "zh" ? "zh-Hans" : "en"], { type: "language" }).of(one.dataset.language); } catch { /* the code stays */ }
+      try { one.textContent = new Intl.DisplayNames([chosen === "zh" ? "zh-Hans" : "en"], { type: "language" }).of(one.dataset.language); } catch { /* keep the code */ }
     }
-    tellStale();
+    updateStale();
   }
 
-  function tellStale() {
+  function updateStale() {
     const minutes = Math.floor((Date.now() / 1000 - Number(root.dataset.made)) / 60);
     const line = document.getElementById("stale");
     line.hidden = !root.dataset.reload || minutes < 5;
-    line.textContent = `${say("stale")} ${minutes.toLocaleString("en-US")} ${say("staleEnd")}`;
+    line.textContent = `${word("stale")} ${minutes.toLocaleString("en-US")} ${word("staleEnd")}`;
   }
 
-  // ---- staying where the reader is while the page renews itself
-  const folds = [...document.querySelectorAll("details")];
-  const foldName = (fold, i) => `${fold.querySelector("summary").textContent}#${i}`;
-  function keepPlace() {
-    const open = folds.map((fold, i) => (fold.open ? foldName(fold, i) : null)).filter(Boolean);
-    remember("sessionStorage", "place", JSON.stringify({ path: location.pathname, top: scrollY, open }));
+  // ---- keep the scroll position and open sections when the page reloads
+  const details = [...document.querySelectorAll("details")];
+  const detailsKey = (one, i) => `${one.querySelector("summary").textContent}#${i}`;
+  function saveView() {
+    const open = details.map((one, i) => (one.open ? detailsKey(one, i) : null)).filter(Boolean);
+    store("sessionStorage", "view", JSON.stringify({ path: location.pathname, top: scrollY, open }));
   }
-  function restorePlace() {
-    let kept = null;
-    try { kept = JSON.parse(recall("sessionStorage", "place")); } catch { /* none */ }
-    remember("sessionStorage", "place", "null"); // once: who comes back later starts at the top
-    if (!kept || kept.path !== location.pathname) return;
-    folds.forEach((fold, i) => { if (kept.open.includes(foldName(fold, i))) fold.open = true; });
-    scrollTo(0, kept.top);
+  function restoreView() {
+    let saved = null;
+    try { saved = JSON.parse(load("sessionStorage", "view")); } catch { /* none */ }
+    store("sessionStorage", "view", "null"); // used once: a later visit starts at the top
+    if (!saved || saved.path !== location.pathname) return;
+    details.forEach((one, i) => { if (saved.open.includes(detailsKey(one, i))) one.open = true; });
+    scrollTo(0, saved.top);
   }
-  function renew() {
+  function reload() {
     const isReading = document.hidden || cursor !== null || String(getSelection()) !== "";
-    if (isReading) { setTimeout(renew, 2000); return; }
-    keepPlace();
+    if (isReading) { setTimeout(reload, 2000); return; }
+    saveView();
     location.reload();
   }
 
-  speak(language);
-  chooser("language", language, speak);
+  setLanguage(language);
+  chooser("language", language, setLanguage);
   chooser("axis", axis, (chosen) => { axis = chosen; cursor = null; });
   drawAll();
   addEventListener("resize", drawAll);
-  restorePlace();
-  if (root.dataset.reload) setTimeout(renew, 1000 * Number(root.dataset.reload));
+  restoreView();
+  if (root.dataset.reload) setTimeout(reload, 1000 * Number(root.dataset.reload));
 })();
