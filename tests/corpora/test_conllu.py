@@ -1,4 +1,4 @@
-"""CoNLL-U: comments, words written as one, words understood, and what is wrong where."""
+"""CoNLL-U: comments, multiword tokens, empty nodes, error messages."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def write(path: Path, *lines: str) -> Path:
     return file
 
 
-def test_a_sentence_with_all_that_may_occur(tmp_path: Path) -> None:
+def test_sentence_with_every_feature(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         "# sent_id = 1",
@@ -44,35 +44,35 @@ def test_a_sentence_with_all_that_may_occur(tmp_path: Path) -> None:
     )
 
 
-def test_without_its_text_a_sentence_is_put_together_by_its_spaces(tmp_path: Path) -> None:
+def test_sentence_without_text_is_joined_by_its_spaces(tmp_path: Path) -> None:
     file = write(tmp_path, row("1", "加速", "2", "compound", "SpaceAfter=No"), row("2", "度", "0", "root"), "", "")
     (tree,) = read_trees(file)
     assert tree.text == "加速度"
     assert tree.spans == ((0, 2), (2, 3))
 
 
-def test_words_that_do_not_spell_what_is_written_share_all_of_it(tmp_path: Path) -> None:
+def test_words_of_a_contraction_share_its_span(tmp_path: Path) -> None:
     lines = (row("1-2", "du", "_", "_"), row("1", "de", "2", "case"), row("2", "le", "0", "root"))
     (tree,) = read_trees(write(tmp_path, *lines))
     assert tree.spans == ((0, 2), (0, 2))
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         (["1\tone"], "line 1: the number of columns is 2, but CoNLL-U has 10"),
         ([row("1", "a", "0", "root"), row("3", "b", "1", "x")], 'line 2: the word is numbered "3", but should be 2'),
         ([row("1", "a", "_", "root")], 'line 1: the head is "_"'),
         ([row("1", "a", "7", "obj")], "line 1: the head is 7, but the sentence has 1 words"),
-        (["# text = b", row("1", "a", "0", "root")], 'line 2: "a" is not where it should be'),
+        (["# text = b", row("1", "a", "0", "root")], 'line 2: "a" is not at the expected position'),
         (["# nothing else"], "has no sentence"),
     ],
 )
-def test_what_is_wrong_and_where(tmp_path: Path, lines: list[str], told: str) -> None:
-    with pytest.raises(DataError, match=told.replace("(", r"\(")):
+def test_error_messages(tmp_path: Path, lines: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message.replace("(", r"\(")):
         list(read_trees(write(tmp_path, *lines)))
 
 
-def test_a_missing_file_is_told_at_once(tmp_path: Path) -> None:
+def test_missing_file_raises_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such file"):
         read_trees(tmp_path / "gold.conllu")

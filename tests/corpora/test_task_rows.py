@@ -1,4 +1,4 @@
-"""The built-in corpora of the tasks that understand: reproducible, split cleanly, balanced; no matter of keywords."""
+"""The built-in corpora of the other tasks: reproducible, with disjoint splits, balanced, not solvable by keywords."""
 
 import math
 import re
@@ -12,10 +12,10 @@ import pytest
 
 from manyheads.corpora import CORPORA, LANGUAGES, SPLITS, rows, sentences
 from manyheads.corpora.entities import ENTITIES, INTENTS
-from manyheads.corpora.opinions import STANCES, OpinionSampler, turns
-from manyheads.corpora.task_rows import _is_withheld
+from manyheads.corpora.opinions import STANCES, OpinionSampler, negations
+from manyheads.corpora.task_rows import _is_held_out
 from manyheads.errors import DataError
-from manyheads.text.word_splitter import split_text
+from manyheads.text.words import split_text
 
 SIZES = {"train": 2000, "valid": 160, "test": 240, "compositional": 240}
 FIELDS = {"classify": 2, "tag": 2, "intents": 3, "generate": 1, "summary": 2}
@@ -23,7 +23,7 @@ FIELDS = {"classify": 2, "tag": 2, "intents": 3, "generate": 1, "summary": 2}
 
 @pytest.fixture(autouse=True)
 def _without_type_checks(request):
-    """Checking the type of every argument of every call takes long; one test does it."""
+    """Run-time type checks of every call are slow; only one test uses them."""
     jaxtyping.config.update("jaxtyping_disable", request.node.name != "test_types_hold")
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -44,7 +44,7 @@ def test_types_hold():
 
 
 @pytest.mark.parametrize("task", CORPORA)
-def test_same_seed_same_rows(task):
+def test_equal_seeds_give_equal_rows(task):
     once = list(rows(task, "zh", "test", 60, seed=5))
     assert once == list(rows(task, "zh", "test", 60, seed=5))
     assert once != list(rows(task, "zh", "test", 60, seed=6))
@@ -52,7 +52,7 @@ def test_same_seed_same_rows(task):
 
 
 def test_first_rows_of_seed_one():
-    # Written down: a change of these lines is a change of the corpus.
+    # Recorded output: if this changes, the corpus has changed.
     first = {task: next(rows(task, "en", "train", 1, seed=1)) for task in CORPORA}
     assert first["classify"] == ("The guest is not selfish.", "positive")
     assert first["tag"] == (
@@ -78,10 +78,10 @@ def test_count_fields_and_no_text_in_two_splits(task, language):
 def test_rows_are_lazy_and_fast():
     start = time.process_time()
     assert len(list(islice(rows("classify", "en", "train", 10**9), 5000))) == 5000
-    assert time.process_time() - start < 5  # a fifth of the rate that is promised: the machine may be busy
+    assert time.process_time() - start < 5  # a fifth of the expected rate, since the machine may be busy
 
 
-def test_unknown_names_are_refused():
+def test_unknown_names_raise():
     with pytest.raises(DataError, match=r"corpus 'dance' is unknown\. Use one of: classify, tag"):
         rows("dance", "en", "train", 1)
     with pytest.raises(DataError, match=r"language 'fr' is unknown"):
@@ -102,8 +102,8 @@ def tokens(text: str) -> list[str]:
     return re.findall(r"[\w']+", text.lower())
 
 
-def test_no_bag_of_words_can_tell_the_stance():
-    """Naive Bayes on words sees "not", "but" and "boring", and must not get far by them."""
+def test_bag_of_words_does_not_predict_the_stance():
+    """Naive Bayes on words ("not", "but", "boring") must stay inaccurate."""
     words: dict[str, Counter[str]] = {stance: Counter() for stance in STANCES}
     for text, stance in sample("classify", "en", "train"):
         words[stance].update(tokens(text))
@@ -120,15 +120,15 @@ def test_no_bag_of_words_can_tell_the_stance():
         assert 0.4 < right / SIZES[split] < most
 
 
-def test_compositional_opinions_deny_what_training_never_sees_denied():
+def test_compositional_opinions_contain_held_out_negations():
     sampler, known, new = OpinionSampler(4), set(), set()
     for index in range(6000):
         tree = sampler.opinion(STANCES[index % 4])
-        found = set(turns(tree))
-        (new if any(map(_is_withheld, found)) else known).update(found)
-    held_out = {turn for turn in new if _is_withheld(turn)}
+        found = set(negations(tree))
+        (new if any(map(_is_held_out, found)) else known).update(found)
+    held_out = {negation for negation in new if _is_held_out(negation)}
     assert len(held_out) >= 15 and not held_out & known
-    # Each such quality is known from training: undenied.
+    # Each such adjective occurs in training without negation.
     seen = " ".join(texts("classify", "en", "train"))
     assert all(f" {re.split('-', key)[0]}" in seen for _, key in held_out if key not in ("dusty", "tidy"))
 
@@ -143,7 +143,7 @@ def test_compositional_opinions_deny_what_training_never_sees_denied():
         ("too expensive", None),
     ],
 )
-def test_what_a_reader_would_say(text, stance):
+def test_stance_of_a_text(text, stance):
     found = [row for row in sample("classify", "en", "train") if text in row[0]]
     assert found
     if stance:
@@ -184,7 +184,7 @@ def spans(row: tuple[str, ...]) -> list[tuple[str, str]]:
         ("de", "Anna", "vor zwei Tagen", "Wohnzimmer", "Tisch"),
     ],
 )
-def test_spans_are_what_a_reader_would_mark(language, person, time, room, table):
+def test_entity_spans(language, person, time, room, table):
     found = {span for row in sample("tag", language, "train") for span in spans(row)}
     assert {("PERSON", person), ("TIME", time), ("PLACE", room), ("PLACE", table), ("THING", table)} <= found
     articles = ("the", "a", "der", "ein", "那", "在")
@@ -192,13 +192,13 @@ def test_spans_are_what_a_reader_would_mark(language, person, time, room, table)
 
 
 @pytest.mark.parametrize(("language", "split_by"), [("en", "word"), ("zh", "character"), ("de", "word")])
-def test_units_are_those_that_raw_text_is_cut_into(language, split_by):
-    told = [sentence.text(language) for sentence in sentences("train", SIZES["train"], seed=3)]
-    for text, row in zip(told, sample("tag", language, "train"), strict=True):
+def test_words_match_the_splitting_of_raw_text(language, split_by):
+    raw_texts = [sentence.text(language) for sentence in sentences("train", SIZES["train"], seed=3)]
+    for text, row in zip(raw_texts, sample("tag", language, "train"), strict=True):
         assert " ".join(word.text for word in split_text(text, split_by)) == row[0]
 
 
-def test_the_three_languages_mark_the_same_things():
+def test_all_languages_have_the_same_entities():
     for english, chinese, german in zip(*(sample("tag", language, "test") for language in LANGUAGES), strict=True):
         counts = [Counter(kind for kind, _ in spans(row)) for row in (english, chinese, german)]
         assert counts[0] == counts[1] == counts[2], english

@@ -1,15 +1,15 @@
-"""The built-in corpus: a grammar of our own that says the same thing in English, 中文 and Deutsch.
+"""The built-in corpora: sentences of a grammar, rendered in English, Chinese and German.
 
-An abstract sentence is drawn from a seed (`sample*`), said in three languages (`english`, `chinese`, `german`), and
-comes with its gold word alignment and gold relations (`corpus`). The lexicon is a set of tables (`nouns`, `verbs`,
-`adjectives`, `adverbials`).
+The samplers (`*_sampler`) draw an abstract syntax tree from a seed; `english`, `chinese` and `german` render it.
+`builtin` adds gold word alignments and relations. The lexicon is a set of tables (`nouns`, `verbs`, `adjectives`,
+`adverbials`).
 
-From the same grammar come the corpora of the other tasks (`rows`): opinions with their stance, sentences with their
-entities and intents, short stories and their summaries; and `consistent`, which checks any story.
+The same grammar yields the corpora of the other tasks (`task_rows`): opinions with a stance, sentences with entities
+and intents, short stories with summaries. `story_faults` checks the consistency of any story.
 """
 
 from manyheads.corpora.builtin import LANGUAGES, SPLITS, Relation, Rendering, Sentence, pairs, sentences
-from manyheads.corpora.story_parser import consistent
+from manyheads.corpora.story_parser import story_faults
 from manyheads.corpora.task_rows import CORPORA, rows
 
 __all__ = [
@@ -19,8 +19,8 @@ __all__ = [
     "Relation",
     "Rendering",
     "Sentence",
-    "consistent",
     "pairs",
     "rows",
     "sentences",
+    "story_faults",
 ]

@@ -1,9 +1,8 @@
-# A table is easier to check when a row is a line.
-"""The adjectives; each row says which nouns may have the quality, so that nobody meets a tired cup.
+"""The table of adjectives; each row lists the tags of the nouns that the adjective fits.
 
 Columns: key | English, comparative | 中文 before a noun, 中文 as predicate | Deutsch, comparative (stem if irregular)
-| nouns' tags | value. The value tells a "but" what contrasts: + good, - bad, 0 neither; "state" is a passing state
-of body or mind, which may be a reason; "~" in the comparative column: never compared.
+| nouns' tags | value. The value is + (positive), - (negative) or 0 (neutral), for contrasts with "but". "state" is a
+temporary state of body or mind, which may be a reason. "~" in the comparative column: not compared.
 """
 
 from manyheads.corpora.lexemes import Adjective, rows
@@ -94,7 +93,7 @@ grey        | grey ~                      | 灰色的 是灰色的   | grau ~   
 
 
 def adjective_table(table: str) -> tuple[Adjective, ...]:
-    """Parse rows of the columns above."""
+    """Parse rows with the columns above."""
     adjectives = []
     for key, en, zh, de, tags, value in rows(table):
         english, more = en.split()

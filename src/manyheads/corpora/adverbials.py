@@ -1,13 +1,12 @@
-"""Expressions of time, place and manner, and the small closed classes of words, in three languages.
+"""Tables of adverbials of time, place and manner, and of numerals, in three languages.
 
-A number after a word names the part of meaning it carries, so that words of two languages can be aligned:
-`in/1 the/3 park/2`, `在/1 公园/2 里/1`, `im/13 Park/2`. A lone word carries part 1.
+The digits after a word are the parts of meaning that it expresses, which align the words of two languages:
+`in/1 the/3 park/2`, `在/1 公园/2 里/1`, `im/13 Park/2`. Part 1 is the default.
 """
 
 from manyheads.corpora.lexemes import adverbial_table
 
-# tags: the tense a time belongs to; "long" is a time too wide for a single small act, "week" too narrow
-# for building a house.
+# Tags: the tense; "long" is a period too long for a single short act, "week" too short for building a house.
 TIMES = adverbial_table("""
 yesterday       | past            | yesterday              | 昨天            | gestern
 last-week       | past long week  | last/1 week/2          | 上个/1 星期/2   | letzte/1 Woche/2
@@ -66,7 +65,7 @@ together   | - | together   | 一起     | zusammen
 alone      | - | alone      | 独自     | allein
 """)
 
-# Where something happens. tags say what people do there.
+# Locations of events; the tags are the activities there.
 PLACES = adverbial_table("""
 park        | outdoors sport     | in/1 the/3 park/2        | 在/1 公园/2 里/1   | im/13 Park/2
 garden      | outdoors home soil pets | in/1 the/3 garden/2      | 在/1 花园/2 里/1   | im/13 Garten/2
@@ -96,7 +95,7 @@ hotel       | sleep              | in/1 the/3 hotel/2       | 在/1 酒店/2 里
 home        | own sleep leisure  | at/1 home/2              | 在/1 家/2 里/1     | zu/1 Hause/2
 """)
 
-# Where something moves to. Chinese puts the bare place after 去.
+# Destinations. Chinese puts the location after 去 without a preposition.
 GOALS = adverbial_table("""
 park        | walk open  | to/1 the/3 park/2        | 公园/2   | in/1 den/3 Park/2
 forest      | walk open  | to/1 the/3 forest/2      | 森林/2   | in/1 den/3 Wald/2
@@ -116,7 +115,7 @@ theatre     | walk       | to/1 the/3 theatre/2     | 剧院/2   | ins/13 Theate
 cinema      | walk       | to/1 the/3 cinema/2      | 电影院/2 | ins/13 Kino/2
 """)
 
-# Where something lies, stands or is: what may be there is said by tags (small things, pets, people, vehicles).
+# Locations of things; the tags are what may be there (small things, pets, people, vehicles).
 SPOTS = adverbial_table("""
 on-table      | small           | on/1 the/3 table/2     | 在/1 桌子/2 上/1     | auf/1 dem/3 Tisch/2
 on-chair      | portable clothing pet       | on/1 the/3 chair/2     | 在/1 椅子/2 上/1     | auf/1 dem/3 Stuhl/2

@@ -1,8 +1,8 @@
-"""The built-in corpus: sentences in three languages, their splits, and the gold that comes with them.
+"""The built-in translation corpus: sentences in three languages, their splits, gold alignments and gold relations.
 
-Which split a sentence belongs to is a function of its content words alone, so that no text of any language can be
-in two splits. About four in a hundred pairs (adjective, noun) and (verb, object) never occur in train, valid or test:
-the sentences that contain one make up the split `compositional`.
+The split of a sentence depends only on its content words, so that no text of any language is in two splits. About 4 %
+of the (adjective, noun) and (verb, object) pairs never occur in train, valid or test; the sentences that contain one
+form the split `compositional`.
 """
 
 import zlib
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from manyheads.corpora.chinese import chinese
-from manyheads.corpora.clause_sampler import TreeSampler
 from manyheads.corpora.english import english
 from manyheads.corpora.german import german
 from manyheads.corpora.syntax_tree import RenderedWord, Tree
+from manyheads.corpora.tree_sampler import TreeSampler
 from manyheads.errors import DataError
 
 LANGUAGES = ("en", "zh", "de")
 SPLITS = ("train", "valid", "test", "compositional")
-_LINEARISE: dict[str, Callable[[Tree], list[RenderedWord]]] = {"en": english, "zh": chinese, "de": german}
+_RENDERERS: dict[str, Callable[[Tree], list[RenderedWord]]] = {"en": english, "zh": chinese, "de": german}
 _HELD_OUT_PERCENT = 4
 _VALID_PERCENT = 4
 _TEST_PERCENT = 4
@@ -28,7 +28,7 @@ _PUNCTUATION = frozenset(".,?")
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One gold relation between two words of a sentence, by their places."""
+    """A gold relation between two words of a sentence, given by their positions."""
 
     kind: str
     word: int
@@ -37,7 +37,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Rendering:
-    """One sentence in one language."""
+    """A sentence in one language: text, words, their character spans, and gold relations between words."""
 
     text: str
     words: tuple[str, ...]
@@ -46,7 +46,7 @@ class Rendering:
 
 
 class Sentence:
-    """One meaning, said in each language when asked for."""
+    """A syntax tree with its renderings, which are created on demand."""
 
     __slots__ = ("_renderings", "_tokens", "tree")
 
@@ -56,10 +56,10 @@ class Sentence:
         self._renderings: dict[str, Rendering] = {}
 
     def tokens(self, language: str) -> list[RenderedWord]:
-        """The words with the atoms of meaning they express."""
+        """Return the words with the atoms of meaning that they express."""
         if language not in self._tokens:
             check_language(language)
-            tokens = _LINEARISE[language](self.tree)
+            tokens = _RENDERERS[language](self.tree)
             if language != "zh":
                 first, atoms = tokens[0]
                 tokens[0] = (first[0].upper() + first[1:], atoms)
@@ -67,7 +67,7 @@ class Sentence:
         return self._tokens[language]
 
     def text(self, language: str) -> str:
-        """What a reader sees."""
+        """Return the sentence as text."""
         if language == "zh":
             return "".join(word for word, _ in self.tokens(language))
         parts = []
@@ -76,14 +76,14 @@ class Sentence:
         return "".join(parts)[1:]
 
     def rendering(self, language: str) -> Rendering:
-        """Text, words, their places, and the gold relations."""
+        """Return the text, the words, their spans and the gold relations."""
         if language not in self._renderings:
             self._renderings[language] = self._render(language)
         return self._renderings[language]
 
     @property
     def renderings(self) -> Mapping[str, Rendering]:
-        """All languages at once."""
+        """The renderings in all languages."""
         return {language: self.rendering(language) for language in LANGUAGES}
 
     def _render(self, language: str) -> Rendering:
@@ -97,39 +97,39 @@ class Sentence:
         return Rendering(text, tuple(word for word, _ in tokens), tuple(spans), self._relations(tokens))
 
     def _relations(self, tokens: list[RenderedWord]) -> tuple[Relation, ...]:
-        place: dict[int, int] = {}
+        position: dict[int, int] = {}
         for index, (_, atoms) in enumerate(tokens):
             if atoms:
-                place.setdefault(atoms[0], index)
+                position.setdefault(atoms[0], index)
         return tuple(
-            Relation(kind, place[word], place[head])
+            Relation(kind, position[word], position[head])
             for kind, word, head in self.tree.relations()
-            if word in place and head in place
+            if word in position and head in position
         )
 
     def alignment(self, source: str, target: str) -> tuple[tuple[int, int], ...]:
-        """Pairs of word places that express the same part of the meaning, sorted."""
-        places: dict[int, list[int]] = {}
+        """Return the sorted pairs of positions of words that express the same part of the meaning."""
+        positions: dict[int, list[int]] = {}
         for index, (_, atoms) in enumerate(self.tokens(target)):
             for atom in atoms:
-                places.setdefault(atom, []).append(index)
+                positions.setdefault(atom, []).append(index)
         pairs = {
             (index, other)
             for index, (_, atoms) in enumerate(self.tokens(source))
             for atom in atoms
-            for other in places.get(atom, ())
+            for other in positions.get(atom, ())
         }
         return tuple(sorted(pairs))
 
 
 def check_language(language: str) -> None:
-    """Refuse a language that the corpus does not have."""
+    """Raise if the corpus does not have the language."""
     if language not in LANGUAGES:
         raise DataError(f"corpus language {language!r} is unknown. Use one of: {', '.join(LANGUAGES)}.")
 
 
 def check_split(split: str) -> None:
-    """Refuse a split that the corpus does not have."""
+    """Raise if the corpus does not have the split."""
     if split not in SPLITS:
         raise DataError(f"corpus split {split!r} is unknown. Use one of: {', '.join(SPLITS)}.")
 
@@ -140,14 +140,14 @@ def _is_held_out(pair: tuple[str, str]) -> bool:
 
 
 def split_of(tree: Tree) -> str:
-    """The split that a tree belongs to, by its content words alone."""
+    """Return the split of a tree, which depends only on its content words."""
     if any(map(_is_held_out, tree.combinations())):
         return "compositional"
     return split_by(tree.content_keys())
 
 
 def split_by(keys: Iterable[str]) -> str:
-    """Train, valid or test, by words in no particular order."""
+    """Return train, valid or test, by a hash of the words in any order."""
     bucket = zlib.crc32(" ".join(sorted(keys)).encode()) % 100
     if bucket < _VALID_PERCENT:
         return "valid"
@@ -155,7 +155,7 @@ def split_by(keys: Iterable[str]) -> str:
 
 
 def sentences(split: str, count: int, seed: int = 1) -> Iterator[Sentence]:
-    """`count` distinct sentences of a split, the same for the same seed."""
+    """Yield `count` distinct sentences of a split; equal seeds give equal sentences."""
     check_split(split)
     return _generate(split, count, seed)
 
@@ -175,7 +175,7 @@ def _generate(split: str, count: int, seed: int) -> Iterator[Sentence]:
 
 
 def pairs(source: str, target: str, split: str, count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
-    """Translation pairs of a split as plain texts."""
+    """Yield translation pairs of a split as (source text, target text)."""
     check_language(source)
     check_language(target)
     return ((sentence.text(source), sentence.text(target)) for sentence in sentences(split, count, seed))

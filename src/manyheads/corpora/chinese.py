@@ -1,4 +1,4 @@
-"""Say a tree in Chinese."""
+"""Renders a syntax tree in Chinese."""
 
 from manyheads.corpora.chinese_nominals import nominal_words
 from manyheads.corpora.lexemes import Adverbial
@@ -30,7 +30,7 @@ _CONJUNCTION = {"and": "而且", "because": "因为", "but": "但是", "while": 
 
 
 def chinese(tree: Tree) -> list[RenderedWord]:
-    """The words of the sentence, punctuation included."""
+    """Return the words of the sentence, including punctuation."""
     main, side, joint = tree.main, tree.side, tree.joint
     if side is None:
         words = _clause(main)
@@ -58,7 +58,7 @@ def _adverbial(clause: Clause, adverbial: Adverbial | None, slot: int) -> list[R
 
 
 def _clause(clause: Clause, *, then: bool = False) -> list[RenderedWord]:
-    """Topic, time, then everything that stands before the verb, the verb, and what follows it."""
+    """Return topic, time, preverbal words, the verb, and the words after it."""
     topic = clause.topic
     time = _adverbial(clause, clause.time, TIME)
     subject = _nominal(topic) if topic else []
@@ -123,7 +123,7 @@ def _predicate(clause: Clause) -> list[RenderedWord]:
 
 
 def _before_verb(clause: Clause) -> list[RenderedWord]:
-    """Frequency, negation, modal or aspect, place, manner, and objects that stand before the verb."""
+    """Return frequency, negation, modal or aspect, place, manner, and preverbal objects."""
     base = clause.id * ATOMS
     words = _adverbial(clause, clause.frequency, FREQUENCY)
     if clause.question == "why":
@@ -137,7 +137,7 @@ def _before_verb(clause: Clause) -> list[RenderedWord]:
     if clause.question == "where" and clause.goal is None:
         place = [("在", ()), ("哪里", (base + QUESTION,))]
     if clause.tense in ("progressive", "was-progressive") and not (clause.tense[0] == "w" and not clause.subject):
-        # 正在 and the 在 of a place are one word: 正在公园里读书.
+        # 正在 and a locative 在 merge into one word: 正在公园里读书.
         words.append(("正在", (base + TENSE, *(place[0][1] if place else ()))))
         place = place[1:]
     words += place + _adverbial(clause, clause.manner, MANNER)
@@ -166,7 +166,7 @@ def _auxiliary(clause: Clause) -> list[RenderedWord]:
 
 
 def _early_objects(clause: Clause) -> list[RenderedWord]:
-    """被 and the agent; 给, 和 or 把 and an object."""
+    """Return 被 with the agent, and 给, 和 or 把 with an object."""
     assert clause.verb is not None
     if clause.passive:
         passive = clause.id * ATOMS + PASSIVE
@@ -208,7 +208,7 @@ def _verb_and_object(clause: Clause) -> list[RenderedWord]:
 
 
 def _is_past_question(clause: Clause) -> bool:
-    """Where and when something happened is asked with 是…的; where somebody went is not: 去了哪里."""
+    """Return whether a question uses 是…的, as "where" and "when" do, except for motion: 去了哪里."""
     return clause.tense == "past" and (clause.question == "when" or (clause.question == "where" and not clause.goal))
 
 

@@ -25,7 +25,7 @@ _UNCOUNTED = {"many": "很多", "some": "一些"}
 
 
 def nominal_words(nominal: Nominal, clause_words: Clauses, *, bare: bool = False) -> list[RenderedWord]:
-    """The words of a nominal; `clause_words` says its relative clause; `bare` leaves out a and its classifier."""
+    """Return the words of a nominal; `clause_words` renders its relative clause; `bare` omits 一 and its classifier."""
     words = _single(nominal, clause_words, bare)
     if nominal.second:
         words.append(("和", (nominal.second.id * ATOMS + LINK,)))
@@ -59,7 +59,7 @@ def _pronoun(nominal: Nominal) -> str:
 
 
 def _is_female_group(nominal: Nominal) -> bool:
-    """Women only: 安娜和伊娃, 那些女孩; a profession is no matter of sex in Chinese."""
+    """Return whether all are women (安娜和伊娃, 那些女孩); occupations have no gender in Chinese."""
     if nominal.antecedent:
         return _is_female_group(nominal.antecedent)
     if nominal.second:
@@ -68,7 +68,7 @@ def _is_female_group(nominal: Nominal) -> bool:
 
 
 def _noun_phrase(nominal: Nominal, clause_words: Clauses, bare: bool) -> list[RenderedWord]:
-    """Owner or determiner, numeral, classifier, quality, noun.
+    """Return owner or determiner, numeral, classifier, adjective, noun.
 
     A relative clause on an object comes before the determiner (安娜买的那本书), on a subject after it (那个买书的人).
     """
@@ -85,7 +85,7 @@ def _noun_phrase(nominal: Nominal, clause_words: Clauses, bare: bool) -> list[Re
 
 
 def _attribute(text: str, atom: int) -> list[RenderedWord]:
-    """A quality before its noun: 老, 红色的, 很长的."""
+    """Return an attributive adjective: 老, 红色的, 很长的."""
     words: list[RenderedWord] = []
     if text.startswith("很"):
         words.append(("很", ()))

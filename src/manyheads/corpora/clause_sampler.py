@@ -1,362 +1,206 @@
-"""Draw whole sentences: statements, questions, requests, and two clauses that belong together."""
-
-from collections.abc import Callable
+"""`ClauseSampler`: draws clauses of states, qualities, comparisons, locations and weather, and passive clauses."""
 
 from manyheads.corpora import lexicon
 from manyheads.corpora.adjectives import ALL_ADJECTIVES
-from manyheads.corpora.lexemes import Verb
-from manyheads.corpora.question_sampler import QuestionSampler
-from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
-from manyheads.corpora.verbs import HOPED_FOR, INTRANSITIVE, REASONS, THINKING, TRANSITIVE
+from manyheads.corpora.event_sampler import TENSE, EventSampler
+from manyheads.corpora.lexemes import Adjective, Noun, Verb
+from manyheads.corpora.syntax_tree import Clause, Nominal
+from manyheads.corpora.verbs import OWNERLESS, STATES, TRANSITIVE, WEATHER
 
-_OPPOSITES = (
-    {"rich", "poor"},
-    {"clean", "dirty"},
-    {"cheap", "expensive"},
-    {"interesting", "boring"},
-    {"funny", "boring"},
-    {"good", "boring"},
-    {"new", "old-thing"},
-    {"happy", "sad"},
-    {"happy", "angry"},
-    {"diligent", "lazy"},
-    {"sweet", "sour"},
-    {"ripe", "sour"},
-    {"simple", "difficult"},
-    {"light", "heavy"},
-    {"friendly", "angry"},
-    {"brave", "shy"},
-)
-_TOO = {"expensive": ("buy",), "heavy": ("carry",), "difficult": ("answer",), "long": ("read",)}
-_HOPED_FOR = tuple(verb for verb in TRANSITIVE + INTRANSITIVE if verb.key in HOPED_FOR)
-_RAINED_OFF = ("run", "walk", "swim")
+_PASSIVE = tuple(verb for verb in TRANSITIVE if verb.zh.passive)
 
 
-class TreeSampler(QuestionSampler):
-    """One tree after another, all from one seed."""
+class ClauseSampler(EventSampler):
+    """Draws clauses of every kind; `tree_sampler.TreeSampler` combines them into sentences."""
 
-    def tree(self) -> Tree:
-        """The next sentence."""
-        plan: Callable[[TreeSampler], Tree] = self.weigh(_PLANS)
-        return self.planned(lambda: plan(self))
-
-    def planned(self, plan: Callable[[], Tree]) -> Tree:
-        """The first clear sentence of those that a plan draws."""
-        while True:
-            self.restart()
-            tree = plan()
-            if is_clear(tree):
-                return tree
-
-    def statement(self, asking: float = 0.13) -> Tree:
-        """Somebody does something, or something is so; or the question whether it is, as often as `asking` says."""
-        clause = self.weigh(_CLAUSES)(self)
-        self.tell_apart(clause)
-        askable = clause.tense != "worn" and not clause.negated and not clause.fronted and not clause.degree
-        if clause.frequency and "negative" in clause.frequency.tags:
-            askable = False
-        if askable and clause.kind not in ("comparison", "existence") and self.chance(asking):
-            subject = clause.topic
-            known = subject is None or (subject.is_definite and subject.relative is None)
-            about_me = subject is not None and subject.pronoun in ("I", "we")
-            if known and not (about_me and clause.modal not in ("may", "should", "must")):
-                clause.question = "whether"
-        return Tree(clause)
-
-    def _person(self, *, animal: bool = False) -> Nominal:
-        """A single subject that a pronoun can stand for."""
-        while True:
-            nominal = self.subject(("pet",)) if animal else self.human(("person",))
-            if nominal.pronoun or nominal.sex or nominal.plural or nominal.second:
-                return nominal
-
-    def _that(self) -> Tree:
-        verb = self.pick(THINKING)
+    def state(self) -> Clause:
+        """Draw a state verb: somebody likes, knows, needs or has something; something belongs to somebody."""
+        verb = self.pick(STATES)
         clause = self.new_clause("verb", verb)
         clause.tense = "state"
-        clause.subject = self._person()
-        clause.negated = verb.key in ("know-that", "believe") and self.chance(0.2)
-        inner = self.anaphor(clause.subject) if verb.key != "know-that" and self.chance(0.6) else None
-        if inner:
-            clause.subject.adjective = None  # no old man says that he is young
-        side = self._reported(verb, inner)
-        side.fronted, side.hoped = False, verb.key == "hope"
-        side.negated = side.negated and not clause.negated
-        if not clause.negated and clause.subject.pronoun not in ("I", "we") and verb.key != "say" and self.chance(0.15):
-            clause.question = "whether"
-        return Tree(clause, "that", side)
-
-    def _reported(self, verb: Verb, inner: Nominal | None) -> Clause:
-        if verb.key == "hope":
-            if self.chance(0.3):
-                return self.journey("F", inner, negated=False)
-            return self.event("F", self.pick(_HOPED_FOR), inner, negated=False, plain=True)
-        point = self.chance(0.4)
-        if point and inner:
-            adjective = self.pick(lexicon.adjectives_for(lexicon.NOUN_BY_KEY["woman"]))
-            while verb.key != "say" and adjective.value.startswith("state"):  # one feels that, and need not think so
-                adjective = self.pick(lexicon.adjectives_for(lexicon.NOUN_BY_KEY["woman"]))
-            side = self.quality(inner, adjective)
-            side.degree, side.time, side.tense = "very" if self.chance(0.2) else "", None, "state"
-            side.negated = side.negated and not side.degree
-            return side
-        if point:
-            return self.quality()
-        if inner is None and self.chance(0.3):
-            return self.passive_plain()
-        letter = self.weigh(((0.4, "P"), (0.6, "F"), (1.0, "M")))
-        if inner and verb.key != "say":
-            letter = "M"
-        side = self.event(letter, self._doable(letter), inner, plain=True)
-        if inner and side.modal in ("want", "may") and verb.key != "say":
-            side.modal = "must" if side.negated else "should"
-        elif side.modal == "may":
-            side.modal = "should"
-        return side
-
-    def passive_plain(self) -> Clause:
-        """A passive clause without relative clauses."""
-        while True:
-            clause = self.passive()
-            if not any(nominal and nominal.relative for nominal in (clause.subject, clause.object)):
-                return clause
-
-    def _doable(self, letter: str) -> Verb:
-        """A verb that any adult can do."""
-        while True:
-            verb = self.verb_for(letter)
-            if "person" in verb.subjects or "adult" in verb.subjects:
-                return verb
-
-    def _because(self) -> Tree:
-        if self.chance(0.2):
-            return self._rained_off()
-        key = self.pick(tuple(REASONS))
-        name, done = self.pick(REASONS[key])
-        main = self._reasoned(key, name, done, "P", None)
-        side = self.new_clause("quality")
-        assert main.subject is not None
-        side.subject, side.adjective, side.tense = self.anaphor(main.subject), lexicon.ADJECTIVE_BY_KEY[key], "past"
-        if self.chance(0.2):
-            side.degree = "very"
-        return Tree(main, "because", side)
-
-    def _reasoned(self, key: str, name: str, done: bool, letter: str, subject: Nominal | None) -> Clause:
-        """What somebody does, or does not do, out of such a state."""
-        if subject is None:
-            subject = self._dog() if name == "bark" else self._person()
-            if subject.noun:
-                subject.adjective = None
-        if name == "go":
-            return self.journey(letter, subject, negated=not done)
-        food = name.partition("-")[2] if name.startswith(("buy-", "order-")) else ""
-        verb = lexicon.VERB_BY_KEY[name.partition("-")[0] if food else name]
-        if "adult" in verb.subjects and subject.noun and "child" in subject.noun.tags:
-            verb = lexicon.VERB_BY_KEY["sleep" if done else "dance"]
-        clause = self.event(letter, verb, subject, negated=not done, plain=True)
-        clause.manner = None
-        if food:
-            noun = self.pick(lexicon.nouns_with((food,)))
-            clause.object = self.item(noun, subject, "full", owned=False)
-            if clause.object.is_definite:
-                clause.object.determiner, clause.object.plural, clause.object.numeral = "a", False, 0
-            clause.time = clause.time if clause.time and "long" not in clause.time.tags else None
-            clause.fronted = clause.fronted and clause.time is not None
-            clause.place = None if food == "drink" else clause.place
+        clause.negated = verb.key != "hate" and self.chance(0.18)
+        if verb.key == "belong-to":
+            noun = self.pick(lexicon.nouns_with(verb.subjects))
+            clause.subject = self.decorate(self.noun(noun, self.pick(("the", "this"))), 0.4)
+            clause.object = self.person_object(None) or self.item(
+                self.pick(lexicon.nouns_with(verb.objects)), None, "known"
+            )
+            clause.object.plural, clause.object.numeral = False, 0  # ten boys do not share a coat
+            return clause
+        clause.subject = self.human(verb.subjects)
+        noun = self.pick(lexicon.nouns_with(verb.objects))
+        person = self.person_object(clause.subject) if "person" in noun.tags else None
+        while clause.subject.noun is noun:
+            noun = self.pick(lexicon.nouns_with(verb.objects))
+        self.leave_to_adults(noun, clause.subject)
+        generic = verb.key == "hate" or (verb.key == "like" and not noun.tags.isdisjoint(("fruit", "drink", "flower")))
+        generic = generic or (verb.key == "like" and self.chance(0.5) and "person" not in noun.tags)
+        clause.object = person or (self._had(clause, noun) if verb.key == "have" else None)
+        if clause.object is None:
+            style = "habit" if generic else "negated" if clause.negated else "plain" if verb.key == "need" else "known"
+            clause.object = self.item(noun, clause.subject, style, owned=verb.key not in OWNERLESS)
+        if clause.negated and verb.key != "have" and clause.object.determiner == "a":
+            clause.object.determiner = "the"
+        if verb.key == "hate":
+            clause.object.adjective = None
+        self.keep_in_family(clause)
         return clause
 
-    def _dog(self) -> Nominal:
-        return self.somebody((lexicon.NOUN_BY_KEY["dog"],))
+    def _had(self, clause: Clause, noun: Noun) -> Nominal:
+        if clause.negated or not noun.tags.isdisjoint(("furniture", "costly", "instrument")) or self.chance(0.6):
+            return self.decorate(self.noun(noun, "a"), 0.4)
+        if self.chance(0.6):
+            return self.decorate(self.noun(noun, "", numeral=self.small_number()), 0.3)
+        return self.noun(noun, "many", plural=True)
 
-    def _rained_off(self) -> Tree:
-        subject = self._person()
-        if self.chance(0.5):
-            main = self.journey("P", subject, negated=True)
-            main.goal = self.pick(lexicon.goals_with("open"))
-        else:
-            verb = lexicon.VERB_BY_KEY[self.pick(_RAINED_OFF)]
-            main = self.event("P", verb, subject, negated=True, plain=True)
-        side = self.weather("G")
-        side.tense = "was-progressive"
-        return Tree(main, "because", side)
+    def topic(self, tags: tuple[str, ...]) -> Nominal:
+        """Draw the subject of a predicative adjective."""
+        point = self.chance(0.5)
+        if "person" in tags or "adult" in tags:
+            return self.human(tuple(tag for tag in tags if tag in ("person", "adult")))
+        nouns = lexicon.nouns_with(tags)
+        noun = self.pick(nouns)
+        if "mass" in noun.tags:
+            nominal = self.noun(noun, "the" if point else "this")
+            nominal.measured = True
+            return nominal
+        if "kin" in noun.tags or (point and "thing" in noun.tags and self.chance(0.4)):
+            return self.owned(noun, None)
+        return self.noun(noun, "the" if self.chance(0.75) else "this", plural=self.chance(0.2))
 
-    def _but(self) -> Tree:
-        return self._but_not_quite() if self.chance(0.6) else self._but_too()
-
-    def _but_not_quite(self) -> Tree:
-        """It is good in one way, but not in another."""
-        while True:
-            self.restart()
-            first = self.pick(ALL_ADJECTIVES)
-            main = self.quality(None, first)
-            assert main.subject is not None
-            noun = main.subject.noun or lexicon.NOUN_BY_KEY["woman"]
-            second = self.pick(lexicon.adjectives_for(noun))
-            if self._contrasts(main.subject, first.key, second.key):
-                break
-        main.negated, main.degree, main.time, main.tense, main.fronted = False, "", None, "state", False
-        main.subject.adjective = None
-        side = self.new_clause("quality")
-        side.subject, side.adjective, side.tense = self.anaphor(main.subject), second, "state"
-        side.negated = first.value[-1] == second.value[-1]
-        if not side.negated and self.chance(0.3):
-            side.degree = "very"
-        return Tree(main, "but", side)
-
-    def _contrasts(self, subject: Nominal, first: str, second: str) -> bool:
-        one, two = lexicon.ADJECTIVE_BY_KEY[first], lexicon.ADJECTIVE_BY_KEY[second]
-        if first == second or "0" in (one.value, two.value) or {first, second} in _OPPOSITES:
-            return False
-        if not (subject.sex or subject.plural or subject.second):
-            return False
-        if one.value.startswith("state") != two.value.startswith("state"):
-            return False
-        return one.value[-1] != two.value[-1] or one.value[-1] == "+"
-
-    def _but_too(self) -> Tree:
-        """Somebody wants to, but it is too heavy, or they are too tired."""
-        subject = self._person()
-        key = self.pick((*_TOO, "tired", "busy", "nervous"))
-        side = self.new_clause("quality")
-        side.adjective, side.tense, side.degree = lexicon.ADJECTIVE_BY_KEY[key], "state", "too"
-        if key in _TOO:
-            verb = lexicon.VERB_BY_KEY[self.pick(_TOO[key])]
-            nouns = lexicon.nouns_with(verb.objects)
-            noun = self.pick(tuple(noun for noun in nouns if side.adjective.tags & noun.tags))
-            main = self.new_clause("verb", verb)
-            main.subject, main.object = subject, self.noun(noun, "the" if self.chance(0.7) else "this")
-            main.tense, main.modal = "modal", "want"
-            if subject.noun and "child" in subject.noun.tags and ("adult" in verb.subjects or "costly" in noun.tags):
-                subject.noun, subject.adjective = lexicon.NOUN_BY_KEY["student"], None
-                if subject.owner:
-                    subject.owner = None
-                    subject.determiner = "the"
-            side.subject = self.anaphor(main.object)
-        else:
-            names = tuple(name for name, done in REASONS[key] if not done)
-            main = self._reasoned(key, self.pick(names), True, "M", subject)
-            main.modal, main.time, main.fronted = "want", None, False
-            side.subject = self.anaphor(subject)
-        return Tree(main, "but", side)
-
-    def _while(self) -> Tree:
-        main, side = self._two_events("G", "G")
-        side.is_side = True
-        return Tree(main, "while", side)
-
-    def _when(self) -> Tree:
-        side, main = self._two_events("N", "G")
-        main.tense = "was-progressive"
-        return Tree(main, "when", side)
-
-    def _two_events(self, one: str, two: str) -> tuple[Clause, Clause]:
-        """Two events side by side, by two different people; N is a moment."""
-        while True:
-            if one == "N":
-                verb = self.pick(lexicon.with_letter(TRANSITIVE + INTRANSITIVE, "N"))
-                first = self.event("P", verb, negated=False, plain=True)
-                first.tense, first.time, first.manner, first.place, first.fronted = "moment", None, None, None, False
-                self.make_known(first)
+    def quality(self, subject: Nominal | None = None, adjective: Adjective | None = None) -> Clause:
+        """Draw a predicative adjective; only temporary states have a past tense, with an adverbial of time."""
+        clause = self.new_clause("quality")
+        adjective = adjective or self.pick(ALL_ADJECTIVES)
+        clause.adjective, clause.tense = adjective, "state"
+        clause.subject = subject or self.topic(tuple(sorted(adjective.tags)))
+        clause.subject.adjective = None  # avoids "the lazy girl is lazy"
+        if adjective.value.startswith("state") and self.chance(0.5):
+            if self.chance(0.5):
+                clause.tense, clause.time = "past", self.pick(lexicon.times_for("past", long=False))
             else:
-                first = self.event(one, negated=False, plain=True)
-            second = self.event(two, negated=False, plain=True)
-            assert first.subject is not None and second.subject is not None
-            pronouns = first.subject.pronoun, second.subject.pronoun
-            # German says "als du lasest" only in old books.
-            is_good = (pronouns[0] != pronouns[1] or pronouns[0] == "") and set(pronouns) != {"I", "we"}
-            if is_good and not (one == "N" and "you" in pronouns):
-                return first, second
+                clause.time = self.pick(lexicon.times_for("present", long=False))
+        if self.chance(0.14):
+            clause.negated = True
+        elif not adjective.is_classifying and self.chance(0.3):
+            is_state = adjective.value.startswith("state")
+            clause.degree = "very" if is_state or adjective.value == "+" or self.chance(0.6) else "too"
+        return clause
 
-    def _if(self) -> Tree:
-        if self.chance(0.4):
-            side = self.weather("F")
-            side.tense = "state"
-            main = self._in_the_rain()
+    def comparison(self) -> Clause:
+        """Draw a comparison of two things of one kind."""
+        clause = self.new_clause("comparison")
+        adjective = self.pick(ALL_ADJECTIVES)
+        while not adjective.en_more or adjective.value.startswith("state"):
+            adjective = self.pick(ALL_ADJECTIVES)
+        clause.adjective, clause.tense = adjective, "state"
+        # No mouse is bigger than a lion.
+        tags = tuple(sorted(adjective.tags - {"animal"}))
+        first = self.topic(tags)
+        clause.subject, first.adjective = first, None
+        if first.noun is None or "person" in first.noun.tags:
+            second = self.person_object(first)
+            if second and second.kind == "pronoun":
+                second = None
+            clause.object = second or self._other_than(first, ("friend", "neighbour", "kin"))
         else:
-            key = self.pick(tuple(REASONS))
-            name, done = self.pick(tuple(item for item in REASONS[key] if item[0] not in ("cry", "bark")))
-            side = self.new_clause("quality")
-            side.adjective, side.tense = lexicon.ADJECTIVE_BY_KEY[key], "state"
-            side.subject = self._person()
-            side.subject.adjective = None
-            verb_subject = self.anaphor(side.subject)
-            main = self._reasoned(key, name, done, "F", verb_subject)
-            main.place = None
-        main.time, main.fronted, main.manner, main.duration = None, False, None, None
-        return Tree(main, "if", side)
+            clause.object = self._other_than(first, tags)
+        return clause
 
-    def _in_the_rain(self) -> Clause:
-        """What somebody will not do outdoors, or will do at home."""
+    def _other_than(self, first: Nominal, tags: tuple[str, ...]) -> Nominal:
+        """Draw the standard of a comparison: another animal, another story, but a bed only with a bed."""
+        noun = first.noun
+        if noun is None or "person" in noun.tags:
+            return self._other_person(noun, tags)
+        kind = next((tag for tag in ("animal", "tale", "fruit", "drink") if tag in noun.tags), noun.key)
+        others = tuple(other for other in lexicon.nouns_with((kind,)) if not other.tags.isdisjoint(tags))
+        if kind in ("animal", "drink"):  # nobody says "my lion"
+            others = tuple(other for other in others if other is not noun) or others
+        other = self.pick(others)
+        if other is noun:
+            first.determiner, first.plural, first.owner = "this", False, None
+            return self.owned(noun, None)
+        nominal = self.noun(other, "the", plural=first.plural)
+        nominal.measured = first.measured
+        return nominal
+
+    def _other_person(self, noun: Noun | None, tags: tuple[str, ...]) -> Nominal:
+        other = self.pick(tuple(other for other in lexicon.nouns_with(tags) if other is not noun))
+        return self.owned(other, None) if "kin" in other.tags else self.noun(other, "the")
+
+    def _measured(self, noun: Noun) -> Nominal:
+        nominal = self.noun(noun, "the")
+        nominal.measured = True
+        return nominal
+
+    def location(self) -> Clause:
+        """Draw a location or an existence clause."""
+        noun = self.pick(lexicon.nouns_with(("small", "pet", "vehicle", "small", "person")))
+        noun = noun if "kin" not in noun.tags else self.pick(lexicon.nouns_with(("small",)))
+        place = self.pick(lexicon.spots_for(noun))
         if self.chance(0.5):
-            main = self.journey("F", negated=True)
-            main.goal = self.pick(lexicon.goals_with("open"))
-            return main
-        verb = lexicon.VERB_BY_KEY[self.pick((*_RAINED_OFF, "work", "study", "sleep"))]
-        main = self.event("F", verb, plain=True, negated=verb.key in _RAINED_OFF)
-        main.place = None if main.negated else lexicon.places_with(("own",))[0]
-        return main
+            clause = self.new_clause("location")
+            clause.subject = self.item(noun, None, "known")
+        else:
+            clause = self.new_clause("existence")
+            point = self.chance(0.5)
+            clause.negated = self.chance(0.15) and "person" not in noun.tags
+            if point or clause.negated:
+                clause.subject = self.noun(noun, "a")
+            else:
+                clause.subject = self.noun(noun, "", numeral=self.small_number())
+            self.decorate(clause.subject, 0.0 if clause.negated else 0.3)
+        clause.place, clause.tense = place, "state"
+        return clause
 
+    def passive(self) -> Clause:
+        """Draw a passive clause with a definite patient and an optional agent."""
+        verb = self.pick(_PASSIVE)
+        clause = self.new_clause("verb", verb)
+        clause.passive, clause.tense = True, "past"
+        noun = self.pick(lexicon.nouns_with(verb.objects))
+        person = self.person_object(None) if "person" in noun.tags else None
+        if "mass" in noun.tags:
+            person = self._measured(noun)
+        clause.object = person or self.item(noun, None, "known", owned=verb.key not in OWNERLESS)
+        self.avoid_clash(clause)
+        clause.negated = self.chance(0.13)
+        if verb.key in ("devour", "munch", "see") or self.chance(0.65):
+            clause.subject = self._other_agent(verb, clause.object)
+            if clause.subject and verb.key in ("eat", "drink", "devour", "munch", "buy", "steal", "pick"):
+                clause.subject.plural, clause.subject.numeral = False, 0
+        if self.chance(0.5):
+            clause.time = self.pick(lexicon.times_for("past", long=self.may_take_long(clause)))
+            clause.fronted = self.chance(0.25)
+        ends_clean = clause.time is None or clause.fronted
+        if (
+            clause.subject
+            and ends_clean
+            and not clause.negated
+            and self.may_have_relative(clause.subject)
+            and self.chance(0.3)
+        ):
+            self.relative(clause.subject, clause)
+        elif self.may_have_relative(clause.object) and self.chance(0.15):
+            self.relative(clause.object, clause)
+        return clause
 
-def is_clear(tree: Tree) -> bool:
-    """Whether nothing is said twice, and no pronoun could be taken for another."""
-    acts = [clause.verb.en.base for clause in tree.clauses if clause.verb]
-    ways = [way for clause in tree.clauses for way in (clause.place, clause.manner) if way]
-    if len(acts) != len(set(acts)) or len(ways) != len(set(ways)):
-        return False
-    subject = tree.main.subject
-    asked_myself = subject and (subject.pronoun == "I" or (subject.pronoun == "we" and tree.main.tense == "future"))
-    if asked_myself and tree.main.question in ("object", "where", "when", "why"):
-        return False
-    said: list[str] = []  # what a pronoun could stand for
-    named: list[int] = []
-    meant: list[str] = []
-    free: list[str] = []
-    for nominal in tree.nominals:
-        stands_for = "they" if nominal.plural or nominal.second else nominal.sex
-        if nominal.kind == "anaphor":
-            meant.append(nominal.pronoun or stands_for)
-        elif nominal.kind in ("noun", "name"):
-            named.append(id(nominal.name or nominal.noun))
-            said.append(stands_for)
-        elif nominal.pronoun in ("he", "she", "they"):
-            free.append(nominal.pronoun)
-            said.append(nominal.pronoun)
-    qualities = [nominal.adjective for nominal in tree.nominals if nominal.adjective]
-    if len(qualities) != len(set(qualities)):
-        return False
-    if tree.side and any(said.count(word) > 1 for word in free):
-        return False
-    # "The chef hopes that he …": in English, that could be the chef.
-    if tree.joint == "that" and free and subject and subject.kind == "noun":
-        return False
-    is_repeated = len(named) != len(set(named)) and tree.main.kind != "comparison"
-    if is_repeated or len(free) > 1:
-        return False
-    owners = [nominal.owner.sex for nominal in tree.nominals if nominal.owner and nominal.owner.name]
-    return not (free and free[0] in owners) and all(said.count(word) <= 1 for word in meant)
+    def _other_agent(self, verb: Verb, patient: Nominal) -> Nominal | None:
+        """Draw an agent different from the patient; return None after several attempts."""
+        for _ in range(4):
+            agent = self.subject(verb.subjects)
+            pronouns = {agent.pronoun, patient.pronoun}
+            is_same = bool(agent.name and agent.name is patient.name) or bool(agent.noun and agent.noun is patient.noun)
+            is_same = is_same or (len(pronouns) == 1 and pronouns != {""}) or pronouns == {"I", "we"}
+            if not is_same and not agent.second:
+                return agent
+        return None
 
-
-_CLAUSES: tuple[tuple[float, Callable[[TreeSampler], Clause]], ...] = (
-    (0.40, TreeSampler.event),
-    (0.50, TreeSampler.giving),
-    (0.56, TreeSampler.journey),
-    (0.64, TreeSampler.state),
-    (0.71, TreeSampler.quality),
-    (0.76, TreeSampler.comparison),
-    (0.86, TreeSampler.location),
-    (0.985, TreeSampler.passive),
-    (1.0, TreeSampler.weather),
-)
-_PLANS: tuple[tuple[float, Callable[[TreeSampler], Tree]], ...] = (
-    (0.545, TreeSampler.statement),
-    (0.575, TreeSampler.who),
-    (0.61, TreeSampler.what),
-    (0.695, TreeSampler.where_when_why),
-    (0.73, TreeSampler.order),
-    (0.80, TreeSampler._that),
-    (0.86, TreeSampler._because),
-    (0.91, TreeSampler._but),
-    (0.94, TreeSampler._while),
-    (0.97, TreeSampler._when),
-    (1.0, TreeSampler._if),
-)
+    def weather(self, letter: str = "") -> Clause:
+        """Draw a weather clause."""
+        letter = letter or self.weigh(((0.4, "P"), (0.6, "G"), (1.0, "F")))
+        clause = self.new_clause("verb", self.pick(WEATHER))
+        clause.tense = TENSE[letter]
+        if letter != "G":
+            clause.time = self.pick(lexicon.times_for(clause.tense, long=False))
+        return clause

@@ -1,7 +1,7 @@
-"""Gold dependency trees as CoNLL-U has them: ten columns a word, blank lines between sentences.
+"""The reader of gold dependency trees in CoNLL-U: ten columns per word, blank lines between sentences.
 
-Comments are passed over but for `# text =`, which says how the sentence is written. Words that are written as one
-(don't, numbered 2-3) share its characters; words that are only understood (numbered 2.1) are left out.
+Comments are ignored, except `# text =`, which holds the text of the sentence. The words of a multiword token (don't,
+numbered 2-3) share its characters. Empty nodes (numbered 2.1) are ignored.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from manyheads.text.suggestions import shortened
 _COLUMNS = 10
 _TEXT = "# text ="
 _NO_SPACE = "SpaceAfter=No"
-_UNTOLD = ("root", "punct")  # of these there is nothing to find
+_IGNORED_RELATIONS = ("root", "punct")
 
 
 def read_trees(path: Path | str) -> Iterator[Rendering]:
-    """Every sentence of a file: its text, where its words stand in it, and how each depends on its head.
+    """Yield every sentence of a file: its text, its words with their spans, and the relation of each word to its head.
 
-    A relation keeps its general name: `nsubj` of `nsubj:pass`. What punctuation and the root depend on is left out.
+    Subtypes of relations are dropped: `nsubj:pass` becomes `nsubj`. The relations `root` and `punct` are left out.
     """
     path = Path(path)
     check_readable(path)
@@ -30,31 +30,31 @@ def read_trees(path: Path | str) -> Iterator[Rendering]:
 
 
 def _sentences(path: Path) -> Iterator[Rendering]:
-    sentence = _Lines(path)
-    found = False
+    sentence = _Sentence(path)
+    is_empty = True
     for number, line in enumerate(chain(file_lines(path, None), [""]), start=1):
         if line.strip():
             sentence.add(number, line)
         elif sentence.words:
-            found = True
+            is_empty = False
             yield sentence.rendering()
-            sentence = _Lines(path)
+            sentence = _Sentence(path)
         else:
-            sentence = _Lines(path)
-    if not found:
-        raise DataError(f"{path} has no sentence. Give a CoNLL-U file: ten columns a word, tabs between them.")
+            sentence = _Sentence(path)
+    if is_empty:
+        raise DataError(f"{path} has no sentence. Give a CoNLL-U file: ten columns per word, separated by tabs.")
 
 
-class _Lines:
-    """The lines of one sentence, as they come."""
+class _Sentence:
+    """Collects the lines of one sentence."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.text = ""
         self.words: list[str] = []
-        self.heads: list[tuple[int, int, str]] = []  # the line, the number of the head, the relation
-        self.written: list[tuple[str, int, bool]] = []  # a form, how many words it is of, whether a space follows
-        self.covered = 0  # words up to this one are written as part of a form of several
+        self.heads: list[tuple[int, int, str]] = []  # line number, number of the head, relation
+        self.forms: list[tuple[str, int, bool]] = []  # surface form, its number of words, whether a space follows
+        self.covered = 0  # the last word of the latest multiword token
 
     def add(self, number: int, line: str) -> None:
         if line.startswith("#"):
@@ -65,7 +65,7 @@ class _Lines:
         cells = line.rstrip("\r").split("\t")
         if len(cells) != _COLUMNS:
             raise DataError(
-                f"{where}: the number of columns is {len(cells)}, but CoNLL-U has {_COLUMNS}, with tabs between them."
+                f"{where}: the number of columns is {len(cells)}, but CoNLL-U has {_COLUMNS}, separated by tabs."
             )
         name, form = cells[0], cells[1]
         is_spaced = _NO_SPACE not in cells[9].split("|")
@@ -73,7 +73,7 @@ class _Lines:
         if "." in name:
             return
         if dash and first.isdecimal() and last.isdecimal() and int(first) == len(self.words) + 1 <= int(last):
-            self.written.append((form, int(last) - int(first) + 1, is_spaced))
+            self.forms.append((form, int(last) - int(first) + 1, is_spaced))
             self.covered = int(last)
             return
         if name != str(len(self.words) + 1):
@@ -83,7 +83,7 @@ class _Lines:
         self.words.append(form)
         self.heads.append((number, int(cells[6]), cells[7].partition(":")[0]))
         if len(self.words) > self.covered:
-            self.written.append((form, 1, is_spaced))
+            self.forms.append((form, 1, is_spaced))
 
     def rendering(self) -> Rendering:
         relations = []
@@ -92,24 +92,24 @@ class _Lines:
                 raise DataError(
                     f"{self.path}, line {number}: the head is {head}, but the sentence has {len(self.words)} words."
                 )
-            if head and kind not in _UNTOLD:
+            if head and kind not in _IGNORED_RELATIONS:
                 relations.append(Relation(kind, word, head - 1))
-        text = self.text or "".join(form + " " * is_spaced for form, _, is_spaced in self.written).strip()
+        text = self.text or "".join(form + " " * is_spaced for form, _, is_spaced in self.forms).strip()
         return Rendering(text, tuple(self.words), tuple(self._spans(text)), tuple(relations))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where each word stands in the text."""
+        """Yield the span of each word in the text."""
         end = word = 0
-        for form, n_words, _ in self.written:
+        for form, n_words, _ in self.forms:
             start = text.find(form, end)
             if start < 0 or text[end:start].strip():
                 raise DataError(
-                    f'{self.path}, line {self.heads[word][0]}: "{shortened(form)}" is not where it should be in the '
-                    f'sentence\'s text, "{shortened(text)}".'
+                    f'{self.path}, line {self.heads[word][0]}: "{shortened(form)}" is not at the expected '
+                    f'position in the text of the sentence, "{shortened(text)}".'
                 )
             end = start + len(form)
             parts = self.words[word : word + n_words]
-            if "".join(parts) != form:  # as French "du" is "de" and "le": each is all of it
+            if "".join(parts) != form:  # French "du" is "de" and "le": both get the whole span
                 yield from [(start, end)] * n_words
             else:
                 for part in parts:

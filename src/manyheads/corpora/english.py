@@ -1,4 +1,4 @@
-"""Say a tree in English."""
+"""Renders a syntax tree in English."""
 
 from manyheads.corpora.adverbials import NUMERALS
 from manyheads.corpora.lexemes import Adverbial
@@ -48,7 +48,7 @@ _CONJUNCTION = {
 
 
 def english(tree: Tree) -> list[RenderedWord]:
-    """The words of the sentence, punctuation included."""
+    """Return the words of the sentence, including punctuation."""
     main, side, joint = tree.main, tree.side, tree.joint
     words: list[RenderedWord] = []
     if side and joint in ("when", "if"):
@@ -68,14 +68,14 @@ def english(tree: Tree) -> list[RenderedWord]:
 
 
 def pronoun(nominal: Nominal) -> str:
-    """The subject form of the pronoun that stands for a nominal or its antecedent."""
+    """Return the subject form of the pronoun for a nominal or its antecedent."""
     if nominal.pronoun:
         return nominal.pronoun
     return "they" if nominal.plural else nominal.sex
 
 
 def agreement(nominal: Nominal | None) -> str:
-    """'1' for I, '3' for a third person singular (weather and question words too), 'p' for the rest."""
+    """Return '1' for I, '3' for the third person singular (also weather and question words), 'p' for the rest."""
     if nominal is None:
         return "3"
     if nominal.plural or nominal.second or nominal.pronoun in ("you", "we", "they"):
@@ -153,7 +153,7 @@ def _relative(head: Nominal, clause: Clause) -> list[RenderedWord]:
 
 
 def _verb(clause: Clause) -> tuple[list[RenderedWord], list[RenderedWord]]:
-    """The auxiliary (with "not"), which a question puts first, and the rest of the verb."""
+    """Return the auxiliary (with "not"), which comes first in questions, and the rest of the verb."""
     base = clause.id * ATOMS
     verb = clause.verb.en if clause.verb else None
     who = agreement(clause.topic)
@@ -166,7 +166,7 @@ def _verb(clause: Clause) -> tuple[list[RenderedWord], list[RenderedWord]]:
         past = clause.tense == "past"
         return [(was if past else be, (base + VERB,) if is_place else tense), *negation], []
     atoms = (base + VERB,)
-    # "with" is mit and 和; the "for" of "look for" is nothing but a part of suchen and 寻找.
+    # "with" is aligned with mit and 和; the "for" of "look for" is part of suchen and 寻找.
     part = (base + PARTICLE,) if clause.verb and clause.verb.de.preposition else (base + PARTICLE, base + VERB)
     particle: list[RenderedWord] = [(word, part) for word in verb.particle.split("_") if word]
     if clause.passive:
@@ -186,7 +186,7 @@ def _verb(clause: Clause) -> tuple[list[RenderedWord], list[RenderedWord]]:
 def _simple_verb(
     clause: Clause, who: str, negation: list[RenderedWord], particle: list[RenderedWord]
 ) -> tuple[list[RenderedWord], list[RenderedWord]]:
-    """Simple past and present: with do-support in negations and questions; "want to" is one of them."""
+    """Return simple past and present forms, with do-support in negations and questions; includes "want to"."""
     assert clause.verb is not None
     base = clause.id * ATOMS
     verb = clause.verb.en
@@ -237,7 +237,7 @@ def _clause(clause: Clause) -> list[RenderedWord]:
         rest = [*rest, ("to", (clause.recipient.id * ATOMS + LINK,)), *_nominal(clause.recipient, "object")]
     frequency = _adverbial(clause, clause.frequency, FREQUENCY)
     if clause.question and clause.question != "subject":
-        # "Why did Anna not …": the negation stays behind the subject.
+        # "Why did Anna not …": the negation stays after the subject.
         words += auxiliary[:1] + subject + auxiliary[1:]
     else:
         words += subject + auxiliary
@@ -250,7 +250,7 @@ def _clause(clause: Clause) -> list[RenderedWord]:
 
 
 def _complements(clause: Clause) -> list[RenderedWord]:
-    """What follows the verb: objects, the agent of a passive, the predicate."""
+    """Return the words after the verb: objects, the agent of a passive, the predicate."""
     if clause.kind in ("quality", "comparison"):
         return _predicate(clause)
     if clause.passive:

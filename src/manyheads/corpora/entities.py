@@ -1,29 +1,29 @@
-"""Tag who, what, where and when in a sentence, and say what the sentence is for: its intent.
+"""Entities and intents: tags for the people, things, locations and times of a sentence, and its intent.
 
-A mention is a noun with its quality ("old bicycle"), without its article; a place without its preposition; an
-expression of time as a whole. The same word is a place or a thing by what it does: the cup is on the *table*,
-please carry the *table*.
+A mention is a noun with its adjective ("old bicycle") but without its article, a location without its preposition, or
+a whole time expression. The same word is a PLACE or a THING depending on its role: the cup is on the *table*, please
+carry the *table*.
 """
 
 from collections.abc import Callable, Iterator
 
 from manyheads.corpora.builtin import Sentence
-from manyheads.corpora.clause_sampler import TreeSampler
 from manyheads.corpora.lexemes import Noun
 from manyheads.corpora.syntax_tree import ADJECTIVE, ATOMS, DURATION, GOAL, NOUN, PLACE, TIME, RenderedWord, Tree
+from manyheads.corpora.tree_sampler import TreeSampler
 
 ENTITIES = ("PERSON", "ANIMAL", "FOOD", "THING", "PLACE", "TIME")
 INTENTS = ("statement", "request", "whether", "who", "what", "where", "when", "why")
 _FOOD = frozenset({"food", "fruit", "vegetable", "drink", "mass", "soup"})
-_WHERE = 2  # the part of an expression of place that names it
+_LOCATION_NOUN = 2  # the part of a locative adverbial that names the location
 _PARTS = (1, 2, 3)
 
 Mention = tuple[str, int]
-"""The kind of an entity, and the number of one of its atoms, by which its words belong together."""
+"""The type of an entity and the number of one of its atoms; the words of one mention have equal values."""
 
 
 def intent(tree: Tree) -> str:
-    """What the sentence is for."""
+    """Return the intent of a sentence."""
     if tree.main.tense == "order":
         return "request"
     question = tree.main.question
@@ -35,17 +35,17 @@ def intent(tree: Tree) -> str:
 
 
 def tagged(sentence: Sentence, language: str) -> Iterator[tuple[str, str]]:
-    """The words of the sentence, words or Chinese characters, each with its tag in IOB2."""
+    """Yield the words of the sentence (in Chinese, the characters), each with its IOB2 tag."""
     tokens = sentence.tokens(language)
-    before: Mention | None = None
+    previous: Mention | None = None
     for (word, _), mention in zip(tokens, _mentions(sentence.tree, tokens), strict=True):
         for part in _words_of(word, language):
             if mention is None or part == "'s":
                 yield part, "O"
             else:
-                yield part, ("I-" if mention == before else "B-") + mention[0]
-                before = mention
-        before = mention
+                yield part, ("I-" if mention == previous else "B-") + mention[0]
+                previous = mention
+        previous = mention
 
 
 def _words_of(word: str, language: str) -> tuple[str, ...]:
@@ -55,22 +55,22 @@ def _words_of(word: str, language: str) -> tuple[str, ...]:
 
 
 def _mentions(tree: Tree, tokens: list[RenderedWord]) -> list[Mention | None]:
-    known = dict(_atoms(tree))
-    found = [known.get(atoms[0]) if atoms else None for _, atoms in tokens]
-    for place in range(len(tokens) - 2, -1, -1):
-        word, atoms = tokens[place]
-        after = found[place + 1]
-        if atoms or not after:
+    mention_of_atom = dict(_atoms(tree))
+    mentions = [mention_of_atom.get(atoms[0]) if atoms else None for _, atoms in tokens]
+    for position in range(len(tokens) - 2, -1, -1):
+        word, atoms = tokens[position]
+        following = mentions[position + 1]
+        if atoms or not following:
             continue
-        is_inside = place > 0 and found[place - 1] == after  # 诚实*的*工程师
-        is_first = word == "很" and tokens[place + 1][1][0] % ATOMS == ADJECTIVE  # *很*长的信
+        is_inside = position > 0 and mentions[position - 1] == following  # 诚实*的*工程师
+        is_first = word == "很" and tokens[position + 1][1][0] % ATOMS == ADJECTIVE  # *很*长的信
         if is_inside or is_first:
-            found[place] = after
-    return found
+            mentions[position] = following
+    return mentions
 
 
 def _atoms(tree: Tree) -> Iterator[tuple[int, Mention]]:
-    """Every atom that is a part of a mention."""
+    """Yield every atom that belongs to a mention, with the mention."""
     for nominal in tree.nominals:
         if nominal.name or (nominal.noun and nominal.kind == "noun"):
             base = nominal.id * ATOMS
@@ -83,7 +83,7 @@ def _atoms(tree: Tree) -> Iterator[tuple[int, Mention]]:
             for part in _PARTS:
                 yield base + slot + part, ("TIME", base + slot)
         for slot in (PLACE, GOAL):
-            yield base + slot + _WHERE, ("PLACE", base + slot)
+            yield base + slot + _LOCATION_NOUN, ("PLACE", base + slot)
 
 
 def _kind(noun: Noun) -> str:
@@ -95,19 +95,19 @@ def _kind(noun: Noun) -> str:
 
 
 class IntentSampler(TreeSampler):
-    """One sentence after another, by the intent that is asked for."""
+    """Draws sentences of a given intent."""
 
-    def sentence(self, wanted: str) -> Tree:
-        """The next tree with the intent."""
-        plan = self._plan(wanted)
+    def sentence(self, target: str) -> Tree:
+        """Draw the next tree with the intent."""
+        plan = self._plan(target)
         while True:
             tree = self.planned(plan) if plan else self.tree()
-            if intent(tree) == wanted:
+            if intent(tree) == target:
                 return tree
 
-    def _plan(self, wanted: str) -> Callable[[], Tree] | None:
-        """What draws such sentences; a statement is what most sentences are."""
-        if wanted in ("where", "when", "why"):
-            return lambda: self.where_when_why(wanted)
+    def _plan(self, target: str) -> Callable[[], Tree] | None:
+        """Return the function that draws sentences of an intent; None for statements, which most sentences are."""
+        if target in ("where", "when", "why"):
+            return lambda: self.where_when_why(target)
         plans = {"request": self.order, "whether": lambda: self.statement(1.0), "who": self.who, "what": self.what}
-        return plans.get(wanted)
+        return plans.get(target)

@@ -1,9 +1,9 @@
-"""Draw events: somebody does something, gives somebody something, goes somewhere, in every tense."""
+"""`EventSampler`: draws clauses of events in every tense, with transitive, ditransitive and motion verbs."""
 
 from manyheads.corpora import lexicon
 from manyheads.corpora.adverbials import DURATIONS, FREQUENCIES, TIMES
 from manyheads.corpora.lexemes import Noun, Verb
-from manyheads.corpora.sentence_sampler import Sampler
+from manyheads.corpora.sampler import Sampler
 from manyheads.corpora.syntax_tree import Clause, Nominal
 from manyheads.corpora.verbs import (
     GIVING,
@@ -19,7 +19,7 @@ TENSE = {"P": "past", "D": "past", "G": "progressive", "H": "habit", "F": "futur
 _STYLE = {"P": "full", "D": "full", "G": "plain", "H": "habit", "F": "full", "M": "plain", "W": "new"}
 _MODALS = ((0.4, "want"), (0.6, "must"), (0.8, "should"), (1.0, "may"))
 _SHOPPING = frozenset({"food", "fruit", "small", "flower", "vegetable", "mass"})
-# A quality that the act would take away, or could not meet.
+# Adjectives of the object that contradict the verb.
 _CLASHES = frozenset(
     {
         ("wash", "clean"),
@@ -36,21 +36,21 @@ _CLASHES = frozenset(
         ("plant", "old-thing"),
     }
 )
-# What several people do to several things.
-_EACH_HIS_OWN = frozenset({"eat", "munch", "pick", "cook", "write"})
-# What is told of one's own family.
+# Verbs whose object is plural if the subject is.
+_DISTRIBUTIVE = frozenset({"eat", "munch", "pick", "cook", "write"})
+# Verbs whose object is a relative of the subject.
 _FAMILY = frozenset({"love", "kiss", "hug"})
-# What one does to one thing at a time.
-_ONE_AT_A_TIME = frozenset({"push", "carry", "use", "find", "build", "build-bridge"})
-# Where nobody goes every day.
+# Verbs with a singular object.
+_SINGULAR_OBJECT = frozenset({"push", "carry", "use", "find", "build", "build-bridge"})
+# Destinations that nobody goes to every day.
 _OUTINGS = frozenset({"cinema", "theatre", "museum", "zoo", "restaurant", "airport", "hospital", "beach"})
-# What nobody says did not happen.
-_UNDENIED = frozenset({"play", "fall", "disappear", "fly", "bark"})
+# Verbs that are not negated.
+_NOT_NEGATED = frozenset({"play", "fall", "disappear", "fly", "bark"})
 _NEGATABLE = {"P": 0.18, "F": 0.2, "M": 0.2, "H": 0.2}
 
 
 class EventSampler(Sampler):
-    """Events, their times and places, and relative clauses on who takes part; `sample_states` adds the rest."""
+    """Draws events with adverbials and relative clauses; `clause_sampler` adds states."""
 
     def event(
         self,
@@ -61,7 +61,7 @@ class EventSampler(Sampler):
         negated: bool | None = None,
         plain: bool = False,
     ) -> Clause:
-        """Somebody does something. `plain` leaves out relative clauses and indefinite subjects."""
+        """Draw an event; `plain` excludes relative clauses and indefinite subjects."""
         letter = letter or self.weigh(_LETTERS)
         verb = verb or self.verb_for(letter)
         self.lively = letter in "PG"
@@ -74,7 +74,7 @@ class EventSampler(Sampler):
         if clause.modal == "may" or (letter == "H" and not is_habit):
             clause.negated = False
         clause.subject = subject or self._agent(verb, letter, plain)
-        if verb.key in _UNDENIED or not clause.subject.is_person:
+        if verb.key in _NOT_NEGATED or not clause.subject.is_person:
             clause.negated = False
         self._add_object(clause, letter)
         self._add_adverbials(clause, letter)
@@ -83,7 +83,7 @@ class EventSampler(Sampler):
         return clause
 
     def verb_for(self, letter: str) -> Verb:
-        """A verb that has the tense, with an object two times out of three."""
+        """Draw a verb that allows the tense; two thirds of them are transitive."""
         transitive = self.chance(0.66) or letter == "W"
         verbs = TRANSITIVE if transitive else INTRANSITIVE
         if letter == "P" and self.chance(0.5 if verbs is INTRANSITIVE else 0.2):
@@ -151,7 +151,7 @@ class EventSampler(Sampler):
         if letter == "H" and clause.negated:
             clause.object.adjective = None
         shares = subject is not None and subject.is_several and not (noun.measure or clause.negated)
-        if shares and clause.object.determiner == "a" and verb.key in _EACH_HIS_OWN:
+        if shares and clause.object.determiner == "a" and verb.key in _DISTRIBUTIVE:
             clause.object.determiner, clause.object.plural = "some", True
         if shares and verb.key in ("eat", "munch", "pick") and clause.object.is_definite and "sized" not in noun.tags:
             clause.object.plural = True
@@ -159,7 +159,7 @@ class EventSampler(Sampler):
             clause.object.determiner, clause.object.numeral, clause.object.plural = "a", 0, False
         if verb.key == "buy" and noun.tags & {"food", "fruit"} and clause.object.determiner == "the":
             clause.object.determiner = "" if clause.object.numeral else "some" if clause.object.plural else "a"
-        if verb.key in _ONE_AT_A_TIME:
+        if verb.key in _SINGULAR_OBJECT:
             clause.object.plural, clause.object.numeral = False, 0
             if not clause.object.is_definite:
                 clause.object.determiner = "a"
@@ -169,20 +169,20 @@ class EventSampler(Sampler):
             clause.object.owner = None
 
     def avoid_clash(self, clause: Clause) -> None:
-        """Nobody washes a clean cup."""
+        """Remove an adjective that contradicts the verb: nobody washes a clean cup."""
         item = clause.object
         if clause.verb and item and item.adjective and (clause.verb.en.base, item.adjective.key) in _CLASHES:
             item.adjective = None
 
     def leave_to_adults(self, noun: Noun, subject: Nominal | None) -> None:
-        """Children have no houses and sofas, and drink no coffee."""
+        """Replace a child as the subject by a woman if the object requires an adult: a house, a sofa, coffee."""
         if subject and subject.noun and "child" in subject.noun.tags and noun.tags & {"costly", "furniture", "coffee"}:
             subject.noun, subject.adjective = lexicon.NOUN_BY_KEY["woman"], None
             if subject.determiner == "own":
                 subject.determiner, subject.owner = "the", None
 
     def keep_in_family(self, clause: Clause) -> None:
-        """Whom one loves or kisses: one's own mother, not a stranger's."""
+        """Make the object of love, kiss or hug a relative of the subject."""
         item, subject = clause.object, clause.subject
         if clause.verb and clause.verb.key in _FAMILY and item and item.determiner == "own" and subject and subject.sex:
             item.owner = self.owner(subject)
@@ -199,17 +199,17 @@ class EventSampler(Sampler):
             if clause.time and "ago" in clause.time.tags:
                 clause.time = TIMES[0]
             if clause.time and clause.time.key in ("this-morning", "last-night"):
-                clause.duration = self.pick(DURATIONS[:4])  # not all day
+                clause.duration = self.pick(DURATIONS[:4])  # without "all day"
         if verb.places and self.chance(0.12 if clause.negated else 0.4) and clause.modal != "can":
             self._add_place(clause, verb)
         if verb.manners and not clause.negated and clause.modal != "can" and self.chance(0.32):
             self._add_manner(clause, verb)
         goes_without = clause.object is None or clause.object.determiner in ("game", "instrument")
         if clause.frequency and goes_without and not clause.place and clause.frequency.key in ("usually", "always"):
-            clause.frequency = FREQUENCIES[1]  # "Peter usually studies" asks: where?
+            clause.frequency = FREQUENCIES[1]  # "Peter usually studies" is incomplete without a location
 
     def _add_place(self, clause: Clause, verb: Verb) -> None:
-        """Where people do such things; animals have places of their own; nobody buys a house in a supermarket."""
+        """Add a location that fits the verb; animals have their own, and nobody buys a house in a supermarket."""
         subject, item = clause.subject, clause.object
         places = verb.places
         if subject and subject.noun and not subject.is_person:
@@ -239,11 +239,11 @@ class EventSampler(Sampler):
             if subject.is_several != (manner.key == "together"):
                 return
         elif clause.tense in ("future", "modal") or (clause.object and (clause.place or clause.tense == "habit")):
-            return  # how it is done is told of what happens, not of plans
+            return  # plans get no adverbial of manner
         clause.manner = manner
 
     def may_take_long(self, clause: Clause) -> bool:
-        """Whether it may happen within weeks or years: buying a house, not a banana."""
+        """Return whether the event may take weeks or years: buying a house, not a banana."""
         assert clause.verb is not None
         noun = clause.object.noun if clause.object else None
         if clause.verb.key == "buy" and noun and noun.tags & _SHOPPING:
@@ -285,8 +285,8 @@ class EventSampler(Sampler):
         elif subject and self.may_have_relative(subject) and self.chance(0.6):
             self.relative(subject, clause)
 
-    def tell_apart(self, clause: Clause) -> None:
-        """Perhaps say which one is meant: the book that Anna bought is interesting."""
+    def identify_subject(self, clause: Clause) -> None:
+        """Add a relative clause at random: the book that Anna bought is interesting."""
         subject = clause.subject
         if clause.kind not in ("quality", "location") or clause.time or subject is None:
             return
@@ -294,7 +294,7 @@ class EventSampler(Sampler):
             self.relative(subject, clause)
 
     def may_have_relative(self, nominal: Nominal) -> bool:
-        """Only what is known can be told apart: the book, not a book or my book."""
+        """Return whether a noun phrase may have a relative clause: the book, not a book or my book."""
         return nominal.kind == "noun" and nominal.determiner == "the" and not nominal.measured
 
     def relative(self, head: Nominal, main: Clause) -> None:
@@ -315,7 +315,7 @@ class EventSampler(Sampler):
         verbs = lexicon.verbs_with_subject(noun, letter)
         verbs = tuple(verb for verb in verbs if (verb.objects or letter == "G") and verb.key not in ("sleep", "dream"))
         if letter == "P":
-            # 聊天了的 is no Chinese, and what somebody drank is soon forgotten.
+            # 聊天了的 is ungrammatical, and drinks are rarely identified by who drank them.
             verbs = tuple(verb for verb in verbs if not verb.zh.tail and verb.en.base not in ("eat", "drink"))
         if verbs:
             self._subject_relative(head, self.pick(verbs), letter)
@@ -348,7 +348,7 @@ class EventSampler(Sampler):
         if noun is None:
             return
         if noun is head.noun or "costly" in noun.tags or "kin" in noun.tags or "person" in noun.tags:
-            # "die Frau, die Leo gerettet hat" does not say who saved whom.
+            # "die Frau, die Leo gerettet hat" is ambiguous.
             is_open = head.plural or (head.noun is not None and head.noun.gender == "m")
             person = "person" in lexicon.nouns_with(verb.objects)[0].tags or "kin" in noun.tags
             clause.object = self.a_name() if person and is_open else None
@@ -365,7 +365,7 @@ class EventSampler(Sampler):
             head.relative = None
 
     def giving(self, letter: str = "") -> Clause:
-        """Somebody gives somebody something."""
+        """Draw an event with a recipient."""
         letter = letter or self.weigh(((0.5, "P"), (0.7, "F"), (0.9, "M"), (1.0, "G")))
         verb = self.pick(lexicon.with_letter(GIVING, letter))
         clause = self.new_clause("verb", verb)
@@ -374,7 +374,7 @@ class EventSampler(Sampler):
             clause.modal = self.weigh(_MODALS[:3])
         clause.negated = self.chance({"P": 0.15, "F": 0.15, "M": 0.1}.get(letter, 0.0))
         clause.subject = None if letter == "I" else self.subject(verb.subjects)
-        # A request is made to you: "give it to you" makes no sense.
+        # The subject of a request is "you", so the recipient is another.
         receiver = self.person_object(clause.subject or self.a_pronoun(("you",)))
         if receiver is None:
             nouns = lexicon.nouns_with(("person",))
@@ -403,7 +403,7 @@ class EventSampler(Sampler):
         return clause
 
     def journey(self, letter: str = "", subject: Nominal | None = None, *, negated: bool | None = None) -> Clause:
-        """Somebody goes or drives somewhere."""
+        """Draw a motion to a destination."""
         letter = letter or self.weigh(((0.45, "P"), (0.6, "H"), (0.8, "F"), (1.0, "M")))
         verb = MOTION[0] if subject is not None or self.chance(0.65) else MOTION[1]
         clause = self.new_clause("verb", verb)

@@ -1,4 +1,4 @@
-"""Say a tree in German."""
+"""Renders a syntax tree in German."""
 
 from manyheads.corpora.german_nominals import agreement, nominal_words, relative_pronoun
 from manyheads.corpora.lexemes import Adverbial
@@ -54,7 +54,7 @@ _DEGREE = {"very": "sehr", "too": "zu"}
 
 
 def german(tree: Tree) -> list[RenderedWord]:
-    """The words of the sentence, punctuation included."""
+    """Return the words of the sentence, including punctuation."""
     main, side, joint = tree.main, tree.side, tree.joint
     if side is None:
         words = _main_clause(main)
@@ -71,7 +71,7 @@ def german(tree: Tree) -> list[RenderedWord]:
 
 
 def _tidy_commas(words: list[RenderedWord]) -> list[RenderedWord]:
-    """One comma where two clauses end together, none before the full stop."""
+    """Merge adjacent commas and remove a comma before the final punctuation."""
     tidy: list[RenderedWord] = []
     for word in words:
         if tidy and tidy[-1][0] == "," and word[0] in ",.?":
@@ -85,7 +85,7 @@ def _adverbial(clause: Clause, adverbial: Adverbial | None, slot: int) -> list[R
 
 
 def _verb(clause: Clause) -> tuple[RenderedWord, list[RenderedWord], bool]:
-    """The finite verb, the words that close the bracket, and whether those are only a separable prefix."""
+    """Return the finite verb, the right bracket, and whether the latter is only a separable prefix."""
     base = clause.id * ATOMS
     who = agreement(clause.topic)
     tense = (base + TENSE,)
@@ -124,7 +124,7 @@ def _infinitive(clause: Clause) -> list[RenderedWord]:
 
 
 def _linking_verb(clause: Clause, who: str) -> RenderedWord:
-    """Sein; a thing in its place lies or stands."""
+    """Return the form of sein, or of liegen or stehen for the location of a thing."""
     base = clause.id * ATOMS
     topic = clause.topic
     if clause.kind in ("quality", "comparison"):
@@ -137,7 +137,7 @@ def _linking_verb(clause: Clause, who: str) -> RenderedWord:
 
 
 def _main_clause(clause: Clause, *, inverted: bool = False) -> list[RenderedWord]:
-    """Verb second: one constituent, the finite verb, the middle field, the closing bracket, relative clauses."""
+    """Return a verb-second clause: one constituent, finite verb, middle field, right bracket, relative clauses."""
     finite, closing, _ = _verb(clause)
     before, middle, after = _fields(clause)
     if clause.tense == "order":
@@ -149,7 +149,7 @@ def _main_clause(clause: Clause, *, inverted: bool = False) -> list[RenderedWord
 
 
 def _first_position(clause: Clause, subject: list[RenderedWord]) -> tuple[list[RenderedWord], list[RenderedWord]]:
-    """What stands before the finite verb, and the subject if it had to make room."""
+    """Return the prefield, and the subject if it is not in the prefield."""
     base = clause.id * ATOMS
     if clause.kind == "existence" and clause.question == "":
         return _adverbial(clause, clause.place, PLACE), subject
@@ -164,7 +164,7 @@ def _first_position(clause: Clause, subject: list[RenderedWord]) -> tuple[list[R
 
 
 def _final_clause(clause: Clause) -> list[RenderedWord]:
-    """A subordinate clause: the finite verb comes last, joined to its prefix."""
+    """Return a subordinate clause: the finite verb comes last, joined to its prefix."""
     finite, closing, is_prefix = _verb(clause)
     before, middle, after = _fields(clause)
     if is_prefix and closing:
@@ -189,7 +189,7 @@ def _relative_clause(head: Nominal, clause: Clause) -> list[RenderedWord]:
 
 
 def _object(clause: Clause, item: Nominal) -> list[RenderedWord]:
-    """An object in the case its verb asks for, after the preposition its verb asks for."""
+    """Return an object with the case and the preposition that the verb governs."""
     assert clause.verb is not None
     verb = clause.verb.de
     negation = clause.id * ATOMS + NEGATION if clause.negated else 0
@@ -213,7 +213,7 @@ def _subject(clause: Clause) -> list[RenderedWord]:
 
 
 def _fields(clause: Clause) -> tuple[list[RenderedWord], list[RenderedWord], list[RenderedWord]]:
-    """The subject, the middle field, and the relative clause that is moved behind the verb."""
+    """Return the subject, the middle field, and the relative clause that is moved after the verb."""
     subject = _subject(clause)
     if clause.kind in ("quality", "comparison", "location", "existence"):
         return subject, _nominal_middle(clause), []
@@ -246,7 +246,10 @@ def _nominal_middle(clause: Clause) -> list[RenderedWord]:
 
 
 def _middle(clause: Clause) -> list[RenderedWord]:
-    """Pronouns, time, known objects, how, where, new objects; a negation moves known objects before the time."""
+    """Return pronouns, time, definite objects, manner, place, indefinite objects, in this order.
+
+    A negation moves definite objects before the time.
+    """
     base = clause.id * ATOMS
     pronouns, known, new, prepositional = _sorted_objects(clause)
     time = [] if clause.fronted else _adverbial(clause, clause.time, TIME)

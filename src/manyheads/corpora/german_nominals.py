@@ -24,11 +24,11 @@ _DEFINITE = {
     "p": ("die", "die", "den"),
 }
 _RELATIVE = {**_DEFINITE, "p": ("die", "die", "denen")}
-# Endings of dieser, welcher; and of adjectives that no article precedes.
+# Endings of dieser, welcher, and of adjectives without an article.
 _STRONG = {"m": ("er", "en", "em"), "f": ("e", "e", "er"), "n": ("es", "es", "em"), "p": ("e", "e", "en")}
 # Endings of ein, kein, mein.
 _INDEFINITE = {"m": ("", "en", "em"), "f": ("e", "e", "er"), "n": ("", "", "em"), "p": ("e", "e", "en")}
-# Endings of adjectives after der, dieser; and after ein, kein, mein.
+# Endings of adjectives after der, dieser, and after ein, kein, mein.
 _WEAK = {"m": ("e", "en", "en"), "f": ("e", "e", "en"), "n": ("e", "e", "en"), "p": ("en", "en", "en")}
 _MIXED = {"m": ("er", "en", "en"), "f": ("e", "e", "en"), "n": ("es", "es", "en"), "p": ("en", "en", "en")}
 
@@ -47,7 +47,7 @@ _SEX = {"he": "m", "she": "f", "they": "p", "I": "I", "you": "you", "we": "we"}
 
 
 def agreement(nominal: Nominal | None) -> str:
-    """The form of the verb: 1 ich, 2 du, 3 er, p wir and sie."""
+    """Return the person of the verb: 1 ich, 2 du, 3 er, p wir and sie."""
     if nominal is None:
         return "3"
     if nominal.plural or nominal.second or nominal.pronoun in ("we", "they"):
@@ -56,7 +56,7 @@ def agreement(nominal: Nominal | None) -> str:
 
 
 def gender(nominal: Nominal) -> str:
-    """Grammatical gender, p for plurals; a measured mass noun has the gender of its measure."""
+    """Return the grammatical gender, or p for plurals; a measured mass noun has the gender of its measure."""
     if nominal.plural or nominal.second:
         return "p"
     if nominal.noun is None:
@@ -67,7 +67,7 @@ def gender(nominal: Nominal) -> str:
 
 
 def pronoun_gender(nominal: Nominal) -> str:
-    """Which pronoun stands for it: people by their sex (das Mädchen: sie), the rest by grammatical gender."""
+    """Return the gender of the pronoun: natural for people (das Mädchen: sie), grammatical for the rest."""
     if nominal.pronoun:
         return _SEX[nominal.pronoun]
     head = nominal.antecedent or nominal
@@ -79,12 +79,12 @@ def pronoun_gender(nominal: Nominal) -> str:
 
 
 def relative_pronoun(head: Nominal, case: str) -> str:
-    """Der, die, das…: gender and number of the head, case of the clause."""
+    """Return the relative pronoun, with the gender and number of the head and the case in the clause."""
     return _RELATIVE[gender(head)][_CASE[case]]
 
 
 def nominal_words(nominal: Nominal, case: str, negation: int = 0) -> list[RenderedWord]:
-    """The words of a nominal without its relative clause; `negation` is the atom that makes "ein" a "kein"."""
+    """Return the words of a nominal without its relative clause; the atom `negation` turns "ein" into "kein"."""
     words = _single(nominal, _CASE[case], negation)
     if nominal.second:
         words.append(("und", (nominal.second.id * ATOMS + LINK,)))
@@ -129,7 +129,7 @@ def _noun_phrase(nominal: Nominal, case: int, negation: int) -> list[RenderedWor
 def _determiner(
     nominal: Nominal, form: str, case: int, negation: int
 ) -> tuple[list[RenderedWord], dict[str, tuple[str, str, str]]]:
-    """The determiner's words, and the endings that an adjective takes after it."""
+    """Return the words of the determiner, and the adjective endings after it."""
     determiner = nominal.id * ATOMS + DETERMINER
     kind = nominal.determiner
     if kind == "the":

@@ -1,20 +1,20 @@
-"""What a dictionary entry is: nouns, verbs, adjectives, names, and phrases that are translated as a whole.
+"""Dictionary entries: nouns, verbs, adjectives, names and adverbials, and the parsers of their tables.
 
-The tables beside this file (`nouns`, `verbs`, `adjectives`, `adverbials`) are written to be read by people; the
-parsers here turn each row into one frozen object, and inflect what is regular once, at import.
+The tables (`nouns`, `verbs`, `adjectives`, `adverbials`) are text for human readers. At import, the parsers turn each
+row into a frozen object and generate the regular inflections.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 Phrase = tuple[tuple[str, tuple[int, ...]], ...]
-"""Words of a fixed expression, each with the numbers of the parts of meaning that it carries."""
+"""The words of a fixed expression, each with the numbers of the parts of meaning that it expresses."""
 
 CASES = ("nominative", "accusative", "dative")
 
 
 def rows(table: str) -> Iterator[list[str]]:
-    """The cells of each line of a table, blank lines and `#` comments left out."""
+    """Yield the cells of each line of a table, without blank lines and `#` comments."""
     for line in table.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield [cell.strip() for cell in line.split("|")]
@@ -22,7 +22,7 @@ def rows(table: str) -> Iterator[list[str]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """The container or portion by which a mass noun is counted: a cup of tea, 一杯茶, eine Tasse Tee."""
+    """The measure by which a mass noun is counted: a cup of tea, 一杯茶, eine Tasse Tee."""
 
     key: str
     en: tuple[str, str]
@@ -33,7 +33,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
-    """A common noun; `sex` is the English pronoun it takes (he, she, it), empty if a writer would avoid one."""
+    """A common noun; `sex` is its English pronoun (he, she, it), or empty if it has none."""
 
     key: str
     en: tuple[str, str]
@@ -57,7 +57,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """A quality; `zh` stands before a noun, `zh_predicate` after a subject, `tags` say which nouns may have it."""
+    """An adjective; `zh` is attributive and `zh_predicate` predicative; `tags` select the nouns that may have it."""
 
     key: str
     en: str
@@ -72,7 +72,7 @@ class Adjective:
 
     @property
     def is_classifying(self) -> bool:
-        """Whether Chinese says 是红色的 rather than 很红."""
+        """Whether Chinese uses 是红色的 rather than 很红."""
         return self.zh_predicate.startswith("是")
 
 
@@ -105,7 +105,7 @@ class GermanVerb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChineseVerb:
-    """A Chinese verb, its tail that gives way to a duration (睡觉, 睡了很久), and what introduces its object."""
+    """A Chinese verb, the part that a duration replaces (睡觉, 睡了很久), and the preposition of its object."""
 
     word: str
     tail: str
@@ -115,7 +115,7 @@ class ChineseVerb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """A verb with the company it keeps: who does it, to what, in which tenses, where and how."""
+    """A verb with its selectional restrictions: subjects, objects, tenses, places and manners."""
 
     key: str
     en: EnglishVerb
@@ -130,7 +130,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adverbial:
-    """A fixed expression of time, place or manner in three languages."""
+    """An adverbial of time, place or manner in three languages."""
 
     key: str
     phrases: dict[str, Phrase]
@@ -138,7 +138,7 @@ class Adverbial:
 
 
 def phrase(text: str) -> Phrase:
-    """Parse 'in/1 the/3 park/2': each word and the parts of meaning it carries; a lone word carries part 1."""
+    """Parse 'in/1 the/3 park/2' into words and the parts of meaning they express; part 1 is the default."""
     words = []
     for item in text.split():
         word, _, parts = item.partition("/")
@@ -147,7 +147,7 @@ def phrase(text: str) -> Phrase:
 
 
 def english_plural(noun: str) -> str:
-    """The regular plural."""
+    """Return the regular plural."""
     if noun.endswith(("s", "x", "ch", "sh")):
         return noun + "es"
     if noun.endswith("y") and noun[-2] not in "aeou":
@@ -156,7 +156,7 @@ def english_plural(noun: str) -> str:
 
 
 def german_noun(article_and_singular: str, plural: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
-    """Gender and the forms by number and case; a star marks the weak nouns (der Junge, den Jungen)."""
+    """Return the gender and the forms by number and case; `*` denotes a weak noun (der Junge, den Jungen)."""
     article, singular = article_and_singular.split(" ", 1)
     weak = singular.endswith("*")
     singular = singular.rstrip("*")
@@ -167,7 +167,7 @@ def german_noun(article_and_singular: str, plural: str) -> tuple[str, tuple[tupl
 
 
 def english_verb(text: str) -> EnglishVerb:
-    """Forms from 'open', 'buy bought bought' or 'run ran run +running'; a particle follows after a colon."""
+    """Parse 'open', 'buy bought bought' or 'run ran run +running'; a particle follows after a colon."""
     text, _, particle = text.partition(":")
     parts = text.split()
     progressive = next((part[1:] for part in parts if part.startswith("+")), "")
@@ -192,7 +192,7 @@ _IRREGULAR_PRESENT = {
 
 
 def german_verb(text: str) -> GermanVerb:
-    """Forms from 'kaufen kauft kaufte gekauft'; '¦' ends a separable prefix, 's' asks for sein, '+mit:dat' a case."""
+    """Parse 'kaufen kauft kaufte gekauft'; '¦' ends a separable prefix, 's' means sein, '+mit:dat' gives the case."""
     forms, _, government = text.partition("+")
     infinitive, third, past, participle, *auxiliary = forms.split()
     prefix, bar, infinitive = infinitive.rpartition("¦")
@@ -229,7 +229,7 @@ def german_verb(text: str) -> GermanVerb:
 
 
 def chinese_verb(text: str, passive: str) -> ChineseVerb:
-    """'睡¦觉' is 睡 before a duration; '给_打¦电话' takes its object after 给."""
+    """Parse '睡¦觉' (睡 before a duration) or '给_打¦电话' (the object follows 给)."""
     preposition, _, rest = text.rpartition("_")
     word, _, tail = rest.partition("¦")
     return ChineseVerb(word, tail, preposition, "" if passive == "-" else passive)

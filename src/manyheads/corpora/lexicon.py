@@ -1,4 +1,4 @@
-"""The whole lexicon with its indexes: which nouns a verb may take, which adjectives and verbs a noun may have."""
+"""Indexes of the lexicon: the nouns that fit a verb, the adjectives and verbs that fit a noun."""
 
 from functools import cache
 
@@ -33,75 +33,75 @@ MANNER_BY_KEY = {manner.key: manner for manner in MANNERS}
 
 @cache
 def nouns_with(tags: tuple[str, ...]) -> tuple[Noun, ...]:
-    """The nouns that carry any of the tags, in the order of the tables."""
-    wanted = frozenset(tags)
-    return tuple(noun for noun in ALL_NOUNS if noun.tags & wanted)
+    """Return the nouns with any of the tags, in the order of the tables."""
+    tag_set = frozenset(tags)
+    return tuple(noun for noun in ALL_NOUNS if noun.tags & tag_set)
 
 
 @cache
 def places_with(tags: tuple[str, ...]) -> tuple[Adverbial, ...]:
-    """The places where what the tags say is done."""
-    wanted = frozenset(tags)
-    return tuple(place for place in PLACES if place.tags & wanted)
+    """Return the adverbials of place with any of the tags."""
+    tag_set = frozenset(tags)
+    return tuple(place for place in PLACES if place.tags & tag_set)
 
 
 @cache
 def spots_for(noun: Noun) -> tuple[Adverbial, ...]:
-    """Where a thing, an animal or a person can be; nothing is on or under itself."""
+    """Return where a thing, an animal or a person can be; nothing is on or under itself."""
     return tuple(spot for spot in SPOTS if spot.tags & noun.tags and not spot.key.endswith("-" + noun.key))
 
 
 @cache
 def goals_with(tag: str) -> tuple[Adverbial, ...]:
-    """Where one can walk or drive to."""
+    """Return the destinations with a tag."""
     return tuple(goal for goal in GOALS if tag in goal.tags)
 
 
 @cache
 def times_for(tense: str, *, long: bool, short: bool = True) -> tuple[Adverbial, ...]:
-    """Times of one tense; `long` ones fit only what may happen within weeks or years."""
+    """Return the adverbials of time for a tense; `long` ones fit events that take weeks or years."""
     times = (time for time in TIMES if tense in time.tags and (short or "week" not in time.tags))
     return tuple(time for time in times if (long if "long" in time.tags else short))
 
 
 @cache
 def adjectives_for(noun: Noun) -> tuple[Adjective, ...]:
-    """The qualities that a noun may have."""
+    """Return the adjectives that fit a noun."""
     return tuple(adjective for adjective in ALL_ADJECTIVES if adjective.tags & noun.tags)
 
 
 @cache
 def attributes_for(noun: Noun) -> tuple[Adjective, ...]:
-    """The qualities that may stand before a noun: Chinese has no 老老虎 and no 小大象, and 老男人 is rude."""
+    """Return the attributive adjectives that fit a noun, excluding 老老虎, 小大象 and 老男人 (rude)."""
 
-    def stumbles(adjective: Adjective) -> bool:
+    def is_awkward(adjective: Adjective) -> bool:
         if adjective.zh == "老" and noun.key in ("man", "woman"):
             return True
         return adjective.zh == noun.zh[0] or (adjective.zh in "大小" and noun.zh[0] == "大")
 
-    return tuple(adjective for adjective in adjectives_for(noun) if not stumbles(adjective))
+    return tuple(adjective for adjective in adjectives_for(noun) if not is_awkward(adjective))
 
 
 @cache
 def verbs_with_subject(noun: Noun, letters: str) -> tuple[Verb, ...]:
-    """The verbs that a noun may do in one of the tenses."""
+    """Return the verbs whose subject a noun can be, in any of the tenses."""
     verbs = TRANSITIVE + INTRANSITIVE
     return tuple(verb for verb in verbs if fits(noun, verb.subjects) and any(t in verb.tenses for t in letters))
 
 
 @cache
 def verbs_with_object(noun: Noun, letter: str) -> tuple[Verb, ...]:
-    """The verbs that may be done to a noun in the tense."""
+    """Return the verbs whose object a noun can be, in the tense."""
     return tuple(verb for verb in TRANSITIVE if fits(noun, verb.objects) and letter in verb.tenses)
 
 
-# What is only being made or got now has no history to tell it apart by.
+# The object of these verbs is new and therefore gets no relative clause.
 _MAKING = frozenset({"buy", "pick", "plant", "build", "bake", "cook", "write", "order", "bring"})
 
 
 @cache
 def verbs_in_relative(noun: Noun, main: Verb | None) -> tuple[Verb, ...]:
-    """What may have been done to a thing that is still there for the main clause: not eaten, not broken."""
+    """Return verbs for a relative clause about an object of the main clause, which must still exist (not eaten)."""
     gone = {"eat", "drink", "devour", "munch", "break", "lose", "bite", "catch"}
     key = main.key if main else ""
     if key in _MAKING:
@@ -115,18 +115,18 @@ def verbs_in_relative(noun: Noun, main: Verb | None) -> tuple[Verb, ...]:
 
 
 def fits(noun: Noun, tags: tuple[str, ...]) -> bool:
-    """Whether a noun is among what a verb selects."""
+    """Return whether a noun matches the selectional restriction of a verb."""
     return not noun.tags.isdisjoint(tags) or ("lady" in tags and noun.sex == "she")
 
 
 @cache
 def with_letter(verbs: tuple[Verb, ...], letter: str) -> tuple[Verb, ...]:
-    """The verbs that have a tense."""
+    """Return the verbs that allow a tense."""
     return tuple(verb for verb in verbs if letter in verb.tenses)
 
 
 def lemmas() -> frozenset[str]:
-    """Every English headword of the corpus; homonyms and the frames of one verb count once."""
+    """Return every English headword of the corpus; homonyms and the frames of one verb count once."""
     words = {noun.key for noun in ALL_NOUNS} | {name.key for name in ALL_NAMES}
     words |= {verb.en.base + " " + verb.en.particle for verb in ALL_VERBS}
     words |= {adjective.en for adjective in ALL_ADJECTIVES} | set(PRONOUNS) | set(FUNCTION_WORDS)

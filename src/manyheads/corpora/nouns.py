@@ -1,9 +1,8 @@
-# A table is easier to check when a row is a line.
-"""The nouns: people, animals, food, things; each row says how three languages name and count it, and what it is.
+"""The table of nouns: people, animals, food and things.
 
 Columns: English (/ irregular plural) | 中文, classifier | Deutsch, plural (* weak) | English pronoun | tags.
-Every English noun has its own Chinese and its own German word, so that a translation can be read back.
-Occupations have one fixed German gender each, mixed on purpose: the doctor is a woman, the nurse a man.
+Translations are unique in both directions. Each occupation has one German gender, deliberately mixed: the doctor is a
+woman, the nurse is a man.
 """
 
 from manyheads.corpora.lexemes import Measure, Name, Noun, english_plural, german_noun, rows
@@ -37,7 +36,7 @@ soldier          | 士兵 名     | der Soldat*, Soldaten                   | he
 tourist          | 游客 位     | der Tourist*, Touristen                 | he  | person adult
 """
 
-# Those who are always somebody's: my mother, Anna's friend.
+# Relational nouns, which always have an owner: my mother, Anna's friend.
 KIN = """
 mother           | 妈妈 位     | die Mutter, Mütter                      | she | person adult parent family
 father           | 爸爸 位     | der Vater, Väter                        | he  | person adult parent family
@@ -169,7 +168,7 @@ pine             | 松树 棵     | die Kiefer, Kiefern                     | it
 stone            | 石头 块     | der Stein, Steine                       | it  | sized heavy thrown collected
 """
 
-# What is only ever said without an article: sports and games.
+# Sports and games, which never have an article.
 GAMES = """
 football         | 足球        | der Fußball                             | it  | kicked
 basketball       | 篮球        | der Basketball                          | it  | batted
@@ -225,7 +224,7 @@ Simon | 西蒙 | he
 
 
 def noun_table(table: str, *more: str) -> tuple[Noun, ...]:
-    """Parse rows of the columns above; every noun is also tagged by its own name and by `more`."""
+    """Parse rows with the columns above; every noun also gets its own key and `more` as tags."""
     nouns = []
     for en, zh, de, sex, tags in rows(table):
         singular, _, plural = en.partition("/")

@@ -1,7 +1,6 @@
-# A table is easier to check when a row is a line.
-"""What opinions are about, and more words to praise and to blame; the columns are those of `nouns` and `adjectives`.
+"""Additional nouns and adjectives for opinions; the columns are those of `nouns` and `adjectives`.
 
-They are tables of their own, so that the translation corpus stays as it is.
+They are separate tables, so that the translation corpus does not change.
 """
 
 from functools import cache
@@ -11,7 +10,7 @@ from manyheads.corpora.adjectives import adjective_table
 from manyheads.corpora.lexemes import Adjective, Noun
 from manyheads.corpora.nouns import noun_table
 
-HOUSES = noun_table("""
+VENUES = noun_table("""
 hotel            | 酒店 家     | das Hotel, Hotels                       | it  | inn comfortable pretty priced
 restaurant       | 餐厅 家     | das Restaurant, Restaurants             | it  | inn priced
 museum           | 博物馆 座   | das Museum, Museen                      | it  | shown pretty
@@ -47,18 +46,18 @@ disgusting     | disgusting ~                | 难吃的 难吃      | eklig ~  
 boring-place   | boring ~                    | 无聊的 无聊      | langweilig ~          | museum city            | -
 """)
 
-# Said of a thing, these are no praise and no blame, or depend too much on whose they are.
-_LEFT_OUT = frozenset({"small", "new", "old-thing", "fat", "rich", "poor", "strong", "shy", "serious", "strict"})
-_JUDGING = tuple(
+# Adjectives that are not clearly positive or negative.
+_AMBIGUOUS = frozenset({"small", "new", "old-thing", "fat", "rich", "poor", "strong", "shy", "serious", "strict"})
+_EVALUATIVE = tuple(
     adjective
     for adjective in (*lexicon.ADJECTIVE_BY_KEY.values(), *ADJECTIVES)
-    if adjective.value in "+-" and adjective.key not in _LEFT_OUT
+    if adjective.value in "+-" and adjective.key not in _AMBIGUOUS
 )
 _PLAIN = tuple(
     lexicon.ADJECTIVE_BY_KEY[key] for key in ("long", "short", "thick", "big", "red", "blue", "green", "black", "tall")
 )
-# Who says the one need not say the other, whether the other is denied or not.
-_SAME_MATTER = (
+# Sets of adjectives that are too close in meaning to occur in one sentence, negated or not.
+_RELATED_QUALITIES = (
     {"good", "bad", "interesting", "boring", "exciting", "disappointing", "funny"},
     {"boring-place", "modern", "disappointing"},
     {"bad", "disappointing"},
@@ -79,33 +78,33 @@ _SAME_MATTER = (
 
 
 @cache
-def judgements(noun: Noun) -> tuple[Adjective, ...]:
-    """The qualities, good and bad, that may be said of a noun."""
-    return tuple(adjective for adjective in _JUDGING if adjective.tags & noun.tags)
+def judgments(noun: Noun) -> tuple[Adjective, ...]:
+    """Return the positive and negative adjectives that fit a noun."""
+    return tuple(adjective for adjective in _EVALUATIVE if adjective.tags & noun.tags)
 
 
 @cache
 def plain_qualities(noun: Noun) -> tuple[Adjective, ...]:
-    """The qualities of a noun that are neither good nor bad."""
+    """Return the neutral adjectives that fit a noun."""
     return tuple(adjective for adjective in _PLAIN if adjective.tags & noun.tags)
 
 
 @cache
-def are_one_matter(first: Adjective, second: Adjective) -> bool:
-    """Whether two qualities are too close to be set against each other or side by side."""
-    return first is second or any({first.key, second.key} <= matter for matter in _SAME_MATTER)
+def are_related(first: Adjective, second: Adjective) -> bool:
+    """Return whether two adjectives are too close in meaning to be contrasted or combined."""
+    return first is second or any({first.key, second.key} <= qualities for qualities in _RELATED_QUALITIES)
 
 
 def _has_both(noun: Noun) -> bool:
-    values = {adjective.value for adjective in judgements(noun)}
+    values = {adjective.value for adjective in judgments(noun)}
     return values == {"+", "-"}
 
 
 _DULL = frozenset({"lemon", "question", "ticket", "cup", "plate", "bowl", "box", "towel", "flower", "gift"})
 THINGS = tuple(
     noun
-    for noun in (*lexicon.NOUN_BY_KEY.values(), *HOUSES)
+    for noun in (*lexicon.NOUN_BY_KEY.values(), *VENUES)
     if noun.sex == "it" and _has_both(noun) and "animal" not in noun.tags and noun.key not in _DULL
 )
 PEOPLE = tuple(noun for noun in lexicon.NOUN_BY_KEY.values() if noun.sex in ("he", "she") and "kin" not in noun.tags)
-PERSON = lexicon.NOUN_BY_KEY["woman"]  # what may be said of anyone with a name
+PERSON = lexicon.NOUN_BY_KEY["woman"]  # its adjectives fit every named person

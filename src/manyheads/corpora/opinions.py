@@ -1,26 +1,27 @@
-"""Draw opinions, and say what they are: praise, blame, both, or none.
+"""The corpus of opinions: sentences with a stance, which is positive, negative, mixed or neutral.
 
-No single word decides: "not boring" is praise, "I do not think that it is good" is blame, "Is it good?" is neither.
+No single word determines the stance: "not boring" is positive, "I do not think that it is good" is negative, and
+"Is it good?" is neutral.
 """
 
 from collections.abc import Iterator
 
 from manyheads.corpora import lexicon
 from manyheads.corpora import opinion_words as words
-from manyheads.corpora.clause_sampler import TreeSampler
 from manyheads.corpora.lexemes import Adjective, Noun
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
+from manyheads.corpora.tree_sampler import TreeSampler
 
 STANCES = ("positive", "negative", "mixed", "neutral")
-_PRAISE = {"+": 1, "-": -1}
-_TASTES = {"like": 1, "love": 1, "hate": -1}
+_VALUE_POLARITY = {"+": 1, "-": -1}
+_LIKING_POLARITY = {"like": 1, "love": 1, "hate": -1}
 _THINK = lexicon.VERB_BY_KEY["think"]
 _BELIEVE = lexicon.VERB_BY_KEY["believe"]
 _SAY = lexicon.VERB_BY_KEY["say"]
 _LIKE = lexicon.VERB_BY_KEY["like"]
 _HATE = lexicon.VERB_BY_KEY["hate"]
 _GO_HOME = lexicon.VERB_BY_KEY["go-home"]
-# Of these, one can have too much.
+# Adjectives that may follow "too".
 _TOO_MUCH = frozenset(
     {"expensive", "heavy", "sour", "slow", "loud", "difficult", "hard", "careless", "sweet", "soft", "simple"}
 )
@@ -28,30 +29,30 @@ _CONSEQUENCES = tuple(lexicon.VERB_BY_KEY[key] for key in ("buy", "read", "watch
 
 
 def stance(tree: Tree) -> str:
-    """What a sentence says of its topic; what is only asked or supposed is said of nothing."""
+    """Return the stance of a sentence; questions and conditions are neutral."""
     if tree.main.question or tree.joint == "if":
         return "neutral"
-    signs = {sign for clause in (tree.main, tree.side) if clause and (sign := _sign(clause))}
+    polarities = {polarity for clause in (tree.main, tree.side) if clause and (polarity := _polarity(clause))}
     if tree.joint == "that" and tree.main.negated:
-        signs = {-sign for sign in signs}
-    if len(signs) == 2:
+        polarities = {-polarity for polarity in polarities}
+    if len(polarities) == 2:
         return "mixed"
-    return "neutral" if not signs else "positive" if 1 in signs else "negative"
+    return "neutral" if not polarities else "positive" if 1 in polarities else "negative"
 
 
-def _sign(clause: Clause) -> int:
+def _polarity(clause: Clause) -> int:
     if clause.adjective:
-        sign = -1 if clause.degree == "too" else _PRAISE.get(clause.adjective.value, 0)
+        polarity = -1 if clause.degree == "too" else _VALUE_POLARITY.get(clause.adjective.value, 0)
     else:
-        sign = _TASTES.get(clause.verb.key, 0) if clause.verb else 0
-    return -sign if clause.negated else sign
+        polarity = _LIKING_POLARITY.get(clause.verb.key, 0) if clause.verb else 0
+    return -polarity if clause.negated else polarity
 
 
-def turns(tree: Tree) -> Iterator[tuple[str, str]]:
-    """Every quality that is turned into its contrary, and by what: what may be held out of training."""
+def negations(tree: Tree) -> Iterator[tuple[str, str]]:
+    """Yield the negated adjectives as ("not" or "doubt", key); some are held out of training."""
     doubted = tree.joint == "that" and tree.main.negated
     for clause in (tree.main, tree.side):
-        if clause and clause.adjective and clause.adjective.value in _PRAISE:
+        if clause and clause.adjective and clause.adjective.value in _VALUE_POLARITY:
             if clause.negated:
                 yield "not", clause.adjective.key
             elif doubted:
@@ -59,42 +60,42 @@ def turns(tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 class OpinionSampler(TreeSampler):
-    """One opinion after another, by the stance that is asked for."""
+    """Draws sentences of a given stance."""
 
-    def opinion(self, wanted: str) -> Tree:
-        """The next sentence with the stance."""
+    def opinion(self, target: str) -> Tree:
+        """Draw the next sentence with the stance."""
         while True:
             self.restart()
-            tree = self._draw(wanted)
-            if tree is not None and stance(tree) == wanted:
+            tree = self._draw(target)
+            if tree is not None and stance(tree) == target:
                 return tree
 
-    def _draw(self, wanted: str) -> Tree | None:
-        if wanted == "mixed":
-            draw = self.weigh(((0.55, self._contrast), (0.8, self._taste_but), (1.0, self._tastes_differ)))
+    def _draw(self, target: str) -> Tree | None:
+        if target == "mixed":
+            draw = self.weigh(((0.55, self._contrast), (0.8, self._liking_but), (1.0, self._differing_likings)))
             return draw()
-        if wanted == "neutral":
+        if target == "neutral":
             plans = (
                 (0.2, self._asked),
-                (0.3, self._asked_taste),
+                (0.3, self._asked_liking),
                 (0.45, self._supposed),
                 (0.65, self._plain),
                 (0.75, self._side_by_side),
-                (1.0, self._told),
+                (1.0, self._plain_event),
             )
             return self.weigh(plans)()
-        sign = 1 if wanted == "positive" else -1
+        polarity = 1 if target == "positive" else -1
         kinds = (
-            (0.26, self._judgement),
+            (0.26, self._judgment),
             (0.42, self._thought),
-            (0.58, self._taste),
-            (0.78, self._reasoned_taste),
+            (0.58, self._liking),
+            (0.78, self._reasoned_liking),
             (0.9, self._agreement),
-            (1.0, self._in_spite),
+            (1.0, self._partly_neutral),
         )
-        return self.weigh(kinds)(sign)
+        return self.weigh(kinds)(polarity)
 
-    # What is spoken about, and by whom.
+    # Topics and opinion holders.
 
     def _topic(self) -> tuple[Nominal, Noun]:
         point = self.chance(0.7)
@@ -120,18 +121,18 @@ class OpinionSampler(TreeSampler):
             return self.a_name()
         return self.somebody(lexicon.nouns_with(("kin", "student", "teacher", "guest", "tourist", "neighbour")))
 
-    def _matching(self, noun: Noun, sign: int, other: Adjective | None = None) -> tuple[Adjective, bool] | None:
-        """A quality of the noun, and whether to deny it, that together have the sign."""
+    def _matching(self, noun: Noun, polarity: int, other: Adjective | None = None) -> tuple[Adjective, bool] | None:
+        """Draw an adjective for the noun and whether to negate it, which together have the polarity."""
         negated = self.chance(0.5)
-        value = "+" if (sign > 0) != negated else "-"
+        value = "+" if (polarity > 0) != negated else "-"
         choices = tuple(
             adjective
-            for adjective in words.judgements(noun)
-            if adjective.value == value and not (other and words.are_one_matter(adjective, other))
+            for adjective in words.judgments(noun)
+            if adjective.value == value and not (other and words.are_related(adjective, other))
         )
         return (self.pick(choices), negated) if choices else None
 
-    def _says(self, subject: Nominal, adjective: Adjective, negated: bool, tense: str) -> Clause:
+    def _quality_clause(self, subject: Nominal, adjective: Adjective, negated: bool, tense: str) -> Clause:
         clause = self.new_clause("quality")
         clause.subject, clause.adjective, clause.negated, clause.tense = subject, adjective, negated, tense
         if not negated and not adjective.is_classifying and self.chance(0.25):
@@ -141,102 +142,102 @@ class OpinionSampler(TreeSampler):
     def _tense(self, noun: Noun) -> str:
         return "past" if noun.tags & {"tale", "inn", "outside", "food", "soup"} and self.chance(0.4) else "state"
 
-    def _quality_of(self, sign: int) -> Clause | None:
+    def _evaluation(self, polarity: int) -> Clause | None:
         subject, noun = self._topic()
-        found = self._matching(noun, sign)
-        return self._says(subject, *found, self._tense(noun)) if found else None
+        matched = self._matching(noun, polarity)
+        return self._quality_clause(subject, *matched, self._tense(noun)) if matched else None
 
-    # Praise and blame.
+    # Positive and negative.
 
-    def _judgement(self, sign: int) -> Tree | None:
-        clause = self._quality_of(sign)
+    def _judgment(self, polarity: int) -> Tree | None:
+        clause = self._evaluation(polarity)
         return Tree(clause) if clause else None
 
-    def _thought(self, sign: int) -> Tree | None:
-        """I think that it is so; I do not believe that it is so."""
+    def _thought(self, polarity: int) -> Tree | None:
+        """I think that it is good; I do not believe that it is good."""
         clause = self.new_clause("verb", self.pick((_THINK, _THINK, _BELIEVE, _BELIEVE, _SAY)))
         clause.tense, clause.subject = "state", self._holder()
         clause.negated = clause.verb is not _SAY and self.chance(0.5)
-        side = self._quality_of(-sign if clause.negated else sign)
+        side = self._evaluation(-polarity if clause.negated else polarity)
         if side is None or (clause.negated and (side.negated or side.degree)) or _is_confusing(clause, side):
             return None
         if clause.verb is _SAY and clause.subject.pronoun in ("I", "you", "we"):
             return None
         return Tree(clause, "that", side)
 
-    def _tasting(self, sign: int, subject: Nominal, item: Nominal) -> Clause:
-        verb = _HATE if sign < 0 and self.chance(0.4) else _LIKE
+    def _liking_clause(self, polarity: int, subject: Nominal, item: Nominal) -> Clause:
+        verb = _HATE if polarity < 0 and self.chance(0.4) else _LIKE
         clause = self.new_clause("verb", verb)
         clause.subject, clause.object, clause.tense = subject, item, "state"
-        clause.negated = sign < 0 and verb is _LIKE
+        clause.negated = polarity < 0 and verb is _LIKE
         return clause
 
-    def _taste(self, sign: int) -> Tree | None:
-        clause = self._tasting(sign, self._holder(), self._topic()[0])
+    def _liking(self, polarity: int) -> Tree | None:
+        clause = self._liking_clause(polarity, self._holder(), self._topic()[0])
         return None if _is_confusing(clause) else Tree(clause)
 
-    def _reasoned_taste(self, sign: int) -> Tree | None:
-        """I like it because it is so."""
+    def _reasoned_liking(self, polarity: int) -> Tree | None:
+        """I like it because it is good."""
         item, noun = self._topic()
-        main = self._tasting(sign, self._holder(), item)
-        found = self._matching(noun, sign)
-        if found is None or _is_confusing(main) or _share_a_pronoun(main):
+        main = self._liking_clause(polarity, self._holder(), item)
+        matched = self._matching(noun, polarity)
+        if matched is None or _is_confusing(main) or _share_a_pronoun(main):
             return None
-        return Tree(main, "because", self._says(self.anaphor(item), *found, "state"))
+        return Tree(main, "because", self._quality_clause(self.anaphor(item), *matched, "state"))
 
-    def _agreement(self, sign: int) -> Tree | None:
+    def _agreement(self, polarity: int) -> Tree | None:
         """It is good, and it is not expensive."""
         subject, noun = self._topic()
-        first = self._matching(noun, sign)
-        second = self._matching(noun, sign, first[0]) if first else None
+        first = self._matching(noun, polarity)
+        second = self._matching(noun, polarity, first[0]) if first else None
         if not first or not second:
             return None
         tense = self._tense(noun)
-        main = self._says(subject, *first, tense)
-        return Tree(main, "and", self._says(self.anaphor(subject), *second, tense))
+        main = self._quality_clause(subject, *first, tense)
+        return Tree(main, "and", self._quality_clause(self.anaphor(subject), *second, tense))
 
-    def _in_spite(self, sign: int) -> Tree | None:
-        """It is long, but it is good; it is red, and it is soft: only one half is an opinion."""
+    def _partly_neutral(self, polarity: int) -> Tree | None:
+        """It is long, but it is good; it is red, and it is soft. Only one clause is an opinion."""
         subject, noun = self._topic()
-        found = self._matching(noun, sign)
+        matched = self._matching(noun, polarity)
         choices = words.plain_qualities(noun)
-        if not choices or not found or subject.is_person:
+        if not choices or not matched or subject.is_person:
             return None
         tense = self._tense(noun)
-        main = self._says(subject, self.pick(choices), False, tense)
+        main = self._quality_clause(subject, self.pick(choices), False, tense)
         main.degree = "very" if main.degree else ""
         joint = "but" if "tale" in noun.tags else "and"
-        return Tree(main, joint, self._says(self.anaphor(subject), *found, tense))
+        return Tree(main, joint, self._quality_clause(self.anaphor(subject), *matched, tense))
 
-    # Both at once.
+    # Mixed.
 
     def _contrast(self) -> Tree | None:
         subject, noun = self._topic()
-        sign = 1 if self.chance(0.5) else -1
-        first = self._matching(noun, sign)
-        second = self._matching(noun, -sign, first[0]) if first else None
+        polarity = 1 if self.chance(0.5) else -1
+        first = self._matching(noun, polarity)
+        second = self._matching(noun, -polarity, first[0]) if first else None
         if not first or not second:
             return None
         tense = self._tense(noun)
-        main = self._says(subject, *first, tense)
-        return Tree(main, "but", self._says(self.anaphor(subject), *second, tense))
+        main = self._quality_clause(subject, *first, tense)
+        return Tree(main, "but", self._quality_clause(self.anaphor(subject), *second, tense))
 
-    def _taste_but(self) -> Tree | None:
-        """I like it, but it is not so."""
+    def _liking_but(self) -> Tree | None:
+        """I like it, but it is not good."""
         item, noun = self._topic()
-        sign = 1 if self.chance(0.5) else -1
-        main = self._tasting(sign, self._holder(), item)
-        found = self._matching(noun, -sign)
-        if found is None or _is_confusing(main) or _share_a_pronoun(main):
+        polarity = 1 if self.chance(0.5) else -1
+        main = self._liking_clause(polarity, self._holder(), item)
+        matched = self._matching(noun, -polarity)
+        if matched is None or _is_confusing(main) or _share_a_pronoun(main):
             return None
-        return Tree(main, "but", self._says(self.anaphor(item), *found, "state"))
+        return Tree(main, "but", self._quality_clause(self.anaphor(item), *matched, "state"))
 
-    def _tastes_differ(self) -> Tree | None:
+    def _differing_likings(self) -> Tree | None:
         """Anna likes it, while Peter does not like it."""
         item, _ = self._topic()
-        sign = 1 if self.chance(0.5) else -1
-        main = self._tasting(sign, self._holder(), item)
-        side = self._tasting(-sign, self._holder(), self.anaphor(item))
+        polarity = 1 if self.chance(0.5) else -1
+        main = self._liking_clause(polarity, self._holder(), item)
+        side = self._liking_clause(-polarity, self._holder(), self.anaphor(item))
         one, two = main.subject, side.subject
         assert one is not None and two is not None
         same = (one.name, one.noun, one.pronoun) == (two.name, two.noun, two.pronoun)
@@ -244,17 +245,17 @@ class OpinionSampler(TreeSampler):
             return None
         return Tree(main, "while", side)
 
-    # Neither.
+    # Neutral.
 
     def _asked(self) -> Tree | None:
-        clause = self._quality_of(1 if self.chance(0.5) else -1)
+        clause = self._evaluation(1 if self.chance(0.5) else -1)
         if clause is None or clause.degree or clause.negated:
             return None
         clause.question = "whether"
         return Tree(clause)
 
-    def _asked_taste(self) -> Tree | None:
-        clause = self._tasting(1 if self.chance(0.7) else -1, self._holder(), self._topic()[0])
+    def _asked_liking(self) -> Tree | None:
+        clause = self._liking_clause(1 if self.chance(0.7) else -1, self._holder(), self._topic()[0])
         if clause.negated or _is_confusing(clause):
             return None
         if self.chance(0.4):
@@ -265,17 +266,17 @@ class OpinionSampler(TreeSampler):
 
     def _supposed(self) -> Tree | None:
         """If it is good, we will buy it; if it is not, we will go home."""
-        sign = 1 if self.chance(0.5) else -1
-        side = self._quality_of(sign)
+        polarity = 1 if self.chance(0.5) else -1
+        side = self._evaluation(polarity)
         if side is None or side.degree == "very" or side.tense == "past" or side.subject is None:
             return None
         noun = side.subject.noun or words.PERSON
         verbs = tuple(verb for verb in _CONSEQUENCES if lexicon.fits(noun, verb.objects))
-        if sign < 0 and noun.tags & {"tale", "inn", "outside"} and self.chance(0.5):
+        if polarity < 0 and noun.tags & {"tale", "inn", "outside"} and self.chance(0.5):
             main = self.new_clause("verb", _GO_HOME)
         elif verbs:
             main = self.new_clause("verb", self.pick(verbs))
-            main.object, main.negated = self.anaphor(side.subject), sign < 0
+            main.object, main.negated = self.anaphor(side.subject), polarity < 0
         else:
             return None
         main.tense, main.subject = "future", self._holder()
@@ -288,7 +289,7 @@ class OpinionSampler(TreeSampler):
         choices = words.plain_qualities(noun)
         if not choices:
             return None
-        clause = self._says(subject, self.pick(choices), self.chance(0.4), self._tense(noun))
+        clause = self._quality_clause(subject, self.pick(choices), self.chance(0.4), self._tense(noun))
         clause.degree = "very" if clause.degree else ""
         if self.chance(0.3) and clause.subject:
             return self._thought_of(clause)
@@ -305,28 +306,28 @@ class OpinionSampler(TreeSampler):
 
     def _side_by_side(self) -> Tree | None:
         tree = self._while() if self.chance(0.5) else self._rained_off()
-        return None if any(map(_has_judgement, tree.clauses)) else tree
+        return None if any(map(_has_judgment, tree.clauses)) else tree
 
-    def _told(self) -> Tree | None:
+    def _plain_event(self) -> Tree | None:
         clause = self.event() if self.chance(0.7) else self.giving()
         tree = Tree(clause)
-        return None if any(map(_has_judgement, tree.clauses)) else tree
+        return None if any(map(_has_judgment, tree.clauses)) else tree
 
 
-def _has_judgement(clause: Clause) -> bool:
-    """Whether it praises or blames somebody or something by the way: the rude waiter."""
+def _has_judgment(clause: Clause) -> bool:
+    """Return whether a noun of the clause has an evaluative adjective: the rude waiter."""
     people = (clause.subject, clause.object, clause.recipient)
-    return any(item and item.adjective and item.adjective.value[-1] in _PRAISE for item in people)
+    return any(item and item.adjective and item.adjective.value[-1] in _VALUE_POLARITY for item in people)
 
 
 def _share_a_pronoun(clause: Clause) -> bool:
-    """Whether the next "he" or "she" could be either of the two."""
+    """Return whether "he" or "she" in the next clause could refer to the subject or the object."""
     one, two = clause.subject, clause.object
     return one is not None and two is not None and not one.plural and one.sex == two.sex
 
 
 def _is_confusing(*clauses: Clause) -> bool:
-    """Whether somebody is named twice, or a pronoun could be taken for another."""
+    """Return whether a person or noun occurs twice, or a pronoun is ambiguous."""
     people = [item for clause in clauses for item in (clause.subject, clause.object) if item]
     known = [item.name or item.noun for item in people if item.kind in ("name", "noun")]
     loose = [item.pronoun for item in people if item.kind == "pronoun" and item.pronoun in ("he", "she", "they")]

@@ -1,27 +1,27 @@
-"""Draw questions with a question word, and requests."""
+"""`QuestionSampler`: draws questions with a question word, and requests."""
 
 from manyheads.corpora import lexicon
+from manyheads.corpora.clause_sampler import ClauseSampler
 from manyheads.corpora.lexemes import Verb
-from manyheads.corpora.state_sampler import ClauseSampler
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
 from manyheads.corpora.verbs import INTRANSITIVE, OWNERLESS, TRANSITIVE
 
-# "What is Anna playing?" and "What did she watch?" have several Chinese answers.
+# "What is Anna playing?" and "What did she watch?" have several Chinese translations.
 _ASKABLE = tuple(
     verb
     for verb in TRANSITIVE
     if not verb.key.startswith(("play", "put", "observe", "watch", "pick", "build", "feed", "push", "answer", "close"))
 )
-# What happens to people is not asked after a reason.
+# Involuntary events, for which "why" is not asked.
 _NO_REASON = ("arrive", "wake-up", "fall", "disappear", "fly", "lose", "break", "see", "hear", "meet", "find", "catch")
 _UNWILLED = {"why": _NO_REASON, "when": ("fly", "disappear"), "where": ("fly", "disappear", "push", "pick")}
 
 
 class QuestionSampler(ClauseSampler):
-    """Who, what, which, how many, where, when, why; and please."""
+    """Draws questions with who, what, which, how many, where, when and why, and requests."""
 
     def who(self) -> Tree:
-        """Who did it?"""
+        """Draw a question about the subject."""
         letter = self.weigh(((0.6, "P"), (0.8, "G"), (1.0, "F")))
         person = self.new_nominal("who")
         verbs = lexicon.with_letter(TRANSITIVE if self.chance(0.75) else INTRANSITIVE, letter)
@@ -34,7 +34,7 @@ class QuestionSampler(ClauseSampler):
         return Tree(clause)
 
     def what(self) -> Tree:
-        """What, or which, or how many?"""
+        """Draw a question about the object: what, which or how many."""
         letter = self.weigh(((0.6, "P"), (0.8, "G"), (1.0, "F")))
         verb = self.pick(lexicon.with_letter(_ASKABLE, letter))
         clause = self.event(letter, verb, negated=False, plain=True)
@@ -73,7 +73,7 @@ class QuestionSampler(ClauseSampler):
             item.determiner, item.plural = "how-many", True
 
     def where_when_why(self, question: str = "") -> Tree:
-        """Where, when or why?"""
+        """Draw a question about an adverbial: where, when or why."""
         question = question or self.weigh(((0.36, "where"), (0.67, "when"), (1.0, "why")))
         if question == "where" and self.chance(0.4):
             clause = self.journey(self.weigh(((0.6, "P"), (1.0, "F"))), negated=False)
@@ -94,7 +94,7 @@ class QuestionSampler(ClauseSampler):
         return Tree(clause)
 
     def make_known(self, clause: Clause) -> None:
-        """是…的 asks about an act on something known."""
+        """Adapt the clause to 是…的, which requires a definite object."""
         item = clause.object
         if item and item.kind == "noun" and not item.is_definite and item.determiner not in ("game", "instrument"):
             if item.noun and item.noun.measure:
@@ -107,7 +107,7 @@ class QuestionSampler(ClauseSampler):
         clause.manner = None
 
     def order(self) -> Tree:
-        """Please do it."""
+        """Draw a request."""
         point = self.chance(0.3)
         if point:
             clause = self.giving("I")

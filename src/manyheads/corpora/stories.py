@@ -1,52 +1,52 @@
-"""Draw short stories: a person or two, one thing that matters, a place and a time, and what comes of it.
+"""The corpus of short stories: one or two people, one thing, a location, a time and a plot of three to eight lines.
 
-Whoever is named stays who they are, pronouns refer back to them, a lost key is found where it was lost, and only who
-was given something says thank you: `story_reading.consistent` checks all of that in any text.
+Stories are consistent: pronouns refer to known people, a lost key is found where it was lost, and only a person who
+received something says thank you. `story_parser.story_faults` checks this for any text.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from manyheads.corpora import story_sentences as told
-from manyheads.corpora.sentence_sampler import Sampler
-from manyheads.corpora.story_sentences import FRAMES, NAMES, Line, qualities, say
+from manyheads.corpora import story_sentences
+from manyheads.corpora.sampler import Sampler
+from manyheads.corpora.story_sentences import FRAMES, NAMES, Line, line_text, qualities
 
-_SHORTEST, _LONGEST = 3, 8
+_MIN_LINES, _MAX_LINES = 3, 8
 _ALL_NAMES = tuple(NAMES)
 _BY_SEX = {sex: tuple(key for key in NAMES if NAMES[key].sex == sex) for sex in ("he", "she")}
 _OPPOSITE = {"he": "she", "she": "he"}
-_TIMES = tuple(told.WHEN)
-_LOSING_PLACES = (*told.OUTDOORS, *told.SHOPS, "museum", "library", "cinema", "station")
+_TIMES = tuple(story_sentences.WHEN)
+_LOSING_PLACES = (*story_sentences.OUTDOORS, *story_sentences.SHOPS, "museum", "library", "cinema", "station")
 _DRY_PLACES = ("library", "museum", "cinema", "theatre")
 
 
 @dataclass(frozen=True)
 class Story:
-    """What happens line by line, and all of it in one line."""
+    """A story as a sequence of lines, and its summary in one line."""
 
     lines: tuple[Line, ...]
     summary: Line
 
     def text(self, language: str) -> str:
-        """The story as a reader sees it."""
-        return ("" if language == "zh" else " ").join(say(line, language) for line in self.lines)
+        """Return the story as text."""
+        return ("" if language == "zh" else " ").join(line_text(line, language) for line in self.lines)
 
     def keys(self) -> Iterator[str]:
-        """Everybody and everything in it: what equal texts share."""
+        """Yield the people, things, locations and times of the story; they determine its split."""
         for line in self.lines:
             yield from (key for key in (line.who, line.whom, line.thing, line.place, line.time) if key)
 
-    def turns(self) -> Iterator[tuple[str, str]]:
-        """What happens to which thing: what may be held out of training."""
+    def events(self) -> Iterator[tuple[str, str]]:
+        """Yield (event, thing) pairs; some are held out of training."""
         return ((line.kind, line.thing) for line in self.lines if line.form in ("a", "own", "theirs"))
 
 
-class StoryTeller(Sampler):
-    """One story after another, all from one seed."""
+class StorySampler(Sampler):
+    """Draws stories from a seed."""
 
     def story(self) -> Story:
-        """The next story."""
-        plot: Callable[[StoryTeller], Line] = self.pick(_PLOTS)
+        """Draw the next story."""
+        plot: Callable[[StorySampler], Line] = self.pick(_PLOTS)
         self.lines: list[Line] = []
         self.hero = self.pick(_ALL_NAMES)
         self.other = self.pick(_BY_SEX[_OPPOSITE[NAMES[self.hero].sex]])
@@ -55,7 +55,7 @@ class StoryTeller(Sampler):
         summary = plot(self)
         return Story(tuple(self.lines), summary._replace(time=self.time))
 
-    def _tell(
+    def _add(
         self,
         kind: str,
         who: str = "",
@@ -66,7 +66,7 @@ class StoryTeller(Sampler):
         place: str = "",
         link: str = "",
     ) -> None:
-        """Add a line; the first names the time, and whoever is known may become a pronoun."""
+        """Add a line; the first line contains the time, and known people may become pronouns."""
         time = "" if self.lines else self.time
         if form == "the" and self.lines[-1].thing == thing and "it" in FRAMES[kind].forms and self.chance(0.3):
             form, quality = "it", ""
@@ -75,10 +75,11 @@ class StoryTeller(Sampler):
             link = "then" if self.chance(0.6) else "later"
         very = kind.startswith("was-") and self.chance(0.3)
         owner = self.other if form == "theirs" else ""
-        said = Line(kind, self._call(who), self._call(whom or owner), thing, form, quality, place, time, link, very)
-        self.lines.append(said)
+        people = self._mention(who), self._mention(whom or owner)
+        self.lines.append(Line(kind, *people, thing, form, quality, place, time, link, very))
 
-    def _call(self, person: str) -> str:
+    def _mention(self, person: str) -> str:
+        """Return the name of a person, or the pronoun if the person was mentioned before."""
         if not person:
             return ""
         if person == "both":
@@ -91,225 +92,225 @@ class StoryTeller(Sampler):
         return NAMES[person].sex
 
     def _perhaps(self, probability: float) -> bool:
-        return len(self.lines) < _LONGEST and self.chance(probability)
+        return len(self.lines) < _MAX_LINES and self.chance(probability)
 
     def _place_or_not(self, place: str, probability: float) -> str:
-        """The place is always said in the first line, later only now and then."""
+        """Return the location always for the first line, else with the given probability."""
         return place if not self.lines or self.chance(probability) else ""
 
-    def _colour(self, thing: str) -> str:
+    def _color(self, thing: str) -> str:
         choices = qualities(thing)
         return self.pick(choices) if choices and self.chance(0.4) else ""
 
-    # The plots; each returns its summary.
+    # Plots; each adds its lines and returns the summary.
 
     def _lost(self) -> Line:
-        hero, other, thing = self.hero, self.other, self.pick(told.LOSABLE)
+        hero, other, thing = self.hero, self.other, self.pick(story_sentences.LOSABLE)
         place = self.pick(_LOSING_PLACES)
         if self.chance(0.5):
-            self._tell("went", hero, place=place)
-        self._tell("lost", hero, thing=thing, form="own", place=self._place_or_not(place, 0.4))
+            self._add("went", hero, place=place)
+        self._add("lost", hero, thing=thing, form="own", place=self._place_or_not(place, 0.4))
         if self.chance(0.7):
-            self._tell("was-sad" if self.chance(0.7) else "cried", hero)
+            self._add("was-sad" if self.chance(0.7) else "cried", hero)
         if self.chance(0.6):
-            self._tell("sought", hero, thing=thing, form="the")
+            self._add("sought", hero, thing=thing, form="the")
         if self.chance(0.4):
-            self._tell("found", hero, thing=thing, form="the", link="in-the-end", place=self._place_or_not(place, 0.3))
-            self._tell("was-happy", hero)
+            self._add("found", hero, thing=thing, form="the", link="in-the-end", place=self._place_or_not(place, 0.3))
+            self._add("was-happy", hero)
             if self._perhaps(0.5):
-                self._tell("went-home", hero)
+                self._add("went-home", hero)
             return Line("found-own", hero, thing=thing, form="own", place=place)
         if self.chance(0.6):
-            self._tell("helped", other, hero)
-        self._tell("found", other, thing=thing, form="the", place=self._place_or_not(place, 0.4))
-        self._tell("gave", other, hero, thing, "the")
+            self._add("helped", other, hero)
+        self._add("found", other, thing=thing, form="the", place=self._place_or_not(place, 0.4))
+        self._add("gave", other, hero, thing, "the")
         if self._perhaps(0.7):
-            self._tell("thanked" if self.chance(0.7) else "hugged", hero, other)
+            self._add("thanked" if self.chance(0.7) else "hugged", hero, other)
         if self._perhaps(0.5):
-            self._tell("was-happy", hero)
+            self._add("was-happy", hero)
         return Line("found-for", other, hero, thing, "theirs", place=place)
 
     def _gift(self) -> Line:
-        hero, other, thing = self.hero, self.other, self.pick(told.GIFTS)
-        place, quality = self.pick(told.SHOPS), self._colour(thing)
+        hero, other, thing = self.hero, self.other, self.pick(story_sentences.GIFTS)
+        place, quality = self.pick(story_sentences.SHOPS), self._color(thing)
         if self.chance(0.5):
-            self._tell("went", hero, place=place)
-        self._tell("bought", hero, thing=thing, form="a", quality=quality, place=self._place_or_not(place, 0.5))
+            self._add("went", hero, place=place)
+        self._add("bought", hero, thing=thing, form="a", quality=quality, place=self._place_or_not(place, 0.5))
         if thing in FRAMES["it-was-beautiful"].things and self.chance(0.4):
-            self._tell("it-was-beautiful", thing=thing, form="the")
+            self._add("it-was-beautiful", thing=thing, form="the")
         if self.chance(0.4):
-            self._tell("visited", hero, other)
-        self._tell("gave", hero, other, thing, "the", quality if self.chance(0.3) else "")
-        if len(self.lines) < _SHORTEST or self.chance(0.7):
-            self._tell("was-happy", other)
+            self._add("visited", hero, other)
+        self._add("gave", hero, other, thing, "the", quality if self.chance(0.3) else "")
+        if len(self.lines) < _MIN_LINES or self.chance(0.7):
+            self._add("was-happy", other)
         if self._perhaps(0.5):
-            self._tell("liked", other, thing=thing, form="the")
+            self._add("liked", other, thing=thing, form="the")
         if self._perhaps(0.7):
-            self._tell("thanked" if self.chance(0.7) else "hugged", other, hero)
+            self._add("thanked" if self.chance(0.7) else "hugged", other, hero)
         return Line("presented", hero, other, thing, "a", quality)
 
     def _hunger(self) -> Line:
         hero, other = self.hero, self.other
-        self._tell("was-hungry", hero)
+        self._add("was-hungry", hero)
         if self.chance(0.3):
             thing = self.pick(FRAMES["offered"].things)
             if self.chance(0.6):
-                self._tell("met", hero, other, place=self.pick(FRAMES["met"].places) if self.chance(0.5) else "")
-            self._tell("offered", other, hero, thing, "a")
+                self._add("met", hero, other, place=self.pick(FRAMES["met"].places) if self.chance(0.5) else "")
+            self._add("offered", other, hero, thing, "a")
             summary = Line("offered", other, hero, thing, "a")
         elif self.chance(0.5):
-            place, thing = self.pick(told.SHOPS), self.pick((*told.SNACKS, "sandwich"))
-            self._tell("went", hero, place=place)
-            self._tell("bought", hero, thing=thing, form="a")
+            place, thing = self.pick(story_sentences.SHOPS), self.pick((*story_sentences.SNACKS, "sandwich"))
+            self._add("went", hero, place=place)
+            self._add("bought", hero, thing=thing, form="a")
             summary = Line("bought", hero, thing=thing, form="a", place=place)
         else:
-            thing = self.pick((*told.MEALS, "cake"))
-            self._tell("went", hero, place="restaurant")
-            self._tell("ordered", hero, thing=thing, form="a")
+            thing = self.pick((*story_sentences.MEALS, "cake"))
+            self._add("went", hero, place="restaurant")
+            self._add("ordered", hero, thing=thing, form="a")
             summary = Line("ordered", hero, thing=thing, form="a", place="restaurant")
-        self._tell("ate", hero, thing=thing, form="the")
+        self._add("ate", hero, thing=thing, form="the")
         if thing in FRAMES["it-was-delicious"].things and self.chance(0.6):
-            self._tell("it-was-delicious", thing=thing, form="the")
+            self._add("it-was-delicious", thing=thing, form="the")
         if summary.kind == "offered" and self.chance(0.7):
-            self._tell("thanked", hero, other)
+            self._add("thanked", hero, other)
         if self.chance(0.5):
-            self._tell("was-happy", hero)
+            self._add("was-happy", hero)
         if self.chance(0.5):
-            self._tell("went-home", hero)
+            self._add("went-home", hero)
         return summary
 
     def _thirst(self) -> Line:
-        hero, thing = self.hero, self.pick(told.DRINKS)
-        self._tell("was-thirsty", hero)
-        self._tell("went", hero, place="restaurant")
-        self._tell("ordered", hero, thing=thing, form="a")
-        self._tell("drank", hero, thing=thing, form="the")
+        hero, thing = self.hero, self.pick(story_sentences.DRINKS)
+        self._add("was-thirsty", hero)
+        self._add("went", hero, place="restaurant")
+        self._add("ordered", hero, thing=thing, form="a")
+        self._add("drank", hero, thing=thing, form="the")
         if self.chance(0.5):
-            self._tell("was-happy", hero)
+            self._add("was-happy", hero)
         if self.chance(0.6):
-            self._tell("went-home", hero)
+            self._add("went-home", hero)
         return Line("ordered", hero, thing=thing, form="a", place="restaurant")
 
     def _loan(self) -> Line:
-        hero, other, thing = self.hero, self.other, self.pick(told.BOOKS)
-        self._tell("lent", hero, other, thing, "a")
-        self._tell("read", other, thing=thing, form="the")
+        hero, other, thing = self.hero, self.other, self.pick(story_sentences.BOOKS)
+        self._add("lent", hero, other, thing, "a")
+        self._add("read", other, thing=thing, form="the")
         verdict = self._verdict(other, thing)
         if self.chance(0.7):
-            self._tell("gave", other, hero, thing, "the", link="in-the-end" if self.chance(0.3) else "")
+            self._add("gave", other, hero, thing, "the", link="in-the-end" if self.chance(0.3) else "")
         if verdict == "interesting":
-            self._tell("thanked", other, hero)
+            self._add("thanked", other, hero)
         return Line("lent", hero, other, thing, "a", verdict)
 
     def _verdict(self, reader: str, thing: str) -> str:
         verdict = "interesting" if self.chance(0.6) else "boring"
         if self.chance(0.75):
-            self._tell(f"it-was-{verdict}", thing=thing, form="the")
+            self._add(f"it-was-{verdict}", thing=thing, form="the")
             if self.chance(0.4):
                 return verdict
-        self._tell("liked" if verdict == "interesting" else "disliked", reader, thing=thing, form="the")
+        self._add("liked" if verdict == "interesting" else "disliked", reader, thing=thing, form="the")
         return verdict
 
     def _letter(self) -> Line:
         hero, other = self.hero, self.other
-        self._tell("wrote", hero, other, "letter", "a")
-        self._tell("read", other, thing="letter", form="the")
+        self._add("wrote", hero, other, "letter", "a")
+        self._add("read", other, thing="letter", form="the")
         if self.chance(0.6):
-            self._tell("was-happy" if self.chance(0.7) else "laughed", other)
-            self._tell("called" if self.chance(0.5) else "visited", other, hero)
+            self._add("was-happy" if self.chance(0.7) else "laughed", other)
+            self._add("called" if self.chance(0.5) else "visited", other, hero)
             if self.chance(0.5):
-                self._tell("thanked", other, hero)
+                self._add("thanked", other, hero)
             if self.chance(0.6):
-                self._tell("both-laughed" if self.chance(0.5) else "both-were-happy", "both")
+                self._add("both-laughed" if self.chance(0.5) else "both-were-happy", "both")
         else:
-            self._tell("was-sad" if self.chance(0.6) else "cried", other)
-            self._tell("visited", hero, other)
-            self._tell("hugged", hero, other)
+            self._add("was-sad" if self.chance(0.6) else "cried", other)
+            self._add("visited", hero, other)
+            self._add("hugged", hero, other)
             if self.chance(0.6):
-                self._tell("was-happy", other, link="in-the-end")
+                self._add("was-happy", other, link="in-the-end")
         return Line("wrote", hero, other, "letter", "a")
 
     def _broken(self) -> Line:
-        hero, other, thing = self.hero, self.other, self.pick(told.DISHES)
-        self._tell("broke", hero, thing=thing, form="theirs")
-        self._tell("was-angry" if self.chance(0.5) else "was-sad", other)
+        hero, other, thing = self.hero, self.other, self.pick(story_sentences.DISHES)
+        self._add("broke", hero, thing=thing, form="theirs")
+        self._add("was-angry" if self.chance(0.5) else "was-sad", other)
         if self.chance(0.7):
-            self._tell("went", hero, place=self.pick(told.SHOPS))
-        self._tell("bought", hero, thing=thing, form="a", quality="new")
-        self._tell("gave", hero, other, thing, "the", "new")
+            self._add("went", hero, place=self.pick(story_sentences.SHOPS))
+        self._add("bought", hero, thing=thing, form="a", quality="new")
+        self._add("gave", hero, other, thing, "the", "new")
         if self.chance(0.7):
-            self._tell("was-happy", other)
+            self._add("was-happy", other)
         if self.chance(0.6):
-            self._tell("thanked" if self.chance(0.7) else "hugged", other, hero)
+            self._add("thanked" if self.chance(0.7) else "hugged", other, hero)
         return Line("bought-for", hero, other, thing, "a", "new")
 
     def _stray(self) -> Line:
-        hero, thing, place = self.hero, self.pick(told.PETS), self.pick(FRAMES["saw"].places)
+        hero, thing, place = self.hero, self.pick(story_sentences.PETS), self.pick(FRAMES["saw"].places)
         if self.chance(0.6):
-            self._tell("went", hero, place=place)
-        self._tell("saw", hero, thing=thing, form="a", place=self._place_or_not(place, 0.3))
-        self._tell("it-was-hungry", thing=thing, form="the")
-        self._tell("fed", hero, thing=thing, form="the")
+            self._add("went", hero, place=place)
+        self._add("saw", hero, thing=thing, form="a", place=self._place_or_not(place, 0.3))
+        self._add("it-was-hungry", thing=thing, form="the")
+        self._add("fed", hero, thing=thing, form="the")
         if self.chance(0.6):
-            self._tell("liked", hero, thing=thing, form="the")
+            self._add("liked", hero, thing=thing, form="the")
         if self.chance(0.5):
-            self._tell("was-happy", hero)
+            self._add("was-happy", hero)
         if self.chance(0.5):
-            self._tell("went-home", hero)
+            self._add("went-home", hero)
         return Line("fed-there", hero, thing=thing, form="a", place=place)
 
     def _outing(self) -> Line:
-        thing = self.pick(told.BEASTS)
+        thing = self.pick(story_sentences.BEASTS)
         place = "zoo"
-        self._tell("both-went", "both", place=place)
-        self._tell("both-saw", "both", thing=thing, form="a")
+        self._add("both-went", "both", place=place)
+        self._add("both-saw", "both", thing=thing, form="a")
         if self.chance(0.6):
-            self._tell("both-laughed", "both")
+            self._add("both-laughed", "both")
         if self.chance(0.6):
-            self._tell("both-were-happy", "both")
-        self._tell("both-went-home", "both", link="in-the-end" if self.chance(0.3) else "")
+            self._add("both-were-happy", "both")
+        self._add("both-went-home", "both", link="in-the-end" if self.chance(0.3) else "")
         return Line("saw-there", f"{self.hero}+{self.other}", thing=thing, form="a", place=place)
 
     def _visit(self) -> Line:
         hero, other, thing = self.hero, self.other, self.pick(FRAMES["baked"].things)
-        self._tell("visited", hero, other)
-        self._tell("baked", other, thing=thing, form="a")
-        self._tell("both-ate", "both", thing=thing, form="the")
+        self._add("visited", hero, other)
+        self._add("baked", other, thing=thing, form="a")
+        self._add("both-ate", "both", thing=thing, form="the")
         if self.chance(0.6):
-            self._tell("it-was-delicious", thing=thing, form="the")
+            self._add("it-was-delicious", thing=thing, form="the")
         if self.chance(0.6):
-            self._tell("both-sang" if self.chance(0.5) else "both-danced", "both")
+            self._add("both-sang" if self.chance(0.5) else "both-danced", "both")
         if self.chance(0.5):
-            self._tell("both-were-happy", "both")
+            self._add("both-were-happy", "both")
         if self.chance(0.6):
-            self._tell("went-home", hero, link="in-the-end" if self.chance(0.3) else "")
+            self._add("went-home", hero, link="in-the-end" if self.chance(0.3) else "")
         return Line("shared", f"{hero}+{other}", thing=thing, form="a")
 
     def _rain(self) -> Line:
-        hero, thing = self.hero, self.pick(told.BOOKS)
-        self._tell("rained")
-        self._tell("went", hero, place="library")
-        self._tell("read-there", hero, thing=thing, form="a")
+        hero, thing = self.hero, self.pick(story_sentences.BOOKS)
+        self._add("rained")
+        self._add("went", hero, place="library")
+        self._add("read-there", hero, thing=thing, form="a")
         verdict = self._verdict(hero, thing)
         if self.chance(0.5) and verdict == "interesting":
-            self._tell("was-happy", hero)
+            self._add("was-happy", hero)
         if self.chance(0.6):
-            self._tell("went-home", hero)
+            self._add("went-home", hero)
         return Line("read-there", hero, thing=thing, form="a", quality=verdict, place="library")
 
 
 _PLOTS = (
-    StoryTeller._lost,
-    StoryTeller._lost,
-    StoryTeller._gift,
-    StoryTeller._gift,
-    StoryTeller._hunger,
-    StoryTeller._thirst,
-    StoryTeller._loan,
-    StoryTeller._letter,
-    StoryTeller._broken,
-    StoryTeller._stray,
-    StoryTeller._outing,
-    StoryTeller._visit,
-    StoryTeller._rain,
+    StorySampler._lost,
+    StorySampler._lost,
+    StorySampler._gift,
+    StorySampler._gift,
+    StorySampler._hunger,
+    StorySampler._thirst,
+    StorySampler._loan,
+    StorySampler._letter,
+    StorySampler._broken,
+    StorySampler._stray,
+    StorySampler._outing,
+    StorySampler._visit,
+    StorySampler._rain,
 )

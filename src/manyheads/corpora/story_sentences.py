@@ -1,7 +1,7 @@
-"""The lines that a story is told by: each says one thing that happens, and is one sentence in every language.
+"""The lines of stories: each line is one event or state, rendered as one sentence in every language.
 
-A `Line` is what a sentence says, with the words it says it by ("she", "the key"): a line has one text, and in English
-and Chinese a text is one line, which is what `story_reading` relies on.
+A `Line` also fixes how people and things are referred to ("she", "the key"), so a line has exactly one text. In English
+and Chinese the reverse holds too: a text has exactly one line, on which `story_parser` relies.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from manyheads.corpora.adverbials import DURATIONS, GOALS, PLACES, TIMES
 from manyheads.corpora.builtin import Sentence
 from manyheads.corpora.lexemes import Adverbial, Noun, adverbial_table
 from manyheads.corpora.nouns import ALL_NAMES
-from manyheads.corpora.sentence_sampler import Sampler
+from manyheads.corpora.sampler import Sampler
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
 
 LINKS = {
@@ -42,7 +42,7 @@ DRINKS = ("tea", "coffee", "milk", "juice", "lemonade", "water")
 DISHES = ("cup", "plate", "bowl", "vase", "mirror")
 PETS = ("dog", "cat", "rabbit")
 BEASTS = ("elephant", "lion", "tiger", "monkey", "bear", "snake")
-COLOURS = ("red", "blue", "green", "black", "white")
+COLORS = ("red", "blue", "green", "black", "white")
 
 _FOOD = (*MEALS, *SNACKS)
 _PRETTY = ("hat", "watch", "ring", "vase", "doll", "picture")
@@ -50,13 +50,13 @@ _THE = ("the", "it")
 
 
 class Line(NamedTuple):
-    """What one sentence says: people by name or pronoun, "Anna+Peter" for both; a thing by its noun."""
+    """The content of one sentence: people by name or pronoun ("Anna+Peter" for two), a thing by the key of its noun."""
 
     kind: str
     who: str = ""
     whom: str = ""
     thing: str = ""
-    form: str = ""  # a, the, it, own (of who), theirs (of whom)
+    form: str = ""  # a, the, it, own (who is the owner), theirs (whom is the owner)
     quality: str = ""
     place: str = ""
     time: str = ""
@@ -66,20 +66,20 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """How a kind of line is said, and of what."""
+    """The verb or adjective of a kind of line, and the things, locations and forms that it allows."""
 
     verb: str = ""
     adjective: str = ""
     whom: str = ""  # object, recipient or owner
     things: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()  # where it may be said to happen; for a motion: where to
+    places: tuple[str, ...] = ()  # possible locations; for a motion, destinations
     is_motion: bool = False
     tense: str = "past"
     negated: bool = False
     manner: str = ""
     lasts: str = ""
-    by_both: bool = False  # whether two people do it
+    by_both: bool = False  # whether the subject is two people
 
 
 _EVERYWHERE = (*OUTDOORS, *SHOPS, *INDOORS)
@@ -135,7 +135,7 @@ FRAMES = {
     "it-was-boring": Frame(adjective="boring", things=BOOKS, forms=_THE),
     "it-was-beautiful": Frame(adjective="beautiful", things=_PRETTY, forms=_THE),
 }
-# What only a summary says.
+# Kinds of lines that occur only in summaries.
 _SUMMARIES = {
     "found-for": Frame("find", whom="owner", things=LOSABLE, forms=("theirs",), places=_EVERYWHERE),
     "found-own": Frame("find", things=LOSABLE, forms=("own",), places=_EVERYWHERE),
@@ -148,26 +148,26 @@ _SUMMARIES = {
 
 
 @lru_cache(maxsize=1 << 16)
-def say(line: Line, language: str) -> str:
-    """The text of a line."""
-    return Sentence(Tree(_Speaker().clause(line))).text(language)
+def line_text(line: Line, language: str) -> str:
+    """Return the text of a line."""
+    return Sentence(Tree(_LineBuilder().clause(line))).text(language)
 
 
 @cache
 def qualities(thing: str) -> tuple[str, ...]:
-    """The colours that a thing may have, and new."""
+    """Return the colors that a thing may have, and "new" if it fits."""
     noun = lexicon.NOUN_BY_KEY[thing]
-    return tuple(key for key in (*COLOURS, "new") if lexicon.ADJECTIVE_BY_KEY[key].tags & noun.tags)
+    return tuple(key for key in (*COLORS, "new") if lexicon.ADJECTIVE_BY_KEY[key].tags & noun.tags)
 
 
-class _Speaker(Sampler):
-    """Builds the tree of a line; nothing is left to chance."""
+class _LineBuilder(Sampler):
+    """Builds the clause of a line, without random choices."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
     def clause(self, line: Line) -> Clause:
-        """The line as a clause."""
+        """Return the line as a clause."""
         frame = FRAMES.get(line.kind) or _SUMMARIES[line.kind]
         clause = self.new_clause("quality" if frame.adjective else "verb", lexicon.VERB_BY_KEY.get(frame.verb))
         clause.tense, clause.negated = frame.tense, frame.negated
@@ -221,5 +221,5 @@ def _time(line: Line) -> Adverbial | None:
 
 
 def noun_of(thing: str) -> Noun:
-    """The dictionary entry of a thing."""
+    """Return the noun of a thing."""
     return lexicon.NOUN_BY_KEY[thing]

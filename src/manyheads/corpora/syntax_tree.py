@@ -1,11 +1,11 @@
-"""What a sentence means, before it is said in any language: nominals and clauses, and the atoms they are made of.
+"""The language-independent syntax tree of a sentence: nominals and clauses, and the atoms of meaning in them.
 
-An atom is a number, `node * ATOMS + slot`: one part of the meaning of one node (the noun of a nominal, the negation
-of a clause…). Each language labels its words with the atoms they express; two words of two languages correspond if
-they share an atom. What has no counterpart (的, 吗, 很, a comma) carries no atom.
+An atom is a number, `node * ATOMS + slot`, for one part of the meaning of a node, such as the noun of a nominal or the
+negation of a clause. Each language labels its words with the atoms that they express; two words of two languages are
+aligned if they share an atom. Words without a counterpart (的, 吗, 很, a comma) have no atom.
 
-A Chinese classifier carries the atom of the numeral it stands with, or else of the determiner: 那两本书 aligns 两 and
-本 with "two", 一本书 aligns 一 and 本 with "a".
+A Chinese classifier has the atom of its numeral or else of its determiner: in 那两本书, 两 and 本 are aligned with
+"two"; in 一本书, 一 and 本 are aligned with "a".
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from manyheads.corpora.lexemes import Adjective, Adverbial, Name, Noun, Verb
 ATOMS = 40
 # Slots of a nominal.
 NOUN, DETERMINER, NUMERAL, ADJECTIVE, MEASURE, RELATIVE, LINK, OWNER_MARK = range(8)
-# Slots of a clause; an adverbial has four, for its parts 1, 2 and 3. LINK is its conjunction.
+# Slots of a clause; LINK is its conjunction. An adverbial takes four slots, for itself and its parts 1, 2 and 3.
 VERB, TENSE, NEGATION, PASSIVE, DEGREE, QUESTION, _, PARTICLE = range(8)
 TIME, PLACE, MANNER, FREQUENCY, DURATION, GOAL = 8, 12, 16, 20, 24, 28
 
 RenderedWord = tuple[str, tuple[int, ...]]
-"""A surface word and the atoms it expresses; the first atom is the one it is the head word of."""
+"""A surface word and the atoms it expresses; it is the head word of the first atom."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,30 +54,30 @@ class Nominal:
 
     @property
     def is_person(self) -> bool:
-        """Whether it is a human being."""
+        """Whether it denotes a person."""
         if self.noun:
             return "person" in self.noun.tags
         return self.antecedent.is_person if self.antecedent else True
 
     @property
     def is_definite(self) -> bool:
-        """Whether the hearer knows which one is meant."""
+        """Whether the nominal is definite."""
         return self.kind != "noun" or self.determiner in ("the", "this", "own", "which")
 
     @property
     def is_several(self) -> bool:
-        """Whether more than one is meant."""
+        """Whether it denotes more than one."""
         return self.plural or self.second is not None or self.pronoun in ("we", "they")
 
     @property
     def is_pronoun(self) -> bool:
-        """Whether German moves it to the front of the middle field."""
+        """Whether it is a pronoun, which German moves to the front of the middle field."""
         return self.kind in ("pronoun", "anaphor")
 
 
 @dataclass(slots=True, eq=False)
 class Clause:
-    """An event or a state. `subject` is who does it and `object` who undergoes it, in a passive clause too."""
+    """An event or a state. `subject` is the agent and `object` the patient, in passive clauses too."""
 
     id: int
     kind: str  # verb, quality, comparison, location, existence
@@ -95,8 +95,8 @@ class Clause:
     question: str = ""  # whether, subject, object, where, when, why
     degree: str = ""  # very, too
     is_side: bool = False  # whether it is the while-clause of another
-    hoped: bool = False  # whether somebody hopes that it will be so
-    gap: str = ""  # subject or object: what the head noun of a relative clause is inside it
+    hoped: bool = False  # whether it is the object of a hope
+    gap: str = ""  # subject or object: the role of the head noun inside a relative clause
     time: Adverbial | None = None
     fronted: bool = False
     place: Adverbial | None = None
@@ -113,7 +113,7 @@ class Clause:
 
 @dataclass(slots=True, eq=False)
 class Tree:
-    """A whole sentence: a main clause and perhaps a second one, joined by a word."""
+    """A sentence: a main clause and, optionally, a second clause with a conjunction."""
 
     main: Clause
     joint: str = ""  # and, because, but, while, when, if, that
@@ -122,7 +122,7 @@ class Tree:
     nominals: list[Nominal] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """List every node that belongs to the sentence."""
+        """Collect all nodes of the sentence."""
         self._add_clause(self.main)
         if self.side:
             self._add_clause(self.side)
@@ -142,7 +142,7 @@ class Tree:
             self._add_clause(nominal.relative)
 
     def adverbial_keys(self) -> Iterator[str]:
-        """The names of all expressions of time, place and manner; where one went is not said in "Where did you go?"."""
+        """Yield the keys of all adverbials; "Where did you go?" does not contain its goal."""
         for clause in self.clauses:
             goal = None if clause.question == "where" else clause.goal
             for adverbial in (clause.time, clause.place, clause.manner, goal, clause.frequency, clause.duration):
@@ -150,7 +150,7 @@ class Tree:
                     yield adverbial.key
 
     def content_keys(self) -> list[str]:
-        """The names of all words of content, in no particular order: what equal texts of any language share."""
+        """Return the keys of all content words; trees with equal text in any language have equal keys."""
         keys = list(self.adverbial_keys())
         for nominal in self.nominals:
             if nominal.noun:
@@ -169,7 +169,7 @@ class Tree:
         return keys
 
     def combinations(self) -> Iterator[tuple[str, str]]:
-        """Pairs of content words that may be held out of training: (adjective, noun) and (verb, object)."""
+        """Yield the (adjective, noun) and (verb, object) pairs, some of which are held out of training."""
         for nominal in self.nominals:
             if nominal.adjective and nominal.noun:
                 yield nominal.adjective.en, nominal.noun.key
@@ -181,7 +181,7 @@ class Tree:
                 yield clause.verb.en.base + clause.verb.en.particle, head.noun.key
 
     def relations(self) -> Iterator[tuple[str, int, int]]:
-        """The gold relations as (kind, atom of the dependent word, atom of its head)."""
+        """Yield the gold relations as (kind, atom of the dependent word, atom of its head)."""
         for clause in self.clauses:
             verb = clause.id * ATOMS + VERB
             for kind, nominal in (
@@ -201,5 +201,5 @@ class Tree:
 
 
 def adverbial_tokens(adverbial: Adverbial, language: str, base: int) -> list[RenderedWord]:
-    """The words of a fixed expression, labelled with the atoms from `base` on."""
+    """Return the words of an adverbial, labelled with the atoms from `base` on."""
     return [(word, tuple(base + part for part in parts)) for word, parts in adverbial.phrases[language]]

@@ -1,4 +1,4 @@
-"""The built-in corpora of the tasks that understand and generate: rows of text with their labels or tags."""
+"""The built-in corpora of the other tasks: rows of text with labels, tags or summaries."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -6,16 +6,16 @@ from functools import cache
 
 from manyheads.corpora.builtin import Sentence, check_language, check_split, sentences, split_by, split_of
 from manyheads.corpora.entities import INTENTS, IntentSampler, tagged
-from manyheads.corpora.opinions import STANCES, OpinionSampler, turns
-from manyheads.corpora.stories import Story, StoryTeller
-from manyheads.corpora.story_sentences import say
+from manyheads.corpora.opinions import STANCES, OpinionSampler, negations
+from manyheads.corpora.stories import Story, StorySampler
+from manyheads.corpora.story_sentences import line_text
 from manyheads.errors import DataError
 
 Row = tuple[str, ...]
 
-_WITHHELD_PERCENT = 20  # of the turns: qualities that training never sees denied, or never sees doubted
-# What never happens to which thing in training; each of these things is known from what else happens to it.
-_UNTOLD = frozenset(
+_HELD_OUT_PERCENT = 20  # of the negated and doubted qualities, which occur in the split `compositional` only
+# (event, thing) pairs that occur in the split `compositional` only; each thing occurs in training with other events.
+_HELD_OUT_EVENTS = frozenset(
     {
         ("lost", "scarf"),
         ("lost", "ring"),
@@ -33,10 +33,10 @@ _UNTOLD = frozenset(
 
 
 def rows(task: str, language: str, split: str, count: int, seed: int = 1) -> Iterator[Row]:
-    """`count` distinct rows of a task's split, the same for the same seed.
+    """Yield `count` distinct rows of a task's split; equal seeds give equal rows.
 
     classify: (text, stance) · tag: (words, tags) · intents: (words, tags, intent) · generate: (story,) ·
-    summary: (story, its summary).
+    summary: (story, summary).
     """
     if task not in _ROWS:
         raise DataError(f"built-in corpus {task!r} is unknown. Use one of: {', '.join(_ROWS)}.")
@@ -51,7 +51,7 @@ def _classify(language: str, split: str, count: int, seed: int) -> Iterator[Row]
     while len(seen) < count:
         stance = STANCES[len(seen) % len(STANCES)]
         tree = sampler.opinion(stance)
-        is_new = any(map(_is_withheld, turns(tree)))
+        is_new = any(map(_is_held_out, negations(tree)))
         if split != ("compositional" if is_new else split_by(tree.content_keys())):
             continue
         text = Sentence(tree).text(language)
@@ -61,8 +61,8 @@ def _classify(language: str, split: str, count: int, seed: int) -> Iterator[Row]
 
 
 @cache
-def _is_withheld(turn: tuple[str, str]) -> bool:
-    return zlib.crc32(f"withheld {turn[0]} {turn[1]}".encode()) % 100 < _WITHHELD_PERCENT
+def _is_held_out(negation: tuple[str, str]) -> bool:
+    return zlib.crc32(f"withheld {negation[0]} {negation[1]}".encode()) % 100 < _HELD_OUT_PERCENT
 
 
 def _tag(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
@@ -74,22 +74,22 @@ def _intents(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
     sampler = IntentSampler(seed)
     seen: set[str] = set()
     while len(seen) < count:
-        wanted = INTENTS[len(seen) % len(INTENTS)]
-        tree = sampler.sentence(wanted)
+        target = INTENTS[len(seen) % len(INTENTS)]
+        tree = sampler.sentence(target)
         if split_of(tree) != split:
             continue
         text, tags = _joined(Sentence(tree), language)
         if text not in seen:
             seen.add(text)
-            yield text, tags, wanted
+            yield text, tags, target
 
 
 def _stories(language: str, split: str, count: int, seed: int) -> Iterator[tuple[str, Story]]:
-    teller = StoryTeller(seed)
+    sampler = StorySampler(seed)
     seen: set[str] = set()
     while len(seen) < count:
-        story = teller.story()
-        is_new = not _UNTOLD.isdisjoint(story.turns())
+        story = sampler.story()
+        is_new = not _HELD_OUT_EVENTS.isdisjoint(story.events())
         if split != ("compositional" if is_new else split_by(story.keys())):
             continue
         text = story.text(language)
@@ -105,7 +105,7 @@ def _generate(language: str, split: str, count: int, seed: int) -> Iterator[Row]
 
 def _summary(language: str, split: str, count: int, seed: int) -> Iterator[Row]:
     for text, story in _stories(language, split, count, seed):
-        yield text, say(story.summary, language)
+        yield text, line_text(story.summary, language)
 
 
 def _joined(sentence: Sentence, language: str) -> tuple[str, str]:

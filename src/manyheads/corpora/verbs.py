@@ -1,12 +1,11 @@
-# A table is easier to check when a row is a line.
-"""The verbs, by the company they keep; each row says who does it, to what, in which tenses, where and how.
+"""The table of verbs and their selectional restrictions.
 
-Columns: key | English (: particle) | 中文 ('¦': what follows gives way to a duration) | Deutsch | subject > object |
+Columns: key | English (: particle) | 中文 (a duration replaces the part after '¦') | Deutsch | subject > object |
 tenses | places | manners | 中文 after 被 ("-": no passive).
 
 Tenses, letter by letter: P past, G progressive, H habit (bare plural or mass objects), h habit (definite objects),
 F future, M modals, C can (能), K can as a skill (会), S present state, D past needs a duration in Chinese,
-I imperative, N may follow "when", y may happen within weeks or years, Y only so, W is worn (穿着).
+I imperative, N may follow "when", y may take weeks or years, Y always takes weeks or years, W is worn (穿着).
 German: infinitive (prefix¦), er-form, preterite, participle, s for sein, + preposition:case of the object.
 """
 
@@ -110,7 +109,7 @@ dream    | dream               | 做¦梦 | träumen träumt träumte geträumt 
 fly      | fly flew flown:away | 飞走  | weg¦fliegen fliegt flog weggeflogen s     | flying | P | - | quickly | -
 """)
 
-# Two objects. Chinese: 'V给' puts the receiver after the verb, '给_V' before it.
+# Ditransitive verbs. In Chinese 'V给' puts the recipient after the verb, '给_V' before it.
 GIVING = verb_table("""
 give     | give gave given     | 给    | geben gibt gab gegeben                    | person > gift lent readable toy fruit flower | PFMI | - | - | -
 send     | send sent sent      | 寄给  | schicken schickt schickte geschickt       | person > sent | PFMI | - | - | -
@@ -154,11 +153,11 @@ snow     | snow                | 下雪 | schneien schneit schneite geschneit   
 
 ALL_VERBS: tuple[Verb, ...] = TRANSITIVE + INTRANSITIVE + GIVING + STATES + THINKING + MOTION + WEATHER
 
-# With these, a negation is about any such thing (did not buy a book); with others about a known one.
+# Verbs whose object is indefinite under negation (did not buy a book); with other verbs it is definite.
 NEW_WHEN_NEGATED = frozenset(
     {"buy", "read", "write", "eat", "drink", "order", "bring", "paint", "bake", "cook", "watch", "plant", "hear", "use"}
 )
-# What one hopes to do.
+# Verbs for things that people hope to do.
 HOPED_FOR = frozenset(
     {
         "visit",
@@ -173,7 +172,7 @@ HOPED_FOR = frozenset(
         "invite",
     }
 )
-# Of these, nobody is the owner yet.
+# Verbs whose object has no owner yet.
 OWNERLESS = frozenset(
     {
         "buy",
@@ -196,7 +195,7 @@ OWNERLESS = frozenset(
     }
 )
 
-# Which state of a person explains which act: adjective → (verb, whether it was done).
+# The acts that a person's state explains: adjective → (verb, whether it was done).
 REASONS = {
     "tired": (
         ("sleep", True),

@@ -1,5 +1,5 @@
 # A tree and its three texts are easier to compare when each is a line.
-"""What each phenomenon must look like in the three languages: trees built by hand, texts written by hand."""
+"""Rendering: hand-built trees of every phenomenon, with hand-written texts in three languages."""
 
 import pytest
 
@@ -22,7 +22,7 @@ ADVERBIALS = {
 
 
 class Build:
-    """Numbers the nodes and looks words up by their keys."""
+    """Builds nodes with consecutive numbers, from the keys of words."""
 
     def __init__(self):
         self.last = 0
@@ -385,7 +385,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("build", EXPECTED, ids=lambda build: build.__name__)
-def test_a_tree_is_said_rightly_in_three_languages(build):
+def test_tree_is_rendered_in_three_languages(build):
     sentence = Sentence(build(Build()))
     assert tuple(sentence.text(language) for language in ("en", "zh", "de")) == EXPECTED[build]
 
@@ -442,11 +442,11 @@ def test_relations_of_a_passive_a_gift_and_a_pronoun():
     assert Relation("antecedent", 3, 0) in sentence.rendering("en").relations
 
 
-def test_what_something_is_compared_with_is_no_object():
+def test_standard_of_comparison_is_not_an_object():
     assert relations(Sentence(comparison(Build())), "en") == {("subject", "house", "beautiful")}
 
 
-def test_no_two_words_of_a_kind_share_a_translation():
+def test_translations_are_unique():
     for language in ("en", "zh", "de"):
         nouns = [noun.zh if language == "zh" else getattr(noun, language)[0] for noun in NOUN_BY_KEY.values()]
         assert len(set(nouns)) == len(nouns)

@@ -1,4 +1,4 @@
-"""Draw one tree of meaning at random: who does what to what, when, where and how, so that it makes sense."""
+"""`Sampler`: random choices and noun phrases, the base of all samplers of sentences."""
 
 from random import Random
 from typing import TypeVar
@@ -17,25 +17,25 @@ _HUMAN = frozenset({"person", "adult"})
 
 
 class Sampler:
-    """Nominals and the choices they are made of; `sample_events` and `sample_states` build clauses on top."""
+    """Draws nominals; `event_sampler` and `clause_sampler` build clauses from them."""
 
     def __init__(self, seed: int) -> None:
-        # Only .random() is used: its stream is the same on every machine and Python version.
+        # Only .random() is used, because its sequence is the same on every machine and Python version.
         self._random = Random(seed).random
         self._next = 1
-        # Whether passing states (the hungry dog) suit what is being told: something that happened or goes on.
+        # Whether temporary states (the hungry dog) fit the clause, which they do if it is past or progressive.
         self.lively = False
 
     def pick(self, items: tuple[T, ...]) -> T:
-        """One of the items, all equally likely."""
+        """Draw one of the items with equal probability."""
         return items[int(self._random() * len(items))]
 
     def chance(self, probability: float) -> bool:
-        """True with the probability."""
+        """Return True with the given probability."""
         return self._random() < probability
 
     def weigh(self, table: tuple[tuple[float, T], ...]) -> T:
-        """One of the items by the cumulative weights before them; the last weight is 1."""
+        """Draw one of the items by cumulative probability; the last one is 1."""
         point = self._random()
         for limit, item in table:
             if point < limit:
@@ -43,41 +43,41 @@ class Sampler:
         return table[-1][1]
 
     def restart(self) -> None:
-        """Forget the nodes of the last tree."""
+        """Start a new tree."""
         self._next = 1
         self.lively = False
 
     def new_nominal(self, kind: str) -> Nominal:
-        """A fresh nominal with the next number."""
+        """Return a new nominal with the next node number."""
         self._next += 1
         return Nominal(self._next - 1, kind)
 
     def new_clause(self, kind: str, verb: Verb | None = None) -> Clause:
-        """A fresh clause with the next number."""
+        """Return a new clause with the next node number."""
         self._next += 1
         return Clause(self._next - 1, kind, verb)
 
     def noun(self, noun: Noun, determiner: str, *, plural: bool = False, numeral: int = 0) -> Nominal:
-        """A noun phrase."""
+        """Return a noun phrase."""
         nominal = self.new_nominal("noun")
         nominal.noun, nominal.determiner = noun, determiner
         nominal.plural, nominal.numeral = plural or numeral > 1, numeral
         return nominal
 
     def a_name(self, *, lady: bool = False) -> Nominal:
-        """A person's name."""
+        """Draw a person's name."""
         nominal = self.new_nominal("name")
         nominal.name = self.pick(_SHE if lady else ALL_NAMES)
         return nominal
 
     def a_pronoun(self, words: tuple[str, ...] = _DEICTIC) -> Nominal:
-        """I, you, he, she, we or they."""
+        """Draw a pronoun: I, you, he, she, we or they."""
         nominal = self.new_nominal("pronoun")
         nominal.pronoun = self.pick(words)
         return nominal
 
     def anaphor(self, antecedent: Nominal) -> Nominal:
-        """The pronoun for something said before."""
+        """Return the pronoun that refers to an earlier nominal."""
         nominal = self.new_nominal("anaphor")
         nominal.antecedent = antecedent
         nominal.plural = antecedent.plural or antecedent.second is not None
@@ -86,7 +86,7 @@ class Sampler:
         return nominal
 
     def decorate(self, nominal: Nominal, probability: float = 0.55) -> Nominal:
-        """Perhaps add a quality that the noun may have."""
+        """Add an adjective that fits the noun, with the given probability."""
         noun = nominal.noun
         if noun is None or nominal.measured or not self.chance(probability):
             return nominal
@@ -103,7 +103,7 @@ class Sampler:
         return nominal
 
     def owned(self, noun: Noun, owner_of: Nominal | None) -> Nominal:
-        """My bag, Anna's bag; his or her bag only if its owner is the subject."""
+        """Draw a noun phrase with an owner: my bag, Anna's bag; his or her bag only if the owner is the subject."""
         nominal = self.noun(noun, "own")
         if owner_of is not None and not owner_of.is_person:
             owner_of = None  # a dog has no grandfather
@@ -120,11 +120,11 @@ class Sampler:
         return nominal
 
     def owner(self, subject: Nominal) -> Nominal:
-        """The possessive pronoun of the subject."""
+        """Return the possessive pronoun of the subject."""
         return self.anaphor(subject)
 
     def human(self, tags: tuple[str, ...]) -> Nominal:
-        """A person as a subject: a name, a pronoun, a relative, someone by profession, or two people."""
+        """Draw a person as a subject: a name, a pronoun, a relative, an occupation, or two people."""
         lady = "lady" in tags
         if _HUMAN.isdisjoint(tags) and not lady:
             return self.somebody(lexicon.nouns_with(tags))
@@ -142,13 +142,13 @@ class Sampler:
         return self.somebody(nouns)
 
     def join(self, nominal: Nominal) -> None:
-        """Make "Anna" into "Anna and Peter"."""
+        """Turn "Anna" into "Anna and Peter" at random."""
         second = self.a_name()
         if second.name is not nominal.name:
             nominal.second = second
 
     def somebody(self, nouns: tuple[Noun, ...]) -> Nominal:
-        """A subject noun: mostly one that the hearer knows."""
+        """Draw a subject noun phrase, usually a definite one."""
         noun = self.pick(nouns)
         if "kin" in noun.tags:
             return self.owned(noun, None)
@@ -164,17 +164,17 @@ class Sampler:
         return self.decorate(self.noun(noun, "this", numeral=self.small_number()))
 
     def small_number(self) -> int:
-        """Two to ten, small ones more often."""
+        """Draw a numeral from two to ten; small ones are more frequent."""
         return 2 + int(self._random() * self._random() * 9)
 
     def subject(self, tags: tuple[str, ...]) -> Nominal:
-        """Who does it."""
+        """Draw the subject of a verb."""
         if "person" in tags and len(tags) > 1 and self.chance(0.5):
             tags = tuple(tag for tag in tags if tag != "person")
         return self.human(tags)
 
     def item(self, noun: Noun, subject: Nominal | None, style: str, *, owned: bool = True) -> Nominal:
-        """An object noun phrase, by the style that its clause allows: full, negated, habit, plain, known."""
+        """Draw an object noun phrase in the style of its clause: full, negated, habit, plain, known."""
         if "game" in noun.tags:
             return self.noun(noun, "game")
         if "mass" in noun.tags:
@@ -209,7 +209,7 @@ class Sampler:
         return self.decorate(self.noun(noun, "the", plural=self.chance(0.2)), 0.45)
 
     def _portion(self, noun: Noun, style: str, subject: Nominal | None) -> Nominal:
-        """Tea, a cup of tea, two cups of tea; several people share no cup."""
+        """Draw a mass noun phrase: tea, a cup of tea, two cups of tea; several people do not share a cup."""
         if style in ("negated", "habit") or (subject and subject.is_several) or self.chance(0.2):
             return self.decorate(self.noun(noun, "bare"), 0.55)
         nominal = self.noun(noun, "the" if style == "known" else "a")
@@ -219,7 +219,7 @@ class Sampler:
         return nominal
 
     def person_object(self, subject: Nominal | None) -> Nominal | None:
-        """A name or a pronoun as an object, if it is not the subject over again."""
+        """Draw a name or a pronoun as an object, different from the subject."""
         point = self._random()
         if point < 0.3:
             nominal = self.a_name()

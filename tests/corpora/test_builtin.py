@@ -1,4 +1,4 @@
-"""The built-in corpus as a data set: reproducible, split cleanly, one translation each, with valid gold."""
+"""The built-in translation corpus: reproducible, disjoint splits, unique translations, valid gold annotations."""
 
 from collections import Counter
 from functools import cache
@@ -18,7 +18,7 @@ SIZES = {"train": 50_000, "valid": 1_500, "test": 2_000, "compositional": 2_000}
 
 @pytest.fixture(autouse=True)
 def _without_type_checks(request):
-    """Checking the type of every argument of every call takes minutes for 60,000 sentences; one test does it."""
+    """Run-time type checks take minutes for 60,000 sentences; only one test uses them."""
     jaxtyping.config.update("jaxtyping_disable", request.node.name != "test_types_hold")
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -34,8 +34,8 @@ def texts(split: str, language: str) -> tuple[str, ...]:
     return tuple(sentence.text(language) for sentence in sample(split))
 
 
-def test_same_seed_same_sentences_on_every_machine():
-    # Written down: a change of these lines is a change of the corpus.
+def test_equal_seeds_give_equal_sentences():
+    # Recorded output: if this changes, the corpus has changed.
     first = next(sentences("train", 1, seed=1))
     assert first.text("en") == FIRST_OF_SEED_ONE
     again = [sentence.text("de") for sentence in sentences("test", 50, seed=9)]
@@ -48,12 +48,12 @@ def test_types_hold():
         assert s.alignment("en", "de") and s.rendering("zh").relations is not None
 
 
-def test_pairs_are_the_sentences_texts():
+def test_pairs_are_texts_of_sentences():
     expected = [(s.text("zh"), s.text("de")) for s in sentences("valid", 20, seed=4)]
     assert list(pairs("zh", "de", "valid", 20, seed=4)) == expected
 
 
-def test_the_count_is_kept_and_nothing_is_said_twice():
+def test_count_is_exact_and_sentences_are_distinct():
     for split in SPLITS:
         assert len(texts(split, "en")) == SIZES[split] == len(set(texts(split, "en")))
 
@@ -72,7 +72,7 @@ def held_out_pairs() -> set[tuple[str, str]]:
     return rare - ordinary
 
 
-def test_compositional_sentences_hold_a_combination_that_training_never_shows():
+def test_compositional_sentences_contain_a_held_out_combination():
     new = held_out_pairs()
     assert len(new) > 100
     assert all(any(pair in new for pair in s.tree.combinations()) for s in sample("compositional"))
@@ -80,28 +80,28 @@ def test_compositional_sentences_hold_a_combination_that_training_never_shows():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("split", ["valid", "test", "compositional"])
-def test_every_word_is_known_from_training(split, language):
+def test_every_word_occurs_in_training(split, language):
     known = {word for s in sample("train") for word, _ in s.tokens(language)}
     known |= {word[0].lower() + word[1:] for word in known} | {word[0].upper() + word[1:] for word in known}
     words = [word for s in sample(split) for word, _ in s.tokens(language)]
     new = [word for word in words if word not in known]
-    # German inflects so richly that a rare ending (du schneidest) may wait beyond the first 50,000 sentences.
+    # German has rare inflected forms (du schneidest) that may not occur in the first 50,000 sentences.
     assert len(new) <= (0.001 * len(words) if language == "de" else 0), sorted(set(new))
 
 
-def test_every_concept_is_known_from_training():
+def test_every_concept_occurs_in_training():
     known = {key for s in sample("train") for key in s.tree.content_keys()}
     assert {key for split in SPLITS for s in sample(split) for key in s.tree.content_keys()} <= known
 
 
 @pytest.mark.parametrize(("source", "target"), [(a, b) for a in LANGUAGES for b in LANGUAGES if a != b])
-def test_a_sentence_has_one_translation(source, target):
+def test_every_sentence_has_one_translation(source, target):
     translations: dict[str, str] = {}
     for one, two in zip(texts("train", source), texts("train", target), strict=True):
         assert translations.setdefault(one, two) == two
 
 
-def test_spans_cut_the_words_out_of_the_text():
+def test_spans_match_the_words():
     for s in sample("test")[:500]:
         for language in LANGUAGES:
             rendering = s.rendering(language)
@@ -112,7 +112,7 @@ def test_spans_cut_the_words_out_of_the_text():
             assert joined == rendering.text.replace(" ", "") if language != "zh" else joined == rendering.text
 
 
-def test_texts_look_like_sentences():
+def test_texts_are_well_formed():
     for split in SPLITS:
         for en, zh, de in zip(*(texts(split, language) for language in LANGUAGES), strict=True):
             assert en[0].isupper() and de[0].isupper()
@@ -128,7 +128,7 @@ def content_atoms(tree: Tree) -> list[int]:
     return atoms + [nominal.id * ATOMS + ADJECTIVE for nominal in tree.nominals if nominal.adjective]
 
 
-def test_alignments_are_valid_and_cover_the_words_of_content():
+def test_alignments_are_valid_and_cover_content_words():
     for s in sample("train")[:3000]:
         wanted = content_atoms(s.tree)
         for language in LANGUAGES:
@@ -192,7 +192,7 @@ def test_every_phenomenon_is_frequent():
     assert not rare
 
 
-def test_the_lexicon_is_wide_and_lengths_vary():
+def test_lexicon_is_large_and_lengths_vary():
     assert len(lemmas()) >= 400
     lengths = [len(text.split()) for text in texts("train", "en")]
     assert 8 <= sum(lengths) / len(lengths) <= 10
@@ -200,16 +200,16 @@ def test_the_lexicon_is_wide_and_lengths_vary():
     assert sum(length >= 13 for length in lengths) > 0.05 * len(lengths)
 
 
-def test_training_uses_nearly_the_whole_lexicon():
+def test_training_uses_most_of_the_lexicon():
     seen = {key for s in sample("train") for key in s.tree.content_keys()}
     assert len(seen) > 380
 
 
-def test_split_is_a_function_of_the_content():
+def test_split_depends_on_content_only():
     assert all(split_of(s.tree) == split for split in SPLITS for s in sample(split)[:200])
 
 
-def test_wrong_names_are_refused_in_one_line():
+def test_unknown_names_raise():
     with pytest.raises(DataError, match=r"^corpus split 'dev' is unknown. Use one of: train, valid, test"):
         sentences("dev", 3)
     with pytest.raises(DataError, match=r"^corpus language 'fr' is unknown. Use one of: en, zh, de\.$"):
