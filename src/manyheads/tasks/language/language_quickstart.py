@@ -28,7 +28,7 @@ def demo(predict: Predict, language: str) -> Demo:
 
 
 def _consistency(stories: Sequence[str]) -> list[tuple[str, str]]:
-    faults = [corpora.consistent(story) for story in stories]
+    faults = [corpora.story_faults(story) for story in stories]
     n_consistent = sum(not found for found in faults)
     summary = pick(
         f"{n_consistent} of {len(stories)} such stories are consistent: people, pronouns, things, locations and times "
