@@ -1,16 +1,16 @@
-"""Every error this project raises at a user, in one tree. It imports nothing of ours.
+"""All errors that manyheads raises for faulty input, in one tree.
 
-An error is one line that says where, what was given, what is allowed and what to do next. The command line
-prints that line and exits with a code other than zero; Python callers may catch `ManyheadsError` for all of them.
+A message is one line: where, what was given, what is allowed, what to do. The command line prints it and exits with a
+non-zero code; Python callers can catch `ManyheadsError` for all of them.
 """
 
 
 class ManyheadsError(Exception):
-    """The root: catch this to catch everything that is the input's fault rather than ours."""
+    """Base class of all errors caused by input rather than by a bug."""
 
 
 class RecipeError(ManyheadsError):
-    """Settings that are unknown, of the wrong type, or do not fit one another; all faults at once."""
+    """Settings that are unknown, of the wrong type, or inconsistent; `faults` lists all of them."""
 
     def __init__(self, *faults: str) -> None:
         self.faults = faults
@@ -18,7 +18,7 @@ class RecipeError(ManyheadsError):
 
 
 class DataError(ManyheadsError):
-    """Text that cannot be read as asked: missing, empty, badly encoded, of unequal length, too long."""
+    """Text that cannot be read or used: missing, empty, badly encoded, of unequal length, too long."""
 
 
 class BundleError(ManyheadsError):
@@ -26,16 +26,16 @@ class BundleError(ManyheadsError):
 
 
 class CheckpointError(ManyheadsError):
-    """A checkpoint that is damaged, or that belongs to another recipe."""
+    """A checkpoint that is damaged, or that belongs to another run."""
 
 
 class TrainingError(ManyheadsError):
-    """A training run that cannot go on: the loss is not a number, another run is using the folder."""
+    """A run that cannot continue: the loss is not finite, the disk is full, another process uses the folder."""
 
 
 class LensError(ManyheadsError):
-    """A question that this model cannot be asked: a head it does not have, a share of heads that is none."""
+    """An analysis that this model does not support: a head that does not exist, a fraction outside its range."""
 
 
 class EngineError(ManyheadsError):
-    """An engine that cannot run this model on this machine: not installed, not built, a setting it does not know."""
+    """An engine that cannot run this model on this machine: not installed, not built, an unsupported setting."""

@@ -1,9 +1,8 @@
 """Strict settings: frozen dataclasses read from TOML tables and written back.
 
-A settings class is a frozen dataclass beside the code it configures; its `__post_init__` calls `raise_faults` with
-whatever does not fit. This module turns nested tables into such classes: an unknown key fails with a suggestion,
-a wrong type says what is allowed, and all faults of a file are reported together. It imports nothing of ours
-but the errors.
+A settings class is a frozen dataclass beside the code it configures; its `__post_init__` checks values and calls
+`raise_faults`. `build` turns nested tables into such classes: an unknown key fails with a suggestion, a wrong type with
+the allowed one, and all faults of a file are reported together.
 """
 
 import dataclasses
@@ -16,36 +15,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
+import tomlkit
+
 from manyheads.errors import RecipeError
 
 T = TypeVar("T")
 
 
 def raise_faults(faults: Iterable[str]) -> None:
-    """Raise one RecipeError that lists every fault; do nothing when there is none."""
-    found = tuple(faults)
-    if found:
-        raise RecipeError(*found)
+    """Raise one RecipeError that lists all faults, if there are any."""
+    all_faults = tuple(faults)
+    if all_faults:
+        raise RecipeError(*all_faults)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint to append to an error: the closest known word, or all of them when none is close."""
+    """Return a hint to append to an error: the closest known word, or all of them if none is close."""
     choices = sorted(known)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(choices)}."
 
 
 def build(kind: type[T], table: Mapping[str, object], section: str = "") -> T:
-    """Make settings of `kind` out of a TOML table; `section` prefixes the names in error messages."""
+    """Build settings of class `kind` from a TOML table; `section` prefixes the names in error messages."""
     faults: list[str] = []
-    made = _build(kind, table, section, faults)
+    settings = _build(kind, table, section, faults)
     raise_faults(faults)
-    assert made is not None  # no faults means it was made
-    return made
+    assert settings is not None  # it is None only if there are faults
+    return settings
 
 
 def _build(kind: type[T], table: Mapping[str, object], section: str, faults: list[str]) -> T | None:
-    before = len(faults)
+    n_faults_before = len(faults)
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values: dict[str, object] = {}
@@ -57,7 +58,7 @@ def _build(kind: type[T], table: Mapping[str, object], section: str, faults: lis
     for name, field in fields.items():
         if name not in values and name not in table and _is_required(field):
             faults.append(f"{section}{name} is missing.")
-    if len(faults) > before:
+    if len(faults) > n_faults_before:
         return None
     try:
         return kind(**values)
@@ -67,7 +68,7 @@ def _build(kind: type[T], table: Mapping[str, object], section: str, faults: lis
 
 
 def type_faults(settings: Any, section: str = "") -> list[str]:
-    """The values of made settings that their types do not allow: Python itself lets any through."""
+    """Return a fault for each value whose type does not match its annotation, which Python does not check."""
     faults: list[str] = []
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
@@ -80,13 +81,13 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
 
 
 def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
-    """The value as the field's type wants it; a fault is noted when it cannot be."""
+    """Convert a value to the type of its field; append a fault if that is not possible."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         if value is None:
             return None
         options = [option for option in get_args(kind) if option is not types.NoneType]
-        return _convert(options[0] if len(options) == 1 else _chosen(options, value), value, name, faults)
+        return _convert(options[0] if len(options) == 1 else _select_class(options, value), value, name, faults)
     if origin is Literal:
         if value in get_args(kind):
             return value
@@ -95,7 +96,7 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
     elif origin is Mapping:
         if isinstance(value, Mapping):
             kind = get_args(kind)[1]
-            return {key: _convert(kind, item, f"{name}.{_show_key(key)}", faults) for key, item in value.items()}
+            return {key: _convert(kind, item, f"{name}.{_quote_key(key)}", faults) for key, item in value.items()}
         faults.append(f"{name} = {toml_value(value)} should be a table: write [{name}].")
     elif origin is tuple:
         if isinstance(value, list | tuple):
@@ -112,13 +113,13 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
     elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     else:
-        words = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
-        faults.append(f"{name} = {toml_value(value)} should be {words[kind]}.")
+        expected = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
+        faults.append(f"{name} = {toml_value(value)} should be {expected[kind]}.")
     return None
 
 
-def _chosen(options: Sequence[type], value: object) -> type:
-    """The class that a table means by its `kind`; without one, the first, which also says what is wrong with it."""
+def _select_class(options: Sequence[type], value: object) -> type:
+    """Return the class that the table's `kind` names; without a known kind the first, which then reports the fault."""
     for option in options:
         if isinstance(value, option):
             return option
@@ -132,24 +133,23 @@ def _kind_of(option: type) -> object:
 
 
 def toml_value(value: object) -> str:
-    """A value as it would stand in TOML."""
+    """Return a value in TOML syntax on one line."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_show_key(key)} = {toml_value(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_quote_key(key)} = {toml_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, float):
         return repr(float(value))  # JSON has no inf or nan
-    # TOML's basic strings, whole numbers and booleans are written as JSON writes them, but for one character.
+    # TOML writes basic strings, integers and booleans as JSON does, except for one character.
     return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
-def _show_key(key: str) -> str:
-    is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if is_bare else toml_value(key)
+def _quote_key(key: str) -> str:
+    return tomlkit.key(key).as_string()
 
 
 def to_table(settings: Any) -> dict[str, Any]:
-    """Settings as nested tables of plain values; what is None is left out, since TOML has no null."""
+    """Return settings as nested tables of plain values, without those that are None: TOML has no null."""
     table: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
@@ -158,29 +158,21 @@ def to_table(settings: Any) -> dict[str, Any]:
         elif isinstance(value, tuple):
             table[field.name] = [to_table(item) if dataclasses.is_dataclass(item) else item for item in value]
         elif isinstance(value, Mapping):
-            # An empty one is left out too, so that what is written without it stays as it was.
             table |= {field.name: {key: list(item) for key, item in value.items()}} if value else {}
         elif value is not None:
             table[field.name] = value
     return table
 
 
-def to_toml(table: Mapping[str, Any], section: str = "") -> str:
-    """Nested tables as TOML text: plain values first, then a section for each inner table."""
-    lines = [
-        f"{_show_key(key)} = {toml_value(value)}" for key, value in table.items() if not isinstance(value, Mapping)
-    ]
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            inner = f"{section}{_show_key(key)}"
-            lines += ["", f"[{inner}]", to_toml(value, f"{inner}.").rstrip("\n")]
-    return "\n".join(lines).lstrip("\n") + "\n"
+def to_toml(table: Mapping[str, Any]) -> str:
+    """Return nested tables as TOML text."""
+    return tomlkit.dumps(table)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file; a missing or broken file is a RecipeError that says where."""
+    """Read the tables of a TOML file; raise a RecipeError if it is missing or invalid."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # Windows likes to put a mark first
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some Windows editors write a byte order mark
     except FileNotFoundError:
         raise RecipeError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -192,7 +184,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
-    """A copy of `table` with `section.key=value` assignments applied, as given on the command line."""
+    """Return a copy of `table` with `section.key=value` assignments from the command line applied."""
     result = _copy(table)
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
@@ -213,9 +205,9 @@ def _copy(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> object:
-    """A TOML value; a bare word counts as text, since a shell eats quotes."""
+    """Parse a TOML value; a bare word is a string, because a shell removes quotes."""
     try:
         table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
-    return table["value"] if len(table) == 1 else text  # a text of several lines may look like several settings
+    return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings
