@@ -1,11 +1,10 @@
-"""How fast, and in how much memory, a large parallel corpus becomes the first steps of training.
+"""Time and memory from a large parallel corpus to the first training steps.
 
     make ingest                 2 GB, into benchmarks/ingest.json and a line of benchmarks/ingest.md
     make ingest ARGS="--megabytes 200 --keep-nothing"
 
-A child process carries out a tiny recipe on synthetic text. Its memory is what the kernel says: the largest resident
-set of the whole process (ru_maxrss, which counts the pages of mapped files too), and VmRSS and its anonymous part
-sampled twice a second for each stage.
+A child process runs a tiny recipe on synthetic text. Memory is reported by the kernel: the maximum resident set of the
+process (ru_maxrss, which includes pages of mapped files), and per stage VmRSS and RssAnon, sampled twice a second.
 """
 
 import argparse
@@ -25,34 +24,34 @@ import numpy as np
 
 HERE = Path(__file__).parent
 STEPS = 20
-VOCABULARY = 50_000
-PAIRS_AT_ONCE = 20_000
+N_WORDS = 50_000
+BLOCK = 20_000
 
 
 def write_corpus(folder: Path, megabytes: int) -> tuple[list[str], int]:
-    """Two parallel files of about `megabytes` together: Zipf's words, 12 a line, with duplicates and blemishes."""
-    chance = np.random.default_rng(1)
+    """Write two parallel files of about `megabytes` in total: Zipf-distributed words, 12 a line, with some bad rows."""
+    rng = np.random.default_rng(1)
     letters = np.array(list("etaoinshrdlucmfwypvbgk"))
-    lengths = chance.integers(2, 11, VOCABULARY)
-    words = [["".join(chance.choice(letters, n)) for n in lengths] for _ in (0, 1)]
+    lengths = rng.integers(2, 11, N_WORDS)
+    words = [["".join(rng.choice(letters, n)) for n in lengths] for _ in (0, 1)]
     files = [folder / "corpus.xx", folder / "corpus.yy"]
     columns: list[list[str]] = []
     written = n_pairs = 0
     with files[0].open("wb") as source, files[1].open("wb") as target:
         while written < megabytes * 1_000_000:
-            block = n_pairs // PAIRS_AT_ONCE
-            if block % 20 == 0:  # making new lines takes longer than reading them: they come again, with another end
-                columns = _new_lines(chance, words)
+            block = n_pairs // BLOCK
+            if block % 20 == 0:  # generating lines takes longer than reading them: reuse them with another last word
+                columns = _new_lines(rng, words)
             for stream, column, vocabulary in zip((source, target), columns, words, strict=True):
                 end = f" {vocabulary[block]}\n"
                 written += stream.write("".join(line + end if line else "\n" for line in column).encode())
-            n_pairs += PAIRS_AT_ONCE
+            n_pairs += BLOCK
     return [str(file) for file in files], n_pairs
 
 
-def _new_lines(chance: np.random.Generator, words: list[list[str]]) -> list[list[str]]:
-    sizes = np.maximum(3, chance.poisson(12, PAIRS_AT_ONCE))
-    ranks = (np.minimum(chance.zipf(1.3, int(sizes.sum())), VOCABULARY) - 1).tolist()
+def _new_lines(rng: np.random.Generator, words: list[list[str]]) -> list[list[str]]:
+    sizes = np.maximum(3, rng.poisson(12, BLOCK))
+    ranks = (np.minimum(rng.zipf(1.3, int(sizes.sum())), N_WORDS) - 1).tolist()
     ends = np.cumsum(sizes).tolist()
     columns = [
         [
@@ -61,10 +60,10 @@ def _new_lines(chance: np.random.Generator, words: list[list[str]]) -> list[list
         ]
         for side in words
     ]
-    for number in chance.integers(0, PAIRS_AT_ONCE, PAIRS_AT_ONCE // 50).tolist():  # 2 % duplicates
+    for number in rng.integers(0, BLOCK, BLOCK // 50).tolist():  # 2 % duplicates
         for column in columns:
             column[number] = column[number // 2]
-    for side, number in chance.integers(0, [2, PAIRS_AT_ONCE], (PAIRS_AT_ONCE // 200, 2)).tolist():  # 0.5 % blemishes
+    for side, number in rng.integers(0, [2, BLOCK], (BLOCK // 200, 2)).tolist():  # 0.5 % bad rows
         columns[side][number] = ("", "bad \ufffd text", "word " * 90)[number % 3]
     return columns
 
@@ -77,8 +76,8 @@ def recipe_table(files: list[str]) -> dict[str, object]:
     }
 
 
-class Watch(threading.Thread):
-    """The largest VmRSS and RssAnon since the last time somebody asked, in MB."""
+class MemorySampler(threading.Thread):
+    """Samples memory in the background: the maximum VmRSS and RssAnon since the last call of `take`, in MB."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -86,28 +85,28 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         while True:
-            self.look()
+            self.sample()
             time.sleep(0.5)
 
-    def look(self) -> None:
+    def sample(self) -> None:
         for line in Path("/proc/self/status").read_text().splitlines():
             name, _, value = line.partition(":")
             if name in self.peak:
                 self.peak[name] = max(self.peak[name], int(value.split()[0]) / 1000)
 
     def take(self) -> dict[str, float]:
-        self.look()
+        self.sample()
         peak, self.peak = self.peak, dict.fromkeys(self.peak, 0.0)
         return {name: round(value) for name, value in peak.items()}
 
 
 def child(folder: Path, files: list[str]) -> None:
-    """Carry the recipe out to its first steps; print what each stage took as JSON."""
+    """Run the recipe up to its first steps; print the time and memory of each stage as JSON."""
     from manyheads.run import Prepared, Recipe, Stage, run
     from manyheads.train import Step
 
-    watch = Watch()
-    watch.start()
+    sampler = MemorySampler()
+    sampler.start()
     stages: list[dict[str, object]] = []
     name, started, record = "reading the files (SHA-256)", (time.perf_counter(), time.process_time()), {}
 
@@ -115,7 +114,7 @@ def child(folder: Path, files: list[str]) -> None:
         nonlocal name, started
         now = (time.perf_counter(), time.process_time())
         seconds, cpu_seconds = (round(after - before, 1) for before, after in zip(started, now, strict=True))
-        stages.append({"stage": name, "seconds": seconds, "cpu_seconds": cpu_seconds, **watch.take()})
+        stages.append({"stage": name, "seconds": seconds, "cpu_seconds": cpu_seconds, **sampler.take()})
         print(stages[-1], file=sys.stderr, flush=True)
         name, started = following, now
 
@@ -133,14 +132,14 @@ def child(folder: Path, files: list[str]) -> None:
 
 
 def measure(megabytes: int) -> dict[str, object]:
-    with tempfile.TemporaryDirectory(prefix="manyheads-ingest-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="manyheads-ingest-") as work:
+        folder = Path(work)
         files, n_pairs = write_corpus(folder, megabytes)
         size = sum(Path(file).stat().st_size for file in files) / 1e6
         print(f"{size:,.0f} MB, {n_pairs:,} pairs written", file=sys.stderr)
         started = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, __file__, "--child", place, *files],
+            [sys.executable, __file__, "--child", work, *files],
             stdout=subprocess.PIPE,
             check=True,
             env=os.environ | {"MANYHEADS_CACHE": str(folder / "cache")},
@@ -153,7 +152,7 @@ def measure(megabytes: int) -> dict[str, object]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} core(s)",
-        "load": round(os.getloadavg()[0], 1),  # others' work on the same cores stretches seconds, not CPU seconds
+        "load": round(os.getloadavg()[0], 1),  # other processes on the same cores increase seconds, not CPU seconds
         "megabytes": round(size),
         "pairs": n_pairs,
         "seconds": round(seconds),
@@ -180,15 +179,15 @@ def report(result: dict[str, object]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=2000)
-    parser.add_argument("--keep-nothing", action="store_true", help="print the result, but write no files")
+    parser.add_argument("--keep-nothing", action="store_true", help="print the result and write no files")
     parser.add_argument("--child", nargs=3, metavar=("FOLDER", "SOURCE", "TARGET"), help=argparse.SUPPRESS)
-    words = parser.parse_args()
-    if words.child:
-        child(Path(words.child[0]) / "run", words.child[1:])
-    elif words.keep_nothing:
-        print(json.dumps(measure(words.megabytes), indent=2))
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(Path(arguments.child[0]) / "run", arguments.child[1:])
+    elif arguments.keep_nothing:
+        print(json.dumps(measure(arguments.megabytes), indent=2))
     else:
-        report(measure(words.megabytes))
+        report(measure(arguments.megabytes))
 
 
 if __name__ == "__main__":

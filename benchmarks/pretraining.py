@@ -1,10 +1,10 @@
-"""Does it help to read the training text with gaps first? The same recipe, begun from a masked model of its own text.
+"""Compare training from scratch with a warm start from a masked language model of the same text.
 
     python benchmarks/pretraining.py recipes/snips.toml runs/snips-masked [MASKED_STEPS [key=value …]]
 
-The text is that of the recipe's training rows and of nothing else, without their labels. The masked model has the
-recipe's own sizes and settings; then the recipe is trained from it as it stands. Compare with the recipe's run from
-scratch: `manyheads evaluate` prints the cards of both.
+The masked model is trained on the text of the recipe's training rows, without labels, and has the recipe's sizes. Then
+the recipe is trained with `init_from` set to it. Compare the scores with those of a run from scratch by
+`manyheads evaluate`.
 """
 
 import subprocess
@@ -51,7 +51,7 @@ _SIZES = ("width", "n_encoder_layers", "n_heads", "feed_forward_width", "activat
 
 
 def main() -> None:
-    """Write the text and the masked model's recipe, train it, and train the recipe from it."""
+    """Write the text and the recipe of the masked model, train it, then train the recipe from it."""
     path, folder = Path(sys.argv[1]), Path(sys.argv[2])
     steps = int(sys.argv[3]) if len(sys.argv) > 3 else 4000
     assignments = sys.argv[4:]
