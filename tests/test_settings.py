@@ -50,13 +50,13 @@ def faults_of(table: dict[str, Any]) -> tuple[str, ...]:
 
 
 class TestBuild:
-    def test_a_table_becomes_settings(self) -> None:
-        made = build(
+    def test_table_becomes_settings(self) -> None:
+        built = build(
             Outer, {"name": "x", "steps": 3, "words": ["a", "b"], "limit": 7, "inner": {"kind": "blue"}, "second": {}}
         )
-        assert made == Outer(name="x", steps=3, words=("a", "b"), limit=7, inner=Inner(kind="blue"), second=Inner())
+        assert built == Outer(name="x", steps=3, words=("a", "b"), limit=7, inner=Inner(kind="blue"), second=Inner())
 
-    def test_a_whole_number_will_do_for_a_number(self) -> None:
+    def test_integer_is_accepted_as_float(self) -> None:
         rate = build(Outer, {"name": "x", "rate": 2}).rate
         assert rate == 2.0
         assert isinstance(rate, float)
@@ -85,26 +85,26 @@ class TestBuild:
             ({"inner": {"rate": -1}}, "inner.rate = -1.0 must not be negative."),
         ],
     )
-    def test_each_fault_says_where_what_and_what_instead(self, table: dict[str, Any], fault: str) -> None:
+    def test_fault_names_the_key_the_value_and_what_is_allowed(self, table: dict[str, Any], fault: str) -> None:
         assert faults_of({"name": "x", **table}) == (fault,)
 
-    def test_all_faults_come_together(self) -> None:
+    def test_all_faults_are_reported_together(self) -> None:
         assert faults_of(
-            {"steps": "ten", "inner": {"rate": "x", "kind": "green", "colour": 1}, "second": {"rate": -2}}
+            {"steps": "ten", "inner": {"rate": "x", "kind": "green", "shade": 1}, "second": {"rate": -2}}
         ) == (
             'steps = "ten" should be a whole number.',
             'inner.rate = "x" should be a number.',
             'inner.kind = "green" is not one of "red", "blue".',
-            "inner.colour is not a setting. Known: kind, rate.",
+            "inner.shade is not a setting. Known: kind, rate.",
             "inner.rate = -2.0 must not be negative.",
             "name is missing.",
         )
 
-    def test_the_section_stands_before_the_name(self) -> None:
+    def test_section_prefixes_the_name(self) -> None:
         with pytest.raises(RecipeError, match=r"^train\.inner\.kin is not a setting"):
             build(Outer, {"name": "x", "inner": {"kin": 1}}, "train.")
 
-    def test_made_settings_can_be_checked_too(self) -> None:
+    def test_type_faults_of_an_instance(self) -> None:
         assert type_faults(Outer(name="x", second=Inner(), limit=3)) == []
         wrong = Outer(name=3, inner=replace(Inner(), kind="green"), second=4)  # type: ignore[arg-type]
         assert type_faults(wrong, "a.") == [
@@ -114,16 +114,16 @@ class TestBuild:
         assert type_faults(wrong.inner, "a.inner.") == ['a.inner.kind = "green" is not one of "red", "blue".']
 
 
-def test_a_hint_is_the_closest_word_or_all_of_them() -> None:
+def test_hint_is_the_closest_word_or_all_of_them() -> None:
     assert did_you_mean("widht", ["width", "height"]) == "Did you mean width?"
-    assert did_you_mean("colour", ["width", "height"]) == "Known: height, width."
+    assert did_you_mean("shade", ["width", "height"]) == "Known: height, width."
 
 
-def test_nothing_is_refused_when_nothing_is_wrong() -> None:
+def test_raise_faults_without_faults() -> None:
     raise_faults([])
 
 
-# Half a surrogate pair is no character: neither TOML nor UTF-8 can hold it.
+# A lone surrogate is not a character: neither TOML nor UTF-8 can encode it.
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.one_of(texts, st.integers(-(2**63), 2**63 - 1), st.booleans(), st.floats(allow_nan=False), st.lists(texts))
 tables = st.recursive(
@@ -140,32 +140,32 @@ class TestToml:
     @example({"a": [1e-09, 1e22, math.inf, -math.inf, -0.0, 5e-324]})
     @example({"a": {"b": {"c": {"d": 1}}, "e": {}}, "f": [{"g": 1, "h i": "\x7f"}]})
     @example({"a.b": {"": {"é": 1}}, "-": 1, "²": 2})
-    def test_every_table_survives_being_written(self, table: dict[str, Any]) -> None:
+    def test_tables_round_trip(self, table: dict[str, Any]) -> None:
         assert tomllib.loads(to_toml(table)) == table
 
-    def test_what_is_not_a_number_is_written_as_toml_writes_it(self) -> None:
+    def test_nan_is_written_in_toml_syntax(self) -> None:
         assert toml_value(math.nan) == "nan"
         assert math.isnan(tomllib.loads(to_toml({"a": math.nan}))["a"])
 
     @settings(max_examples=50, deadline=None, derandomize=True)
     @given(texts, st.integers(), st.floats(0, 1), st.lists(texts), st.sampled_from(["red", "blue"]), st.booleans())
-    def test_settings_survive_a_file(
+    def test_settings_round_trip(
         self, name: str, steps: int, rate: float, words: list[str], kind: Literal["red", "blue"], quick: bool
     ) -> None:
-        made = Outer(name=name, steps=steps, quick=quick, words=tuple(words), inner=Inner(rate=rate, kind=kind))
-        assert build(Outer, tomllib.loads(to_toml(to_table(made)))) == made
+        built = Outer(name=name, steps=steps, quick=quick, words=tuple(words), inner=Inner(rate=rate, kind=kind))
+        assert build(Outer, tomllib.loads(to_toml(to_table(built)))) == built
 
-    def test_it_reads_as_a_person_would_write_it(self) -> None:
+    def test_layout_of_the_written_text(self) -> None:
         assert to_toml(to_table(Outer(name="x", words=("a",), second=Inner(rate=1e-09)))) == (
             'name = "x"\nsteps = 10\nrate = 1.0\nquick = false\nwords = ["a"]\n'
             '\n[inner]\nrate = 0.5\nkind = "red"\n'
             '\n[second]\nrate = 1e-09\nkind = "red"\n'
         )
 
-    def test_a_file_is_read(self, tmp_path: Path) -> None:
+    def test_file_with_and_without_byte_order_mark(self, tmp_path: Path) -> None:
         path = tmp_path / "recipe.toml"
-        for mark in (b"", b"\xef\xbb\xbf"):  # Windows begins a file with a mark
-            path.write_bytes(mark + "名 = 1\r\n".replace("名", '"名"').encode())
+        for byte_order_mark in (b"", b"\xef\xbb\xbf"):  # some Windows editors write one
+            path.write_bytes(byte_order_mark + "名 = 1\r\n".replace("名", '"名"').encode())
             assert read_toml(path) == {"名": 1}
 
     @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class TestToml:
             (b"a = \n", ": not valid TOML: Invalid value (at line 1, column 5)."),
         ],
     )
-    def test_a_file_that_cannot_be_read_says_where(self, tmp_path: Path, content: bytes | None, fault: str) -> None:
+    def test_unreadable_file_is_reported_with_its_path(self, tmp_path: Path, content: bytes | None, fault: str) -> None:
         path = tmp_path / "recipe.toml"
         if content is not None:
             path.write_bytes(content)
@@ -184,7 +184,7 @@ class TestToml:
             read_toml(path)
         assert str(caught.value) == f"{path}{fault}"
 
-    def test_a_folder_is_no_recipe(self, tmp_path: Path) -> None:
+    def test_folder_is_not_a_recipe(self, tmp_path: Path) -> None:
         with pytest.raises(RecipeError, match=r"is a folder; a recipe is a TOML file\.$"):
             read_toml(tmp_path)
 
@@ -205,21 +205,21 @@ class TestOverride:
             ("a.b=1\nc = 2", "1\nc = 2"),
         ],
     )
-    def test_a_value_is_toml_or_a_bare_word(self, assignment: str, value: object) -> None:
+    def test_value_is_toml_or_a_bare_word(self, assignment: str, value: object) -> None:
         table = {"a": {"b": 0, "c": 1}, "d": 2}
         assert override(table, [assignment]) == {"a": {"b": value, "c": 1}, "d": 2}
         assert table == {"a": {"b": 0, "c": 1}, "d": 2}
 
-    def test_sections_are_made_and_the_last_word_counts(self) -> None:
+    def test_sections_are_created_and_the_last_assignment_wins(self) -> None:
         assert override({}, ["a.b.c=1", "d=2", "a.b.c=3"]) == {"a": {"b": {"c": 3}}, "d": 2}
 
     @pytest.mark.parametrize("assignment", ["steps", "=3", " =3", "a..b=3", ".a=3", "a.=3"])
-    def test_what_is_not_an_assignment_is_refused(self, assignment: str) -> None:
+    def test_invalid_assignment_is_refused(self, assignment: str) -> None:
         with pytest.raises(RecipeError) as caught:
             override({}, [assignment])
         hint = "is not an override. Write key=value, for example train.steps=500."
         assert str(caught.value) == f"{assignment!r} {hint}"
 
-    def test_a_value_is_no_section(self) -> None:
+    def test_value_cannot_be_used_as_a_section(self) -> None:
         with pytest.raises(RecipeError, match=r"^'a\.b\.c=1': b is a value, not a section\.$"):
             override({"a": {"b": 0}}, ["a.b.c=1"])

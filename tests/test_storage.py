@@ -1,4 +1,4 @@
-"""Sealed folders: whole or not there, and every damage noticed."""
+"""Atomic folders, manifests, locks, and the cache folder."""
 
 import os
 import random
@@ -23,9 +23,9 @@ from manyheads.storage import (
 
 
 def write(path: Path, **files: bytes) -> Path:
-    with atomic_folder(path) as aside:
+    with atomic_folder(path) as temporary:
         for name, content in files.items():
-            (aside / name).write_bytes(content)
+            (temporary / name).write_bytes(content)
     return path
 
 
@@ -33,30 +33,30 @@ def check(folder: Path) -> None:
     require_files(folder, verify_manifest(folder, BundleError), ("a", "b"), BundleError)
 
 
-def test_a_sealed_folder_passes_its_check_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_atomic_folder_is_valid_and_leaves_no_temporary_folder(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"first", b=b"second")
     check(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
 
 
-def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path) -> None:
+def test_failed_write_leaves_the_old_folder_unchanged(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"old")
-    with pytest.raises(RuntimeError), atomic_folder(folder) as aside:
-        (aside / "a").write_bytes(b"new")
+    with pytest.raises(RuntimeError), atomic_folder(folder) as temporary:
+        (temporary / "a").write_bytes(b"new")
         raise RuntimeError("power cut")
     verify_manifest(folder, BundleError)
     assert (folder / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
 
 
-def test_a_second_write_takes_the_place_of_the_first(tmp_path: Path) -> None:
+def test_second_write_replaces_the_first(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"old", gone=b"x")
     write(folder, a=b"new")
     verify_manifest(folder, BundleError)
     assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, "a"]
 
 
-def test_if_the_last_rename_fails_the_old_folder_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_folder_is_restored_if_the_last_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / "thing", a=b"old")
     rename = Path.rename
 
@@ -73,22 +73,22 @@ def test_if_the_last_rename_fails_the_old_folder_comes_back(tmp_path: Path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
 
 
-def test_every_flipped_byte_and_every_truncation_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=bytes(range(200)), b=b"text")
-    chance = random.Random(7)
+    rng = random.Random(7)
     for trial in range(200):
-        file = folder / chance.choice(["a", "b", MANIFEST])
+        file = folder / rng.choice(["a", "b", MANIFEST])
         good = file.read_bytes()
-        place = chance.randrange(len(good))
-        flipped = bytes([good[place] ^ (1 << chance.randrange(8))])
-        file.write_bytes(good[:place] if trial % 4 == 0 else good[:place] + flipped + good[place + 1 :])
+        position = rng.randrange(len(good))
+        flipped = bytes([good[position] ^ (1 << rng.randrange(8))])
+        file.write_bytes(good[:position] if trial % 4 == 0 else good[:position] + flipped + good[position + 1 :])
         with pytest.raises(BundleError):
             check(folder)
         file.write_bytes(good)
     check(folder)
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_together(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"1", b=b"2")
     (folder / "a").unlink()
     (folder / "b").write_bytes(b"3")
@@ -96,7 +96,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         check(folder)
 
 
-def test_a_manifest_cannot_name_files_elsewhere(tmp_path: Path) -> None:
+def test_manifest_cannot_list_files_in_other_folders(tmp_path: Path) -> None:
     folder = write(tmp_path / "thing", a=b"1")
     with (folder / MANIFEST).open("a") as stream:
         stream.write("0" * 64 + "  ../../etc/passwd\n")
@@ -104,12 +104,14 @@ def test_a_manifest_cannot_name_files_elsewhere(tmp_path: Path) -> None:
         verify_manifest(folder, BundleError)
 
 
-@pytest.mark.parametrize(("make", "told"), [(False, "there is no such folder"), (True, "MANIFEST.sha256 is missing")])
-def test_a_folder_that_is_not_ours(tmp_path: Path, make: bool, told: str) -> None:
+@pytest.mark.parametrize(
+    ("make", "message"), [(False, "there is no such folder"), (True, "MANIFEST.sha256 is missing")]
+)
+def test_folder_without_a_manifest(tmp_path: Path, make: bool, message: str) -> None:
     folder = tmp_path / "other"
     if make:
         folder.mkdir()
-    with pytest.raises(BundleError, match=told):
+    with pytest.raises(BundleError, match=message):
         verify_manifest(folder, BundleError)
 
 
@@ -126,7 +128,7 @@ def test_lock_is_refused_with_the_process_that_holds_it(tmp_path: Path) -> None:
         pass
 
 
-def test_lock_without_a_readable_holder_is_refused_all_the_same(tmp_path: Path) -> None:
+def test_lock_without_a_recorded_holder_is_refused(tmp_path: Path) -> None:
     with locked(tmp_path):
         (tmp_path / LOCK).write_text("")
         with pytest.raises(TrainingError, match=r"in use by another run\. Wait"), locked(tmp_path):

@@ -1,4 +1,4 @@
-"""Killing a run at chosen and at random moments, again and again, until it is through."""
+"""Kill a run at chosen and at random moments until it finishes."""
 
 import random
 import time
@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.running import RunProcess, cache_of, entries, told
+from faults.running import RunProcess, cache_of, entries, output_of
 
 Start = Callable[[], RunProcess]
 Moment = Callable[[], bool]
 
-MOMENTS = ("tokenizing", "save", "epoch's end", "save", "any time", "within an epoch", "save", "any time", "bundle")
+MOMENTS = ("tokenizing", "save", "end of epoch", "save", "any time", "within an epoch", "save", "any time", "bundle")
 
 
 @dataclass
 class Tally:
-    """How often a run was killed, by the moment it was meant for."""
+    """The number of kills by moment."""
 
     kills: dict[str, int] = field(default_factory=dict)
 
@@ -32,8 +32,8 @@ def half_written(folder: Path, pattern: str) -> Moment:
     return lambda: any(folder.glob(pattern))
 
 
-def at_an_epochs_end(folder: Path) -> Moment:
-    """The moment the log tells of the first update of an epoch that was not begun when we started to watch."""
+def at_end_of_epoch(folder: Path) -> Moment:
+    """Return a moment: the log contains the first step of an epoch after the newest one at the time of the call."""
     newest = max((int(str(entry["epoch"])) for entry in entries(folder) if entry["event"] == "Step"), default=0)
     return lambda: any(entry["event"] == "Step" and int(str(entry["epoch"])) > newest for entry in entries(folder))
 
@@ -44,39 +44,39 @@ def after_steps(folder: Path, count: int) -> Moment:
 
 
 def kill_when(run: RunProcess, moment: Moment, delay: float) -> bool:
-    """Kill the run `delay` seconds after the moment; whether it was still there to be killed."""
+    """Kill the run `delay` seconds after the moment; return whether it was still running."""
     while not moment():
-        if run.is_over():
+        if run.is_finished():
             return False
         time.sleep(0.0005)
     time.sleep(delay)
-    if run.is_over():
+    if run.is_finished():
         return False
     run.kill()
     return True
 
 
 def kill_until_done(
-    folder: Path, start: Start, chance: random.Random, moments: Sequence[str], longest: float, tally: Tally
+    folder: Path, start: Start, rng: random.Random, moments: Sequence[str], longest: float, tally: Tally
 ) -> None:
-    """Kill a run once for each moment it lives to see, start it again each time, then let it end."""
+    """Kill a run once at each moment and start it again each time; then let it finish."""
     for name in moments:
-        watch: dict[str, Moment] = {
-            "tokenizing": half_written(cache_of(folder), chance.choice([".text-*", ".ids-*"])),
-            "save": half_written(folder, chance.choice(["checkpoints/.step-*", "snapshots/.step-*"])),
+        reached: dict[str, Moment] = {
+            "tokenizing": half_written(cache_of(folder), rng.choice([".text-*", ".ids-*"])),
+            "save": half_written(folder, rng.choice(["checkpoints/.step-*", "snapshots/.step-*"])),
             "bundle": half_written(folder, ".bundle.*"),
-            "epoch's end": at_an_epochs_end(folder),
-            "within an epoch": after_steps(folder, chance.randrange(1, 3)),
+            "end of epoch": at_end_of_epoch(folder),
+            "within an epoch": after_steps(folder, rng.randrange(1, 3)),
             "any time": lambda: True,
         }
-        delay = chance.random() * (longest if name == "any time" else 0.003)
+        delay = rng.random() * (longest if name == "any time" else 0.003)
         run = start()
-        if kill_when(run, watch[name], delay):
+        if kill_when(run, reached[name], delay):
             code = run.wait()
             if code == -9:
                 tally.add(name)
                 continue
-        assert run.wait() == 0, told(folder)
+        assert run.wait() == 0, output_of(folder)
         return
     run = start()
-    assert run.wait() == 0, told(folder)
+    assert run.wait() == 0, output_of(folder)

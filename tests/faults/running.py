@@ -1,7 +1,7 @@
-"""A small run with everything random switched on, as a process of its own that can be killed.
+"""A small run that uses every source of randomness, in a process of its own that tests can kill.
 
-`ForkedRun` processes are forked from one that has imported everything already: the same command line without the seconds
-of start-up. `SpawnedRun` ones are what a user starts.
+`ForkedRun` forks a process that has imported everything already, which saves seconds of start-up. `SpawnedRun` starts
+the command as a user does.
 """
 
 import json
@@ -21,7 +21,7 @@ STEPS = 16
 
 
 def write_recipe(folder: Path) -> Path:
-    """A recipe of some 50,000 parameters on some of the built-in corpus; an epoch is about four updates."""
+    """Write a recipe of about 50,000 parameters on a part of the built-in corpus; an epoch is about four steps."""
     folder.mkdir(parents=True, exist_ok=True)
     data: dict[str, list[str]] = {}
     for name, split, count in (("train", "train", 60), ("valid", "valid", 3), ("test", "test", 3)):
@@ -60,23 +60,23 @@ def write_recipe(folder: Path) -> Path:
 
 
 def cache_of(folder: Path) -> Path:
-    """Each run has a cache of its own here, so that each has to make its text."""
+    """Return the cache of a run; each run has its own, so that each prepares its text."""
     return folder.with_name(f"{folder.name}-cache")
 
 
 class RunProcess(Protocol):
-    """A run that was started."""
+    """A run in another process."""
 
-    def is_over(self) -> bool: ...
+    def is_finished(self) -> bool: ...
 
     def kill(self) -> None: ...
 
     def wait(self) -> int:
-        """Its exit code."""
+        """Return its exit code."""
 
 
 class SpawnedRun:
-    """`python -m manyheads train` as a user starts it."""
+    """`python -m manyheads train`, as a user starts it."""
 
     def __init__(self, recipe: Path, folder: Path) -> None:
         with Path(f"{folder}.out").open("w") as out:
@@ -87,7 +87,7 @@ class SpawnedRun:
                 env=os.environ | {"OMP_NUM_THREADS": "1", "MANYHEADS_CACHE": str(cache_of(folder))},
             )
 
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         return self._process.poll() is not None
 
     def kill(self) -> None:
@@ -98,20 +98,20 @@ class SpawnedRun:
 
 
 class ForkedRun:
-    """The same, forked from a process that has imported everything.
+    """The same command, forked from a process that has imported everything.
 
-    `die_at` kills it at its so-manieth file operation, counted by Python itself (an audit hook).
-    `largest_file` is how many bytes a file may have.
+    `die_at` is the number of the file operation before which an audit hook kills the process. `largest_file` is the
+    maximum size of a file in bytes.
     """
 
     def __init__(self, recipe: Path, folder: Path, *, die_at: int = 0, largest_file: int = 0) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run"])
-        words = ["manyheads", "train", str(recipe), "-o", str(folder), "--plain"]
-        self._process = context.Process(target=_train, args=(words, f"{folder}.out", die_at, largest_file))
+        command = ["manyheads", "train", str(recipe), "-o", str(folder), "--plain"]
+        self._process = context.Process(target=_train, args=(command, f"{folder}.out", die_at, largest_file))
         self._process.start()
 
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         return not self._process.is_alive()
 
     def kill(self) -> None:
@@ -123,7 +123,7 @@ class ForkedRun:
         return self._process.exitcode
 
 
-def _train(words: Sequence[str], out: str, die_at: int, largest_file: int) -> None:
+def _train(command: Sequence[str], out: str, die_at: int, largest_file: int) -> None:
     import torch
 
     from manyheads.cli import main
@@ -132,19 +132,19 @@ def _train(words: Sequence[str], out: str, die_at: int, largest_file: int) -> No
     stream = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(stream, 1)
     os.dup2(stream, 2)
-    sys.argv = list(words)
-    os.environ["MANYHEADS_CACHE"] = str(cache_of(Path(words[words.index("-o") + 1])))
+    sys.argv = list(command)
+    os.environ["MANYHEADS_CACHE"] = str(cache_of(Path(command[command.index("-o") + 1])))
     if largest_file:
         import resource
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     if die_at:
-        _die_at(die_at, words[words.index("-o") + 1])
+        _die_at(die_at, command[command.index("-o") + 1])
     main()
 
 
 def _die_at(operation: int, folder: str) -> None:
-    """Kill this process by SIGKILL just before its so-manieth operation on a file of the run folder."""
+    """Kill this process by SIGKILL just before this file operation in the run folder."""
     left = operation
     kinds = {"open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.chmod", "shutil.rmtree", "tempfile.mkdtemp"}
 
@@ -159,30 +159,30 @@ def _die_at(operation: int, folder: str) -> None:
 
 
 def entries(folder: Path) -> list[dict[str, object]]:
-    """The whole lines of a run's log."""
+    """Return the entries of a run's log, without an unfinished last line."""
     log = folder / "log.jsonl"
     lines = log.read_text("utf-8", "replace").split("\n")[:-1] if log.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def outcome(folder: Path) -> dict[str, object]:
-    """All that must not depend on whether a run was interrupted, by what it is."""
+    """Return everything that must not depend on interruptions, by name."""
     newest = sorted((folder / "checkpoints").glob("step-????????"))[-1]
     files = [path for part in (folder / "bundle", newest) for path in sorted(part.iterdir())]
-    found: dict[str, object] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    results: dict[str, object] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     for entry in entries(folder):
         if entry["event"] == "Step":
-            found[f"loss {entry['step']}"] = (entry["loss"], entry["gradient_norm"], entry["epoch"])
+            results[f"loss {entry['step']}"] = (entry["loss"], entry["gradient_norm"], entry["epoch"])
         if entry["event"] == "Validated":
-            found[f"validation {entry['step']}"] = (entry["score"], entry["best"], entry["samples"])
-    return found
+            results[f"validation {entry['step']}"] = (entry["score"], entry["best"], entry["samples"])
+    return results
 
 
 def differences(one: dict[str, object], other: dict[str, object]) -> list[str]:
-    """What is not equal, to the byte."""
+    """Return the names of results that are not identical."""
     return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
 
 
-def told(folder: Path) -> str:
-    """What the last command said."""
+def output_of(folder: Path) -> str:
+    """Return the output of the last command."""
     return Path(f"{folder}.out").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Run folders that others have been at: one clear line each, and nothing lost."""
+"""Run folders with missing or damaged files: each gets one clear line, and nothing is lost."""
 
 import shutil
 from collections.abc import Callable
@@ -14,22 +14,20 @@ Table = Callable[..., dict[str, object]]
 
 @pytest.fixture
 def folder(tmp_path: Path, recipe_table: Table) -> Path:
-    """A run that was stopped after step 3."""
+    """A run interrupted after step 3."""
     calls = iter([False, False, True])
     assert list(run(Recipe.from_table(recipe_table()), tmp_path / "run", lambda: next(calls)))[-1] == Interrupted(3)
     return tmp_path / "run"
 
 
-def test_without_its_log_a_run_goes_on_all_the_same(folder: Path, recipe_table: Table) -> None:
+def test_run_without_its_log_resumes(folder: Path, recipe_table: Table) -> None:
     (folder / "log.jsonl").unlink()
     events = list(run(Recipe.from_table(recipe_table()), folder))
     assert Resumed(3, []) in events
     assert isinstance(events[-1], Finished)
 
 
-def test_a_run_whose_checkpoints_are_gone_is_not_begun_again_over_its_remains(
-    folder: Path, recipe_table: Table
-) -> None:
+def test_run_without_its_checkpoints_does_not_start_over(folder: Path, recipe_table: Table) -> None:
     shutil.rmtree(folder / "checkpoints")
     with pytest.raises(
         CheckpointError, match=r"the checkpoints are missing, but the log records one at step 3\. Restore"
@@ -38,18 +36,18 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_again_over_its_remains(
     assert [path.name for path in (folder / "snapshots").iterdir()] == ["step-00000002"]
 
 
-def test_a_damaged_tokenizer_is_noticed(folder: Path, recipe_table: Table) -> None:
+def test_damaged_tokenizer_is_detected(folder: Path, recipe_table: Table) -> None:
     model = folder / "tokenizer.model"
     good = model.read_bytes()
-    place = good.index("▁the".encode()) + 3
-    model.write_bytes(good[:place] + b"q" + good[place + 1 :])
+    position = good.index("▁the".encode()) + 3
+    model.write_bytes(good[:position] + b"q" + good[position + 1 :])
     with pytest.raises(CheckpointError, match=r"No checkpoint can be used .* its tokenizer or seed is not this one's"):
         list(run(Recipe.from_table(recipe_table()), folder))
     model.write_bytes(good)
     assert Resumed(3, []) in list(run(Recipe.from_table(recipe_table()), folder))
 
 
-def test_a_log_in_tokens_does_no_harm(folder: Path, recipe_table: Table) -> None:
+def test_damaged_log_does_not_prevent_resuming(folder: Path, recipe_table: Table) -> None:
     with (folder / "log.jsonl").open("ab") as log:
         log.write(b'\0\0\0\n{"event": "Valid\n[1]\n\xff\n{"event": "Validated", "ste')
     events = list(run(Recipe.from_table(recipe_table()), folder))

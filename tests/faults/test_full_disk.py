@@ -1,4 +1,4 @@
-"""A full disk at every point of a save: nothing earlier is damaged, one line is told, and the same command goes on."""
+"""A full disk at every point of a save: nothing saved is damaged, one line reports it, the same command resumes."""
 
 import errno
 import os
@@ -16,12 +16,12 @@ from manyheads.run import Finished, Recipe, run
 from manyheads.storage import atomic_write, verify_manifest
 from manyheads.train import Checkpoints, Step
 
-from faults.running import ForkedRun, differences, outcome, told, write_recipe
+from faults.running import ForkedRun, differences, outcome, output_of, write_recipe
 from train.doubling import make_trainer
 
 
 class FaultyDisk:
-    """Every way our code writes, counted; the so-manieth fails half-way, and so do all after it: the disk is full."""
+    """Counts write operations; the one with number `fail_at` fails half-way, and so do all later ones."""
 
     def __init__(self, patch: pytest.MonkeyPatch, fail_at: int) -> None:
         self.left = fail_at
@@ -69,7 +69,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_no_write_of_a_save_damages_what_was_saved_before(tmp_path: Path) -> None:
+def test_failed_save_does_not_damage_earlier_checkpoints(tmp_path: Path) -> None:
     trainer = make_trainer(ema_decay=0.9, steps=3)
     for event in trainer.run():
         if event.step < 3:
@@ -88,18 +88,18 @@ def test_no_write_of_a_save_damages_what_was_saved_before(tmp_path: Path) -> Non
         if not disk.is_full:
             break
         points += 1
-        assert {name: after.get(name) for name in before} == before  # every earlier byte is where it was
+        assert {name: after.get(name) for name in before} == before  # every earlier file is unchanged
         restored = make_trainer(ema_decay=0.9)
         assert Checkpoints(tmp_path / "copy", 2).restore(restored) == []
-        assert restored.step in (2, 3)  # 3: only the folder's own sync failed, after all was in place
-        Checkpoints(tmp_path / "copy", 2).save(trainer, snapshot=True)  # there is space again
+        assert restored.step in (2, 3)  # 3: only the sync of the folder failed, after the rename
+        Checkpoints(tmp_path / "copy", 2).save(trainer, snapshot=True)  # the disk has space again
         assert contents(tmp_path / "copy") == {**after_all(trainer, tmp_path)}
         shutil.rmtree(tmp_path / "copy")
-    assert points >= 20  # 2 folders; 6 files, their syncs, seals, renames
+    assert points >= 20  # 2 folders; 6 files, their syncs, manifests and renames
 
 
 def after_all(trainer, tmp_path: Path) -> dict[str, bytes]:  # type: ignore[no-untyped-def]
-    """What the folder holds when that save succeeds at once."""
+    """Return the contents of the folder if the save succeeds at once."""
     folder = tmp_path / "good"
     if not folder.exists():
         shutil.copytree(tmp_path / "run", folder)
@@ -107,7 +107,7 @@ def after_all(trainer, tmp_path: Path) -> dict[str, bytes]:  # type: ignore[no-u
     return contents(folder)
 
 
-def test_a_small_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+def test_atomic_write_leaves_the_old_or_the_new_content(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     atomic_write(file, b"old")
     for point in range(1, 10):
@@ -124,7 +124,7 @@ def test_a_small_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     assert point >= 4
 
 
-def test_a_run_says_so_in_one_line_and_goes_on_later(
+def test_full_disk_is_reported_in_one_line_and_the_run_resumes(
     tmp_path: Path, recipe_table: Callable[..., dict[str, object]]
 ) -> None:
     recipe = Recipe.from_table(recipe_table())
@@ -137,7 +137,7 @@ def test_a_run_says_so_in_one_line_and_goes_on_later(
         "command again to resume."
     )
     with (tmp_path / "run" / "log.jsonl").open("ab") as log:
-        log.write('{"event": "Validated", "bleu": "né'.encode()[:-1])  # a line the full disk cut short
+        log.write('{"event": "Validated", "bleu": "né'.encode()[:-1])  # a line truncated by the full disk
     assert isinstance(list(run(recipe, tmp_path / "run"))[-1], Finished)
     assert b'n\xc3{"' not in (tmp_path / "run" / "log.jsonl").read_bytes()
 
@@ -160,14 +160,14 @@ def check_checkpoints(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("largest_file", [3_000, 60_000, 200_000])
-def test_files_that_may_not_grow(recipe: Path, whole: dict[str, object], largest_file: int) -> None:
-    """A real limit of the system's, which the log, the weights or the optimizer's state runs into."""
+def test_file_size_limit(recipe: Path, whole: dict[str, object], largest_file: int) -> None:
+    """A limit set by the operating system, exceeded by the log, the weights or the optimizer state."""
     folder = recipe.parent / f"limit-{largest_file}"
     assert ForkedRun(recipe, folder, largest_file=largest_file).wait() == 1
-    (line,) = [line for line in told(folder).splitlines() if line.startswith("Error")]
+    (line,) = [line for line in output_of(folder).splitlines() if line.startswith("Error")]
     assert "the disk is full" in line
     check_checkpoints(folder)
-    assert ForkedRun(recipe, folder).wait() == 0, told(folder)
+    assert ForkedRun(recipe, folder).wait() == 0, output_of(folder)
     assert differences(outcome(folder), whole) == []
 
 
@@ -178,7 +178,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(disk)]
     if not sys.platform.startswith("linux") or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small filesystem needs root on Linux; the other tests of this file did not")
+        pytest.skip("mounting a small filesystem needs root on Linux")
     try:
         yield disk
     finally:
@@ -186,7 +186,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, free: int) -> Path:
-    """A file that leaves so many bytes of the disk free."""
+    """Write a file that leaves `free` bytes of the disk free."""
     filler = disk / "filler"
     state = os.statvfs(disk)
     filler.write_bytes(bytes(max(0, state.f_bavail * state.f_frsize - free)))
@@ -194,21 +194,21 @@ def fill(disk: Path, free: int) -> Path:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_really_full(recipe: Path, whole: dict[str, object], small_disk: Path) -> None:
-    """Less and less room is left, so that the same run fails in its text, its saves, its log and its bundle."""
+def test_full_filesystem(recipe: Path, whole: dict[str, object], small_disk: Path) -> None:
+    """With a different free space each time, the run fails in its text, its checkpoints, its log and its bundle."""
     folder = small_disk / "run"
     failed = 0
     for free in (0, 40, 120, 260, 420, 700, 900, 1100):
         filler = fill(small_disk, free * 1024)
         code = ForkedRun(recipe, folder).wait()
-        said = (small_disk / "run.out").read_text()
+        output = (small_disk / "run.out").read_text()
         filler.unlink()
         check_checkpoints(folder)
         if code == 0:
             break
         failed += 1
-        assert code == 1, said
-        assert "Traceback" not in said
+        assert code == 1, output
+        assert "Traceback" not in output
     assert failed >= 4
-    assert ForkedRun(recipe, folder).wait() == 0, told(folder)
+    assert ForkedRun(recipe, folder).wait() == 0, output_of(folder)
     assert differences(outcome(folder), whole) == []

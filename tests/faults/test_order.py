@@ -1,4 +1,4 @@
-"""The order of a save, and what is swept away after one that died."""
+"""The order of operations in a save, and the removal of partial folders after a crash."""
 
 import os
 import shutil
@@ -14,96 +14,92 @@ from train.doubling import make_trainer
 
 
 def record(patch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The calls that matter, each with the last part of the path it was for."""
-    seen: list[tuple[str, str]] = []
+    """Record syncs, renames and removals, each with the last part of its path."""
+    calls: list[tuple[str, str]] = []
     paths: dict[int, str] = {}
     opened, synced, renamed, removed = os.open, os.fsync, os.rename, shutil.rmtree
 
-    def note_open(path, flags, *rest, **options):  # type: ignore[no-untyped-def]
+    def record_open(path, flags, *rest, **options):  # type: ignore[no-untyped-def]
         descriptor = opened(path, flags, *rest, **options)
         paths[descriptor] = Path(os.fsdecode(path)).name
         return descriptor
 
-    def note_sync(descriptor: int) -> None:
-        seen.append(("sync", paths[descriptor]))
+    def record_sync(descriptor: int) -> None:
+        calls.append(("sync", paths[descriptor]))
         synced(descriptor)
 
-    def note_rename(source, target, **options):  # type: ignore[no-untyped-def]
-        seen.append(("rename to", Path(target).name))
+    def record_rename(source, target, **options):  # type: ignore[no-untyped-def]
+        calls.append(("rename to", Path(target).name))
         renamed(source, target, **options)
 
-    def note_remove(path, *rest, **options):  # type: ignore[no-untyped-def]
+    def record_remove(path, *rest, **options):  # type: ignore[no-untyped-def]
         if Path(path).exists():
-            seen.append(("remove", Path(path).name))
+            calls.append(("remove", Path(path).name))
         removed(path, *rest, **options)
 
-    patch.setattr(os, "open", note_open)
-    patch.setattr(os, "fsync", note_sync)
-    patch.setattr(os, "rename", note_rename)
-    patch.setattr(shutil, "rmtree", note_remove)
-    return seen
+    patch.setattr(os, "open", record_open)
+    patch.setattr(os, "fsync", record_sync)
+    patch.setattr(os, "rename", record_rename)
+    patch.setattr(shutil, "rmtree", record_remove)
+    return calls
 
 
-def test_files_then_name_then_folder_and_only_then_the_old_one_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_checkpoint_is_removed_after_the_new_one_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints = Checkpoints(tmp_path, n_snapshots=1)
     trainer = make_trainer(ema_decay=0.9)
     for trainer.step in (1, 2):
         checkpoints.save(trainer, snapshot=True)
     trainer.step = 3
-    seen = record(monkeypatch)
+    calls = record(monkeypatch)
     checkpoints.save(trainer, snapshot=True)
     monkeypatch.undo()
-    named = seen.index(("rename to", "step-00000003"), seen.index(("rename to", "step-00000003")) + 1)
+    renamed_at = calls.index(("rename to", "step-00000003"), calls.index(("rename to", "step-00000003")) + 1)
     files = ["ema.safetensors", "optimizer.safetensors", "progress.json", "weights.safetensors", "MANIFEST.sha256"]
-    assert [name for _, name in seen[named - 6 : named - 1]] == files
-    assert seen[named - 1][0] == "sync"  # the folder itself, still under its other name
-    assert seen[named - 1][1].startswith(".step-00000003.")
-    assert seen[named + 1] == ("sync", "checkpoints")
-    assert seen[named + 2 :] == [("remove", "step-00000002"), ("remove", "step-00000001")]
-    assert "remove" not in {kind for kind, _ in seen[: named + 2]}
+    assert [name for _, name in calls[renamed_at - 6 : renamed_at - 1]] == files
+    assert calls[renamed_at - 1][0] == "sync"  # the folder itself, under its temporary name
+    assert calls[renamed_at - 1][1].startswith(".step-00000003.")
+    assert calls[renamed_at + 1] == ("sync", "checkpoints")
+    assert calls[renamed_at + 2 :] == [("remove", "step-00000002"), ("remove", "step-00000001")]
+    assert "remove" not in {kind for kind, _ in calls[: renamed_at + 2]}
 
 
-def test_a_replaced_folder_goes_after_its_successor_has_its_name_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replaced_folder_is_removed_after_the_rename_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for content in ("old", "new"):
-        seen = record(monkeypatch)
-        with atomic_folder(tmp_path / "bundle") as aside:
-            (aside / "a").write_text(content)
+        calls = record(monkeypatch)
+        with atomic_folder(tmp_path / "bundle") as temporary:
+            (temporary / "a").write_text(content)
         monkeypatch.undo()
-    kinds = [kind for kind, _ in seen]
+    kinds = [kind for kind, _ in calls]
     assert kinds == ["sync", "sync", "sync", "rename to", "rename to", "sync", "remove"]
-    assert seen[-2] == ("sync", tmp_path.name)
-    assert seen[-1][1].startswith(".bundle.old.")
+    assert calls[-2] == ("sync", tmp_path.name)
+    assert calls[-1][1].startswith(".bundle.old.")
 
 
-def leave(parent: Path, prefix: str) -> Path:
+def make_partial(parent: Path, prefix: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
 
 
-def test_what_killed_runs_left_is_swept_away_and_nothing_else(tmp_path: Path) -> None:
+def test_only_partial_folders_are_removed(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, n_snapshots=1)
     checkpoints.save(make_trainer(), snapshot=True)
     for kind in ("checkpoints", "snapshots"):
-        (leave(tmp_path / kind, ".step-00000007.") / "weights.safetensors").write_text("half")
-    mine = [tmp_path / "checkpoints" / name for name in (".step-notes", ".mine.abcdefgh", "step-00000000.unused")]
-    for folder in mine:
+        (make_partial(tmp_path / kind, ".step-00000007.") / "weights.safetensors").write_text("half")
+    others = [tmp_path / "checkpoints" / name for name in (".step-notes", ".mine.abcdefgh", "step-00000000.unused")]
+    for folder in others:
         folder.mkdir()
-    (tmp_path / "checkpoints" / ".step-00000008.abcdefgh").write_text("a file is not one of ours")
+    (tmp_path / "checkpoints" / ".step-00000008.abcdefgh").write_text("a file is kept")
     checkpoints.sweep()
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == sorted(
-        [*(folder.name for folder in mine), "step-00000000", ".step-00000008.abcdefgh"]
+        [*(folder.name for folder in others), "step-00000000", ".step-00000008.abcdefgh"]
     )
     assert [path.name for path in (tmp_path / "snapshots").iterdir()] == ["step-00000000"]
 
 
-def test_a_folder_that_had_stepped_aside_comes_back(tmp_path: Path) -> None:
-    """Killed between the two renames: the old bundle is whole but has lost its place."""
-    with atomic_folder(tmp_path / "bundle") as aside:
-        (aside / "a").write_text("old")
-    (tmp_path / "bundle").rename(leave(tmp_path, ".bundle.old.") / "bundle")
+def test_replaced_folder_is_restored_if_the_new_one_is_missing(tmp_path: Path) -> None:
+    """The process was killed between the two renames."""
+    with atomic_folder(tmp_path / "bundle") as temporary:
+        (temporary / "a").write_text("old")
+    (tmp_path / "bundle").rename(make_partial(tmp_path, ".bundle.old.") / "bundle")
     remove_partial(tmp_path, "bundle")
     assert (tmp_path / "bundle" / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]

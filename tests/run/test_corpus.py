@@ -1,4 +1,4 @@
-"""The corpus of a recipe: what is kept of the files, what names it, and mixes of several."""
+"""`Corpus`: cleaning, held-out rows, cache keys, and mixes."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def stored(corpus: Corpus, folder: Path) -> tuple[list[tuple[str, str]], dict[st
     return list(Texts.open(folder)), json.loads((folder / "counts.json").read_text("utf-8"))
 
 
-def test_valid_and_test_sentences_are_kept_out_of_training(tmp_path: Path) -> None:
+def test_validation_and_test_rows_are_dropped_from_training(tmp_path: Path) -> None:
     data = DataSettings(
         train=(write(tmp_path, "train.tsv", GOOD),),
         valid=(write(tmp_path, "valid.tsv", [("Sentence  number 3", "anders")]),),
@@ -43,7 +43,7 @@ def test_valid_and_test_sentences_are_kept_out_of_training(tmp_path: Path) -> No
     assert metadata == {"counts": [{"kept": 98, "in valid or test": 2}], "boundaries": [0, 98]}
 
 
-def test_what_is_held_out_of_the_files_themselves_does_not_leak(tmp_path: Path) -> None:
+def test_rows_held_out_for_validation_do_not_leak(tmp_path: Path) -> None:
     train = write(tmp_path, "train.tsv", [*GOOD, *((source.upper(), "etwas anderes") for source, _ in GOOD)])
     corpus = Corpus(DataSettings(train=(train,)), 1)
     held_out = list(corpus.valid())
@@ -56,7 +56,7 @@ def test_what_is_held_out_of_the_files_themselves_does_not_leak(tmp_path: Path) 
     assert counts["held out for validation"] == len(held_out)
 
 
-def test_a_line_in_another_encoding_is_counted_and_many_are_refused(tmp_path: Path) -> None:
+def test_badly_encoded_lines_are_counted_and_many_are_an_error(tmp_path: Path) -> None:
     valid = write(tmp_path, "valid.tsv", [("v", "w")])
     lines = [f"sentence {number}\tSatz {number}\n".encode() for number in range(300)]
     (tmp_path / "train.tsv").write_bytes(b"".join([*lines, "caf\xe9\tKaffee\n".encode("latin-1")]))
@@ -69,7 +69,7 @@ def test_a_line_in_another_encoding_is_counted_and_many_are_refused(tmp_path: Pa
         stored(corpus, tmp_path / "again")
 
 
-def test_columns_mean_the_files_that_have_them(tmp_path: Path) -> None:
+def test_columns_apply_to_files_that_have_columns(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("id\ten\tde\n" + "".join(f"{n}\tone {n}\teins {n}\n" for n in range(9)))
     for name in ("v.en", "v.de"):
         (tmp_path / name).write_text("x\n")
@@ -84,7 +84,7 @@ def test_columns_mean_the_files_that_have_them(tmp_path: Path) -> None:
     assert list(Corpus(data, seed=1).valid()) == [("x", "x")]
 
 
-def test_corpora_of_a_mix_are_told_apart(tmp_path: Path) -> None:
+def test_mix_records_counts_and_boundaries_of_each_corpus(tmp_path: Path) -> None:
     valid = write(tmp_path, "valid.tsv", [("a", "b")])
     first, second = write(tmp_path, "1.tsv", GOOD[:10]), tmp_path / "2.tsv"
     second.write_text("de\ten\nSatz Nummer 1\tsentence number 1\nneu\tnew\n", "utf-8")
@@ -99,7 +99,7 @@ def test_corpora_of_a_mix_are_told_apart(tmp_path: Path) -> None:
     assert corpus.weights == [1.0, 2.5]
 
 
-def test_the_key_follows_contents_not_names(tmp_path: Path) -> None:
+def test_cache_key_depends_on_contents_not_on_file_names(tmp_path: Path) -> None:
     valid = write(tmp_path, "valid.tsv", GOOD[:2])
     train = write(tmp_path, "train.tsv", GOOD)
     renamed = write(tmp_path, "renamed.tsv", GOOD)
@@ -128,27 +128,27 @@ def test_runs_share_the_cache(tmp_path: Path, cache: Path, recipe_table: Table) 
 
     def stages(folder: str) -> list[str]:
         events = run(Recipe.from_table(recipe_table(data={"train": files})), tmp_path / folder)
-        told = []
+        descriptions = []
         for event in events:
             if isinstance(event, Stage):
-                told.append(event.description)
+                descriptions.append(event.description)
             elif isinstance(event, Prepared):
                 break
         events.close()  # type: ignore[attr-defined]
-        return told
+        return descriptions
 
-    learning = "training a tokenizer of 1,500 tokens"
-    assert stages("first") == ["cleaning the text", learning, "tokenizing the text"]
+    training = "training a tokenizer of 1,500 tokens"
+    assert stages("first") == ["cleaning the text", training, "tokenizing the text"]
     assert stages("first") == []
     for file in files:
         Path(file).touch()
-    assert stages("second") == [learning]  # the same tokenizer, so the same ids
+    assert stages("second") == [training]  # the same tokenizer, so the same ids
     Path(files[0]).write_text(Path(files[0]).read_text("utf-8").replace("the", "The"), "utf-8")
-    assert stages("second") == ["cleaning the text", learning, "tokenizing the text"]
+    assert stages("second") == ["cleaning the text", training, "tokenizing the text"]
     assert len(list(cache.glob("text-*"))) == len(list(cache.glob("ids-*"))) == 2
 
 
-def test_files_that_change_while_they_are_read_are_not_trusted(
+def test_files_that_change_while_being_read_are_an_error(
     tmp_path: Path, cache: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train = write(tmp_path, "train.tsv", GOOD)
@@ -164,7 +164,7 @@ def test_files_that_change_while_they_are_read_are_not_trusted(
     assert not list(cache.glob("*text-*"))
 
 
-def test_a_mix_is_read_beside_the_recipe_and_written_back(tmp_path: Path, recipe_table: Table) -> None:
+def test_mix_round_trip_through_toml(tmp_path: Path, recipe_table: Table) -> None:
     (tmp_path / "r.toml").write_text(
         '[[data.mix]]\nfiles = ["a.en", "a.de"]\nweight = 2\n[[data.mix]]\nfiles = ["b.tsv"]\n'
         '[model]\npreset = "tiny"\n[clean]\nmax_ratio = 0\n',
@@ -178,7 +178,7 @@ def test_a_mix_is_read_beside_the_recipe_and_written_back(tmp_path: Path, recipe
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"data": {"train": ["a"], "mix": [{"files": ["b"]}]}}, "data.train and data.mix are both given"),
         ({"data": {"builtin": "en-zh", "mix": [{"files": ["b"]}]}}, "data.builtin and data.mix are both given"),
@@ -189,13 +189,13 @@ def test_a_mix_is_read_beside_the_recipe_and_written_back(tmp_path: Path, recipe
         ({"clean": {"max_ratio": 2.0}}, "clean cannot be set: the built-in corpus is clean"),
     ],
 )
-def test_bad_settings(recipe_table: Table, changes: dict[str, object], told: str) -> None:
+def test_invalid_settings_are_refused(recipe_table: Table, changes: dict[str, object], message: str) -> None:
     with pytest.raises(RecipeError) as caught:
         Recipe.from_table(recipe_table(**changes))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_mix_trains_by_its_weights_and_resumes_to_the_same_bytes(tmp_path: Path, recipe_table: Table) -> None:
+def test_mix_samples_by_weight_and_resumes_bit_identically(tmp_path: Path, recipe_table: Table) -> None:
     pairs = list(corpora.pairs("en", "de", "train", 300))
     mix = [
         {"files": [write(tmp_path, "1.tsv", pairs[:200])], "weight": 0.5},
@@ -220,7 +220,7 @@ def test_a_mix_trains_by_its_weights_and_resumes_to_the_same_bytes(tmp_path: Pat
     assert (tmp_path / "light" / "bundle" / "weights.safetensors").read_bytes() != weights[0]
 
 
-def test_documents_without_a_valid_set_hold_out_the_end_of_the_text(tmp_path: Path) -> None:
+def test_documents_without_validation_set_hold_out_the_end_of_the_text(tmp_path: Path) -> None:
     texts = ["abcdefghij" * 10, "klmnopqrst" * 10]
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.txt").write_text(text)

@@ -1,4 +1,4 @@
-"""Stopping when the score gets no better, and what an edited recipe may change."""
+"""Early stopping, and changes of the recipe between interruption and resumption."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ TRAIN = {
     "learning_rate": 0.01,
     "patience": 2,
 }
-SCORES = (10.0, 30.0, 20.0, 30.0, 99.0)  # the second is the best; as good once more is no better
+SCORES = (10.0, 30.0, 20.0, 30.0, 99.0)  # the second is the best; an equal score is not better
 
 
 def weights_of(folder: Path) -> bytes:
@@ -42,26 +42,26 @@ def check(events: list[Event], folder: Path) -> None:
     assert weights_of(folder / "bundle") != weights_of(folder / "snapshots" / "step-00000004")
 
 
-def test_it_stops_after_its_patience_and_takes_the_best_weights(recipe: Recipe, tmp_path: Path) -> None:
+def test_run_stops_when_out_of_patience_and_keeps_the_best_weights(recipe: Recipe, tmp_path: Path) -> None:
     check(list(run(recipe, tmp_path)), tmp_path)
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3])
-def test_a_stop_on_the_way_does_not_make_it_forget(recipe: Recipe, tmp_path: Path, n_steps: int) -> None:
+def test_resumed_run_remembers_its_best_score(recipe: Recipe, tmp_path: Path, n_steps: int) -> None:
     calls = iter([False] * (n_steps - 1) + [True])
     first = list(run(recipe, tmp_path, lambda: next(calls)))
     assert first[-1] == Interrupted(n_steps)
     check([*first, *run(recipe, tmp_path)], tmp_path)
 
 
-def test_run_again_it_is_still_done(recipe: Recipe, tmp_path: Path) -> None:
+def test_stopped_run_does_not_train_again(recipe: Recipe, tmp_path: Path) -> None:
     list(run(recipe, tmp_path))
     again = list(run(recipe, tmp_path))
     assert not any(isinstance(event, Step) for event in again)
     assert isinstance(again[-1], Finished)
 
 
-def test_chrf_may_be_watched(recipe_table: Table, tmp_path: Path) -> None:
+def test_validation_metric_chrf(recipe_table: Table, tmp_path: Path) -> None:
     train = TRAIN | {"steps": 1, "validation_metric": "chrF"}
     events = list(run(Recipe.from_table(recipe_table(train=train)), tmp_path))
     (validated,) = (event for event in events if isinstance(event, Validated))
@@ -69,7 +69,7 @@ def test_chrf_may_be_watched(recipe_table: Table, tmp_path: Path) -> None:
     assert 0.0 <= validated.score <= 100.0
 
 
-def test_what_does_not_touch_the_training_may_be_edited(recipe_table: Table, tmp_path: Path) -> None:
+def test_steps_and_decoding_may_change(recipe_table: Table, tmp_path: Path) -> None:
     train = TRAIN | {"steps": 2}
     del train["patience"]
     list(run(Recipe.from_table(recipe_table(train=train)), tmp_path))
@@ -81,7 +81,7 @@ def test_what_does_not_touch_the_training_may_be_edited(recipe_table: Table, tmp
     assert [event.step for event in events if isinstance(event, Step)] == [3]
 
 
-def test_what_would_change_the_model_may_not(recipe_table: Table, tmp_path: Path) -> None:
+def test_settings_that_affect_training_may_not_change(recipe_table: Table, tmp_path: Path) -> None:
     train = TRAIN | {"steps": 2}
     del train["patience"]
     table = recipe_table(train=train)
@@ -94,6 +94,6 @@ def test_what_would_change_the_model_may_not(recipe_table: Table, tmp_path: Path
         "train.ema_decay was not set, now 0.9": {"train": train | {"ema_decay": 0.9}},
         "train.patience was not set, now 4": {"train": train | {"patience": 4}},
     }
-    for told, edit in edits.items():
-        with pytest.raises(RecipeError, match=rf"{told}.*Only train.steps, train.keep_all_snapshots, decode"):
+    for change, edit in edits.items():
+        with pytest.raises(RecipeError, match=rf"{change}.*Only train.steps, train.keep_all_snapshots, decode"):
             list(run(Recipe.from_table(table | edit), tmp_path))

@@ -1,4 +1,4 @@
-"""Recipes: checked as a whole, every fault with what to do."""
+"""`Recipe`: reading, presets, overrides, and faults."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_preset_is_filled_in_and_can_be_changed(tmp_path: Path) -> None:
+def test_preset_is_expanded_and_can_be_overridden(tmp_path: Path) -> None:
     recipe = read_recipe(
         write(tmp_path / "r.toml", '[data]\nbuiltin = "de-en"\n[model]\npreset = "tiny"\nn_heads = 8\n'),
         ["train.steps=7", "model.norm_placement=pre"],
@@ -25,19 +25,19 @@ def test_a_preset_is_filled_in_and_can_be_changed(tmp_path: Path) -> None:
     assert recipe.model.vocab_size == recipe.tokenizer.vocab_size
 
 
-def test_files_are_found_beside_the_recipe(tmp_path: Path) -> None:
+def test_file_names_are_relative_to_the_recipe(tmp_path: Path) -> None:
     recipe = read_recipe(write(tmp_path / "r.toml", '[data]\ntrain = ["a.en", "/b.zh"]\n'))
     assert recipe.data.train == (str(tmp_path / "a.en"), "/b.zh")
 
 
-def test_a_resolved_recipe_reads_back_as_itself(tmp_path: Path) -> None:
+def test_resolved_recipe_round_trip(tmp_path: Path) -> None:
     recipe = Recipe.from_table({"data": {"builtin": "en-zh"}, "model": {"preset": "small"}})
     path = write(tmp_path / "r.toml", to_toml(to_table(recipe)))
     assert Recipe.from_table(read_toml(path)) == recipe
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", r"data.train is missing. Name your files"),
         ('[data]\nbuiltin = "en-fr"', r'data.builtin = "en-fr" should be two of en, zh, de'),
@@ -66,14 +66,14 @@ def test_a_resolved_recipe_reads_back_as_itself(tmp_path: Path) -> None:
         ('seed = -1\n[data]\nbuiltin = "en-zh"', "seed = -1 must be at least 0"),
     ],
 )
-def test_faults(tmp_path: Path, text: str, told: str) -> None:
+def test_fault_is_reported_with_the_file(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path / "r.toml", text)
-    with pytest.raises(RecipeError, match=told) as caught:
+    with pytest.raises(RecipeError, match=message) as caught:
         read_recipe(path)
     assert all(fault.startswith(str(path)) for fault in caught.value.faults)
 
 
-def test_files_may_be_in_a_folder_of_their_own(tmp_path: Path) -> None:
+def test_data_folder(tmp_path: Path) -> None:
     path = write(tmp_path / "r.toml", '[data]\nfolder = "texts"\ntrain = ["a.en", "/b.zh"]\nvalid = ["v.tsv"]\n')
     recipe = read_recipe(path)
     assert recipe.data.train == (str(tmp_path / "texts" / "a.en"), "/b.zh")
@@ -83,7 +83,7 @@ def test_files_may_be_in_a_folder_of_their_own(tmp_path: Path) -> None:
     assert elsewhere.data.train[0] == "/elsewhere/a.en"
 
 
-def test_all_faults_are_told_together(tmp_path: Path) -> None:
+def test_all_faults_are_reported_together(tmp_path: Path) -> None:
     path = write(
         tmp_path / "r.toml", '[data]\nbuiltin = "xx"\n[train]\nsteps = 0\nclip_norm = -1\n[decode]\nbaem = 3\n'
     )
@@ -92,7 +92,7 @@ def test_all_faults_are_told_together(tmp_path: Path) -> None:
     assert len(caught.value.faults) == 4
 
 
-def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_recipe(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="there is no such file"):
         read_recipe(tmp_path / "r.toml")
 

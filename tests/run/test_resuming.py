@@ -1,4 +1,4 @@
-"""Going on with a run after something around it has changed: files moved, marks lost, an end brought forward."""
+"""Resuming a run after its files moved, its records were lost, or its number of steps changed."""
 
 import shutil
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def own_files(folder: Path, recipe_table: Table, **changes: object) -> Recipe:
     return Recipe.from_table(recipe_table(data={"train": files}, train=TRAIN) | changes)
 
 
-def test_a_run_whose_end_is_brought_forward_to_where_it_stands_ends_there(tmp_path: Path, recipe_table: Table) -> None:
+def test_run_finishes_if_steps_is_reduced_to_the_current_step(tmp_path: Path, recipe_table: Table) -> None:
     stop_at(Recipe.from_table(recipe_table(train=TRAIN)), tmp_path, 5)
     events = list(run(Recipe.from_table(recipe_table(train=TRAIN | {"steps": 5})), tmp_path))
     assert [type(event) for event in events if isinstance(event, Step | Validated | Saved)] == [Validated, Saved]
@@ -38,14 +38,14 @@ def test_a_run_whose_end_is_brought_forward_to_where_it_stands_ends_there(tmp_pa
     assert sorted(folder.name for folder in (tmp_path / "snapshots").iterdir())[-1] == "step-00000005"
 
 
-def test_with_patience_too(tmp_path: Path, recipe_table: Table) -> None:
+def test_run_with_patience_finishes_if_steps_is_reduced(tmp_path: Path, recipe_table: Table) -> None:
     train = TRAIN | {"patience": 3}
     stop_at(Recipe.from_table(recipe_table(train=train)), tmp_path, 2)
     events = list(run(Recipe.from_table(recipe_table(train=train | {"steps": 2})), tmp_path))
     assert isinstance(events[-1], Finished)
 
 
-def test_an_end_before_where_it_stands_is_refused_and_forgotten(tmp_path: Path, recipe_table: Table) -> None:
+def test_steps_below_the_current_step_are_refused_and_not_saved(tmp_path: Path, recipe_table: Table) -> None:
     recipe = Recipe.from_table(recipe_table(train=TRAIN))
     stop_at(recipe, tmp_path, 5)
     before = (tmp_path / "recipe.toml").read_bytes()
@@ -54,7 +54,7 @@ def test_an_end_before_where_it_stands_is_refused_and_forgotten(tmp_path: Path, 
     assert (tmp_path / "recipe.toml").read_bytes() == before
 
 
-def test_another_end_of_a_cosine_is_told(tmp_path: Path, recipe_table: Table) -> None:
+def test_changed_steps_of_a_cosine_schedule_are_reported(tmp_path: Path, recipe_table: Table) -> None:
     train = TRAIN | {"schedule": "cosine"}
     stop_at(Recipe.from_table(recipe_table(train=train)), tmp_path, 2)
     first = next(run(Recipe.from_table(recipe_table(train=train | {"steps": 12})), tmp_path))
@@ -62,7 +62,7 @@ def test_another_end_of_a_cosine_is_told(tmp_path: Path, recipe_table: Table) ->
     assert "from here on the learning rate decays to 0 at the new last step" in first.changes[0]
 
 
-def test_files_may_move_but_not_change(tmp_path: Path, recipe_table: Table) -> None:
+def test_data_files_may_move_but_not_change(tmp_path: Path, recipe_table: Table) -> None:
     stop_at(own_files(tmp_path / "here", recipe_table), tmp_path / "run", 2)
     shutil.rmtree(tmp_path / "here")
     moved = own_files(tmp_path / "there", recipe_table)
@@ -74,7 +74,7 @@ def test_files_may_move_but_not_change(tmp_path: Path, recipe_table: Table) -> N
 
 
 @pytest.mark.parametrize("content", [None, b"x", b"[]", b'{"text": 3}'])
-def test_what_a_run_was_about_must_be_known(tmp_path: Path, recipe_table: Table, content: bytes | None) -> None:
+def test_missing_or_damaged_data_file_is_refused(tmp_path: Path, recipe_table: Table, content: bytes | None) -> None:
     recipe = Recipe.from_table(recipe_table(train=TRAIN))
     stop_at(recipe, tmp_path, 2)
     (tmp_path / "data.json").unlink()
@@ -84,7 +84,7 @@ def test_what_a_run_was_about_must_be_known(tmp_path: Path, recipe_table: Table,
         list(run(recipe, tmp_path))
 
 
-def test_unused_checkpoints_are_no_checkpoints(tmp_path: Path, recipe_table: Table) -> None:
+def test_unused_checkpoints_do_not_count(tmp_path: Path, recipe_table: Table) -> None:
     recipe = Recipe.from_table(recipe_table(train=TRAIN))
     stop_at(recipe, tmp_path, 3)
     checkpoint = tmp_path / "checkpoints" / "step-00000003"
@@ -93,7 +93,7 @@ def test_unused_checkpoints_are_no_checkpoints(tmp_path: Path, recipe_table: Tab
         list(run(recipe, tmp_path))
 
 
-def test_a_run_at_work_is_not_discarded(tmp_path: Path, recipe_table: Table) -> None:
+def test_running_run_is_not_deleted(tmp_path: Path, recipe_table: Table) -> None:
     stop_at(Recipe.from_table(recipe_table(train=TRAIN)), tmp_path, 3)
     with locked(tmp_path), pytest.raises(TrainingError, match="in use by another run"):
         delete_run(tmp_path)
@@ -102,7 +102,7 @@ def test_a_run_at_work_is_not_discarded(tmp_path: Path, recipe_table: Table) -> 
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_a_faulty_test_set_is_known_before_training(tmp_path: Path, recipe_table: Table) -> None:
+def test_faulty_test_set_is_reported_before_training(tmp_path: Path, recipe_table: Table) -> None:
     recipe = own_files(tmp_path / "text", recipe_table)
     files = []
     for name, text in (("t.en", "a\nb\n"), ("t.zh", "c\n")):

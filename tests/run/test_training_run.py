@@ -1,4 +1,4 @@
-"""A run: from text to bundle, and on from wherever it stopped."""
+"""`run`: events, resumption, run folders, and damaged caches."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def bytes_of(folder: Path) -> bytes:
     return (folder / "bundle" / "weights.safetensors").read_bytes()
 
 
-def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None:
+def test_events_of_a_run(tmp_path: Path, recipe_table: Table) -> None:
     events = list(run(Recipe.from_table(recipe_table()), tmp_path))
     kinds = [type(event) for event in events]
     assert kinds[:4] == [Stage, Stage, Stage, Prepared]  # text, tokenizer, ids
@@ -55,7 +55,7 @@ def test_a_whole_run_and_its_events(tmp_path: Path, recipe_table: Table) -> None
         assert len(kept["worst"]) == len(kept["random"]) == 10  # examples, not the whole test set
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path, recipe_table: Table) -> None:
+def test_interrupted_run_resumes_bit_identically(tmp_path: Path, recipe_table: Table) -> None:
     table = recipe_table(tokenizer={"vocab_size": 1500, "sampling": 0.2})
     recipe = Recipe.from_table(table)
     list(run(recipe, tmp_path / "whole"))
@@ -68,7 +68,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path, recipe
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
-def test_a_folder_of_another_recipe_is_refused_but_a_longer_run_goes_on(tmp_path: Path, recipe_table: Table) -> None:
+def test_folder_of_another_recipe_is_refused_but_more_steps_are_allowed(tmp_path: Path, recipe_table: Table) -> None:
     list(run(Recipe.from_table(recipe_table()), tmp_path))
     with pytest.raises(RecipeError, match=r"contains a run of another recipe \(seed was 1, now 2\).*-o"):
         next(run(Recipe.from_table(recipe_table(seed=2)), tmp_path))
@@ -78,7 +78,7 @@ def test_a_folder_of_another_recipe_is_refused_but_a_longer_run_goes_on(tmp_path
     assert [event.step for event in events if isinstance(event, Step)] == [7, 8]
 
 
-def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recipe_table: Table) -> None:
+def test_rows_are_held_out_without_a_validation_set(tmp_path: Path, recipe_table: Table) -> None:
     pairs = list(corpora.pairs("en", "de", "train", 600))
     for side, name in enumerate(("a.en", "a.de")):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in [*pairs, pairs[0], ("", "")]), "utf-8")
@@ -93,33 +93,33 @@ def test_own_files_without_a_valid_set_hold_some_pairs_out(tmp_path: Path, recip
 
 
 @pytest.mark.parametrize(
-    ("english", "told"),
+    ("english", "message"),
     [
         ("\n\n\n", "nothing to train on: 3 empty"),
         ("a b\nc d\ne f\n", "nothing to train on: 3 empty"),
     ],
 )
-def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, told: str) -> None:
+def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, message: str) -> None:
     (tmp_path / "a.en").write_text(english, "utf-8")
     (tmp_path / "a.de").write_text("\n\n\n", "utf-8")
     data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "a.de")]}
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
 
 
-def test_discarding_a_run_touches_only_our_own_files(tmp_path: Path, recipe_table: Table) -> None:
+def test_delete_run_keeps_files_of_the_user(tmp_path: Path, recipe_table: Table) -> None:
     list(run(Recipe.from_table(recipe_table()), tmp_path))
-    mine = [tmp_path / "diary.txt", tmp_path / "checkpoints" / "other.txt"]
-    for file in mine:
+    others = [tmp_path / "diary.txt", tmp_path / "checkpoints" / "other.txt"]
+    for file in others:
         file.write_text("mine")
     delete_run(tmp_path)
-    ours = [tmp_path / "log.jsonl", tmp_path / "lock"]  # it stays the folder of a run
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted([*mine, *ours])
+    ours = [tmp_path / "log.jsonl", tmp_path / "lock"]  # it remains a run folder
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted([*others, *ours])
     list(run(Recipe.from_table(recipe_table()), tmp_path))
-    assert all(file.read_text() == "mine" for file in mine)
+    assert all(file.read_text() == "mine" for file in others)
 
 
-def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, recipe_table: Table) -> None:
+def test_folder_with_other_files_is_refused(tmp_path: Path, recipe_table: Table) -> None:
     (tmp_path / "recipe.toml").write_text("# my own")
     for attempt in (lambda: delete_run(tmp_path), lambda: next(run(Recipe.from_table(recipe_table()), tmp_path))):
         with pytest.raises(RecipeError, match="contains other files and is not a run folder"):
@@ -127,7 +127,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, recipe_table: Tab
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("recipe.toml", "# my own")]
 
 
-def test_two_runs_in_one_folder(tmp_path: Path, recipe_table: Table) -> None:
+def test_second_run_in_the_same_folder_is_refused(tmp_path: Path, recipe_table: Table) -> None:
     first = run(Recipe.from_table(recipe_table()), tmp_path)
     next(first)
     with pytest.raises(TrainingError, match="is in use by another run"):
@@ -136,7 +136,7 @@ def test_two_runs_in_one_folder(tmp_path: Path, recipe_table: Table) -> None:
     next(run(Recipe.from_table(recipe_table()), tmp_path))
 
 
-def test_before_the_first_checkpoint_recipe_and_files_may_be_mended(tmp_path: Path, recipe_table: Table) -> None:
+def test_recipe_and_files_may_change_before_the_first_checkpoint(tmp_path: Path, recipe_table: Table) -> None:
     data = {"train": [str(tmp_path / "a.en"), str(tmp_path / "typo.de")]}
     (tmp_path / "a.en").write_text("one\n")
     with pytest.raises(DataError, match=r"typo\.de"):
@@ -154,7 +154,7 @@ def test_before_the_first_checkpoint_recipe_and_files_may_be_mended(tmp_path: Pa
             assert isinstance(list(events)[-1], Finished)
 
 
-def test_a_file_where_the_folder_should_be(tmp_path: Path, recipe_table: Table) -> None:
+def test_run_folder_that_is_a_file_is_refused(tmp_path: Path, recipe_table: Table) -> None:
     (tmp_path / "run").write_text("")
     with pytest.raises(RecipeError, match="is a file; a run needs a folder"):
         next(run(Recipe.from_table(recipe_table()), tmp_path / "run"))
@@ -166,20 +166,20 @@ def stop_at(recipe: Recipe, folder: Path, step: int) -> None:
             assert event.step == step
 
 
-def test_fewer_steps_than_were_made_are_refused(tmp_path: Path, recipe_table: Table) -> None:
+def test_steps_below_the_current_step_are_refused(tmp_path: Path, recipe_table: Table) -> None:
     list(run(Recipe.from_table(recipe_table()), tmp_path))
     shorter = dict(recipe_table()["train"], steps=2)  # type: ignore[call-overload]
     with pytest.raises(RecipeError, match=r"train\.steps = 2, but .* is at step 6 already"):
         list(run(Recipe.from_table(recipe_table(train=shorter)), tmp_path))
 
 
-def test_a_run_stopped_before_its_first_snapshot_can_be_ended_there(tmp_path: Path, recipe_table: Table) -> None:
+def test_run_interrupted_before_its_first_snapshot_can_finish_there(tmp_path: Path, recipe_table: Table) -> None:
     stop_at(Recipe.from_table(recipe_table()), tmp_path, 1)
     shorter = dict(recipe_table()["train"], steps=1)  # type: ignore[call-overload]
     assert isinstance(list(run(Recipe.from_table(recipe_table(train=shorter)), tmp_path))[-1], Finished)
 
 
-def test_text_that_changed_under_a_run_is_refused(tmp_path: Path, recipe_table: Table) -> None:
+def test_changed_text_is_refused(tmp_path: Path, recipe_table: Table) -> None:
     pairs = list(corpora.pairs("en", "de", "train", 400))
     files = [tmp_path / "a.en", tmp_path / "a.de"]
     for side, file in enumerate(files):
@@ -192,7 +192,7 @@ def test_text_that_changed_under_a_run_is_refused(tmp_path: Path, recipe_table: 
 
 
 @pytest.mark.parametrize("kind", ["text", "ids"])
-def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, recipe_table: Table, kind: str) -> None:
+def test_damaged_cache_is_replaced_with_a_warning(tmp_path: Path, cache: Path, recipe_table: Table, kind: str) -> None:
     recipe = Recipe.from_table(recipe_table())
     list(run(recipe, tmp_path / "whole"))
     stop_at(recipe, tmp_path / "parts", 1)
@@ -200,17 +200,17 @@ def test_a_damaged_cache_is_made_anew_and_said_so(tmp_path: Path, cache: Path, r
     values = entry / f"{kind}-0.values"
     values.write_bytes(values.read_bytes()[:-8])
     events = list(run(recipe, tmp_path / "parts"))
-    (complaint,) = next(event.warnings for event in events if isinstance(event, Prepared))
-    assert f"{kind}-0.values is damaged" in complaint
+    (warning,) = next(event.warnings for event in events if isinstance(event, Prepared))
+    assert f"{kind}-0.values is damaged" in warning
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
-def test_the_best_score_is_remembered(tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also by a run that goes on: its best is that of all its validations, not of those after the stop."""
+def test_best_score_is_of_all_validations(tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validations before an interruption count too."""
     scores = iter([60.0, 40.0, 50.0, 70.0])
     monkeypatch.setattr(seq2seq, "quick_score", lambda *_: next(scores))
     settings = dict(recipe_table()["train"], steps=2, validate_every=1, save_every=1)  # type: ignore[call-overload]
     events = list(run(Recipe.from_table(recipe_table(train=settings)), tmp_path))
     events += run(Recipe.from_table(recipe_table(train=settings | {"steps": 4})), tmp_path)
-    found = [(event.score, event.best) for event in events if isinstance(event, Validated)]
-    assert found == [(60.0, 60.0), (40.0, 60.0), (50.0, 60.0), (70.0, 70.0)]
+    scores_and_bests = [(event.score, event.best) for event in events if isinstance(event, Validated)]
+    assert scores_and_bests == [(60.0, 60.0), (40.0, 60.0), (50.0, 60.0), (70.0, 70.0)]

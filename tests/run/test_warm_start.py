@@ -1,4 +1,4 @@
-"""Beginning from another bundle: which weights are taken over, which stay as they are, and what is refused."""
+"""Warm starts: copied weights, frozen parts, and models that do not fit."""
 
 from pathlib import Path
 
@@ -35,12 +35,12 @@ def model(shape: str, **changes: int) -> Transformer:
     return Transformer(ModelSettings(shape=shape, n_decoder_layers=1, **(SIZES | changes)))  # type: ignore[arg-type]
 
 
-def test_an_encoder_becomes_the_encoder_of_a_translator() -> None:
+def test_encoder_weights_are_copied_into_an_encoder_decoder() -> None:
     encoder, translator = model("encoder"), model("encoder-decoder")
     before = translator.decoder[0].feed_forward.state_dict()
     before = {name: value.clone() for name, value in before.items()}
-    n_adopted, n_all = warm_start(translator, encoder, "there")
-    assert 0 < n_adopted < n_all
+    n_copied, n_all = warm_start(translator, encoder, "there")
+    assert 0 < n_copied < n_all
     ids, is_real = torch.arange(2, 10)[None], torch.ones(1, 8, dtype=torch.bool)
     translator.eval()
     encoder.eval()
@@ -49,7 +49,7 @@ def test_an_encoder_becomes_the_encoder_of_a_translator() -> None:
     assert all(torch.equal(value, after[name]) for name, value in before.items())
 
 
-def test_a_model_of_another_size_is_refused_and_nothing_is_changed() -> None:
+def test_model_of_another_size_is_refused_and_nothing_is_copied() -> None:
     small, large = model("encoder"), model("encoder", width=32)
     before = large.encoder[0].state_dict()
     before = {name: value.clone() for name, value in before.items()}
@@ -58,24 +58,24 @@ def test_a_model_of_another_size_is_refused_and_nothing_is_changed() -> None:
     assert all(torch.equal(value, large.encoder[0].state_dict()[name]) for name, value in before.items())
 
 
-def test_frozen_parts_are_named_and_something_is_left_to_learn() -> None:
+def test_freeze_selects_parameters_by_prefix() -> None:
     frozen = model("encoder")
     freeze(frozen, ["encoder.1", "source_embedding"])
-    learns = {name for name, value in frozen.named_parameters() if value.requires_grad}
-    assert learns and not any(name.startswith(("encoder.1.", "source_embedding")) for name in learns)
-    assert any(name.startswith("encoder.0.") for name in learns)
+    trainable = {name for name, value in frozen.named_parameters() if value.requires_grad}
+    assert trainable and not any(name.startswith(("encoder.1.", "source_embedding")) for name in trainable)
+    assert any(name.startswith("encoder.0.") for name in trainable)
     with pytest.raises(RecipeError, match=r'freeze = "encoder.7" names no part of the model. Did you mean encoder'):
         freeze(frozen, ["encoder.7"])
     with pytest.raises(RecipeError, match="leaves no parameter to train"):
         freeze(model("encoder"), ["encoder", "source_embedding"])
 
 
-def test_a_run_begins_from_a_bundle_and_keeps_what_is_frozen(tmp_path: Path) -> None:
+def test_run_with_init_from_and_freeze(tmp_path: Path) -> None:
     (tmp_path / "first.toml").write_text(TABLE.format(steps=3) + MODEL)
     *_, first = run(read_recipe(tmp_path / "first.toml"), tmp_path / "first")
     assert isinstance(first, Finished)
-    told = 'init_from = "first/bundle"\nfreeze = ["encoder"]\n' + TABLE.format(steps=5)
-    (tmp_path / "second.toml").write_text(told)
+    text = 'init_from = "first/bundle"\nfreeze = ["encoder"]\n' + TABLE.format(steps=5)
+    (tmp_path / "second.toml").write_text(text)
     events = list(run(read_recipe(tmp_path / "second.toml"), tmp_path / "second"))
     prepared = next(event for event in events if isinstance(event, Prepared))
     assert "weights from" in prepared.warm_start
@@ -88,7 +88,7 @@ def test_a_run_begins_from_a_bundle_and_keeps_what_is_frozen(tmp_path: Path) -> 
     assert "source_embedding.token_embedding.weight" not in same
 
 
-def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_bundle(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text('init_from = "nowhere"\n' + TABLE.format(steps=5))
     with pytest.raises(BundleError, match="nowhere"):
         read_recipe(tmp_path / "recipe.toml")
