@@ -1,4 +1,8 @@
+from pathlib import Path
+
+from manyheads.doctor import training_checks
 from manyheads.doctor.findings import Finding, excerpt, has_bad, merge_good, share, verdict_of
+from manyheads.language import using
 
 
 def test_verdict_of_a_share() -> None:
@@ -26,3 +30,11 @@ def test_good_ones_speak_once() -> None:
     assert merge_good([good, bad]) == [bad]
     assert has_bad([good, bad])
     assert not has_bad([good])
+
+
+def test_findings_are_in_the_language_in_use(tmp_path: Path) -> None:
+    log = training_checks.RunLog(tmp_path, losses={1: 5.0}, gradient_norms={1: 1.0}, last_event="Finished")
+    with using("zh"):
+        assert training_checks.check_log(log).message == "1 步，0 次验证，已完成。"
+    with using("en"):
+        assert training_checks.check_log(log).message == "1 steps, 0 validations, finished."

@@ -36,7 +36,7 @@ def test_a_model_that_cannot_learn(probe: overfit_probe.Probe, monkeypatch: pyte
     monkeypatch.setattr(overfit_probe, "_STEPS", 5)
     finding = overfit_probe.check_one_batch(probe)
     assert finding.verdict == "bad"
-    assert "cannot even learn one batch by heart" in finding.message
+    assert "cannot memorize one batch" in finding.message
 
 
 def test_rates(probe: overfit_probe.Probe) -> None:

@@ -1,8 +1,7 @@
-"""The doctor's room: what is wrong with this data, this run, this model, and what to do about it.
+"""Diagnosis of a recipe and its data, a run or a bundle, with advice.
 
-`examine` is given a recipe, a run's folder or a bundle and yields `Finding`s. Data checks are functions from a
-`CorpusStats` (one pass over a set of pairs), training checks from a `RunLog`, model checks from a bundle. May import recipe
-and everything below.
+`examine` takes a recipe, a run folder or a bundle and yields `Finding`s. Data checks are functions of `CorpusStats`
+(one pass over a set of pairs), training checks of a `RunLog`, model checks of a bundle. May import run and below.
 """
 
 from manyheads.doctor.diagnosis import Kind, detect_kind, examine

@@ -1,6 +1,6 @@
-"""What single characters are: their script, and whether they are invisible, broken or oddly wide.
+"""Character classes: script, invisible, broken, full width or half width.
 
-A table over all of Unicode makes the answer one indexing for a million characters at once.
+Tables over all of Unicode classify a million characters with one indexing operation.
 """
 
 import unicodedata
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCRIPTS = (
-    "none",  # digits, punctuation, signs
+    "none",  # digits, punctuation, symbols
     "Latin",
     "Greek",
     "Cyrillic",
@@ -24,7 +24,7 @@ SCRIPTS = (
     "other",
 )
 
-# Of languages by the first part of their code; Latin where a code is not named here.
+# By the first part of a language code.
 _SCRIPT_OF_LANGUAGE = {
     "zh": "Han", "yue": "Han", "ja": "Kana", "ko": "Hangul", "th": "Thai",
     "ru": "Cyrillic", "uk": "Cyrillic", "bg": "Cyrillic", "be": "Cyrillic", "mk": "Cyrillic", "mn": "Cyrillic",
@@ -38,7 +38,7 @@ _LATIN_LANGUAGES = {
     "cy", "mt", "eo", "la",
 }  # fmt: skip
 
-# Kinds of characters that a line may hold, as bits.
+# Classes of characters, as bits.
 (
     REPLACEMENT,
     CONTROL,
@@ -70,42 +70,42 @@ _BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 
 
 def script_of_language(code: str) -> str | None:
-    """The script a language is written in, as far as we know."""
+    """Return the script of a language, or None if it is not known."""
     short = code.replace("_", "-").partition("-")[0].lower()
     return _SCRIPT_OF_LANGUAGE.get(short, "Latin" if short in _LATIN_LANGUAGES else None)
 
 
 @cache
 def script_table() -> NDArray[np.uint8]:
-    """The index into SCRIPTS of every code point."""
+    """Return the index into SCRIPTS of every code point."""
     table = np.zeros(0x110000, np.uint8)
-    # Letters of no script named here matter only as "not the expected one"; beyond Han there are hardly any.
+    # Letters of any other script; there are hardly any above Han.
     for code in range(0x250, 0x20000):
         if unicodedata.category(chr(code))[0] == "L":
             table[code] = SCRIPTS.index("other")
     for name, blocks in _BLOCKS.items():
         for start, end in blocks:
             table[start:end] = SCRIPTS.index(name)
-    table[[0xD7, 0xF7]] = 0  # × and ÷ stand among the letters
+    table[[0xD7, 0xF7]] = 0  # × and ÷ lie between Latin letters
     return table
 
 
 @cache
 def character_flags() -> NDArray[np.uint16]:
-    """The bits of every code point."""
+    """Return the class bits of every code point."""
     table = np.zeros(0x110000, np.uint16)
     table[0xFFFD] = REPLACEMENT
     table[0:0x20] = CONTROL
     table[0x7F:0xA0] = CONTROL
     table[0] |= NUL
-    table[0x09] = 0  # a tab is a space like any other
+    table[0x09] = 0  # a tab counts as a space
     table[list(_ZERO_WIDTH_CODES)] = ZERO_WIDTH
     table[list(_ODD_SPACES)] = ODD_SPACE
-    table[list(_BIDI_CONTROLS)] = JOINER  # of use in Arabic and Hebrew
+    table[list(_BIDI_CONTROLS)] = JOINER  # used in Arabic and Hebrew
     table[[0x200C, 0x200D, 0x200E, 0x200F]] = JOINER
     table[0x1F000:0x20000] = EMOJI
     table[0x2600:0x27C0] = EMOJI
     table[0xFF10:0xFF1A] = table[0xFF21:0xFF3B] = table[0xFF41:0xFF5B] = FULL_WIDTH_LETTER
-    table[[ord(mark) for mark in "，？！：；"]] = FULL_WIDTH_PUNCTUATION
-    table[[ord(mark) for mark in ",?!:;"]] = HALF_WIDTH_PUNCTUATION
+    table[[ord(character) for character in "，？！：；"]] = FULL_WIDTH_PUNCTUATION
+    table[[ord(character) for character in ",?!:;"]] = HALF_WIDTH_PUNCTUATION
     return table

@@ -1,6 +1,6 @@
-"""`collect_stats`: one pass over a set of pairs that gathers, as columns of numbers, what the data checks ask for.
+"""`collect_stats`: one pass over a set of pairs that collects the columns of numbers that the data checks need.
 
-A pair costs some 70 bytes, however long its text; the few lines that are shown as examples are read again.
+A pair takes about 70 bytes, however long its text is. Lines shown as examples are read again.
 """
 
 import re
@@ -19,13 +19,11 @@ from manyheads.errors import DataError
 MAX_PAIRS = 2_000_000
 N_TRIGRAMS = 1 << 16
 _CHUNK_SIZE = 10_000
-_LEADING_CHARACTERS = (
-    500  # characters of a line by which its language is told; one endless line must not outweigh all others
-)
-# A Chinese or Korean character says as much as several letters: a Chinese sentence about Hermitage stays Chinese.
+_LEADING_CHARACTERS = 500  # of each line, for language identification: one huge line must not outweigh all others
+# A Chinese or Korean character counts as several letters: a Chinese sentence with an English name stays Chinese.
 _LETTER_WEIGHTS = np.array([4 if name in ("Han", "Kana", "Hangul") else 1 for name in SCRIPTS[1:]], np.int32)
 
-# What UTF-8 looks like once it was read as something else: as Latin-1 or Windows-1252, or as GBK.
+# UTF-8 that was decoded as Latin-1, Windows-1252 or GBK.
 _MOJIBAKE = re.compile(
     "Ã[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€[\u0080-\u00bf™œ˜¦“”¢¡º]|Â[\u00a0-\u00bf]|ï»¿|锟斤拷|烫烫烫|屯屯屯"
 )
@@ -35,36 +33,36 @@ Read = Callable[[], Iterable[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class Source:
-    """A set of pairs and how to name a line of it."""
+    """A set of pairs, and the names of its lines."""
 
     name: str  # "train", "valid", "test"
     read: Read
-    files: tuple[str, ...] = ()  # as they are called in examples; none: the built-in corpus, or a mix
-    first_line: int = 1  # 2 where a header comes first
+    files: tuple[str, ...] = ()  # names shown in examples; empty for the built-in corpus or a mix
+    first_line: int = 1  # 2 if there is a header
 
     def location(self, index: int, side: int) -> str:
-        """Where a sentence stands."""
+        """Return the file and line of a sentence."""
         file = self.files[min(side, len(self.files) - 1)] if self.files else self.name
         return f"{file}:{index + self.first_line}"
 
 
 @dataclass(frozen=True)
 class CorpusStats:
-    """The columns; sides are 0 for the source and 1 for the target."""
+    """The columns; side 0 is the source, side 1 the target."""
 
     source: Source
     read_error: str = ""  # why reading stopped before the end
     is_truncated: bool = False  # there are more pairs than were examined
     pair_hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # case and spacing aside
+    hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # ignoring case and spacing
     n_bytes: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     n_letters: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
-    scripts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 2), np.uint8))  # the commonest of a line
-    flags: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, 2), np.uint16))  # bits of characters
+    scripts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 2), np.uint8))  # the most common of a line
+    flags: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, 2), np.uint16))  # character classes
     is_mojibake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
     has_stray_space: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
     is_blank: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 2), np.bool_))
-    is_ratio_outlier: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))  # as cleaning sees it
+    is_ratio_outlier: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))  # by the cleaning rule
     trigrams: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, N_TRIGRAMS), np.int64))
 
     def __len__(self) -> int:
@@ -72,11 +70,11 @@ class CorpusStats:
 
     @property
     def name(self) -> str:
-        """Which set it is of."""
+        """The name of the set."""
         return self.source.name
 
     def examples(self, indices: Iterable[int], side: int | None = None) -> tuple[str, ...]:
-        """The first few of these pairs with their file and line; both sides, or one of them."""
+        """Return the first few of these pairs with file and line: both sides, or one."""
         wanted = sorted({int(index) for index in islice(indices, MAX_EXAMPLES)})
         found = dict(_pick(self.source.read(), wanted))
         sides = (0, 1) if side is None else (side,)
@@ -88,7 +86,7 @@ class CorpusStats:
 
 
 def collect_stats(source: Source, clean: CleanSettings, max_pairs: int = MAX_PAIRS) -> CorpusStats:
-    """Read a set once; text that cannot be read ends the survey and is its `fault`."""
+    """Read a set once; unreadable text ends the pass and becomes `read_error`."""
     by_ratio = CleanSettings(
         max_ratio=clean.max_ratio, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False
     )
@@ -111,7 +109,7 @@ def collect_stats(source: Source, clean: CleanSettings, max_pairs: int = MAX_PAI
 
 
 def trigram_ids(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Which bucket each three neighbouring characters fall into."""
+    """Return the hash bucket of every character trigram."""
     wide = codes.astype(np.uint64)
     mixed = (wide[:-2] * np.uint64(961) + wide[1:-1]) * np.uint64(961) + wide[2:]
     mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
@@ -119,9 +117,9 @@ def trigram_ids(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """All characters of lower-cased lines as numbers, a line break before and after each line, and where each begins.
+    """Return the code points of lower-cased lines, with a line break around each line, and the start of each line.
 
-    What UTF-8 cannot hold (half a character) counts as broken.
+    Lone surrogates become the replacement character.
     """
     joined = "\n" + "\n".join(line.lower() for line in lines) + "\n"
     codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32)
@@ -129,12 +127,12 @@ def code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.in
 
 
 def leading_code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """`code_points` of as much of each line as is looked at to tell its language."""
+    """Return the `code_points` of the part of each line that is used for language identification."""
     return code_points([line[:_LEADING_CHARACTERS] for line in lines])
 
 
 def _take(pairs: Iterator[tuple[str, str]], count: int, faults: list[str]) -> list[tuple[str, str]]:
-    """The next pairs; a fault on the way is noted and what came before it is kept."""
+    """Return the next pairs; an error is appended to `faults`, and the pairs before it are kept."""
     taken: list[tuple[str, str]] = []
     try:
         for pair in islice(pairs, count):
@@ -158,23 +156,23 @@ def _columns(chunk: Sequence[tuple[str, str]], trigrams: NDArray[np.int64]) -> d
 def _describe(
     lines: Sequence[str], codes: NDArray[np.uint32], starts: NDArray[np.int64]
 ) -> dict[str, NDArray[np.generic]]:
-    """The columns of one side."""
+    """Return the columns of one side."""
     flags = character_flags()[codes]
-    flags[codes == 10] = 0  # our own line breaks
+    flags[codes == 10] = 0  # the line breaks added by code_points
     flags[_is_within_number(codes)] = 0
     scripts = script_table()[codes]
     letters = np.stack(
         [np.add.reduceat(scripts == index, starts, dtype=np.int32) for index in range(1, len(SCRIPTS))]
     )  # without "none"
     n_letters = letters.sum(axis=0, dtype=np.int32)
-    weighed = letters * _LETTER_WEIGHTS[:, None]
+    weighted = letters * _LETTER_WEIGHTS[:, None]
     folded = [" ".join(line.casefold().split()) for line in lines]
     has_mojibake = _MOJIBAKE.search("\n".join(lines)) is not None
     return {
         "hashes": np.array([hash(line) for line in folded], np.int64),
         "n_bytes": np.array([len(line.encode("utf-8", "replace")) for line in lines], np.int32),
         "n_letters": n_letters,
-        "scripts": np.where(n_letters > 0, weighed.argmax(axis=0) + 1, 0).astype(np.uint8),
+        "scripts": np.where(n_letters > 0, weighted.argmax(axis=0) + 1, 0).astype(np.uint8),
         "flags": np.bitwise_or.reduceat(flags, starts),
         "is_mojibake": np.array([has_mojibake and _MOJIBAKE.search(line) is not None for line in lines], np.bool_),
         "has_stray_space": np.array([line != line.strip() for line in lines], np.bool_),
@@ -183,7 +181,7 @@ def _describe(
 
 
 def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Which are the comma of 1,000 or the colon of 9:30: narrow in any language. The ends are line breaks."""
+    """Return which characters are commas or colons between digits (1,000, 9:30): half-width in any language."""
     is_digit = (codes >= ord("0")) & (codes <= ord("9"))
     is_within = (codes == ord(",")) | (codes == ord(":"))
     is_within[1:-1] &= is_digit[:-2] & is_digit[2:]
@@ -191,7 +189,7 @@ def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 
 def _pick(pairs: Iterable[tuple[str, str]], wanted: Sequence[int]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The wanted pairs by their numbers, reading no further than the last of them."""
+    """Yield the wanted pairs by index, reading no further than the last."""
     if not wanted:
         return
     left = set(wanted)

@@ -1,6 +1,6 @@
-"""Checks of a set of pairs as text: can it be read, is it repeated, leaked, lopsided, broken?
+"""Checks of a set of pairs as text: readable, duplicates, leakage, lengths, encoding, characters.
 
-Each takes surveys and gives findings. None decides by a single odd line: real text has some.
+Each is a function of `CorpusStats`. No check fails because of a single unusual line: real text has some.
 """
 
 import numpy as np
@@ -22,51 +22,63 @@ from manyheads.doctor.character_classes import (
 )
 from manyheads.doctor.corpus_stats import CorpusStats
 from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share, verdict_of
+from manyheads.language import pick
 
 _LONG_LINE = 2000  # bytes
-_RATIO = 4.0  # so many times longer or shorter than usual is an outlier
-_SHORT = 30  # bytes of a pair; the ratio of very short texts says nothing
+_RATIO = 4.0  # an outlier is this many times longer or shorter than usual
+_SHORT = 30  # bytes of a pair; the length ratio of very short texts is meaningless
 _USES_JOINERS = ("Arabic", "Hebrew", "Devanagari", "Thai", "other")
 
 
 def check_readable(stats: CorpusStats) -> Finding:
-    """Whether all of it could be read, and whether there is anything."""
+    """Check that the set can be read to its end and is not empty."""
     check = "readable"
     if stats.read_error:
         return Finding(
             check, "bad", f"{stats.name}: {stats.read_error}", (),
-            "Mend the file as said and run doctor again; the checks below saw only what comes before."
-            " 请按提示修复文件后重新检查。",
+            pick(
+                "Fix the file and run doctor again; the checks below cover only the lines before it.",
+                "请修复文件后重新运行 doctor；下面的检查只覆盖出错之前的行。",
+            ),
         )  # fmt: skip
     if not len(stats):
         return Finding(
-            check, "bad", f"{stats.name}: there is no pair in it.", (), "Give a file with text. 文件是空的。"
+            check,
+            "bad",
+            pick(f"{stats.name}: there is no pair in it.", f"{stats.name}：没有任何句对。"),
+            (),
+            pick("Give a file with text.", "请提供有内容的文件。"),
         )
-    files = " + ".join(stats.source.files) or "the built-in corpus"
+    files = " + ".join(stats.source.files) or pick("the built-in corpus", "内置语料")
     part = (
-        f"the first {len(stats):,} pairs were examined, there are more"
+        pick(f"the first {len(stats):,} pairs were checked, there are more", f"只检查了前 {len(stats):,} 个句对")
         if stats.is_truncated
-        else f"{len(stats):,} pairs"
+        else pick(f"{len(stats):,} pairs", f"{len(stats):,} 个句对")
     )
     return Finding(check, "good", f"{stats.name}: {files}, {part}.")
 
 
 def check_blank(stats: CorpusStats) -> Finding:
-    """Lines with nothing on one side or on both."""
+    """Count pairs with an empty side."""
     one = stats.is_blank.any(axis=1)
     both = int(stats.is_blank.all(axis=1).sum())
-    message = f"{stats.name}: {share(int(one.sum()), len(stats))} pairs have a blank side ({both:,} on both)."
+    message = pick(
+        f"{stats.name}: {share(int(one.sum()), len(stats))} pairs have a blank side ({both:,} on both).",
+        f"{stats.name}：{share(int(one.sum()), len(stats))} 个句对有一侧为空（其中 {both:,} 个两侧都为空）。",
+    )
     return Finding(
         "blank lines",
         verdict_of(int(one.sum()), len(stats), warn=0.0, fail=0.2),
-        message + _left_out(int(one.sum()), is_left_out=stats.name == "train"),
+        message + _dropped_note(int(one.sum()), is_dropped=stats.name == "train"),
         stats.examples(np.flatnonzero(one)),
-        "If many lines lost their partner, align the files anew. 若大量行缺少译文，请重新对齐。" if one.any() else "",
+        pick("If many lines have no counterpart, align the files again.", "若大量行缺少译文，请重新对齐文件。")
+        if one.any()
+        else "",
     )
 
 
 def check_duplicates(stats: CorpusStats, clean: CleanSettings) -> Finding:
-    """Pairs that occur more than once."""
+    """Count pairs that occur more than once."""
     again = np.ones(len(stats), bool)
     again[np.unique(stats.pair_hashes, return_index=True)[1]] = False
     count = int(again.sum())
@@ -74,21 +86,28 @@ def check_duplicates(stats: CorpusStats, clean: CleanSettings) -> Finding:
     return Finding(
         "duplicates",
         verdict,
-        f"{stats.name}: {share(count, len(stats))} pairs repeat an earlier one."
-        + _left_out(count, is_left_out=clean.drop_duplicates),
+        pick(
+            f"{stats.name}: {share(count, len(stats))} pairs repeat an earlier one.",
+            f"{stats.name}：{share(count, len(stats))} 个句对与前面的重复。",
+        )
+        + _dropped_note(count, is_dropped=clean.drop_duplicates),
         stats.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
-        else "Nothing need be done, unless you expected so many different pairs: then look at how the file was made."
-        " 训练时会自动去重。"
+        else pick(
+            "Training drops them. If you expected more different pairs, check how the file was made.",
+            "训练时会自动去重。若不应有这么多重复，请检查文件的来源。",
+        )
         if clean.drop_duplicates
-        else "Remove repetitions, or the model learns a few sentences by heart: sort -u on the pasted files."
-        " 请去除重复句对。",
+        else pick(
+            "Remove duplicates (sort -u on the pasted files), or the model memorizes a few sentences.",
+            "请去除重复句对（例如合并两列后用 sort -u），否则模型会死记少数句子。",
+        ),
     )
 
 
 def check_many_targets(stats: CorpusStats) -> Finding:
-    """Sources that come with several different targets."""
+    """Count pairs whose source has several different targets."""
     order = np.lexsort((stats.hashes[:, 1], stats.hashes[:, 0]))
     source, target = stats.hashes[order].T
     is_new_source = np.concatenate([[True], source[1:] != source[:-1]])
@@ -103,17 +122,23 @@ def check_many_targets(stats: CorpusStats) -> Finding:
     return Finding(
         "one source, many targets",
         verdict,
-        f"{stats.name}: {share(count, len(stats))} pairs share their source with another translation (at most {most}).",
+        pick(
+            f"{stats.name}: {share(count, len(stats))} pairs share their source with another translation"
+            f" (at most {most}).",
+            f"{stats.name}：{share(count, len(stats))} 个句对的原文另有其他译文（最多 {most} 种）。",
+        ),
         stats.examples(worst) if verdict != "good" else (),
         ""
         if verdict == "good"
-        else "Several good translations are fine; if they contradict each other, or a column is wrong, keep the best."
-        " 一句多译过多时，请保留最好的译文。",
+        else pick(
+            "Several good translations are fine. If they contradict each other, or a column is wrong, keep the best.",
+            "一句多译没有问题；若译文互相矛盾或列选错了，请只保留最好的译文。",
+        ),
     )
 
 
 def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -> Finding:
-    """Sentences of a held-out set that are trained on; and what it costs to leave them out."""
+    """Count held-out sentences that also occur in training, and the training pairs that dropping them costs."""
     known = np.stack([np.isin(held.hashes[:, side], train.hashes[:, side]) for side in (0, 1)], axis=1) & ~held.is_blank
     is_known = known.any(axis=1)
     is_pair = known.all(axis=1) & np.isin(_combine(held.hashes), _combine(train.hashes))
@@ -124,47 +149,64 @@ def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -
     return Finding(
         "leakage",
         verdict,
-        f"{share(count, len(held))} pairs of {held.name} have a side that also stands in {train.name}"
-        f" (sources: {int(known[:, 0].sum()):,}, targets: {int(known[:, 1].sum()):,}, whole pairs:"
-        f" {int(is_pair.sum()):,}), case and spacing aside."
-        + (f" That is {share(n_lost, len(train))} training pairs." if count else "")
-        + _left_out(count, is_left_out=clean.drop_leaked),
+        pick(
+            f"{share(count, len(held))} pairs of {held.name} have a side that also occurs in {train.name}"
+            f" (sources: {int(known[:, 0].sum()):,}, targets: {int(known[:, 1].sum()):,}, whole pairs:"
+            f" {int(is_pair.sum()):,}), ignoring case and spacing."
+            + (f" That is {share(n_lost, len(train))} training pairs." if count else ""),
+            f"{held.name} 的 {share(count, len(held))} 个句对有一侧也出现在 {train.name} 中"
+            f"（原文 {int(known[:, 0].sum()):,}，译文 {int(known[:, 1].sum()):,}，整对 {int(is_pair.sum()):,}），"
+            "不计大小写和空格。" + (f"涉及 {share(n_lost, len(train))} 个训练句对。" if count else ""),
+        )
+        + _dropped_note(count, is_dropped=clean.drop_leaked),
         held.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
-        else f"The scores are safe. If {n_lost:,} training pairs are too many to lose, take these sentences out of"
-        f" {held.name} instead. 训练时会自动剔除；若损失过多，请改从 {held.name} 中删除。"
+        else pick(
+            f"Training drops them, so scores are not affected. If {n_lost:,} training pairs are too many to lose,"
+            f" remove these sentences from {held.name} instead.",
+            f"训练时会自动剔除，不影响得分；若损失 {n_lost:,} 个训练句对太多，请改从 {held.name} 中删除。",
+        )
         if clean.drop_leaked
-        else "Take them out of the training files, or set clean.drop_leaked = true: a score on sentences seen in"
-        " training is too high. 请从训练集中删除这些句子，否则得分虚高。",
+        else pick(
+            "Remove them from the training files, or set clean.drop_leaked = true: a score on sentences seen in"
+            " training is too high.",
+            "请从训练集中删除这些句子，或设 clean.drop_leaked = true，否则得分虚高。",
+        ),
     )
 
 
 def check_ratio(stats: CorpusStats) -> Finding:
-    """Pairs of which one side is much longer than it should be."""
+    """Count pairs with one side much longer than usual."""
     ratios = _log_ratios(stats)
     is_odd = np.abs(ratios) > np.log(_RATIO)
     count = int(is_odd.sum())
     usual = _usual_ratio(stats)
     verdict = verdict_of(count, len(stats), warn=0.005, fail=0.2)
     worst = np.argsort(-np.abs(ratios))[:count]
-    left_out = int(stats.is_ratio_outlier.sum()) if stats.name == "train" else 0
+    n_dropped = int(stats.is_ratio_outlier.sum()) if stats.name == "train" else 0
     return Finding(
         "length ratio",
         verdict,
-        f"{stats.name}: a target has {usual:.2f} times the bytes of its source; {share(count, len(stats))} pairs are"
-        f" {_RATIO:.0f} times off that."
-        + (f" Training leaves out {left_out:,} by itself (clean.max_ratio)." if left_out else ""),
+        pick(
+            f"{stats.name}: a target usually has {usual:.2f} times the bytes of its source; {share(count, len(stats))}"
+            f" pairs are {_RATIO:.0f} times off that."
+            + (f" Training drops {n_dropped:,} of them (clean.max_ratio)." if n_dropped else ""),
+            f"{stats.name}：译文的字节数通常是原文的 {usual:.2f} 倍；"
+            f"{share(count, len(stats))} 个句对偏离 {_RATIO:.0f} 倍以上。"
+            + (f"训练时会自动去掉 {n_dropped:,} 个（clean.max_ratio）。" if n_dropped else ""),
+        ),
         stats.examples(worst) if count else (),
         ""
         if verdict == "good"
-        else "Look at the examples: half a translation, two sentences against one, or lines that slipped."
-        " 请检查漏译、多译或错位的句对。",
+        else pick(
+            "Check the examples for missing or extra text and for misaligned lines.", "请检查漏译、多译或错位的句对。"
+        ),
     )
 
 
 def check_long_lines(stats: CorpusStats) -> Finding:
-    """Lines so long that they are hardly one sentence."""
+    """Count lines that are too long to be one sentence."""
     longest = stats.n_bytes.max(axis=1) if len(stats) else np.zeros(0, np.int32)
     count = int((longest > _LONG_LINE).sum())
     verdict = verdict_of(count, len(stats), warn=0.001)
@@ -172,25 +214,31 @@ def check_long_lines(stats: CorpusStats) -> Finding:
     return Finding(
         "long lines",
         verdict,
-        f"{stats.name}: {share(count, len(stats))} pairs have more than {_LONG_LINE:,} bytes on a side;"
-        f" the longest line has {most:,}.",
+        pick(
+            f"{stats.name}: {share(count, len(stats))} pairs have more than {_LONG_LINE:,} bytes on a side;"
+            f" the longest line has {most:,}.",
+            f"{stats.name}：{share(count, len(stats))} 个句对有一侧超过 {_LONG_LINE:,} 字节；"
+            f"最长的一行有 {most:,} 字节。",
+        ),
         stats.examples(np.argsort(-longest)[:count]) if count else (),
         ""
         if verdict == "good"
-        else "Split them into sentences; training leaves out what is longer than model.max_length tokens."
-        " 请拆分过长的行。",
+        else pick(
+            "Split them into sentences; training drops rows longer than model.max_length tokens.",
+            "请把它们拆成句子；超过 model.max_length 个词元的行不参与训练。",
+        ),
     )
 
 
 def check_encoding(stats: CorpusStats, clean: CleanSettings) -> Finding:
-    """Characters that were lost or garbled on the way: U+FFFD, controls, mojibake."""
+    """Count lines with lost or garbled characters: U+FFFD, control characters, mojibake."""
     is_lost = (stats.flags & REPLACEMENT) > 0
     is_control = (stats.flags & CONTROL) > 0
     is_any = is_lost | is_control | stats.is_mojibake
     count = int(is_any.any(axis=1).sum())
     is_dropped = clean.drop_bad_encoding and stats.name == "train"
-    is_marked = is_lost | ((stats.flags & NUL) > 0)  # what training knows it by
-    # What training leaves out does no harm, unless little is left.
+    is_marked = is_lost | ((stats.flags & NUL) > 0)  # what training recognizes
+    # Rows that training drops do no harm, unless they are most of the text.
     n_harmful = int((is_any & ~is_marked).any(axis=1).sum()) if is_dropped else count
     verdict = max(
         verdict_of(count, len(stats), warn=0.0, fail=0.2),
@@ -200,24 +248,31 @@ def check_encoding(stats: CorpusStats, clean: CleanSettings) -> Finding:
     return Finding(
         "encoding",
         verdict,
-        f"{stats.name}: {share(count, len(stats))} pairs hold garbled text (lines with U+FFFD: {int(is_lost.sum()):,},"
-        f" with control characters: {int(is_control.sum()):,}, read in a wrong encoding:"
-        f" {int(stats.is_mojibake.sum()):,})."
-        + (" Training leaves out those with U+FFFD or NUL by itself." if is_marked.any() and is_dropped else ""),
+        pick(
+            f"{stats.name}: {share(count, len(stats))} pairs contain garbled text (lines with U+FFFD:"
+            f" {int(is_lost.sum()):,}, with control characters: {int(is_control.sum()):,}, wrongly decoded:"
+            f" {int(stats.is_mojibake.sum()):,})."
+            + (" Training drops those with U+FFFD or NUL." if is_marked.any() and is_dropped else ""),
+            f"{stats.name}：{share(count, len(stats))} 个句对含乱码（含 U+FFFD 的行 {int(is_lost.sum()):,}，"
+            f"含控制字符的行 {int(is_control.sum()):,}，编码错误的行 {int(stats.is_mojibake.sum()):,}）。"
+            + ("训练时会自动去掉含 U+FFFD 或 NUL 的行。" if is_marked.any() and is_dropped else ""),
+        ),
         _side_examples(stats, is_any),
         ""
         if verdict == "good"
-        else "Make the file anew from its original, read in its right encoding and saved as UTF-8, or drop these lines."
-        " 请用正确的编码重新导出，或删除这些行。",
+        else pick(
+            "Export the file again with the right encoding, as UTF-8, or remove these lines.",
+            "请用正确的编码重新导出为 UTF-8，或删除这些行。",
+        ),
     )
 
 
 def check_invisible(stats: CorpusStats) -> Finding:
-    """Characters nobody sees but the model: zero-width and non-breaking spaces, stray spaces at the ends."""
+    """Count invisible characters: zero-width and non-breaking spaces, spaces at the ends of lines."""
     is_odd_space = (stats.flags & ODD_SPACE) > 0
     is_hidden = (stats.flags & ZERO_WIDTH) > 0
     for side in (0, 1):
-        if SCRIPTS[main_script(stats, side)] not in _USES_JOINERS:  # where a joiner is no part of the spelling
+        if SCRIPTS[main_script(stats, side)] not in _USES_JOINERS:  # joiners are not part of the spelling
             joins = stats.flags[:, side]
             is_hidden[:, side] |= ((joins & JOINER) > 0) & ((joins & EMOJI) == 0)
     is_stray = stats.has_stray_space & ~stats.is_blank
@@ -226,26 +281,35 @@ def check_invisible(stats: CorpusStats) -> Finding:
     return Finding(
         "invisible characters",
         verdict,
-        f"{stats.name}: {share(count, len(stats))} pairs; lines with non-breaking or other odd spaces:"
-        f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an end:"
-        f" {int(is_stray.sum()):,}.",
+        pick(
+            f"{stats.name}: {share(count, len(stats))} pairs; lines with non-breaking or other unusual spaces:"
+            f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an"
+            f" end: {int(is_stray.sum()):,}.",
+            f"{stats.name}：{share(count, len(stats))} 个句对；含不换行空格等特殊空格的行 {int(is_odd_space.sum()):,}，"
+            f"含零宽字符的行 {int(is_hidden.sum()):,}，行首或行尾有空格的行 {int(is_stray.sum()):,}。",
+        ),
         tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(stats, kind, 1)),
         ""
         if verdict == "good"
-        else "Harmless in small numbers, but the same word with and without them is two words to the model: replace"
-        " them by plain spaces and strip the lines. 请替换为普通空格并去掉行首行尾空格。",
+        else pick(
+            "Harmless in small numbers, but a word with and without them is two words to the model: replace them by"
+            " plain spaces and strip the lines.",
+            "少量无妨，但同一个词带不带这些字符对模型来说是两个词：请替换为普通空格，并去掉行首行尾空格。",
+        ),
     )
 
 
 def check_full_width(stats: CorpusStats) -> Finding:
-    """Full-width and half-width marks side by side where Chinese or Japanese is written."""
+    """Count lines with the rarer width of punctuation in Chinese or Japanese text."""
     check = "full and half width"
     counts = [int(_has_rarer_width(stats, side).sum()) for side in (0, 1)]
     side = int(counts[1] >= counts[0])
     verdict = verdict_of(counts[side], len(stats), warn=0.05)
-    message = (
+    message = pick(
         f"{stats.name}: {share(counts[side], len(stats))} lines of the {('source', 'target')[side]} side use the rarer"
-        " width of punctuation or letters (，？ against ,? or Ａ against A)."
+        " width of punctuation or letters (，？ against ,? or Ａ against A).",
+        f"{stats.name}：{('原文', '译文')[side]}一侧的 {share(counts[side], len(stats))} 行使用了较少见的标点或字母宽度"
+        "（，？与 ,?，或 Ａ与 A）。",
     )
     if verdict == "good":
         return Finding(check, verdict, message)
@@ -254,8 +318,10 @@ def check_full_width(stats: CorpusStats) -> Finding:
         verdict,
         message,
         stats.examples(np.flatnonzero(_has_rarer_width(stats, side)), side),
-        "Choose one width for all of the text: the model would write now this, now that, and lose BLEU by it."
-        " 请统一全角与半角标点。",
+        pick(
+            "Use one width throughout: otherwise the model mixes both, which costs BLEU.",
+            "请统一全角与半角标点，否则模型会混用两者，降低 BLEU。",
+        ),
     )
 
 
@@ -268,14 +334,14 @@ def _has_rarer_width(stats: CorpusStats, side: int) -> NDArray[np.bool_]:
 
 
 def main_script(stats: CorpusStats, side: int) -> int:
-    """The commonest script of a side's lines; 0 where there are no letters."""
+    """Return the most common script of a side's lines; 0 if there are no letters."""
     counts = np.bincount(stats.scripts[:, side], minlength=len(SCRIPTS))
     counts[0] = 0
     return int(counts.argmax()) if counts.any() else 0
 
 
-def _left_out(count: int, *, is_left_out: bool) -> str:
-    return " Training leaves these out by itself." if count and is_left_out else ""
+def _dropped_note(count: int, *, is_dropped: bool) -> str:
+    return pick(" Training drops them.", "训练时会自动去掉。") if count and is_dropped else ""
 
 
 def _usual_ratio(stats: CorpusStats) -> float:
@@ -285,22 +351,22 @@ def _usual_ratio(stats: CorpusStats) -> float:
 
 
 def _log_ratios(stats: CorpusStats) -> NDArray[np.float64]:
-    """How many times (as a logarithm) each pair is off the usual ratio; 0 for blank and for very short ones."""
+    """Return the logarithm of each pair's length ratio over the usual one; 0 for blank and very short pairs."""
     counts = stats.n_bytes.astype(np.float64)
-    is_judged = (counts.min(axis=1) > 0) & (counts.sum(axis=1) >= _SHORT)
-    # A few bytes more on each side keep short texts from being odd by chance.
+    is_long_enough = (counts.min(axis=1) > 0) & (counts.sum(axis=1) >= _SHORT)
+    # A few extra bytes on each side keep short texts from being outliers by chance.
     padded = counts + 5.0 * np.array([1.0, _usual_ratio(stats)])
-    return np.where(is_judged, np.log(padded[:, 1] / padded[:, 0] / _usual_ratio(stats)), 0.0)
+    return np.where(is_long_enough, np.log(padded[:, 1] / padded[:, 0] / _usual_ratio(stats)), 0.0)
 
 
 def _combine(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One key of a pair's two; an overflow is as good a number as any."""
+    """Return one hash per pair; overflow is intended."""
     return (hashes.astype(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ hashes.astype(np.uint64)[:, 1]).view(
         np.int64
     )
 
 
 def _side_examples(stats: CorpusStats, is_affected: NDArray[np.bool_], most: int = MAX_EXAMPLES) -> tuple[str, ...]:
-    """Examples of single lines: the side on which the thing is."""
-    places = np.argwhere(is_affected)[:most]
-    return tuple(line for index, side in places.tolist() for line in stats.examples([index], side))
+    """Return examples of single lines, on the affected side."""
+    affected = np.argwhere(is_affected)[:most]
+    return tuple(line for index, side in affected.tolist() for line in stats.examples([index], side))

@@ -1,4 +1,4 @@
-"""`examine`: what is wrong with a recipe, a run or a bundle, whichever it is given."""
+"""`examine`: run the checks that apply to a recipe, a run folder or a bundle."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -13,6 +13,7 @@ from manyheads.doctor.findings import Finding, merge_good
 from manyheads.doctor.misalignment import check_alignment
 from manyheads.doctor.model_checks import check_bundle, check_model, load_snapshot
 from manyheads.errors import DataError, RecipeError
+from manyheads.language import pick
 from manyheads.run import Corpus, MixSettings, Recipe, RunFolder, read_recipe
 from manyheads.storage import MANIFEST
 from manyheads.tasks import Seq2SeqSettings
@@ -20,11 +21,11 @@ from manyheads.text.readers import Pair, Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
-_BUILTIN_PAIRS = 20_000  # of our own corpus a part is enough
+_BUILTIN_PAIRS = 20_000  # a part of the built-in corpus is enough
 
 
 def detect_kind(path: Path) -> Kind:
-    """What a path holds: a file is a recipe, a folder with a log a run, a sealed folder a bundle."""
+    """Return what a path is: a file is a recipe, a folder with a log a run, a folder with a manifest a bundle."""
     if path.is_file():
         return "recipe"
     if not path.is_dir():
@@ -40,7 +41,7 @@ def detect_kind(path: Path) -> Kind:
 
 
 def examine(path: Path, *, quick: bool = False) -> Iterator[Finding]:
-    """The findings, as they come; `quick` leaves out what needs training."""
+    """Yield the findings; `quick` skips the checks that train."""
     examiners: dict[Kind, Callable[[], Iterable[Finding]]] = {
         "recipe": partial(_examine_recipe, path, quick=quick),
         "run": partial(_examine_run, path),
@@ -54,13 +55,19 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
         recipe = read_recipe(path)
     except RecipeError as error:
         for fault in error.faults:
-            yield Finding(
-                "recipe", "bad", fault, (), "Mend it as said; then doctor can look at the data. 请先修正配方。"
-            )
+            fix = pick("Fix the recipe; the data is checked after that.", "请先修正配方，之后才能检查数据。")
+            yield Finding("recipe", "bad", fault, (), fix)
         return
-    yield Finding("recipe", "good", f"{path.name} holds together.")
+    yield Finding("recipe", "good", pick(f"{path.name} is valid.", f"{path.name} 有效。"))
     if not isinstance(recipe.task, Seq2SeqSettings):
-        yield Finding("data", "warning", f"doctor does not examine the data of task.kind = {recipe.task.kind} yet.")
+        yield Finding(
+            "data",
+            "warning",
+            pick(
+                f"the data checks apply to pairs of texts; the data of task.kind = {recipe.task.kind} is not checked.",
+                f"数据检查只适用于文本对；task.kind = {recipe.task.kind} 的数据未检查。",
+            ),
+        )
         return
     all_stats = [collect_stats(source, clean_settings(recipe)) for source in pair_sources(recipe)]
     yield from check_data(all_stats, (recipe.task.source_language, recipe.task.target_language), clean_settings(recipe))
@@ -71,12 +78,12 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
     if probe is not None:
         finding = overfit_probe.check_one_batch(probe)
         yield finding
-        if finding.verdict != "bad":  # a model that cannot learn says nothing of the rate
+        if finding.verdict != "bad":  # the rate cannot be checked on a model that does not learn
             yield overfit_probe.check_learning_rate(probe, recipe.train)
 
 
 def check_data(all_stats: list[CorpusStats], languages: tuple[str, str], clean: CleanSettings) -> Iterator[Finding]:
-    """All data checks of a recipe's sets; the training set comes first."""
+    """Run all data checks on a recipe's sets; the training set comes first."""
     train, *held = all_stats
     yield from [data_checks.check_readable(stats) for stats in all_stats]
     there = [stats for stats in all_stats if len(stats)]

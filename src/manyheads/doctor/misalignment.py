@@ -1,7 +1,7 @@
-"""Does line n translate line n? A line lost on one side shifts all that follow, and nothing else tells of it.
+"""Misalignment: a line missing on one side shifts all that follow.
 
-Translations are long where their sources are long. Within a window of lines the lengths of the two sides go together
-if they are aligned; after a slip they go together only when one side is moved by some lines.
+Long sources have long translations. In a window of aligned lines the lengths of both sides correlate; after a missing
+line they correlate only when one side is moved by some lines.
 """
 
 from dataclasses import dataclass
@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from manyheads.doctor.corpus_stats import CorpusStats
 from manyheads.doctor.findings import Finding, share
+from manyheads.language import pick
 
 _WINDOW = 100  # pairs
 _MAX_OFFSET = 5  # lines
-_MIN_CORRELATION = 0.35  # correlation that a moved side must reach, and by how much it must beat the unmoved one
-_MARGIN = 0.3
-_UNRELATED = 0.12  # below this the lengths have nothing to do with each other
+_MIN_CORRELATION = 0.35  # of the moved side
+_MARGIN = 0.3  # by which the moved side must exceed the unmoved one
+_UNRELATED = 0.12  # a lower correlation means that the lengths are unrelated
 _MIN_PAIRS = 500  # pairs
 
 
 @dataclass(frozen=True)
 class Misalignment:
-    """From a pair on (counted from 0), the target stands so many lines too late; too early if negative."""
+    """In pairs start to end (counted from 0), the target is `offset` lines late; early if negative."""
 
     start: int
     end: int
@@ -30,7 +31,7 @@ class Misalignment:
 
 
 def check_alignment(stats: CorpusStats) -> Finding:
-    """Whether the sides go together line by line."""
+    """Check that line n of the target translates line n of the source."""
     check = "alignment"
     lengths = np.log1p(stats.n_bytes.astype(np.float64))
     misalignments = find_misalignments(lengths)
@@ -41,40 +42,64 @@ def check_alignment(stats: CorpusStats) -> Finding:
         return Finding(
             check,
             "bad",
-            f"{stats.name}: from about line {first.start + stats.source.first_line:,} to"
-            f" {first.end - 1 + stats.source.first_line:,} the target stands {abs(first.offset)} line"
-            f"{'s' * (abs(first.offset) > 1)} too {'late' if first.offset > 0 else 'early'}; {share(count, len(stats))} pairs"
-            " do not belong together.",
+            _misalignment_message(stats, first, count),
             stats.examples([first.start + n for n in (20, 21, 22)]),
-            f"Look around that line for one that is {'extra' if first.offset > 0 else 'missing'} in the target (or"
-            f" {'missing' if first.offset > 0 else 'extra'} in the source), mend it, and all that follows fits again."
-            " 从该行起源文与译文错位，请在附近查找多出或缺失的一行。",
+            pick(
+                f"Near that line, a line is {'extra' if first.offset > 0 else 'missing'} in the target (or"
+                f" {'missing' if first.offset > 0 else 'extra'} in the source). Fix it, and the rest is aligned again.",
+                f"请在该行附近查找译文中{'多出' if first.offset > 0 else '缺失'}（或原文中"
+                f"{'缺失' if first.offset > 0 else '多出'}）的一行，改正后其余各行即可对上。",
+            ),
         )
     if len(stats) < _MIN_PAIRS:
-        return Finding(check, "good", f"{stats.name}: {len(stats):,} pairs are too little to tell by; no slip seen.")
-    if correlation < _UNRELATED and lengths.std(axis=0).min() <= 0.2:
-        return Finding(
-            check, "good", f"{stats.name}: all lines are about as long, too little to tell by; no slip seen."
+        message = pick(
+            f"{stats.name}: {len(stats):,} pairs are too few to be sure; no misalignment found.",
+            f"{stats.name}：只有 {len(stats):,} 个句对，难以确定；未发现错位。",
         )
+        return Finding(check, "good", message)
+    if correlation < _UNRELATED and lengths.std(axis=0).min() <= 0.2:
+        message = pick(
+            f"{stats.name}: all lines have about the same length, so this cannot be checked; no misalignment found.",
+            f"{stats.name}：各行长度相近，无法判断；未发现错位。",
+        )
+        return Finding(check, "good", message)
     if correlation < _UNRELATED:
         return Finding(
             check,
             "bad" if correlation < _UNRELATED / 2 else "warning",
-            f"{stats.name}: the lengths of source and target have nothing to do with each other"
-            f" (correlation {correlation:.2f}).",
+            pick(
+                f"{stats.name}: the lengths of source and target are unrelated (correlation {correlation:.2f}).",
+                f"{stats.name}：原文与译文的长度不相关（相关系数 {correlation:.2f}）。",
+            ),
             stats.examples(range(3)),
-            "Check that line n of one file translates line n of the other: one of them may be sorted or shuffled."
-            " 两个文件的行可能没有对应，请检查是否被排序或打乱。",
+            pick(
+                "Check that line n of one file translates line n of the other: one of them may be sorted or shuffled.",
+                "请检查两个文件的行是否一一对应：其中一个可能被排序或打乱。",
+            ),
         )
     return Finding(
         check,
         "good",
-        f"{stats.name}: source and target lengths go together (correlation {correlation:.2f}), no slip seen.",
+        pick(
+            f"{stats.name}: source and target lengths correlate ({correlation:.2f}); no misalignment found.",
+            f"{stats.name}：原文与译文的长度相关（{correlation:.2f}）；未发现错位。",
+        ),
+    )
+
+
+def _misalignment_message(stats: CorpusStats, first: Misalignment, count: int) -> str:
+    start, end = first.start + stats.source.first_line, first.end - 1 + stats.source.first_line
+    lines = abs(first.offset)
+    return pick(
+        f"{stats.name}: from about line {start:,} to {end:,} the target is {lines} line{'s' * (lines > 1)}"
+        f" too {'late' if first.offset > 0 else 'early'}; {share(count, len(stats))} pairs are misaligned.",
+        f"{stats.name}：大约从第 {start:,} 行到第 {end:,} 行，译文{'晚' if first.offset > 0 else '早'}了 {lines} 行；"
+        f"{share(count, len(stats))} 个句对错位。",
     )
 
 
 def find_misalignments(lengths: NDArray[np.float64]) -> list[Misalignment]:
-    """The stretches in which one side must be moved to fit the other; `lengths` is N × 2, on a logarithmic scale."""
+    """Return the stretches in which one side must be moved to fit; `lengths` is N × 2, on a logarithmic scale."""
     offsets = [_window_offset(lengths, start) for start in range(0, len(lengths) - _WINDOW + 1, _WINDOW)]
     misalignments: list[Misalignment] = []
     window = 0
@@ -82,7 +107,7 @@ def find_misalignments(lengths: NDArray[np.float64]) -> list[Misalignment]:
         offset, last = offsets[window], window
         while last + 1 < len(offsets) and offsets[last + 1] == offset:
             last += 1
-        if offset and last > window:  # one window alone may be chance
+        if offset and last > window:  # a single window may be chance
             start = _change_point(lengths, (window - 1) * _WINDOW, (window + 1) * _WINDOW, offset)
             end = _change_point(lengths, last * _WINDOW, (last + 2) * _WINDOW, offset, back=True)
             misalignments.append(Misalignment(start, end, offset))
@@ -91,7 +116,7 @@ def find_misalignments(lengths: NDArray[np.float64]) -> list[Misalignment]:
 
 
 def _window_offset(lengths: NDArray[np.float64], start: int) -> int:
-    """By how many lines the target is late in a window; 0 where it is not, or where nobody can tell."""
+    """Return by how many lines the target is late in a window; 0 if it is not, or if that is unclear."""
     source = lengths[start : start + _WINDOW, 0]
     scores = {}
     for offset in range(-_MAX_OFFSET, _MAX_OFFSET + 1):
@@ -104,7 +129,7 @@ def _window_offset(lengths: NDArray[np.float64], start: int) -> int:
 
 
 def _change_point(lengths: NDArray[np.float64], low: int, high: int, offset: int, *, back: bool = False) -> int:
-    """Between two places, the pair from which the moved target fits better than the unmoved one (or no longer)."""
+    """Return the pair, between two bounds, from which the moved target fits better (with `back`: fits no longer)."""
     low, high = max(low, max(0, -offset)), min(high, len(lengths) - max(0, offset))
     if back and high == len(lengths) - max(0, offset):
         return len(lengths)

@@ -1,4 +1,4 @@
-"""Checks of a bundle: is it whole, are its weights numbers, does any of it do nothing, are its translations alive?"""
+"""Checks of a bundle: manifest, finite weights, dead rows, output collapse."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +12,9 @@ from torch import Tensor
 from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.doctor.findings import Finding, share
-from manyheads.doctor.outputs import check_outputs
+from manyheads.doctor.output_checks import check_outputs
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
+from manyheads.language import pick
 from manyheads.model import Transformer
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
@@ -27,7 +28,7 @@ _DEAD = 1e-8  # norm of a row
 
 
 def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
-    """Whether the bundle is whole; it is loaded if so."""
+    """Check the manifest, and load the bundle if it is intact."""
     try:
         bundle = load(folder, device="auto")
     except BundleError as error:
@@ -36,46 +37,59 @@ def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
             "bad",
             str(error),
             (),
-            "Copy the bundle again, or train it anew. 模型包损坏：请重新复制或重新训练。",
+            pick("Copy the bundle again, or train it again.", "模型包损坏：请重新复制或重新训练。"),
         ), None
     n_parameters = bundle.task.model.n_parameters
-    return Finding("manifest", "good", f"every file is as it was written; {n_parameters:,} parameters."), bundle
+    message = pick(
+        f"every file matches the manifest; {n_parameters:,} parameters.",
+        f"所有文件都与清单一致；{n_parameters:,} 个参数。",
+    )
+    return Finding("manifest", "good", message), bundle
 
 
 def load_snapshot(run: Path) -> Bundle | None:
-    """The newest snapshot of a run that is not finished, as a bundle; None if there is none that is whole."""
+    """Return the newest intact snapshot of an unfinished run as a bundle, or None."""
     for folder in sorted(RunFolder(run).snapshots.glob("step-*"), reverse=True):
         try:
             verify_manifest(folder, CheckpointError)
             recipe = Recipe.from_table(RunFolder(run).read_recipe_table())
             tokenizer = Tokenizer.from_file(RunFolder(run).tokenizer_file)
             if not isinstance(recipe.task, Seq2SeqSettings):
-                return None  # labels stand in a bundle only
+                return None  # labels are stored in bundles only
             model = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
         except (ManyheadsError, OSError, SafetensorError):
-            continue  # what is wrong with it, the check of the checkpoints says
+            continue  # check_checkpoints reports it
         return Bundle(Seq2Seq(model, tokenizer, recipe.task), recipe.decode, to_table(recipe))
     return None
 
 
 def check_finite_weights(weights: Mapping[str, Tensor]) -> Finding:
-    """Weights that are no numbers: one is enough to spoil every answer."""
+    """Check for weights that are NaN or infinite: a single one spoils every prediction."""
     broken = {name: int((~value.isfinite()).sum()) for name, value in weights.items() if not value.isfinite().all()}
     if not broken:
-        return Finding("finite weights", "good", f"all {len(weights)} tensors hold numbers only.")
+        return Finding(
+            "finite weights",
+            "good",
+            pick(f"all {len(weights)} tensors are finite.", f"全部 {len(weights)} 个张量都是有限值。"),
+        )
     return Finding(
         "finite weights",
         "bad",
-        f"{share(len(broken), len(weights))} tensors hold NaN or infinity.",
+        pick(
+            f"{share(len(broken), len(weights))} tensors contain NaN or infinity.",
+            f"{share(len(broken), len(weights))} 个张量含 NaN 或无穷大。",
+        ),
         tuple(f"{name}: {count:,} of {weights[name].numel():,}" for name, count in list(broken.items())[:3]),
-        "The training blew up: train anew with a lower train.learning_rate or a longer train.warmup."
-        " 权重含 NaN 或无穷大：请降低学习率重新训练。",
+        pick(
+            "Training diverged: train again with a lower train.learning_rate or a longer train.warmup.",
+            "训练发散：请降低 train.learning_rate 或加长 train.warmup 后重新训练。",
+        ),
     )
 
 
 def check_dead_rows(weights: Mapping[str, Tensor]) -> Finding:
-    """Rows of matrices that are zero, or all the same row: units that do nothing."""
+    """Check for matrix rows that are zero or all identical, which contribute nothing."""
     matrices = {name: value for name, value in weights.items() if value.dim() == 2 and value.isfinite().all()}
     dead = {name: int((value.float().norm(dim=1) < _DEAD).sum()) for name, value in matrices.items()}
     alike = [
@@ -85,34 +99,54 @@ def check_dead_rows(weights: Mapping[str, Tensor]) -> Finding:
     ]
     total, count = sum(len(value) for value in matrices.values()), sum(dead.values())
     examples = [
-        f"{name}: {number:,} of {len(matrices[name]):,} rows are zero" for name, number in dead.items() if number
+        pick(
+            f"{name}: {number:,} of {len(matrices[name]):,} rows are zero",
+            f"{name}：{len(matrices[name]):,} 行中有 {number:,} 行为零",
+        )
+        for name, number in dead.items()
+        if number
     ]
-    examples += [f"{name}: all rows are the same" for name in alike]
-    message = f"{share(count, total)} rows of {len(matrices)} matrices are zero"
-    message += f"; {len(alike)} matrices repeat one row." if alike else "."
+    examples += [f"{name}: {pick('all rows are the same', '所有行都相同')}" for name in alike]
+    message = pick(
+        f"{share(count, total)} rows of {len(matrices)} matrices are zero"
+        + (f"; {len(alike)} matrices repeat one row." if alike else "."),
+        f"{len(matrices)} 个矩阵的 {share(count, total)} 行为零"
+        + (f"；{len(alike)} 个矩阵各行相同。" if alike else "。"),
+    )
     if count <= total // 1000 and not alike:
         return Finding("dead rows", "good", message)
     return Finding(
-        "dead rows", "bad" if alike or count > total // 4 else "warning", message, tuple(examples[:3]),
-        "Parts of the model never learnt: lower train.weight_decay and train.learning_rate, and train anew."
-        " 部分权重没有学到内容：请降低学习率或权重衰减后重新训练。",
-    )  # fmt: skip
+        "dead rows",
+        "bad" if alike or count > total // 4 else "warning",
+        message,
+        tuple(examples[:3]),
+        pick(
+            "Parts of the model have not learned: lower train.weight_decay and train.learning_rate, and train again.",
+            "模型的一部分没有学到内容：请降低 train.weight_decay 和 train.learning_rate 后重新训练。",
+        ),
+    )
 
 
 def check_collapse(bundle: Bundle, sentences: Sequence[str]) -> Finding:
-    """Translate some sentences and look at the whole."""
+    """Translate some sentences and check for output collapse."""
     assert isinstance(bundle.task, Seq2Seq)  # nothing else translates
     readable = [text for text in sentences if text.strip() and bundle.task.fits(text)]
     if not readable:
         return Finding(
-            "output collapse", "warning", "there is no text at hand to translate: its test set is not on this machine.",
-            (), "Try it yourself: manyheads predict BUNDLE FILE. 请用 manyheads predict 自行试译。",
-        )  # fmt: skip
+            "output collapse",
+            "warning",
+            pick(
+                "not checked: the test set of this bundle is not on this machine.",
+                "未检查：本机没有该模型包的测试集。",
+            ),
+            (),
+            pick("Try it yourself: manyheads predict BUNDLE FILE.", "请用 manyheads predict BUNDLE FILE 自行试译。"),
+        )
     return check_outputs("output collapse", readable, bundle.predict(readable, method="greedy", n_best=1))
 
 
 def sample_sources(table: Mapping[str, object]) -> list[str]:
-    """Some sources for a bundle or a run: of its own test or valid set, else of the built-in corpus, else none."""
+    """Return some sources for a bundle: from its test or validation set, else from the built-in corpus, else none."""
     try:
         recipe = Recipe.from_table(table)
     except RecipeError:
@@ -130,16 +164,16 @@ def sample_sources(table: Mapping[str, object]) -> list[str]:
 
 
 def check_bundle(folder: Path) -> list[Finding]:
-    """Everything about one bundle."""
+    """Run all checks of a bundle."""
     manifest, bundle = load_bundle(folder)
     return [manifest] if bundle is None else [manifest, *check_model(bundle)]
 
 
 def check_model(bundle: Bundle) -> list[Finding]:
-    """The weights, and what they make of a few sentences."""
+    """Check the weights, and the translations of a few sentences."""
     weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
     findings = [finite, check_dead_rows(weights)]
-    if finite.verdict == "good" and isinstance(bundle.task, Seq2Seq):  # a model of NaN has nothing to say
+    if finite.verdict == "good" and isinstance(bundle.task, Seq2Seq):
         findings.append(check_collapse(bundle, sample_sources(bundle.recipe)))
     return findings

@@ -1,7 +1,7 @@
-"""Short trainings on this machine that show, in seconds, whether a recipe's model learns at all and stays calm.
+"""Probes that train for seconds: can the recipe's model overfit one batch, also at the recipe's learning rate?
 
-They train the recipe's own model, without dropout or smoothing, on a handful of its sentences over and over. A healthy
-model knows them by heart after some dozen steps. The tokenizer is a small one, quickly learnt from a part of the text.
+They train the recipe's model, without dropout or smoothing, on one batch of its sentences. A healthy model memorizes
+them within a few dozen steps. The tokenizer is a small one, trained on part of the text.
 """
 
 import math
@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from manyheads.data import make_batch
 from manyheads.doctor.findings import Finding
 from manyheads.errors import TrainingError
+from manyheads.language import pick
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
 from manyheads.run import Recipe
@@ -31,18 +32,18 @@ _BATCH_PAIRS = 8  # pairs
 _LONGEST = 120  # characters of a side
 _STEPS = 150
 _WARMUP = 15
-_PEAK_STEPS = 40  # with the warm-up
-_MEMORIZED = 0.5  # nats a token: the batch is known by heart
-_STUCK = 0.3  # of the first loss: below it, learning is under way
-_SECONDS = 10.0  # that one probe may take
-_LOWER_RATES = (10.0, 100.0)  # what to divide the rate by, in search of one that works
+_PEAK_STEPS = 40  # including the warm-up
+_MEMORIZED = 0.5  # nats per token: the batch is memorized
+_STUCK = 0.3  # share of the first loss; below it, the model is learning
+_SECONDS = 10.0  # time limit of one probe
+_LOWER_RATES = (10.0, 100.0)  # divisors of the rate, to find one that works
 
 Sentences = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What the probes train: a model, and a handful of sentences."""
+    """What the probes train: a model on one batch of sentences."""
 
     model: ModelSettings
     sources: Sequence[Sequence[int]]
@@ -53,43 +54,45 @@ class Probe:
 
 @dataclass(frozen=True)
 class LossCurve:
-    """How a probe went: the loss of every step, and whether it ended in something that is no number."""
+    """The loss at every step of a probe."""
 
     losses: tuple[float, ...]
-    steps: int  # that it was to take
+    steps: int  # planned
     is_finite: bool = True
 
     @property
     def last(self) -> float:
-        """The mean of the last few losses."""
+        """The mean of the last three losses."""
         return fmean(self.losses[-3:])
 
     @property
     def is_memorized(self) -> bool:
-        """Whether the sentences are known by heart."""
+        """Whether the batch is memorized."""
         return self.is_finite and (self.last <= 2 * _MEMORIZED or self.losses[-1] <= _MEMORIZED)
 
     @property
     def is_learning(self) -> bool:
-        """Whether the time was too short, but the loss is well on its way."""
+        """Whether time ran out while the loss was falling."""
         return self.is_finite and len(self.losses) < self.steps and self.last <= 0.8 * self.losses[0]
 
     def summary(self) -> str:
-        """The curve in figures."""
+        """Return the curve in figures."""
+        n_steps = len(self.losses)
         if not self.is_finite:
-            return f"the loss was no longer a number at step {len(self.losses)}"
-        return f"loss {self.losses[0]:.1f} → {self.losses[-1]:.2f} in {len(self.losses)} steps"
+            return pick(f"the loss was not finite at step {n_steps}", f"第 {n_steps} 步的损失不是有限值")
+        figures = f"{self.losses[0]:.1f} → {self.losses[-1]:.2f}"
+        return pick(f"loss {figures} in {n_steps} steps", f"{n_steps} 步内损失 {figures}")
 
 
 def make_probe(recipe: Recipe, pairs: Iterable[tuple[str, str]]) -> Probe | None:
-    """Choose the handful and cut it into tokens; None where there is no text to train on."""
+    """Choose and tokenize the batch; return None if there is no text to train on."""
     sample = [pair for pair in islice(pairs, _SAMPLE) if pair[0].strip() and pair[1].strip()]
     chosen = _choose_pairs(sample)
     if not chosen:
         return None
     settings = TokenizerSettings(kind="bpe", vocab_size=min(_VOCAB_SIZE, recipe.tokenizer.vocab_size))
     tokenizer = Tokenizer.train((line for pair in sample for line in pair), settings, recipe.seed)
-    most = recipe.model.max_length - 1  # a model that reads very little gets to see the beginnings
+    most = recipe.model.max_length - 1  # sentences are cut for a model with a very short maximum length
     model = replace(
         recipe.model,
         vocab_size=tokenizer.vocab_size,
@@ -102,48 +105,66 @@ def make_probe(recipe: Recipe, pairs: Iterable[tuple[str, str]]) -> Probe | None
 
 
 def check_one_batch(probe: Probe) -> Finding:
-    """Whether the model can learn a handful of sentences by heart: one that cannot will learn nothing else."""
+    """Check that the model can memorize one batch: a model that cannot will learn nothing else."""
     check = "overfit one batch"
     curve = overfit(probe, _safe_rate(probe.model.width), _STEPS, until=_MEMORIZED)
-    message = f"{len(probe.sources)} sentences, {curve.summary()}"
+    count = len(probe.sources)
+    message = pick(f"{count} sentences, {curve.summary()}", f"{count} 个句子，{curve.summary()}")
     if curve.is_memorized:
-        return Finding(check, "good", f"{message}: learnt by heart.")
+        return Finding(check, "good", message + pick(": memorized.", "：已记住。"))
     if curve.is_learning:
-        return Finding(check, "good", f"{message}, when the {_SECONDS:.0f} s for it were over: it learns.")
+        message += pick(f" within {_SECONDS:.0f} s: it learns.", f"（限时 {_SECONDS:.0f} 秒）：正在学习。")
+        return Finding(check, "good", message)
     is_slow = curve.is_finite and curve.last <= _STUCK * curve.losses[0]
     return Finding(
         check,
         "warning" if is_slow else "bad",
-        f"the model {'is slow to' if is_slow else 'cannot even'} learn one batch by heart: {message}.",
+        pick(
+            f"the model {'is slow to' if is_slow else 'cannot'} memorize one batch: {message}.",
+            f"模型{'很慢才能' if is_slow else '无法'}记住一个批次：{message}。",
+        ),
         (),
-        'It is the model, not the data: begin with a preset (model.preset = "tiny") and model.norm_placement = "pre",'
-        " then change one setting at a time. 模型结构有问题：请先换用预设模型，再逐项修改。",
+        pick(
+            'The model is at fault, not the data: start with a preset (model.preset = "tiny") and'
+            ' model.norm_placement = "pre", then change one setting at a time.',
+            '问题在模型而不在数据：请先用预设（model.preset = "tiny"）和 model.norm_placement = "pre"，再逐项修改。',
+        ),
     )
 
 
 def check_learning_rate(probe: Probe, settings: TrainSettings) -> Finding:
-    """Whether the model still learns when the rate climbs to the recipe's peak, after a much shorter warm-up."""
+    """Check that the model learns at the recipe's peak learning rate, after a much shorter warm-up."""
     check = "learning rate"
     peak = learning_rate(settings.warmup, settings, probe.model.width)
     curve = overfit(probe, peak, _PEAK_STEPS)
-    # A low rate is no harm to a model; whether it is too low, a few steps cannot tell.
+    # A low rate is harmless; a few steps cannot show whether it is too low.
     if curve.is_memorized or curve.is_learning or (peak <= _safe_rate(probe.model.width) and curve.is_finite):
-        return Finding(check, "good", f"at the recipe's peak rate of {peak:.1e} it stays calm: {curve.summary()}.")
+        message = pick(
+            f"training is stable at the recipe's peak rate of {peak:.1e}: {curve.summary()}.",
+            f"以配方的最高学习率 {peak:.1e} 训练稳定：{curve.summary()}。",
+        )
+        return Finding(check, "good", message)
     curves = ((peak / by, overfit(probe, peak / by, _PEAK_STEPS)) for by in _LOWER_RATES)
     lower = next((rate for rate, curve in curves if curve.is_memorized), None)
-    advice = f" (train.learning_rate = {lower:.1e} worked here)" if lower else ""
     return Finding(
         check,
         "bad" if not curve.is_finite or curve.last > _STUCK * curve.losses[0] else "warning",
-        f"at the recipe's peak rate of {peak:.1e} the model cannot learn a handful of sentences: {curve.summary()}.",
+        pick(
+            f"at the recipe's peak rate of {peak:.1e} the model cannot memorize one batch: {curve.summary()}.",
+            f"以配方的最高学习率 {peak:.1e}，模型无法记住一个批次：{curve.summary()}。",
+        ),
         (),
-        f'Lower train.learning_rate{advice}, or lengthen train.warmup; model.norm_placement = "pre" bears higher rates.'
-        " 学习率过高：请调低 train.learning_rate，或加长 train.warmup。",
+        pick(
+            f"Lower train.learning_rate{f' ({lower:.1e} worked here)' if lower else ''}, or lengthen train.warmup;"
+            ' model.norm_placement = "pre" tolerates higher rates.',
+            f"请降低 train.learning_rate{f'（{lower:.1e} 可行）' if lower else ''}，或加长 train.warmup；"
+            'model.norm_placement = "pre" 能承受更高的学习率。',
+        ),
     )
 
 
 def overfit(probe: Probe, peak: float, steps: int, until: float = -math.inf) -> LossCurve:
-    """Train on the handful so many steps, or until the loss is low enough, or until the time is up."""
+    """Train on the batch for some steps, or until the loss is at most `until`, or until time is up."""
     torch.manual_seed(probe.seed)
     model = Transformer(probe.model).to(probe.device)
     settings = TrainSettings(steps=steps, warmup=_WARMUP, learning_rate=peak, schedule="inverse-sqrt")
@@ -163,7 +184,7 @@ def overfit(probe: Probe, peak: float, steps: int, until: float = -math.inf) -> 
 
 @dataclass(frozen=True)
 class _OneBatchTask:
-    """The training task of one batch, again and again."""
+    """A training task that repeats one batch."""
 
     model: Transformer
     batch: TensorBatch
@@ -185,7 +206,7 @@ class _OneBatchTask:
         return F.cross_entropy(F.linear(hidden[is_real], self.model.output.weight), batch.target_output[is_real])
 
     def describe(self, plan: int) -> str:
-        """All there is."""
+        """Return a description of the batch."""
         return "one batch"
 
 
@@ -198,12 +219,12 @@ def _to_batch(probe: Probe) -> TensorBatch:
 
 
 def _choose_pairs(sample: Sentences) -> Sentences:
-    """A few shortish pairs with different sources: the same source with two targets cannot be learnt."""
+    """Return a few short pairs with different sources: one source with two targets cannot be memorized."""
     pairs = sorted(dict(sample).items(), key=lambda pair: len(pair[0]) + len(pair[1]))
     start = max(0, min(len(pairs) // 4, len(pairs) - _BATCH_PAIRS))
     return [(source[:_LONGEST], target[:_LONGEST]) for source, target in pairs[start : start + _BATCH_PAIRS]]
 
 
 def _safe_rate(width: int) -> float:
-    """A rate that every healthy model of that width bears."""
+    """Return a learning rate at which every healthy model of that width trains."""
     return 2e-3 * math.sqrt(128 / width)

@@ -1,6 +1,6 @@
-"""Checks of a run by what it wrote: the log of its events, and its checkpoints.
+"""Checks of a run: its log of events and its checkpoints.
 
-Each takes the `RunLog` and gives a finding. What is too short to be judged is said to be good so far.
+Each is a function of the `RunLog`. A run that is too short for a check passes it.
 """
 
 import math
@@ -12,24 +12,25 @@ from statistics import fmean, median
 from typing import Any
 
 from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share
-from manyheads.doctor.outputs import check_outputs
+from manyheads.doctor.output_checks import check_outputs
 from manyheads.errors import CheckpointError, RecipeError
+from manyheads.language import pick
 from manyheads.run import RunFolder
 from manyheads.storage import verify_manifest
 
-_WINDOW = 20  # steps whose mean loss is compared
+_WINDOW = 20  # steps per mean loss
 _SPIKE = 1.0  # nats
 _SCORE_DROP = 1.0  # points of the score below its best
 _PATIENCE = 3  # validations in a row
-_EARLY_STEPS = 200  # steps in which no progress is no fault
-_STUCK_SECONDS = 120.0  # seconds without an event, at least, before a run counts as stuck
+_EARLY_STEPS = 200  # in which a lack of progress is normal
+_STUCK_SECONDS = 120.0  # without an event before a run counts as stuck, at least
 
 Sample = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class RunLog:
-    """What a run told of itself; steps that were trained again after a restart count once."""
+    """The events of a run by step; steps that were trained again after a restart count once."""
 
     folder: Path
     losses: dict[int, float] = field(default_factory=dict)  # by step
@@ -40,15 +41,15 @@ class RunLog:
     last_event: str = ""
     last_time: float = 0.0
     n_unreadable: int = 0  # lines
-    consistency_after: float = math.inf  # the step after which R-Drop is in the loss, which raises it; inf: never
+    consistency_after: float = math.inf  # the step after which the loss includes R-Drop, which raises it
 
     @property
     def step(self) -> int:
-        """The last step made."""
+        """The last step."""
         return max(self.losses, default=0)
 
     def comparable_losses(self) -> list[dict[int, float]]:
-        """The losses in parts that can be compared: without R-Drop, then with it; no part is empty."""
+        """Return the losses without R-Drop, then those with it; empty parts are left out."""
         parts: list[dict[int, float]] = [{}, {}]
         for step, loss in self.losses.items():
             parts[step > self.consistency_after][step] = loss
@@ -76,7 +77,7 @@ def read_log(folder: Path) -> RunLog:
 
 
 def _consistency_after(folder: Path) -> float:
-    """When R-Drop began, as the run's own recipe says; where that cannot be read, never."""
+    """Return the step after which R-Drop starts by the run's recipe; inf if there is none or it cannot be read."""
     try:
         task = RunFolder(folder).read_recipe_table().get("task", {})
         return float(task.get("consistency_after", 0)) if task.get("consistency", 0) else math.inf
@@ -101,45 +102,66 @@ def _add_event(event: dict[str, Any], log: RunLog) -> None:
 
 
 def check_log(log: RunLog) -> Finding:
-    """Whether the log can be read, and how far the run came."""
-    finished = {"Finished": "finished", "Interrupted": "stopped when asked"}.get(log.last_event, "not finished")
-    message = f"{log.step:,} steps, {len(log.scores)} validations, {finished}"
+    """Check that the log can be read, and report how far the run got."""
+    states = {"Finished": pick("finished", "已完成"), "Interrupted": pick("interrupted by the user", "被用户中断")}
+    state = states.get(log.last_event, pick("not finished", "未完成"))
+    message = pick(
+        f"{log.step:,} steps, {len(log.scores)} validations, {state}",
+        f"{log.step:,} 步，{len(log.scores)} 次验证，{state}",
+    )
     if log.n_unreadable > 1:
         return Finding(
-            "log", "warning", f"{message}; {log.n_unreadable} lines of log.jsonl cannot be read.", (),
-            "The disk may have been full; the checkpoints are what counts. 日志不完整，可能是磁盘已满。",
-        )  # fmt: skip
-    return Finding("log", "good", f"{message}.")
+            "log",
+            "warning",
+            message
+            + pick(
+                f"; {log.n_unreadable} lines of log.jsonl cannot be read.",
+                f"；log.jsonl 有 {log.n_unreadable} 行无法读取。",
+            ),
+            (),
+            pick(
+                "The disk may have been full. Checkpoints are checked separately.",
+                "可能是磁盘已满。检查点另行检查。",
+            ),
+        )
+    return Finding("log", "good", message + pick(".", "。"))
 
 
 def check_finite(log: RunLog) -> Finding:
-    """Losses and gradients that are no numbers."""
+    """Check for losses and gradients that are NaN or infinite."""
     broken = [
         step for step in log.losses if not (math.isfinite(log.losses[step]) and math.isfinite(log.gradient_norms[step]))
     ]
     if not broken:
-        return Finding("finite numbers", "good", "every loss and gradient is a number.")
-    return Finding(
-        "finite numbers", "bad", f"at step {broken[0]:,} the loss or the gradient is no longer a number.", (), _LOWER_RATE,
-    )  # fmt: skip
+        return Finding(
+            "finite numbers", "good", pick("every loss and gradient is finite.", "所有损失和梯度都是有限值。")
+        )
+    message = pick(
+        f"at step {broken[0]:,} the loss or the gradient is NaN or infinite.",
+        f"第 {broken[0]:,} 步的损失或梯度为 NaN 或无穷大。",
+    )
+    return Finding("finite numbers", "bad", message, (), _lower_rate_advice())
 
 
-_LOWER_RATE = (
-    "Train into a new folder with a lower train.learning_rate (a third), a longer train.warmup, train.clip_norm = 1.0 or"
-    ' model.norm_placement = "pre". 请降低学习率、加长预热，或使用 pre-norm。'
-)
+def _lower_rate_advice() -> str:
+    return pick(
+        "Train into a new folder with a lower train.learning_rate (a third), a longer train.warmup,"
+        ' train.clip_norm = 1.0 or model.norm_placement = "pre".',
+        "请换一个目录重新训练：降低 train.learning_rate（约三分之一）、加长 train.warmup、设 train.clip_norm = 1.0，"
+        '或使用 model.norm_placement = "pre"。',
+    )
 
 
 def check_divergence(log: RunLog) -> Finding:
-    """A loss that rose and stayed up: a learning rate too high."""
+    """Check for a loss that rises and stays high, which a too high learning rate causes."""
     found = [_divergence(means) for means in map(_means, log.comparable_losses()) if means]
     if not found:
-        return Finding("divergence", "good", "too few steps to tell.")
+        return Finding("divergence", "good", pick("too few steps to tell.", "步数太少，无法判断。"))
     return max(reversed(found), key=lambda finding: ("good", "warning", "bad").index(finding.verdict))
 
 
 def _divergence(means: dict[int, float]) -> Finding:
-    """The same of losses that can be compared throughout."""
+    """Check losses that are comparable throughout."""
     check = "divergence"
     lowest_step = min(means, key=lambda step: means[step])
     last_step = max(means)
@@ -149,51 +171,75 @@ def _divergence(means: dict[int, float]) -> Finding:
         return Finding(
             check,
             "bad",
-            f"the loss fell to {means[lowest_step]:.2f} at step {lowest_step:,} and has risen to {means[last_step]:.2f}"
-            f" at step {last_step:,}.",
+            pick(
+                f"the loss fell to {means[lowest_step]:.2f} at step {lowest_step:,} and has risen to"
+                f" {means[last_step]:.2f} at step {last_step:,}.",
+                f"损失在第 {lowest_step:,} 步降到 {means[lowest_step]:.2f}，"
+                f"到第 {last_step:,} 步又升到 {means[last_step]:.2f}。",
+            ),
             (),
-            _LOWER_RATE,
+            _lower_rate_advice(),
         )
     spikes = _spikes(means)
     if spikes:
         return Finding(
             check,
             "warning",
-            f"jumps of the loss by more than {_SPIKE:.0f}: {len(spikes)}, the first before step {spikes[0]:,}; it came"
-            " back each time.",
+            pick(
+                f"the loss jumped by more than {_SPIKE:.0f} {len(spikes)} times, first before step {spikes[0]:,}, and"
+                " recovered each time.",
+                f"损失有 {len(spikes)} 次突升超过 {_SPIKE:.0f}，首次在第 {spikes[0]:,} 步之前，之后都恢复了。",
+            ),
             (),
-            "It recovered; for a calmer run lower train.learning_rate or set train.clip_norm = 1.0."
-            " 损失曾突然上升：可降低学习率。",
+            pick(
+                "For a steadier run, lower train.learning_rate or set train.clip_norm = 1.0.",
+                "想更平稳，可降低 train.learning_rate 或设 train.clip_norm = 1.0。",
+            ),
         )
-    return Finding(check, "good", f"the loss went from {first:.2f} to {means[last_step]:.2f} without blowing up.")
+    message = pick(
+        f"the loss went from {first:.2f} to {means[last_step]:.2f} without diverging.",
+        f"损失从 {first:.2f} 降到 {means[last_step]:.2f}，没有发散。",
+    )
+    return Finding(check, "good", message)
 
 
 def check_progress(log: RunLog) -> Finding:
-    """A loss that hardly moves."""
+    """Check for a loss that hardly falls."""
     check = "progress"
     means = _means(log.losses)
     if log.step < _EARLY_STEPS or not means:
-        return Finding(check, "good", f"{log.step:,} steps are too few to expect much.")
+        return Finding(
+            check, "good", pick(f"{log.step:,} steps are too few to tell.", f"只有 {log.step:,} 步，无法判断。")
+        )
     first, last = log.losses[min(log.losses)], means[max(means)]
     best = max(log.scores.values(), default=None)
-    message = f"the loss went from {first:.2f} to {last:.2f}" + (
-        f", the best score is {best:.1f}." if best is not None else "."
+    message = pick(
+        f"the loss went from {first:.2f} to {last:.2f}"
+        + (f", the best score is {best:.1f}." if best is not None else "."),
+        f"损失从 {first:.2f} 变为 {last:.2f}" + (f"，最好的分数是 {best:.1f}。" if best is not None else "。"),
     )
     if last > 0.9 * first:
         return Finding(
-            check, "bad", message, (),
-            "It does not learn: run doctor on the recipe (overfit one batch, languages, alignment); raise"
-            " train.learning_rate if it is below 1e-4. 模型没有学到东西：请对配方运行 doctor。",
-        )  # fmt: skip
+            check,
+            "bad",
+            message,
+            (),
+            pick(
+                "The model does not learn: run doctor on the recipe (overfit one batch, languages, alignment); raise"
+                " train.learning_rate if it is below 1e-4.",
+                "模型没有学到东西：请对配方运行 doctor；若 train.learning_rate 低于 1e-4，请调高。",
+            ),
+        )
     return Finding(check, "good", message)
 
 
 def check_overfitting(log: RunLog) -> Finding:
-    """Scores on unseen text that fall while the loss in training goes on falling."""
+    """Check for validation scores that fall while the training loss goes on falling."""
     check = "over-fitting"
     steps = sorted(log.scores)
     if len(steps) <= _PATIENCE:
-        return Finding(check, "good", f"{len(steps)} validations are too few to tell.")
+        message = pick(f"{len(steps)} validations are too few to tell.", f"只有 {len(steps)} 次验证，无法判断。")
+        return Finding(check, "good", message)
     best = max(steps, key=lambda step: log.scores[step])
     later = [step for step in steps if step > best]
     means = _means(log.comparable_losses()[-1]) if log.losses else {}
@@ -205,73 +251,120 @@ def check_overfitting(log: RunLog) -> Finding:
         return Finding(
             check,
             "warning",
-            f"since step {best:,} the score has fallen from {log.scores[best]:.1f} to {log.scores[steps[-1]]:.1f},"
-            f" while the training loss fell from {_nearest(means, best):.2f} to {_nearest(means, steps[-1]):.2f}.",
+            pick(
+                f"since step {best:,} the score has fallen from {log.scores[best]:.1f} to {log.scores[steps[-1]]:.1f},"
+                f" while the training loss fell from {_nearest(means, best):.2f} to {_nearest(means, steps[-1]):.2f}.",
+                f"自第 {best:,} 步起，分数从 {log.scores[best]:.1f} 降到 {log.scores[steps[-1]]:.1f}，"
+                f"而训练损失从 {_nearest(means, best):.2f} 降到 {_nearest(means, steps[-1]):.2f}。",
+            ),
             (),
-            f"It learns the training text by heart: raise model.dropout, {_r_drop_advice(log)}set"
-            f" tokenizer.sampling = 0.1, average more snapshots (train.average_snapshots), or train only {best:,} steps; more"
-            " data helps most. 过拟合：请增大 dropout，启用子词采样，或减少步数。",
+            _overfitting_advice(log, best),
         )
-    return Finding(check, "good", f"the best score, {log.scores[best]:.1f}, is of step {best:,} of {steps[-1]:,}.")
+    message = pick(
+        f"the best score, {log.scores[best]:.1f}, is that of step {best:,} of {steps[-1]:,}.",
+        f"最好的分数 {log.scores[best]:.1f} 出现在第 {best:,} 步（共 {steps[-1]:,} 步）。",
+    )
+    return Finding(check, "good", message)
 
 
-def _r_drop_advice(log: RunLog) -> str:
-    return "set task.consistency = 5.0 (R-Drop), " if math.isinf(log.consistency_after) else ""
+def _overfitting_advice(log: RunLog, best: int) -> str:
+    has_r_drop = not math.isinf(log.consistency_after)
+    return pick(
+        "The model overfits: raise model.dropout, "
+        + ("" if has_r_drop else "set task.consistency = 5.0 (R-Drop), ")
+        + "set tokenizer.sampling = 0.1, average more snapshots (train.average_snapshots), or train only"
+        f" {best:,} steps; more data helps most.",
+        "模型过拟合：请增大 model.dropout、"
+        + ("" if has_r_drop else "设 task.consistency = 5.0（R-Drop）、")
+        + f"设 tokenizer.sampling = 0.1、平均更多快照（train.average_snapshots），"
+        f"或只训练 {best:,} 步；增加数据最有效。",
+    )
 
 
 def check_samples(log: RunLog) -> Finding:
-    """Whether the samples of the last validations are all the same, or go round in circles."""
+    """Check the samples of the last validations for output collapse."""
     steps = sorted(log.samples)[-6:]
     samples = [log.samples[step] for step in steps]
     if log.step < _EARLY_STEPS or len(samples) < _PATIENCE:
-        return Finding("samples", "good", "too early to judge its translations.")
+        return Finding("samples", "good", pick("too early to tell.", "为时尚早，无法判断。"))
     return check_outputs("samples", [source for source, _, _ in samples], [found for _, found, _ in samples])
 
 
 def check_running(log: RunLog, now: float | None = None) -> Finding:
-    """A run that ended without a word, or that hangs."""
+    """Check for a run that ended unexpectedly, or that is stuck."""
     check = "running"
     if log.last_event in ("Finished", "Interrupted"):
-        return Finding(check, "good", f"the run ended as it should, at step {log.step:,}.")
+        message = pick(f"the run ended normally, at step {log.step:,}.", f"训练在第 {log.step:,} 步正常结束。")
+        return Finding(check, "good", message)
     silent = (time.time() if now is None else now) - log.last_time
     pace = median(log.seconds.values()) if log.seconds else 1.0
     if RunFolder(log.folder).is_running:
         if silent <= max(_STUCK_SECONDS, 50 * pace):
-            return Finding(check, "good", f"the run is under way at step {log.step:,}.")
+            message = pick(f"the run is at step {log.step:,}.", f"正在训练，当前第 {log.step:,} 步。")
+            return Finding(check, "good", message)
         return Finding(
-            check, "warning", f"stuck at step {log.step:,}: nothing was logged for {silent / 60:.0f} minutes.", (),
-            "Stop it with Ctrl-C and start the same command again: it goes on from its last checkpoint."
-            " 请中断后重新运行同一命令，会从检查点继续。",
-        )  # fmt: skip
+            check,
+            "warning",
+            pick(
+                f"stuck at step {log.step:,}: nothing was logged for {silent / 60:.0f} minutes.",
+                f"停在第 {log.step:,} 步：已有 {silent / 60:.0f} 分钟没有日志。",
+            ),
+            (),
+            pick(
+                "Stop it with Ctrl-C and run the same command again: it resumes from the last checkpoint.",
+                "请用 Ctrl-C 中断后重新运行同一命令，会从最近的检查点继续。",
+            ),
+        )
     return Finding(
-        check, "warning", f"the run is not under way, and its log ends at step {log.step:,} without a last word.", (),
-        "If it was killed, run the same command again: it goes on from its last checkpoint. If it spoke of a loss that"
-        f" is no number: {_LOWER_RATE}",
-    )  # fmt: skip
+        check,
+        "warning",
+        pick(
+            f"the run is not running, and its log ends at step {log.step:,} without an end.",
+            f"训练没有在运行，日志在第 {log.step:,} 步中断。",
+        ),
+        (),
+        pick(
+            "If it was killed, run the same command again: it resumes from the last checkpoint. If it reported a loss"
+            " that is not finite: ",
+            "若是被终止的，请重新运行同一命令，会从最近的检查点继续。若曾提示损失不是有限值：",
+        )
+        + _lower_rate_advice(),
+    )
 
 
 def check_checkpoints(folder: Path) -> Finding:
-    """Whether every checkpoint and snapshot is whole."""
+    """Check that every checkpoint and snapshot is intact."""
     check = "checkpoints"
-    sealed = RunFolder(folder).step_folders()
+    folders = RunFolder(folder).step_folders()
     faults = []
-    for path in sealed:
+    for path in folders:
         try:
             verify_manifest(path, CheckpointError)
         except CheckpointError as error:
             faults.append(str(error))
     if faults:
         return Finding(
-            check, "bad", f"{share(len(faults), len(sealed))} checkpoints and snapshots are damaged.",
+            check,
+            "bad",
+            pick(
+                f"{share(len(faults), len(folders))} checkpoints and snapshots are damaged.",
+                f"{share(len(faults), len(folders))} 个检查点和快照已损坏。",
+            ),
             tuple(faults[:MAX_EXAMPLES]),
-            "Remove the damaged folders and run the same command again: it goes on from the newest whole one. Check the"
-            " disk. 请删除损坏的检查点并重新运行；同时检查磁盘。",
-        )  # fmt: skip
-    return Finding(check, "good", f"{len(sealed)} checkpoints and snapshots, all whole.")
+            pick(
+                "Delete the damaged folders and run the same command again: it resumes from the newest intact one."
+                " Check the disk.",
+                "请删除损坏的文件夹并重新运行同一命令，会从最近的完好检查点继续。同时请检查磁盘。",
+            ),
+        )
+    message = pick(
+        f"{len(folders)} checkpoints and snapshots, all intact.", f"{len(folders)} 个检查点和快照，全部完好。"
+    )
+    return Finding(check, "good", message)
 
 
 def _means(values: dict[int, float]) -> dict[int, float]:
-    """The mean of each twenty steps, by the last of them; none where there are fewer."""
+    """Return the mean of every twenty steps, by the last step of each group."""
     steps = sorted(step for step, value in values.items() if math.isfinite(value))
     groups = [steps[start : start + _WINDOW] for start in range(0, len(steps) - _WINDOW + 1, _WINDOW)]
     return {group[-1]: fmean(values[step] for step in group) for group in groups}
