@@ -1,11 +1,14 @@
 """`Recipe`: reading, presets, overrides, and faults."""
 
+import dataclasses
+import typing
 from pathlib import Path
 
 import pytest
 
 from manyheads.errors import RecipeError
 from manyheads.run import Recipe, read_recipe
+from manyheads.run.recipe import _RENAMED
 from manyheads.settings import read_toml, to_table, to_toml
 
 
@@ -108,3 +111,18 @@ def test_recipe_with_renamed_keys_is_refused_in_one_line(tmp_path: Path) -> None
         f"{path}: this recipe was written for an older version of manyheads: data.builtin_pairs is now "
         "data.builtin_rows, model.norm_place is now model.norm_placement."
     )
+
+
+def keys_of(settings: type, section: str = "") -> set[str]:
+    keys: set[str] = set()
+    for name, hint in typing.get_type_hints(settings).items():
+        inner = [kind for kind in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(kind)]
+        keys |= {f"{section}{name}"}.union(*(keys_of(kind, f"{section}{name}.") for kind in inner))  # type: ignore[arg-type]
+    return keys
+
+
+def test_renamed_keys_point_to_existing_settings() -> None:
+    keys = keys_of(Recipe)
+    assert "train.steps" in keys
+    assert {new.partition(" ")[0] for new in _RENAMED.values()} <= keys
+    assert not keys & set(_RENAMED)

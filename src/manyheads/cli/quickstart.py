@@ -110,7 +110,7 @@ def quickstart(
     import os
 
     from manyheads.cli.train import run_with_progress
-    from manyheads.run import Recipe, check_same_recipe, delete_run
+    from manyheads.run import Recipe, RunFolder, check_same_recipe, delete_run
 
     job = _quickstarts()[task]
     corpus = _corpus(job, direction, language)
@@ -120,7 +120,7 @@ def quickstart(
     if overwrite:
         delete_run(folder)
     check_same_recipe(recipe, folder)
-    bundle = folder / "bundle"
+    bundle = RunFolder(folder).bundle
     if bundle.exists() and not _wants_more_steps(bundle, steps):
         _show_existing(bundle, job, corpus, command)
         return

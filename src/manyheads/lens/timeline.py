@@ -16,12 +16,12 @@ from manyheads.lens.examples import sample_examples
 from manyheads.lens.head_counts import collect_counts
 from manyheads.lens.roles import SEEDS, HeadReport, assign_roles, random_control
 from manyheads.model.weights import load_weights
+from manyheads.run import RunFolder
 from manyheads.storage import atomic_write
 from manyheads.tasks.lens_examples import Example
 from manyheads.train import Checkpoints
 
 SAMPLE = 60  # texts
-_FILE = "heads.jsonl"
 _STATISTICS = ("confidence", "entropy", "distance", "near", "weight-1", "weight+1", "bos", "eos", "induction")
 
 
@@ -39,9 +39,11 @@ def iterate_timeline(
     run: Path, examples: Sequence[Example] | None = None, count: int = SAMPLE
 ) -> Iterator[TimelineEntry]:
     """Yield one entry per snapshot of a finished run, in the order of steps; write heads.jsonl at the end."""
-    if not (run / "bundle").is_dir():
+    folder = RunFolder(run)
+    folder.check_format()
+    if not folder.bundle.is_dir():
         raise LensError(f"{run} is not the folder of a finished run: it has no bundle. Train it to the end first.")
-    bundle = load(run / "bundle")
+    bundle = load(folder.bundle)
     checkpoints = Checkpoints(run, 1)
     steps = checkpoints.snapshot_steps()
     if len(steps) < 2:
@@ -59,7 +61,7 @@ def iterate_timeline(
         entry = _entry(step, assign_roles(collect_counts(bundle.task.model, encoded_sample.examples), controls))
         lines.append(json.dumps(asdict(entry), ensure_ascii=False))
         yield entry
-    atomic_write(run / _FILE, ("\n".join(lines) + "\n").encode())
+    atomic_write(folder.timeline_file, ("\n".join(lines) + "\n").encode())
 
 
 def _entry(step: int, report: HeadReport) -> TimelineEntry:

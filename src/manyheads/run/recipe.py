@@ -23,7 +23,7 @@ _COLUMNS = ("source", "target", "text", "label", "tags")
 _RENAMED = {  # keys of recipes before version 0.1, refused with their new names
     "data.builtin_pairs": "data.builtin_rows",
     "data.held_out": "data.valid_fraction",
-    "decode.max_extra": "decode.max_new_tokens",
+    "decode.max_extra": "decode.max_new_tokens (which counts all new tokens)",
     "model.norm_place": "model.norm_placement",
     "model.vocabulary": "tokenizer.vocab_size",
     "task.phrase_dropout": "task.ngram_dropout",
