@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyheads.compress.curve_picture import curve_svg
-from manyheads.compress.pruning_curve import CurvePoint
+from manyheads.compress.pruning_curve import CurvePoint, curve_svg
 from manyheads.lens.pictures import draw_heads
 from manyheads.lens.role_names import role_names
 from manyheads.lens.roles import HeadReport, Role, RoleCard, Statistic, as_displayed

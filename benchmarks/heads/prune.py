@@ -27,10 +27,10 @@ import torch
 
 from manyheads import load
 from manyheads.bundle import Bundle
-from manyheads.compress.fine_tuning import FineTuneSettings, open_fine_tuner
-from manyheads.compress.hard_concrete import learn_gates
-from manyheads.compress.head_order import greedy_order
+from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
+from manyheads.compress.learned_gates import learn_gates
+from manyheads.compress.pruning import greedy_order
 from manyheads.compress.pruning_curve import measure_curve, measure_point, measure_speed
 from manyheads.lens.heads import Head
 from manyheads.lens.importance import ablate, gradient_importance, rank_agreement, single_heads, whole_attentions
@@ -89,20 +89,19 @@ def fine_tune(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) 
     order = [Head.parse(one["head"]) for one in known["order"]["order"]][: given.count]
     steps = FineTuneSettings(given.steps, given.rate)
     task = remove_heads(bundle.task, order)
-    with open_fine_tuner(bundle, given.bundle, given.output) as fine_tuner:
-        fine_tuner.fine_tune(task, steps, tell)
+    make_fine_tuner(bundle, given.bundle, given.output).fine_tune(task, steps, tell)
     return report(bundle, task, order, given)
 
 
 def gates(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
     steps = FineTuneSettings(given.steps, given.rate)
     task = remove_heads(bundle.task, [])
-    with open_fine_tuner(bundle, given.bundle, given.output) as fine_tuner:
-        found = learn_gates(task, fine_tuner, given.count, steps, tell)
-        order = [head for head, _ in found[: given.count]]
-        task = remove_heads(task, order)
-        if given.then:
-            fine_tuner.fine_tune(task, FineTuneSettings(given.then, given.rate), tell)
+    fine_tuner = make_fine_tuner(bundle, given.bundle, given.output)
+    found = learn_gates(task, fine_tuner, given.count, steps, tell)
+    order = [head for head, _ in found[: given.count]]
+    task = remove_heads(task, order)
+    if given.then:
+        fine_tuner.fine_tune(task, FineTuneSettings(given.then, given.rate), tell)
     record = report(bundle, task, order, given)
     return {**record, "log_alpha": {str(head): round(alpha, 3) for head, alpha in found}}
 
@@ -155,7 +154,7 @@ if __name__ == "__main__":
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--then", type=int, default=0)
-    parser.add_argument("--rate", type=float, default=0.0)
+    parser.add_argument("--rate", type=float)
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--turns", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path)

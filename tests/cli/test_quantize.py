@@ -6,24 +6,25 @@ from pathlib import Path
 from cli.conftest import Run
 
 
-def test_a_smaller_bundle_that_answers(manyheads: Run, bundle_folder: Path) -> None:
+def test_quantized_bundle_is_smaller_and_predicts(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("quantize", bundle_folder, "--sample", 20, "--json")
     assert done.returncode == 0, done.stderr
     payload = json.loads(done.stdout)
     assert payload["bytes"][1] < payload["bytes"][0]
-    assert [trial["engine"] for trial in payload["trials"]] == ["native int8"]
+    assert payload["engine"] == "native int8"
+    assert payload["trade_off"]["change"]["n_texts"] == 20
     small = bundle_folder.with_name("bundle-int8")
     answer = manyheads("predict", small, stdin="The dog sleeps.\n")
     assert (answer.returncode, answer.stdout.count("\n"), answer.stderr) == (0, 1, "")
     again = manyheads("quantize", bundle_folder)
     assert again.returncode == 1
-    assert "bundle-int8 is there already. Choose another folder with -o, or add --overwrite." in again.stderr
+    assert "bundle-int8 already exists. Choose another folder with -o, or add --overwrite." in again.stderr
 
 
-def test_the_bundle_itself_is_left_alone(manyheads: Run, bundle_folder: Path) -> None:
+def test_input_bundle_is_not_overwritten(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("quantize", bundle_folder, "-o", bundle_folder)
     assert done.returncode == 1
-    assert "is the bundle itself" in done.stderr
+    assert "is the input bundle" in done.stderr
 
 
 def test_every_engine_predicts_the_same(manyheads: Run, bundle_folder: Path) -> None:

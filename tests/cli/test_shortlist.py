@@ -1,4 +1,4 @@
-"""`manyheads shortlist`: a new bundle, what it was measured to cost, and a way to leave the list out."""
+"""`manyheads shortlist`: a new bundle with its measured cost, and predicting without the shortlist."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from manyheads.errors import EngineError
 from cli.conftest import Run
 
 
-def test_a_bundle_with_a_shortlist_is_written_and_used(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+def test_shortlist_is_written_and_used(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     try:
         library.find_compiler()
     except EngineError as error:
@@ -22,7 +22,7 @@ def test_a_bundle_with_a_shortlist_is_written_and_used(manyheads: Run, bundle_fo
     payload = json.loads(done.stdout)
     assert Path(payload["bundle"]) == tmp_path / "bundle-shortlist"
     assert payload["n_pairs"] == 50
-    assert payload["alone"]["n_sentences"] == payload["together"]["n_sentences"] == 10
+    assert payload["single"]["change"]["n_texts"] == payload["batch"]["change"]["n_texts"] == 10
     assert 5 < payload["mean_tokens"] < payload["vocab_size"]
     text = "The red cat sees Tom.\n"
     whole = manyheads("predict", bundle_folder, stdin=text).stdout

@@ -29,7 +29,7 @@ SETTINGS = [
     *product_of(width=[16], n_heads=[4], n_key_heads=[1, 2], attention_bias=[True], positions=["rotary"]),
     small(**FOUR, n_encoder_layers=1, head_width=6, value_width=3, attention_bias=True, norm_placement="pre"),
 ]
-# Of one attention one head, of others several, all but one, all.
+# One head of one attention, several of others, all but one, all.
 REMOVED = ["encoder.0.self/1", "decoder.0.self/0", "decoder.0.self/3", "decoder.1.self", "decoder.0.cross/0"]
 REMOVED += ["decoder.0.cross/1", "decoder.0.cross/3", "decoder.1.cross"]
 
@@ -45,29 +45,29 @@ def run(model: Transformer) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=describe)
-def test_what_is_left_does_what_the_whole_model_does_with_those_heads_silent(
+def test_pruned_model_equals_the_whole_model_with_these_heads_ablated(
     settings: ModelSettings, untrained: Bundle
 ) -> None:
     task = task_of(settings, untrained)
     with gated(task.model, ablation_gates(task.model, find_heads(task.model, REMOVED))):
-        wanted = run(task.model)
+        expected = run(task.model)
     smaller = remove_heads(task, REMOVED).model
-    assert largest_difference(run(smaller), wanted) < 1e-5
+    assert largest_difference(run(smaller), expected) < 1e-5
     assert smaller.n_parameters < task.model.n_parameters
     assert "decoder.1.cross" not in [attention.name for attention in smaller.attentions()]
 
 
-def test_it_can_be_done_head_by_head(untrained: Bundle) -> None:
+def test_heads_can_be_removed_step_by_step(untrained: Bundle) -> None:
     task = task_of(small(**FOUR, positions="alibi", n_key_heads=2), untrained)
     at_once = remove_heads(task, ["encoder.0.self/0", "encoder.0.self/2", "decoder.0.cross"]).model
     first = remove_heads(task, ["encoder.0.self/0", "decoder.0.cross/2"])
-    step_by_step = remove_heads(first, ["encoder.0.self/1", "decoder.0.cross"]).model  # what was 2 is 1 by now
+    step_by_step = remove_heads(first, ["encoder.0.self/1", "decoder.0.cross"]).model  # number 2 is now number 1
     assert step_by_step.settings == at_once.settings
     assert step_by_step.settings.kept_heads == {"encoder.0.self": (1, 3), "decoder.0.cross": ()}
     assert torch.equal(run(step_by_step), run(at_once))
 
 
-def test_an_attention_without_heads_adds_its_bias_alone(untrained: Bundle) -> None:
+def test_attention_without_heads_adds_only_its_bias(untrained: Bundle) -> None:
     task = task_of(small(attention_bias=True), untrained)
     smaller = remove_heads(task, ["encoder.0.self"]).model
     x = torch.randn(2, 3, 8, generator=seeded())
@@ -75,7 +75,7 @@ def test_an_attention_without_heads_adds_its_bias_alone(untrained: Bundle) -> No
     assert torch.equal(smaller.encoder[0].attention(x, x, VIEWS["bidirectional"]), bias.expand(2, 3, 8))
 
 
-def test_the_result_is_an_ordinary_bundle(untrained: Bundle, tmp_path) -> None:
+def test_pruned_bundle_is_an_ordinary_bundle(untrained: Bundle, tmp_path) -> None:
     heads = ["encoder.0.self/0", "decoder.0.cross/1", "decoder.0.self"]
     smaller = pruned_bundle(untrained, remove_heads(untrained.task, heads))
     smaller.save(tmp_path / "smaller")
@@ -88,14 +88,14 @@ def test_the_result_is_an_ordinary_bundle(untrained: Bundle, tmp_path) -> None:
     assert again.recipe["model"]["kept_heads"]["decoder.0.self"] == []
     texts = ["the cat sleeps", "a dog sees the small house"]
     with gated(untrained.task.model, ablation_gates(untrained.task.model, find_heads(untrained.task.model, heads))):
-        wanted = untrained.candidates(texts, method="beam", beam=3)
-    for found, gold in zip(again.candidates(texts, method="beam", beam=3), wanted, strict=True):
+        expected = untrained.candidates(texts, method="beam", beam=3)
+    for found, gold in zip(again.candidates(texts, method="beam", beam=3), expected, strict=True):
         assert found[0].text == gold[0].text
         assert found[0].log_probability == pytest.approx(gold[0].log_probability, abs=1e-4)
 
 
 @pytest.mark.parametrize(("kind", "languages"), [("seq2seq", "en-zh"), ("classify", "en"), ("language", "en")])
-def test_a_run_can_begin_from_a_pruned_bundle(kind: str, languages: str, untrained: Bundle, tmp_path) -> None:
+def test_warm_start_from_a_pruned_bundle(kind: str, languages: str, untrained: Bundle, tmp_path) -> None:
     smaller = remove_heads(untrained.task, ["encoder.0.self/0", "decoder.0.cross", "decoder.0.self/3"])
     pruned_bundle(untrained, smaller).save(tmp_path / "smaller")
     path = tmp_path / "recipe.toml"
@@ -110,18 +110,18 @@ def test_a_run_can_begin_from_a_pruned_bundle(kind: str, languages: str, untrain
     }
 
 
-def test_removing_everything_is_refused_with_the_least_that_works(untrained: Bundle) -> None:
-    with pytest.raises(LensError, match=r"All 12 heads would go\. At least one head must be left: remove 11\."):
+def test_removing_all_heads_is_refused(untrained: Bundle) -> None:
+    with pytest.raises(LensError, match=r"All 12 heads would be removed\. Keep at least one: remove at most 11\."):
         remove_heads(untrained.task, ["encoder.0.self", "decoder.0.self", "decoder.0.cross"])
 
 
-def test_a_model_without_projections_has_nothing_to_remove(untrained: Bundle) -> None:
+def test_model_without_projections_cannot_be_pruned(untrained: Bundle) -> None:
     with pytest.raises(LensError, match=r'no projections \(model\.projections = "none"\)'):
         remove_heads(task_of(small(projections="none"), untrained), ["encoder.0.self/0"])
 
 
 @pytest.mark.parametrize(
-    ("kept", "fault"),
+    ("kept", "message"),
     [
         (
             {"encoder.0.slf": (0,)},
@@ -136,16 +136,16 @@ def test_a_model_without_projections_has_nothing_to_remove(untrained: Bundle) ->
         ([0, 1], r"model\.kept_heads = \[0, 1\] should be a table: write \[model\.kept_heads\]\."),
     ],
 )
-def test_kept_heads_that_do_not_fit_are_refused(kept: object, fault: str) -> None:
-    with pytest.raises(RecipeError, match=fault):
+def test_invalid_kept_heads_are_refused(kept: object, message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
         build(ModelSettings, {**to_table(small()), "kept_heads": kept}, "model.")
 
 
-def test_a_model_without_projections_keeps_all_its_heads() -> None:
+def test_kept_heads_need_projections() -> None:
     with pytest.raises(RecipeError, match=r"model\.kept_heads needs W\^O"):
         small(projections="none", kept_heads={"encoder.0.self": (0,)})
 
 
-def test_settings_of_whole_models_are_written_as_before() -> None:
+def test_kept_heads_of_a_whole_model_are_not_written() -> None:
     assert "kept_heads" not in to_table(small())
     assert "kept_heads" not in to_toml(to_table(small()))

@@ -1,4 +1,4 @@
-"""Eight bits: what is stored is what was measured, and what costs too much is refused with the figure."""
+"""Quantization: the stored bundle is the measured one, and a large cost is refused."""
 
 import json
 from dataclasses import replace
@@ -13,11 +13,12 @@ from manyheads.compress.quantization import quantize
 from manyheads.compress.trade_off import TradeOff
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import BundleError
+from manyheads.metrics import Change
 from manyheads.model.weights import dequantize_weights, quantize_weights
 from manyheads.tasks import Seq2Seq
 
 
-def test_a_matrix_comes_back_within_half_a_step() -> None:
+def test_round_trip_is_exact_to_half_a_step() -> None:
     torch.manual_seed(0)
     weights = {"a": torch.randn(5, 30) * torch.tensor([[1e-3], [1.0], [0.0], [50.0], [1.0]]), "b": torch.randn(7)}
     stored = quantize_weights(weights)
@@ -28,16 +29,17 @@ def test_a_matrix_comes_back_within_half_a_step() -> None:
     assert torch.equal(back["b"], weights["b"])
     steps = weights["a"].abs().amax(1, keepdim=True) / 127
     assert ((back["a"] - weights["a"]).abs() <= steps * 0.5001).all()
-    assert torch.equal(quantize_weights(back)["a"], stored["a"])  # once is enough
+    assert torch.equal(quantize_weights(back)["a"], stored["a"])  # idempotent
 
 
-def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path) -> None:
+def test_stored_bundle_is_the_measured_one(bundle_folder: Path, tmp_path: Path) -> None:
     bundle = load(bundle_folder)
     rows = [(f"The {word} sleeps.", f"{word} 睡觉。") for word in ("dog", "cat", "bird", "child")] * 3
-    small, trials = quantize(replace(bundle, decode=DecodeSettings(method="greedy")), rows)
-    assert trials
+    compressed = quantize(replace(bundle, decode=DecodeSettings(method="greedy")), rows)
+    small = compressed.bundle
+    assert compressed.report.engine == "native int8"
     assert small.int8 is not None
-    assert small.int8["trade_off"]["n_sentences"] == 12
+    assert small.int8["trade_off"]["change"]["n_texts"] == 12
     small.save(tmp_path / "small")
     loaded = load(tmp_path / "small")
     assert loaded.int8 == small.int8
@@ -50,14 +52,14 @@ def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path
     assert isinstance(small.task, Seq2Seq)
     measured = small.task.with_engine(EngineSelector("native", is_int8=True)).predict(texts, small.decode)
     assert loaded.predict(texts, method="greedy") == [one.answer for one in measured]
-    with pytest.raises(BundleError, match="in eight bits already"):
+    with pytest.raises(BundleError, match="quantized already"):
         quantize(loaded, rows)
 
 
-def test_what_costs_too_much_is_refused_with_the_figure(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_cost_is_refused(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def costly(*rest: object) -> TradeOff:
-        return TradeOff(12, before=40.0, after=39.5, low=-0.9, high=-0.1, speedup=2.0, identical=0.8)
+        return TradeOff(Change("BLEU", 39.5, 40.0, -0.5, -0.9, -0.1, 12), speedup=2.0, identical=0.8)
 
     monkeypatch.setattr(quantization, "measure_trade_off", costly)
-    with pytest.raises(BundleError, match=r"cost this model 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences"):
+    with pytest.raises(BundleError, match=r"Quantization would cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences"):
         quantize(load(bundle_folder), [("a", "b")] * 12)

@@ -1,4 +1,4 @@
-"""Shortlists: learnt by the heads that align, stored with what they cost, refused where they cost too much."""
+"""Shortlists: learned by alignment heads, stored with their cost, refused if the cost is large."""
 
 import json
 from dataclasses import replace
@@ -19,6 +19,7 @@ from manyheads.decode.native import library
 from manyheads.errors import BundleError, DataError, EngineError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, choose_aligner
 from manyheads.lens.row_sample import train_rows
+from manyheads.metrics import Change
 from manyheads.storage import write_manifest
 from manyheads.tasks import Seq2Seq
 from manyheads.text.readers import Row
@@ -30,7 +31,7 @@ ROWS: list[Row] = [tuple(pair) for pair in corpora.pairs("en", "zh", "train", 40
 FEW = ShortlistSettings(words=5, frequent=10)
 
 
-def _needs_a_compiler() -> None:
+def _skip_without_compiler() -> None:
     try:
         library.find_compiler()
     except EngineError as error:
@@ -38,10 +39,10 @@ def _needs_a_compiler() -> None:
 
 
 @pytest.mark.parametrize(("variant", "shift"), [("align weights written", 0), ("align norms read", -1)])
-def test_a_token_brings_what_is_written_where_it_is_looked_at(
+def test_source_tokens_allow_the_aligned_target_tokens(
     untrained: Bundle, monkeypatch: pytest.MonkeyPatch, variant: str, shift: int
 ) -> None:
-    """Heads that look straight at the token that is meant: each brings what stands in its own place, no more."""
+    """With perfectly diagonal heads, each source token allows the target tokens at its own position."""
 
     def diagonal(aligner: Aligner, source: Tensor, read: Tensor) -> Tensor:
         return torch.eye(source.size(1))[(torch.arange(read.size(1)) + shift).clamp(0, source.size(1) - 1)].expand(
@@ -67,15 +68,16 @@ def test_a_token_brings_what_is_written_where_it_is_looked_at(
     assert len(frequent.always) == 2
 
 
-def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path) -> None:
-    _needs_a_compiler()
+def test_stored_shortlist_is_the_measured_one(bundle_folder: Path, tmp_path: Path) -> None:
+    _skip_without_compiler()
     loaded = load(bundle_folder)
-    # A model that knows nothing has no BLEU to lose, so that whatever its list, it is kept.
-    short, found = add_shortlist(loaded, "bundle", ROWS, ROWS[:12], FEW)
+    # An untrained model has a BLEU of about 0, so any shortlist is accepted.
+    compressed = add_shortlist(loaded, "bundle", ROWS, ROWS[:12], FEW)
+    short, report = compressed.bundle, compressed.report
     assert short.shortlist is not None
-    assert found.engine == "native"
-    assert 11 <= found.mean_tokens < found.vocab_size / 4
-    assert found.alone.n_sentences == found.together.n_sentences == 12
+    assert report.engine == "native"
+    assert 11 <= report.mean_tokens < report.vocab_size / 4
+    assert report.single.change.n_texts == report.batch.change.n_texts == 12
     short.save(tmp_path / "short")
     again = load(tmp_path / "short")
     assert again.shortlist_cost == short.shortlist_cost
@@ -89,28 +91,28 @@ def test_what_is_stored_is_what_was_measured(bundle_folder: Path, tmp_path: Path
     listed = set(again.shortlist.allowed(np.array([*ids, EOS], dtype=np.int32)).tolist())
     whole = load(tmp_path / "short", use_shortlist=False).predict([text])[0]
     assert whole == loaded.predict([text])[0]
-    assert not set(again.task.tokenizer.encode(whole)) <= listed  # so the list does make a difference here
+    assert not set(again.task.tokenizer.encode(whole)) <= listed  # so the shortlist matters here
     assert again.predict([text])[0] != whole
-    with pytest.raises(BundleError, match="has a shortlist already"):
+    with pytest.raises(BundleError, match="already has a shortlist"):
         add_shortlist(again, "short", ROWS, ROWS[:12], FEW)
-    small, _ = quantize(again, ROWS[:12])
-    assert small.shortlist is None  # its cost was measured with other weights
+    assert quantize(again, ROWS[:12]).bundle.shortlist is None  # its cost was measured with other weights
 
 
-def test_what_costs_too_much_is_refused_with_the_figure(untrained: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    _needs_a_compiler()
+def test_large_cost_is_refused(untrained: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    _skip_without_compiler()
 
-    def costly(*rest: object, at_once: int, clock: object) -> TradeOff:
-        return TradeOff(
-            12, before=40.0, after=39.5 if at_once == 1 else 40.0, low=-0.9, high=-0.1, speedup=2.0, identical=0.8
-        )
+    def costly(*rest: object, batch_rows: int, clock: object) -> TradeOff:
+        difference = -0.5 if batch_rows == 1 else 0.0
+        return TradeOff(Change("BLEU", 40.0 + difference, 40.0, difference, -0.9, -0.1, 12), speedup=2.0)
 
     monkeypatch.setattr(shortlisting, "measure_trade_off", costly)
-    with pytest.raises(BundleError, match=r"cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences\).*--words 10"):
+    with pytest.raises(
+        BundleError, match=r"This shortlist would cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences\).*--words 10"
+    ):
         add_shortlist(untrained, "bundle", ROWS, ROWS[:12], FEW)
 
 
-def test_a_list_that_is_damaged_or_not_there_is_told(untrained: Bundle, tmp_path: Path) -> None:
+def test_damaged_or_missing_shortlist_is_refused(untrained: Bundle, tmp_path: Path) -> None:
     assert isinstance(untrained.task, Seq2Seq)
     aligner = choose_aligner(untrained, "bundle")
     short = replace(untrained, shortlist=learn_shortlist(aligner, ROWS, FEW), shortlist_cost={})
@@ -120,8 +122,8 @@ def test_a_list_that_is_damaged_or_not_there_is_told(untrained: Bundle, tmp_path
     file.write_bytes(content[:-1] + b"\x7f")
     with pytest.raises(BundleError, match=r"shortlist\.safetensors is damaged"):
         load(tmp_path / "short")
-    write_manifest(tmp_path / "short")  # whoever made it so meant it so: then the table itself is judged
-    with pytest.raises(BundleError, match=r"shortlist\.safetensors: The shortlist points beyond"):
+    write_manifest(tmp_path / "short")  # the checksum is valid now, so the table itself is checked
+    with pytest.raises(BundleError, match=r"shortlist\.safetensors: The shortlist has indices out of range"):
         load(tmp_path / "short")
     file.unlink()
     write_manifest(tmp_path / "short")
@@ -129,23 +131,23 @@ def test_a_list_that_is_damaged_or_not_there_is_told(untrained: Bundle, tmp_path
         load(tmp_path / "short")
 
 
-def test_wrong_wishes_are_told(untrained: Bundle) -> None:
+def test_invalid_arguments_are_refused(untrained: Bundle) -> None:
     with pytest.raises(RecipeError, match="--words 0 must be at least 1"):
         ShortlistSettings(words=0)
-    with pytest.raises(LensError, match="A sample of 0 rows teaches nothing"):
+    with pytest.raises(LensError, match="A sample of 0 rows is too small"):
         train_rows(untrained, 0)
     with pytest.raises(DataError, match=r"no-such\.en"):
         train_rows(untrained, 5, [Path("no-such.en"), Path("no-such.zh")])
     with pytest.raises(LensError, match="has no cross-attention"):
         add_shortlist(replace(untrained, task=task_of("language")), "x", ROWS, ROWS, FEW)
-    with pytest.raises(DataError, match="None of 1 pairs is short enough"):
+    with pytest.raises(DataError, match="None of the 1 pairs is short enough"):
         learn_shortlist(choose_aligner(untrained, "x"), [("cat " * 90, "猫")], FEW)
 
 
-def test_a_sample_is_drawn_from_all_rows(untrained: Bundle) -> None:
-    found = train_rows(untrained, 30)
-    assert len(found) == len(set(found)) == 30
-    assert found == train_rows(untrained, 30)
+def test_train_rows_are_drawn_from_all_rows(untrained: Bundle) -> None:
+    sample = train_rows(untrained, 30)
+    assert len(sample) == len(set(sample)) == 30
+    assert sample == train_rows(untrained, 30)
     everything = train_rows(untrained, 10_000)
-    assert set(found) <= set(everything)
-    assert max(map(everything.index, found)) > 500  # not the first alone
+    assert set(sample) <= set(everything)
+    assert max(map(everything.index, sample)) > 500  # not only the first

@@ -1,326 +1,322 @@
-"""`manyheads heads`: what every head does, how much depends on it, and the model without those that can go."""
+"""`manyheads heads show|importance|prune|timeline`: what every head does, how much depends on it, and pruning."""
 
+import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from manyheads.cli.program import program_name
-from manyheads.cli.role_cards import CardOptions, show_heads, show_timeline
+from manyheads.language import pick
 
-if TYPE_CHECKING:
-    from manyheads.bundle import Bundle
-    from manyheads.compress.pruning_curve import CurvePoint
-
-_FILES = click.Path(path_type=Path)
-_ROWS = 200  # to measure by, unless told otherwise
-_CHINESE = {
-    "removing heads": "移除注意力头",
-    "measuring": "测量",
-    "learning gates": "学习门控",
-    "fine-tuning": "微调",
-    "ablating": "逐一屏蔽",
-}
+_PATH = click.Path(path_type=Path)
+_N_ROWS = 200
 
 
-@click.command(short_help="What each attention head does; prune those that can go. 查看并剪除注意力头。")
-@click.argument("bundle", type=_FILES)
-@click.option("--importance", is_flag=True, help="How much depends on each head. 各个头的重要性。")
-@click.option("--prune", "share", type=float, help="Remove this share of all heads, like 0.4. 剪除这一比例的头。")
+class _Heads(click.Group):
+    """The subcommands in order; `heads BUNDLE` means `heads show BUNDLE`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None:
+            if similar := difflib.get_close_matches(args[0], self.commands, n=1):
+                ctx.fail(f"There is no command {args[0]!r}. Did you mean {similar[0]}?")
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Heads,
+    short_help=pick("Show what each attention head does; prune heads.", "查看每个注意力头的作用；剪除注意力头。"),
+    help=pick(
+        """Show what each attention head does, how important it is, and prune those that are not needed.
+
+        `manyheads heads BUNDLE` is short for `manyheads heads show BUNDLE`.
+
+        \b
+        Example:
+          manyheads heads show runs/quickstart/bundle
+          manyheads heads importance runs/mail/bundle
+          manyheads heads prune runs/mail/bundle --share 0.4
+          manyheads heads timeline runs/quickstart --svg timeline.svg
+        """,
+        """查看每个注意力头的作用和重要性，剪除不需要的头。
+
+        `manyheads heads BUNDLE` 等同于 `manyheads heads show BUNDLE`。
+
+        \b
+        例：
+          manyheads heads show runs/quickstart/bundle
+          manyheads heads importance runs/mail/bundle
+          manyheads heads prune runs/mail/bundle --share 0.4
+          manyheads heads timeline runs/quickstart --svg timeline.svg
+        """,
+    ),
+)
+def heads() -> None:
+    """Run one of the subcommands."""
+
+
+_JSON = click.option(
+    "--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。")
+)
+_VALID = click.option(
+    "--valid",
+    multiple=True,
+    type=_PATH,
+    help=pick(
+        "Files with rows to measure on. [default: the validation set of the recipe]",
+        "用于测量的数据文件。[默认：配方中的验证集]",
+    ),
+)
+_SAMPLE_ROWS = click.option(
+    "--sample",
+    type=click.IntRange(min=2),
+    default=_N_ROWS,
+    show_default=True,
+    help=pick("Number of rows to measure on.", "用于测量的行数。"),
+)
+
+
+@heads.command(
+    short_help=pick("Show a role card for every head.", "显示每个注意力头的角色。"),
+    help=pick(
+        """Show the role of every head, by published definitions.
+
+        Each statistic is shown beside its best fixed baseline and the best head of untrained models, with a 95 %
+        interval over texts. Heads that match no definition are labelled "unknown". A bundle trained on the built-in
+        corpus has gold annotation. Other bundles use their validation text, --text, or --gold: CoNLL-U trees, or word
+        alignments in three files (source words, target words, links).
+
+        \b
+        Example:
+          manyheads heads show runs/quickstart/bundle
+          manyheads heads show runs/mail/bundle --gold words.en --gold words.de --gold links.txt --lowercase
+        """,
+        """按已发表的定义显示每个注意力头的角色。
+
+        每项统计都与最佳固定基线和未训练模型中的最佳头并列，并给出按文本重抽样的 95 % 置信区间。
+        不符合任何定义的头标为“未知”。
+        用内置语料训练的模型包自带标注；其他模型包使用其验证集文本、--text 或 --gold：CoNLL-U
+        句法树，或三个文件的词对齐（源词、目标词、对齐链接）。
+
+        \b
+        例：
+          manyheads heads show runs/quickstart/bundle
+          manyheads heads show runs/mail/bundle --gold words.en --gold words.de --gold links.txt --lowercase
+        """,
+    ),
+)
+@click.argument("bundle", type=_PATH)
+@click.option(
+    "--gold",
+    multiple=True,
+    type=_PATH,
+    help=pick(
+        "Gold annotation: .conllu trees, or source words, target words and links.",
+        "标注文件：.conllu 句法树，或源词、目标词与对齐链接。",
+    ),
+)
+@click.option(
+    "--text",
+    multiple=True,
+    type=_PATH,
+    help=pick("Text to observe heads on; for pairs give both sides.", "用来观察注意力头的文本；句对需给出两侧。"),
+)
+@click.option(
+    "--lowercase",
+    is_flag=True,
+    help=pick(
+        "Lower-case the gold text, for a model trained on lower-cased text.",
+        "把标注文本转为小写（模型用小写文本训练时）。",
+    ),
+)
+@click.option(
+    "--sample", type=click.IntRange(min=2), default=300, show_default=True, help=pick("Number of texts.", "文本数量。")
+)
+@click.option(
+    "--svg",
+    type=_PATH,
+    help=pick("Draw the roles and the similarity of heads to this file.", "把角色和头之间的相似度画到这个文件。"),
+)
+@click.option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help=pick(
+        "List every head, not only the clearest and the least confident.",
+        "列出所有头，而不只是最明确和置信度最低的头。",
+    ),
+)
+@_JSON
+def show(bundle: Path, **options: Any) -> None:
+    """Show the role cards of a bundle."""
+    from manyheads.cli.role_cards import CardOptions, show_roles
+
+    show_roles(bundle, CardOptions(**options))
+
+
+@heads.command(
+    short_help=pick("Measure how important every head is.", "测量每个注意力头的重要性。"),
+    help=pick(
+        """Measure the importance of every head by the gradient and by ablation.
+
+        Ablation is the change of the task's score without the head, on rows of the bundle's validation set; generated
+        text is decoded greedily. Brackets hold 95 % intervals over these rows.
+
+        \b
+        Example:
+          manyheads heads importance runs/mail/bundle
+          manyheads heads importance runs/mail/bundle --sample 500 --json
+        """,
+        """用梯度和逐头屏蔽两种方法测量每个注意力头的重要性。
+
+        屏蔽：去掉该头后任务得分的变化，在模型包的验证集上测量；生成文本时使用贪心解码。方括号内为按行重抽样的 95 %
+        置信区间。
+
+        \b
+        例：
+          manyheads heads importance runs/mail/bundle
+          manyheads heads importance runs/mail/bundle --sample 500 --json
+        """,
+    ),
+)
+@click.argument("bundle", type=_PATH)
+@_SAMPLE_ROWS
+@_VALID
+@_JSON
+def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool) -> None:
+    """Measure gradient importance and ablation of every head."""
+    from manyheads.cli.head_importance import measure_importance
+
+    measure_importance(bundle, sample, valid, as_json=as_json)
+
+
+@heads.command(
+    short_help=pick("Remove a share of the heads, with the measured cost.", "剪除一定比例的头，并测量代价。"),
+    help=pick(
+        """Remove a share of the heads and write a smaller, faster bundle with its measured cost.
+
+        One half of the sample chooses the heads, another half of the same size measures the cost. The pruned bundle
+        is an ordinary bundle. Its scores and speed at each number of heads are written beside it, as numbers
+        (.curve.json) and as a picture (.curve.svg).
+
+        \b
+        Example:
+          manyheads heads prune runs/mail/bundle --share 0.4
+          manyheads heads prune runs/mail/bundle --share 0.6 --method gates --fine-tune 300 -o runs/mail/small
+          manyheads heads prune runs/mail/bundle --share 0.5 --fine-tune 1500 --learning-rate 0.0015
+        """,
+        """剪除一定比例的头，写出更小、更快的模型包，并测量其代价。
+
+        一半样本用来选择要剪除的头，另一半同样大小的样本用来测量代价。剪枝后的模型包与普通模型包用法相同。各头数下的得分和速度
+        写在它旁边：数值（.curve.json）和图（.curve.svg）。
+
+        \b
+        例：
+          manyheads heads prune runs/mail/bundle --share 0.4
+          manyheads heads prune runs/mail/bundle --share 0.6 --method gates --fine-tune 300 -o runs/mail/small
+          manyheads heads prune runs/mail/bundle --share 0.5 --fine-tune 1500 --learning-rate 0.0015
+        """,
+    ),
+)
+@click.argument("bundle", type=_PATH)
+@click.option(
+    "--share",
+    type=float,
+    required=True,
+    help=pick("Share of all heads to remove, such as 0.4.", "要剪除的比例，如 0.4。"),
+)
 @click.option(
     "--method",
-    "by",
     type=click.Choice(["greedy", "gates", "gradient"]),
     default="greedy",
     show_default=True,
-    help="How to choose: by what is lost without a head, by gates learned in training, by the gradient (quickest).",
+    help=pick(
+        "How to choose heads: by the loss without them, by gates learned in training, or by the gradient (fastest).",
+        "选头的方法：去掉后的损失（greedy）、训练中学到的门控（gates）或梯度（gradient，最快）。",
+    ),
 )
-@click.option("--sample", type=click.IntRange(min=2), help="Rows to measure by. [default: 200; 300 for roles]")
-@click.option("--valid", multiple=True, type=_FILES, help="Measure by these rows instead.")
-@click.option("--fine-tune", type=int, default=0, help="Train so many steps after heads went. 剪枝后再训练的步数。")
+@_SAMPLE_ROWS
+@_VALID
 @click.option(
-    "--learning-rate", type=float, help="Learning rate of --fine-tune at its peak. [default: a fifth of the recipe's]"
+    "--fine-tune",
+    type=click.IntRange(min=1),
+    metavar="STEPS",
+    help=pick("Fine-tune for this many steps after pruning.", "剪枝后微调的步数。"),
 )
-@click.option("--gate-steps", type=int, default=300, show_default=True, help="Steps in which gates are learned.")
-@click.option("--train", "train_files", multiple=True, type=_FILES, help="Train on these files.")
-@click.option("-o", "--output", type=_FILES, help="The pruned bundle. [default: BUNDLE-pruned]")
-@click.option("--overwrite", is_flag=True, help="Replace what is there already. 覆盖已有的文件夹。")
-@click.option("--gold", multiple=True, type=_FILES, help="Roles by gold: .conllu trees, or source, target, links.")
-@click.option("--text", multiple=True, type=_FILES, help="Roles on this text; of pairs give both sides.")
-@click.option("--lowercase", is_flag=True, help="Read gold text in lower case, as the model was trained.")
-@click.option("--timeline", is_flag=True, help="BUNDLE is a run: when did each role appear in training?")
-@click.option("--svg", type=_FILES, help="Draw roles and how alike heads are, or the timeline, to this file.")
-@click.option("--all", "show_all", is_flag=True, help="Roles of every head, not only the best and the worst.")
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
-def heads(
-    bundle: Path,
-    importance: bool,
-    share: float | None,
-    sample: int | None,
-    gold: tuple[Path, ...],
-    text: tuple[Path, ...],
-    lowercase: bool,
-    timeline: bool,
-    svg: Path | None,
-    show_all: bool,
-    as_json: bool,
-    **how: Any,
-) -> None:
-    """Say what every attention head does, how much depends on it; prune. 每个注意力头做什么、有多重要；剪除多余的头。
+@click.option(
+    "--learning-rate",
+    type=float,
+    help=pick(
+        "Peak learning rate of --fine-tune. [default: a fifth of the recipe's]",
+        "--fine-tune 的最大学习率。[默认：配方的五分之一]",
+    ),
+)
+@click.option(
+    "--gate-steps",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help=pick("Training steps of --method gates.", "--method gates 的训练步数。"),
+)
+@click.option(
+    "--train",
+    "train_files",
+    multiple=True,
+    type=_PATH,
+    help=pick("Training files. [default: those of the recipe]", "训练文件。[默认：配方中的文件]"),
+)
+@click.option(
+    "-o",
+    "--output",
+    type=_PATH,
+    help=pick("The new bundle. [default: BUNDLE-pruned]", "新的模型包。[默认：BUNDLE-pruned]"),
+)
+@click.option("--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。"))
+@_JSON
+def prune(bundle: Path, **options: Any) -> None:
+    """Prune a bundle."""
+    from manyheads.cli.head_pruning import PruneOptions, prune_bundle
 
-    Without --importance or --prune: a role card for every head, by published definitions, each figure beside a fixed
-    baseline and the same model untrained, with an interval over texts; a head that does nothing nameable is unknown. A
-    bundle of the built-in corpus brings its own gold; others take their valid text, --text or --gold: CoNLL-U trees of
-    the text that is read, or word alignments (source words, target words, links: three files).
-
-    What is measured is measured on rows of the bundle's own valid set, texts being written greedily. [In brackets] is
-    where 95 % of resamples of these rows lie. Pruning takes as many rows again to say what it cost. A pruned bundle is
-    an ordinary one, smaller and faster; beside it stand the curve of its scores as numbers (.curve.json) and as a
-    picture (.curve.svg).
-
-    \b
-    Example · 例:
-      manyheads heads runs/quickstart/bundle
-      manyheads heads runs/mail/bundle --gold words.en --gold words.de --gold links.txt --lowercase
-      manyheads heads runs/quickstart --timeline --svg timeline.svg
-      manyheads heads runs/mail/bundle --importance
-      manyheads heads runs/mail/bundle --prune 0.4
-      manyheads heads runs/mail/bundle --prune 0.6 --method gates --fine-tune 300 -o runs/mail/small
-    """
-    from manyheads.bundle import load
-
-    if importance + timeline + (share is not None) > 1:
-        raise click.UsageError("--importance, --prune and --timeline exclude one another. Choose one.")
-    options = CardOptions(gold, text, sample, lowercase, svg, as_json, show_all)
-    if importance:
-        _measure_importance(load(bundle), sample or _ROWS, how["valid"], as_json=as_json)
-    elif share is not None:
-        _prune(bundle, share, sample=sample or _ROWS, as_json=as_json, **how)
-    elif timeline:
-        show_timeline(bundle, options)
-    else:
-        show_heads(bundle, options)
+    prune_bundle(bundle, PruneOptions(**options))
 
 
-def _prune(
-    bundle: Path,
-    share: float,
-    *,
-    by: str,
-    sample: int,
-    valid: tuple[Path, ...],
-    fine_tune: int,
-    learning_rate: float | None,
-    gate_steps: int,
-    train_files: tuple[Path, ...],
-    output: Path | None,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    import json
-    from contextlib import ExitStack
+@heads.command(
+    short_help=pick("Show when each role appeared in training.", "显示各角色在训练中何时出现。"),
+    help=pick(
+        """Show when the role of each head appeared in a run.
 
-    from manyheads.bundle import load
-    from manyheads.cli.output import check_output_folder
-    from manyheads.compress.curve_picture import curve_svg
-    from manyheads.compress.fine_tuning import FineTuneSettings, open_fine_tuner
-    from manyheads.compress.head_order import count_to_remove
-    from manyheads.compress.head_removal import pruned_bundle
-    from manyheads.compress.pruning import prune, pruning_to_json
-    from manyheads.lens.heads import heads_of
-    from manyheads.lens.row_sample import open_sample, valid_rows
-    from manyheads.storage import atomic_write
+        The run must have been trained with train.keep_all_snapshots = true. The statistics of every snapshot are
+        written to heads.jsonl in the folder of the run.
 
-    out = output or bundle.with_name(f"{bundle.name}-pruned")
-    check_output_folder(out, bundle, overwrite=overwrite)
-    if learning_rate is not None and not fine_tune:
-        raise click.UsageError(
-            "--learning-rate is for --fine-tune: say how many steps, as in --fine-tune 1500 --learning-rate 0.0015."
-        )
-    fine_tuning = FineTuneSettings(fine_tune, learning_rate or 0.0) if fine_tune else None
-    gates = FineTuneSettings(gate_steps)
-    loaded = load(bundle)
-    n_removed = count_to_remove(len(heads_of(loaded.task.model)), share)
-    # Half of them choose the heads; the others, which had no say in it, tell what it cost.
-    rows = valid_rows(loaded, 2 * sample, valid)
-    half = len(rows) // 2
-    with ExitStack() as stack:
-        needs_data = fine_tuning is not None or by == "gates"
-        fine_tuner = stack.enter_context(open_fine_tuner(loaded, bundle, out, train_files)) if needs_data else None
-        choosing, reporting = (
-            stack.enter_context(open_sample(loaded.task, part, loaded.decode)) for part in (rows[:half], rows[half:])
-        )
-        with _Bars() as bars:
-            found = prune(
-                loaded.task,
-                choosing,
-                reporting,
-                share,
-                by,  # type: ignore[arg-type]
-                fine_tuner=fine_tuner,
-                gates=gates,
-                fine_tuning=fine_tuning,
-                tell=bars.tell,
-            )
-    pruned_bundle(loaded, found.task).save(out)
-    payload: dict[str, Any] = {
-        "bundle": str(bundle),
-        "share": share,
-        "by": by,
-        "chosen_by": half,
-        "measured_by": len(rows) - half,
-    }
-    payload |= {**_machine_info(), **pruning_to_json(found)}
-    curve = out.with_name(f"{out.name}.curve.json")
-    atomic_write(curve, (json.dumps(payload, ensure_ascii=False, indent=2) + "\n").encode())
-    atomic_write(curve.with_suffix(".svg"), (curve_svg(found.points) + "\n").encode())
-    if as_json:
-        click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
-        return
-    _show_points(found.points, n_removed, len(rows) - half)
-    click.echo(f"\nPruned model · 剪枝后的模型:  {out}")
-    click.echo(f"Curve · 曲线:                {curve.with_suffix('.svg')}")
-    click.echo(f"Try next · 接下来:           {program_name()} evaluate {out}")
+        \b
+        Example:
+          manyheads heads timeline runs/quickstart
+          manyheads heads timeline runs/quickstart --svg timeline.svg
+        """,
+        """显示每个注意力头的角色在训练中何时出现。
 
+        训练时须设置 train.keep_all_snapshots = true。各快照的全部统计写入运行文件夹中的 heads.jsonl。
 
-def _machine_info() -> dict[str, str]:
-    """When and on what machine."""
-    import os
-    import platform
-    from datetime import UTC, datetime
+        \b
+        例：
+          manyheads heads timeline runs/quickstart
+          manyheads heads timeline runs/quickstart --svg timeline.svg
+        """,
+    ),
+)
+@click.argument("run", type=_PATH)
+@click.option(
+    "--sample", type=click.IntRange(min=2), default=60, show_default=True, help=pick("Number of texts.", "文本数量。")
+)
+@click.option("--svg", type=_PATH, help=pick("Draw the timeline to this file.", "把时间线画到这个文件。"))
+@_JSON
+def timeline(run: Path, sample: int, svg: Path | None, as_json: bool) -> None:
+    """Show the timeline of roles of a run."""
+    from manyheads.cli.role_cards import show_timeline
 
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "machine": f"{platform.system()} {platform.machine()}, {n_cores} core(s)",
-    }
-
-
-def _show_points(points: "Any", n_removed: int, n_rows: int) -> None:
-    from rich.table import Table
-
-    from manyheads.cli.progress import make_console
-
-    console = make_console(plain=False)
-    console.print(f"{n_removed} heads removed · 已移除 {n_removed} 个头 (n = {n_rows})", style="bold", markup=False)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("heads · 头数", "parameters · 参数", points[0].score.name, "change · 变化", "speed · 速度", ""):
-        table.add_column(title, justify="right")
-    for point in points:
-        table.add_row(*_cells(point))
-    console.print(table, markup=False)
-
-
-def _cells(point: "CurvePoint") -> list[str]:
-    from manyheads.metrics import format_score
-
-    score, change = point.score, point.change
-    value, low, high = (format_score(score.name, one) for one in (score.value, score.low, score.high))
-    moved = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]" if point.removed else "–"
-    speed = f"× {point.speed.ratio:.2f}" if point.speed else "–"
-    tuned = f"after {point.fine_tune_steps} steps · 微调后" if point.fine_tune_steps else ""
-    return [str(point.n_heads), f"{point.n_parameters:,}", f"{value} [{low}, {high}]", moved, speed, tuned]
-
-
-def _measure_importance(loaded: "Bundle", n_rows: int, valid: tuple[Path, ...], *, as_json: bool) -> None:
-    """Gradient importance and measured ablation of every head and every attention, side by side."""
-    import json
-    from dataclasses import asdict
-
-    from manyheads.lens.importance import (
-        ablate,
-        gradient_importance,
-        rank_agreement,
-        single_heads,
-        sum_of_single,
-        whole_attentions,
-    )
-    from manyheads.lens.row_sample import open_sample, valid_rows
-
-    task = loaded.task
-    rows = valid_rows(loaded, n_rows, valid)
-    with open_sample(task, rows, loaded.decode) as sample, _Bars() as bars:
-        gradients = gradient_importance(task, sample)
-        sets = [*single_heads(task), *whole_attentions(task)]
-        done = iter(range(1, len(sets) + 1))
-        found = ablate(task, sample, sets, progress=lambda one: bars.tell("ablating", next(done), len(sets)))
-    singles, joint = found[: len(gradients)], found[len(gradients) :]
-    costs = [one.change.cost for one in singles]
-    agreement = rank_agreement([one.value for one in gradients], costs) if len(costs) > 2 else None
-    if as_json:
-        payload = {
-            **_machine_info(),
-            "sample": len(rows),
-            "gradient": [{**asdict(one), "head": str(one.head)} for one in gradients],
-            "ablation": [{"heads": list(map(str, one.heads)), **asdict(one.change)} for one in found],
-            "sum_of_single": {one.heads[0].attention: sum_of_single(one, singles) for one in joint},
-            "agreement": asdict(agreement) if agreement else None,
-        }
-        click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
-        return
-    _show_importance(gradients, singles, joint, agreement, len(rows))
-
-
-def _show_importance(gradients: Any, singles: Any, joint: Any, agreement: Any, n_rows: int) -> None:
-    from rich.table import Table
-
-    from manyheads.cli.progress import make_console
-    from manyheads.lens.importance import sum_of_single
-
-    console = make_console(plain=False)
-    name, before = singles[0].change.name, singles[0].change.before
-    console.print(
-        f"{name} of the whole model · 完整模型: {before:.2f} (n = {n_rows}, greedy)", style="bold", markup=False
-    )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("head · 头", "gradient · 梯度", "", f"{name} without it · 去掉后的变化", ""):
-        table.add_column(title, justify="left" if title.startswith("head") else "right")
-    for gradient, single in sorted(zip(gradients, singles, strict=True), key=lambda pair: -pair[1].change.cost):
-        change = single.change
-        table.add_row(
-            str(gradient.head),
-            f"{gradient.value:.3f}",
-            f"[{gradient.low:.3f}, {gradient.high:.3f}]",
-            f"{change.difference:+.2f}",
-            f"[{change.low:+.2f}, {change.high:+.2f}]",
-        )
-    console.print(table, markup=False)
-    console.print("\nWhole attentions, and what their heads cost one by one · 整个注意力层与单头之和", style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("attention · 注意力", "together · 一起去掉", "", "sum of single · 单头之和"):
-        table.add_column(title, justify="left" if title.startswith("attention") else "right")
-    for one in joint:
-        change, turned = one.change, -1.0 if one.change.cost == -one.change.difference else 1.0
-        table.add_row(
-            one.heads[0].attention,
-            f"{change.difference:+.2f}",
-            f"[{change.low:+.2f}, {change.high:+.2f}]",
-            f"{turned * sum_of_single(one, singles):+.2f}",
-        )
-    console.print(table, markup=False)
-    if agreement:
-        told = f"ρ = {agreement.value:.2f} [{agreement.low:.2f}, {agreement.high:.2f}]"
-        console.print(f"\nGradient and ablation agree · 两种排序的一致性: {told}", markup=False)
-
-
-class _Bars:
-    """A bar for each thing that takes long, on the screen only."""
-
-    def __enter__(self) -> "_Bars":
-        from rich.console import Console
-        from rich.progress import Progress
-
-        screen = Console(stderr=True)
-        self.progress = Progress(console=screen, transient=True, disable=not screen.is_terminal)
-        self.bars: dict[str, Any] = {}
-        self.progress.__enter__()
-        return self
-
-    def __exit__(self, *reason: Any) -> None:
-        self.progress.__exit__(*reason)
-
-    def tell(self, what: str, done: int, total: int) -> None:
-        """How far it is."""
-        if what not in self.bars:
-            self.bars[what] = self.progress.add_task(f"{what} · {_CHINESE[what]}", total=total)
-        self.progress.update(self.bars[what], completed=done)
+    show_timeline(run, sample, svg, as_json=as_json)

@@ -1,61 +1,110 @@
-"""`manyheads quantize`: a translator in eight bits, measured before it is trusted."""
+"""`manyheads quantize`: a seq2seq bundle with int8 weights, with the measured cost."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from manyheads.cli.program import program_name
+from manyheads.language import pick
+
+if TYPE_CHECKING:
+    from manyheads.compress.trade_off import TradeOff
+
+_PATH = click.Path(path_type=Path)
 
 
-@click.command(short_help="A translator in 8 bits: smaller, faster, measured. 8 位量化：更小、更快，先测后用。")
-@click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The new bundle. [default: BUNDLE-int8]")
-@click.option(
-    "--valid", multiple=True, type=click.Path(path_type=Path), help="Rows to measure by, instead of the recipe's."
+@click.command(
+    short_help=pick(
+        "Quantize a seq2seq bundle to int8, with the measured cost.", "把 seq2seq 模型包量化为 int8，并测量代价。"
+    ),
+    help=pick(
+        """Quantize the weights of a seq2seq bundle to int8, measure the cost, and write the result as a bundle.
+
+        The validation set is translated before and after. A loss of more than 0.2 BLEU is refused. The new bundle is
+        about a quarter of the size and is used like any other. Only seq2seq bundles can be quantized.
+
+        \b
+        Example:
+          manyheads quantize runs/mail/bundle
+          manyheads predict runs/mail/bundle-int8 letters.en -o letters.de
+        """,
+        """把 seq2seq 模型包的权重量化为 int8，测量代价，并写成新的模型包。
+
+        量化前后各翻译一遍验证集；损失超过 0.2 BLEU 则拒绝。新模型包约为原大小的四分之一，用法与普通模型包相同。
+        只有 seq2seq 模型包可以量化。
+
+        \b
+        例：
+          manyheads quantize runs/mail/bundle
+          manyheads predict runs/mail/bundle-int8 letters.en -o letters.de
+        """,
+    ),
 )
-@click.option("--sample", type=int, default=1000, show_default=True, help="How many sentences to measure by.")
-@click.option("--overwrite", is_flag=True, help="Replace a bundle that is there already.")
-@click.option("--json", "as_json", is_flag=True, help="What was measured, as JSON.")
+@click.argument("bundle", type=_PATH)
+@click.option(
+    "-o", "--output", type=_PATH, help=pick("The new bundle. [default: BUNDLE-int8]", "新的模型包。[默认：BUNDLE-int8]")
+)
+@click.option(
+    "--valid",
+    multiple=True,
+    type=_PATH,
+    help=pick(
+        "Files with pairs to measure on. [default: the validation set of the recipe]",
+        "用于测量的句对文件。[默认：配方中的验证集]",
+    ),
+)
+@click.option(
+    "--sample",
+    type=int,
+    default=1000,
+    show_default=True,
+    help=pick("Number of sentences to measure on.", "用于测量的句子数。"),
+)
+@click.option("--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。"))
+@click.option("--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。"))
 def quantize(
     bundle: Path, output: Path | None, valid: tuple[Path, ...], sample: int, overwrite: bool, as_json: bool
 ) -> None:
-    """Round a translator's weights to 8 bits, measure what that costs, and write it as a bundle. 量化为 8 位。
-
-    The valid set of its recipe is translated before and after. More than 0.2 BLEU lost is refused, with the figure.
-    Of the ways to compute with bytes on this machine, the fastest that keeps to that is chosen. The new bundle is a
-    quarter of the size and is used like any other.
-
-    \b
-    Example · 例:
-      manyheads quantize runs/mail/bundle
-      manyheads predict runs/mail/bundle-int8 letters.en -o letters.de
-    """
+    """Quantize a bundle."""
     import json
     from dataclasses import asdict
 
     from manyheads.bundle import load
     from manyheads.cli.output import check_output_folder
-    from manyheads.compress.quantization import quantize as measure
+    from manyheads.compress.quantization import quantize as quantize_bundle
     from manyheads.lens.row_sample import valid_rows
 
     out = output or bundle.with_name(f"{bundle.name}-int8")
     check_output_folder(out, bundle, overwrite=overwrite)
     loaded = load(bundle)
-    rows = valid_rows(loaded, sample, valid)
-    small, trials = measure(loaded, rows, lambda line: click.echo(line, err=True))
-    small.save(out)
-    sizes = [sum(file.stat().st_size for file in folder.iterdir()) for folder in (bundle, out)]
+    compressed = quantize_bundle(loaded, valid_rows(loaded, sample, valid))
+    compressed.bundle.save(out)
+    before, after = (sum(file.stat().st_size for file in folder.iterdir()) for folder in (bundle, out))
     if as_json:
-        payload: dict[str, Any] = {"bundle": str(out), "bytes": sizes, "trials": [asdict(trial) for trial in trials]}
+        payload: dict[str, Any] = {
+            "bundle": str(out),
+            "bytes": [before, after],
+            "engine": compressed.report.engine,
+            "trade_off": asdict(compressed.trade_off),
+        }
         click.echo(json.dumps(payload, indent=2))
         return
-    for trial in trials:
-        trade_off = trial.trade_off
-        click.echo(
-            f"{trial.engine}: BLEU {trade_off.before:.2f} → {trade_off.after:.2f} "
-            f"({-trade_off.bleu_drop:+.2f} [{trade_off.low:+.2f}, {trade_off.high:+.2f}], {trade_off.n_sentences} sentences), "
-            f"{trade_off.speedup:.1f} × as fast, {trade_off.identical:.0%} of the translations are the same"
-        )
-    click.echo(f"\nIn 8 bits · 8 位模型:   {out} ({sizes[1] / 1e6:.1f} MB, before {sizes[0] / 1e6:.1f} MB)")
-    click.echo(f"Try next · 接下来:     {program_name()} predict {out} YOUR-FILE")
+    click.echo(f"{compressed.report.engine}: {describe_trade_off(compressed.trade_off)}")
+    sizes = pick(
+        f"{after / 1e6:.1f} MB, was {before / 1e6:.1f} MB", f"{after / 1e6:.1f} MB，原为 {before / 1e6:.1f} MB"
+    )
+    click.echo("\n" + pick("Quantized bundle:  ", "量化后的模型包：  ") + f"{out} ({sizes})")
+    click.echo(pick("Try next:          ", "接下来：          ") + f"{program_name()} predict {out} YOUR-FILE")
+
+
+def describe_trade_off(trade_off: "TradeOff") -> str:
+    """Describe the cost and the speed of a compressed bundle in one line."""
+    change = trade_off.change
+    cost = f"{change.name} {change.before:.2f} → {change.value:.2f} "
+    cost += f"({change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}], n = {change.n_texts})"
+    speed = pick(f"{trade_off.speedup:.2f} × as fast", f"速度为 {trade_off.speedup:.2f} 倍")
+    if trade_off.identical is None:
+        return pick(f"{cost}, {speed}", f"{cost}，{speed}")
+    identical = pick(f"{trade_off.identical:.0%} of outputs identical", f"{trade_off.identical:.0%} 的输出不变")
+    return pick(f"{cost}, {speed}, {identical}", f"{cost}，{speed}，{identical}")

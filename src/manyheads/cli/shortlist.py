@@ -1,28 +1,104 @@
-"""`manyheads shortlist`: a translator that thinks of the likely words alone, measured before it is trusted."""
+"""`manyheads shortlist`: a seq2seq bundle that scores only likely target tokens, with the measured cost."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from manyheads.cli.program import program_name
+from manyheads.language import pick
+
+if TYPE_CHECKING:
+    from manyheads.compress.shortlisting import ShortlistReport
+
+_PATH = click.Path(path_type=Path)
 
 
-@click.command(short_help="Think of likely words alone: faster, measured. 只考虑可能的词：更快，先测后用。")
-@click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The new bundle. [default: BUNDLE-shortlist]")
+@click.command(
+    short_help=pick(
+        "Score only likely tokens: faster, with the measured cost.", "只计算可能的词元：更快，并测量代价。"
+    ),
+    help=pick(
+        """Learn which target tokens each source token allows, and write a bundle that scores only these.
+
+        The attention heads that align best link the tokens of the training data. A sentence is then translated with
+        the tokens linked to its own tokens and the most frequent ones instead of the whole vocabulary. The validation
+        set is translated before and after; a loss of more than 0.2 BLEU is refused. The speedup grows with the
+        vocabulary and is largest for single sentences. `predict --no-shortlist` does not use the shortlist.
+
+        \b
+        Example:
+          manyheads shortlist runs/mail/bundle
+          manyheads predict runs/mail/bundle-shortlist letters.en -o letters.de
+        """,
+        """学习每个源词元允许哪些目标词元，并写出只计算这些词元的模型包。
+
+        由对齐效果最好的注意力头在训练数据上建立词元之间的链接。翻译一个句子时，只考虑与其词元相链接的词元和最常见的词元，
+        而不是整个词表。前后各翻译一遍验证集；损失超过 0.2 BLEU 则拒绝。词表越大加速越明显，逐句翻译时最快。
+        `predict --no-shortlist` 不使用候选词表。
+
+        \b
+        例：
+          manyheads shortlist runs/mail/bundle
+          manyheads predict runs/mail/bundle-shortlist letters.en -o letters.de
+        """,
+    ),
+)
+@click.argument("bundle", type=_PATH)
 @click.option(
-    "--train", multiple=True, type=click.Path(path_type=Path), help="Pairs to learn from, instead of the recipe's."
+    "-o",
+    "--output",
+    type=_PATH,
+    help=pick("The new bundle. [default: BUNDLE-shortlist]", "新的模型包。[默认：BUNDLE-shortlist]"),
 )
 @click.option(
-    "--valid", multiple=True, type=click.Path(path_type=Path), help="Pairs to measure by, instead of the recipe's."
+    "--train",
+    multiple=True,
+    type=_PATH,
+    help=pick(
+        "Files with pairs to learn from. [default: the training set of the recipe]",
+        "用于学习的句对文件。[默认：配方中的训练集]",
+    ),
 )
-@click.option("--train-sample", type=int, default=30_000, show_default=True, help="How many pairs to learn from.")
-@click.option("--valid-sample", type=int, default=1000, show_default=True, help="How many sentences to measure by.")
-@click.option("--words", type=int, default=50, show_default=True, help="Words that each token of a source brings.")
-@click.option("--frequent", type=int, default=100, show_default=True, help="Words that are always thought of.")
-@click.option("--overwrite", is_flag=True, help="Replace a bundle that is there already.")
-@click.option("--json", "as_json", is_flag=True, help="What was measured, as JSON.")
+@click.option(
+    "--valid",
+    multiple=True,
+    type=_PATH,
+    help=pick(
+        "Files with pairs to measure on. [default: the validation set of the recipe]",
+        "用于测量的句对文件。[默认：配方中的验证集]",
+    ),
+)
+@click.option(
+    "--train-sample",
+    type=int,
+    default=30_000,
+    show_default=True,
+    help=pick("Number of pairs to learn from.", "用于学习的句对数。"),
+)
+@click.option(
+    "--valid-sample",
+    type=int,
+    default=1000,
+    show_default=True,
+    help=pick("Number of sentences to measure on.", "用于测量的句子数。"),
+)
+@click.option(
+    "--words",
+    type=int,
+    default=50,
+    show_default=True,
+    help=pick("Target tokens allowed by each source token.", "每个源词元允许的目标词元数。"),
+)
+@click.option(
+    "--frequent",
+    type=int,
+    default=100,
+    show_default=True,
+    help=pick("Frequent target tokens that are always allowed.", "始终允许的常见目标词元数。"),
+)
+@click.option("--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。"))
+@click.option("--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。"))
 def shortlist(
     bundle: Path,
     output: Path | None,
@@ -35,18 +111,7 @@ def shortlist(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Learn which words are written for which, and write a bundle that thinks of these alone. 学习候选词表。
-
-    The attention heads that align best tell, over the training text, which token stands for which. A sentence is then
-    translated with the likeliest words of its own tokens and the most frequent ones, instead of the whole vocabulary.
-    The valid set is translated before and after; more than 0.2 BLEU lost is refused, with the figure. The larger the
-    vocab_size, the more is gained, most of all where sentences come one by one. `predict --no-shortlist` leaves it out.
-
-    \b
-    Example · 例:
-      manyheads shortlist runs/mail/bundle
-      manyheads predict runs/mail/bundle-shortlist letters.en -o letters.de
-    """
+    """Add a shortlist to a bundle."""
     import json
 
     from manyheads.bundle import load
@@ -61,19 +126,32 @@ def shortlist(
     loaded = load(bundle)
     require_cross_attention(loaded, str(bundle))
     rows = valid_rows(loaded, valid_sample, valid)
-    short, found = add_shortlist(loaded, str(bundle), train_rows(loaded, train_sample, train), rows, settings)
-    short.save(out)
+    compressed = add_shortlist(loaded, str(bundle), train_rows(loaded, train_sample, train), rows, settings)
+    compressed.bundle.save(out)
     if as_json:
-        payload: dict[str, Any] = {"bundle": str(out), **(short.shortlist_cost or {})}
+        payload: dict[str, Any] = {"bundle": str(out), **(compressed.bundle.shortlist_cost or {})}
         click.echo(json.dumps(payload, indent=2))
         return
-    click.echo(f"Learnt from {found.n_pairs:,} pairs by {', '.join(found.heads)}.")
-    click.echo(f"A sentence thinks of {found.mean_tokens:,.0f} words of {found.vocab_size:,}, at the mean.")
-    for name, trade_off in (("One by one", found.alone), ("All together", found.together)):
-        click.echo(
-            f"{name}: BLEU {trade_off.before:.2f} → {trade_off.after:.2f} "
-            f"({-trade_off.bleu_drop:+.2f} [{trade_off.low:+.2f}, {trade_off.high:+.2f}], {trade_off.n_sentences} sentences), "
-            f"{trade_off.speedup:.2f} × as fast, {trade_off.identical:.0%} of the translations are the same"
+    _show_report(compressed.report)
+    click.echo("\n" + pick("Bundle with shortlist:  ", "带候选词表的模型包：  ") + str(out))
+    click.echo(pick("Try next:               ", "接下来：              ") + f"{program_name()} predict {out} YOUR-FILE")
+
+
+def _show_report(report: "ShortlistReport") -> None:
+    from manyheads.cli.quantize import describe_trade_off
+
+    heads = ", ".join(report.heads)
+    click.echo(
+        pick(
+            f"Learned from {report.n_pairs:,} pairs with the heads {heads}.",
+            f"用 {report.n_pairs:,} 个句对学习，对齐头：{heads}。",
         )
-    click.echo(f"\nWith a shortlist · 带候选词表:   {out}")
-    click.echo(f"Try next · 接下来:   {program_name()} predict {out} YOUR-FILE")
+    )
+    click.echo(
+        pick(
+            f"Average shortlist: {report.mean_tokens:,.0f} of {report.vocab_size:,} tokens per sentence.",
+            f"平均每句候选 {report.mean_tokens:,.0f} 个词元，词表共 {report.vocab_size:,} 个。",
+        )
+    )
+    click.echo(pick("Single sentences: ", "逐句翻译：") + describe_trade_off(report.single))
+    click.echo(pick("One batch:        ", "整批翻译：") + describe_trade_off(report.batch))

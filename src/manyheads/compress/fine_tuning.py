@@ -1,9 +1,8 @@
-"""Training a little further on the data of a bundle's own recipe: after heads went, the others take over."""
+"""`FineTuner`: train a model further on the data of its bundle's recipe, so that the remaining heads compensate."""
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,33 +13,33 @@ from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError
 from manyheads.model.weights import load_weights
 from manyheads.run import Corpus, Recipe, RunFolder
-from manyheads.run.preparation import prepare
+from manyheads.run.preparation import PreparedData, prepare
 from manyheads.tasks import Task, TrainingData
 from manyheads.train import Step, Trainer, TrainingTask, TrainSettings, peak_learning_rate
 
 OnStep = Callable[[Step], None]
 
-_SHARE_OF_PEAK = 0.2  # of the recipe's learning rate: the model has learnt already
-_FASTEST = 1e-3
+_SHARE_OF_PEAK = 0.2  # of the recipe's learning rate, since the model is already trained
+_MAX_LEARNING_RATE = 1e-3  # of the default
 
 
 @dataclass(frozen=True)
 class FineTuneSettings:
-    """How long to train further, and how fast."""
+    """How long and how fast to fine-tune."""
 
     steps: int = 300
-    learning_rate: float = 0.0  # at its peak; 0: a fifth of the recipe's, and at most 0.001
+    learning_rate: float | None = None  # at its peak; None: a fifth of the recipe's, at most 0.001
 
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise LensError(f"Fine-tuning takes at least 1 step, not {self.steps}.")
-        if not 0 <= self.learning_rate < 1:
-            raise LensError(f"A learning rate of {self.learning_rate:g} is none. Give one like 0.0005.")
+        if self.learning_rate is not None and not 0 < self.learning_rate < 1:
+            raise LensError(f"The learning rate {self.learning_rate:g} is not between 0 and 1. Use one like 0.0005.")
 
 
 @dataclass(frozen=True)
 class FineTuner:
-    """The data of a recipe, ready to train on, and how its recipe trains."""
+    """The prepared training data of a recipe, and the recipe."""
 
     recipe: Recipe
     training_data: TrainingData
@@ -52,7 +51,7 @@ class FineTuner:
         settings: FineTuneSettings,
         on_step: OnStep = lambda step: None,
     ) -> None:
-        """Train a module by a training task for some steps, by the recipe in all but how long and how fast."""
+        """Train a module as in the recipe, but with these steps and this learning rate."""
         trainer = Trainer(
             module, training_task, self.schedule(settings), width=self.recipe.model.width, seed=self.recipe.seed
         )
@@ -62,51 +61,54 @@ class FineTuner:
         module.eval()
 
     def fine_tune(self, task: Task, settings: FineTuneSettings, on_step: OnStep = lambda step: None) -> None:
-        """Train a task on."""
+        """Train a task further, in place."""
         self.train(task.module, task.training_task(self.training_data), settings, on_step)
 
     def schedule(self, settings: FineTuneSettings) -> TrainSettings:
-        """The recipe's own training, but shorter, slower, and down to nothing at the end."""
+        """Return the training settings of the recipe with a short cosine schedule at a low learning rate."""
         train = self.recipe.train
         peak = peak_learning_rate(train, self.recipe.model.width)
-        rate = settings.learning_rate or min(_FASTEST, _SHARE_OF_PEAK * peak)
+        learning_rate = settings.learning_rate or min(_MAX_LEARNING_RATE, _SHARE_OF_PEAK * peak)
         warmup = max(1, settings.steps // 10)
-        return replace(train, steps=settings.steps, schedule="cosine", learning_rate=rate, warmup=warmup)
+        return replace(train, steps=settings.steps, schedule="cosine", learning_rate=learning_rate, warmup=warmup)
 
 
-@contextmanager
-def open_fine_tuner(bundle: Bundle, folder: Path, beside: Path, files: Sequence[Path] = ()) -> Iterator[FineTuner]:
-    """A fine_tuner for a bundle in a folder; what is made of its text is cached beside a path, as runs do.
+def make_fine_tuner(bundle: Bundle, folder: Path, beside: Path, files: Sequence[Path] = ()) -> FineTuner:
+    """Prepare a fine-tuner for the bundle in `folder`; the prepared text is cached beside the path `beside`.
 
-    `files` are trained on instead of the recipe's own, where these are gone.
+    `files` replace the training data of the recipe.
     """
     recipe = replace(Recipe.from_table(bundle.recipe), init_from=str(folder))
     if files:
         data = replace(recipe.data, builtin=None, mix=(), train=tuple(str(file.resolve()) for file in files))
         recipe = replace(recipe, data=data)
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{beside.name}.", dir=beside.parent))
     try:
-        preparing = prepare(recipe, RunFolder(work))
-        while True:
-            next(preparing)
-    except StopIteration as done:
-        data = done.value
+        prepared = _prepare(recipe, beside)
     except DataError as error:
         if files:
             raise
-        raise DataError(f"{error} Fine-tuning needs what the bundle was trained on: give it with --train.") from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    weights = Corpus.of(recipe).weights
-    yield FineTuner(
-        recipe,
-        TrainingData(
-            encoded=data.encoded,
-            batch_tokens=recipe.train.batch_tokens,
-            sampling=recipe.tokenizer.sampling,
-            seed=recipe.seed,
-            boundaries=data.boundaries,
-            weights=weights,
-        ),
+        raise DataError(f"{error} Fine-tuning needs the training data of the bundle: give it with --train.") from None
+    training_data = TrainingData(
+        encoded=prepared.encoded,
+        batch_tokens=recipe.train.batch_tokens,
+        sampling=recipe.tokenizer.sampling,
+        seed=recipe.seed,
+        boundaries=prepared.boundaries,
+        weights=Corpus.of(recipe).weights,
     )
+    return FineTuner(recipe, training_data)
+
+
+def _prepare(recipe: Recipe, beside: Path) -> PreparedData:
+    """Prepare the data of a recipe in a temporary run folder, beside which the cache is kept."""
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{beside.name}.", dir=beside.parent))
+    stages = prepare(recipe, RunFolder(folder))
+    try:
+        while True:
+            next(stages)
+    except StopIteration as end:
+        prepared: PreparedData = end.value
+        return prepared
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Really removing heads: rows of W^Q, W^K and W^V and columns of W^O go, and an ordinary, smaller model is left.
+"""Remove heads from a model: rows of W^Q, W^K and W^V and columns of W^O, which leaves an ordinary smaller model.
 
-Heads that share keys (grouped queries) share them still: a key head goes with the last head that reads it. A bundle
-that was pruned already can be pruned again: `kept_heads` always holds the numbers that heads had at first.
+With grouped queries, a key head is removed with the last head that reads it. A pruned model can be pruned again:
+`kept_heads` always holds the original numbers of the heads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,26 +21,26 @@ from manyheads.tasks import Task
 
 
 def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
-    """The same task on a model without these heads; what it was given stays as it is."""
-    found = find_heads(task.model, heads)
-    _check_removable(task.model, found)
-    kept = {attention.name: _left(attention, found) for attention in task.model.attentions()}
+    """Return the task with a model that lacks these heads; the given task is not changed."""
+    removed = find_heads(task.model, heads)
+    _check_removable(task.model, removed)
+    kept = {attention.name: _kept_numbers(attention, removed) for attention in task.model.attentions()}
     model = Transformer(_settings_with(task.model.settings, kept))
     smaller = type(task).restore(model, task.tokenizer, task.settings, task.metadata())
-    prefix = next(f"{name}." if name else "" for name, one in task.module.named_modules() if one is task.model)
+    prefix = next(f"{name}." if name else "" for name, module in task.module.named_modules() if module is task.model)
     weights = weights_of(task.module)
     for name, attention in task.model.named_modules():
         if isinstance(attention, MultiHeadAttention) and len(kept[attention.name]) < attention.heads.n_heads:
-            _cut(weights, f"{prefix}{name}.", attention, kept[attention.name])
+            _keep_weights(weights, f"{prefix}{name}.", attention, kept[attention.name])
     load_weights(smaller.module, weights, "the pruned model")
     smaller.module.to(task.model.device).train(task.module.training)
     return smaller
 
 
 def pruned_bundle(bundle: Bundle, task: Task, scores: Mapping[str, Any] | None = None) -> Bundle:
-    """The bundle with a pruned task in it: its recipe builds the same model, and old scores are not claimed."""
+    """Return the bundle with a pruned task. Its recipe builds the pruned model; scores of the original are dropped."""
     recipe = {**bundle.recipe, "model": to_table(task.model.settings)}
-    # What a shortlist costs was measured with the heads that are gone.
+    # The cost of a shortlist was measured with the original model.
     return replace(bundle, task=task, recipe=recipe, scores=scores or {}, shortlist=None, shortlist_cost=None)
 
 
@@ -50,28 +50,28 @@ def _check_removable(model: Transformer, heads: list[Head]) -> None:
             'This model has no projections (model.projections = "none"), so its heads have no weights to remove.'
         )
     if len(heads) >= len(heads_of(model)):
-        raise LensError(f"All {len(heads)} heads would go. At least one head must be left: remove {len(heads) - 1}.")
+        raise LensError(f"All {len(heads)} heads would be removed. Keep at least one: remove at most {len(heads) - 1}.")
 
 
-def _left(attention: MultiHeadAttention, removed: list[Head]) -> list[int]:
-    gone = {head.number for head in removed if head.attention == attention.name}
-    return [number for number in range(attention.heads.n_heads) if number not in gone]
+def _kept_numbers(attention: MultiHeadAttention, removed: list[Head]) -> list[int]:
+    removed_numbers = {head.number for head in removed if head.attention == attention.name}
+    return [number for number in range(attention.heads.n_heads) if number not in removed_numbers]
 
 
 def _settings_with(settings: ModelSettings, kept: Mapping[str, list[int]]) -> ModelSettings:
-    """The settings of a model that has only these heads of what is now there."""
-    everywhere = dict(settings.kept_heads)
+    """Return the settings of a model with only these of its current heads."""
+    kept_heads = dict(settings.kept_heads)
     for name, numbers in kept.items():
-        first = settings.kept_heads.get(name, tuple(range(settings.n_heads)))
-        if len(numbers) < len(first):
-            everywhere[name] = tuple(first[number] for number in numbers)
-    return replace(settings, kept_heads=everywhere)
+        original = settings.kept_heads.get(name, tuple(range(settings.n_heads)))
+        if len(numbers) < len(original):
+            kept_heads[name] = tuple(original[number] for number in numbers)
+    return replace(settings, kept_heads=kept_heads)
 
 
-def _cut(weights: dict[str, Tensor], prefix: str, attention: MultiHeadAttention, kept: list[int]) -> None:
-    """Leave only what these heads need of an attention's weights."""
-    reads = torch.arange(attention.heads.n_key_heads).repeat_interleave(attention.groups.cpu()).tolist()
-    key_heads = sorted({reads[number] for number in kept})
+def _keep_weights(weights: dict[str, Tensor], prefix: str, attention: MultiHeadAttention, kept: list[int]) -> None:
+    """Reduce an attention's weights, in place, to those of the kept heads."""
+    key_head_of = torch.arange(attention.heads.n_key_heads).repeat_interleave(attention.groups.cpu()).tolist()
+    key_heads = sorted({key_head_of[number] for number in kept})
     for name in [name for name in weights if name.startswith(prefix)]:
         match name.removeprefix(prefix).split("."):
             case ["output", "bias"] if not kept:
@@ -79,17 +79,17 @@ def _cut(weights: dict[str, Tensor], prefix: str, attention: MultiHeadAttention,
             case _ if not kept:
                 del weights[name]
             case ["output", "weight"]:
-                weights[name] = _of_heads(weights[name].mT, kept, attention.heads.n_heads).mT
+                weights[name] = _head_rows(weights[name].mT, kept, attention.heads.n_heads).mT
             case ["output", "bias"]:
                 pass
             case ["project", "key" | "value", _]:
-                weights[name] = _of_heads(weights[name], key_heads, attention.heads.n_key_heads)
+                weights[name] = _head_rows(weights[name], key_heads, attention.heads.n_key_heads)
             case ["project", "query" | "query_key" | "shared", _] | ["scores", _]:
-                weights[name] = _of_heads(weights[name], kept, attention.heads.n_heads)
+                weights[name] = _head_rows(weights[name], kept, attention.heads.n_heads)
             case _:
-                raise LensError(f"{name} is of a kind whose heads cannot be removed.")
+                raise LensError(f"Heads cannot be removed from {name}: its layout is unknown.")
 
 
-def _of_heads(weight: Tensor, kept: list[int], n_heads: int) -> Tensor:
-    """The rows of some heads, which stand one head after the other."""
-    return weight.unflatten(0, (n_heads, -1))[kept].flatten(0, 1)
+def _head_rows(weight: Tensor, heads: list[int], n_heads: int) -> Tensor:
+    """Return the rows of these heads from a weight with the rows of `n_heads` heads in order."""
+    return weight.unflatten(0, (n_heads, -1))[heads].flatten(0, 1)

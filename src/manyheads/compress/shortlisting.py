@@ -1,8 +1,8 @@
-"""`learn_shortlist`: which words are written for which, by the heads that align, so that not all have to be thought of.
+"""`add_shortlist`: a seq2seq bundle that scores only likely target tokens, with the measured cost.
 
-Every token of a training target is shared out among the source tokens that the aligning heads look at most there. What
-is written often for whatever reason may always be written; of the rest each source token keeps what was written for it
-most often, and itself: names are copied.
+Each target token of the training data is divided among the source tokens that the alignment heads attend to most. The
+most frequent target tokens are always allowed. Of the others, each source token allows those it was linked to most
+often, and itself, since names are copied.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads.bundle import Bundle
-from manyheads.compress.trade_off import MAX_BLEU_DROP, TradeOff, measure_trade_off
+from manyheads.compress.trade_off import Compressed, TradeOff, measure_trade_off, require_small_cost
 from manyheads.data import pad
 from manyheads.decode import EngineSelector, Shortlist
 from manyheads.errors import BundleError, DataError, EngineError
@@ -27,7 +27,7 @@ from manyheads.tasks.model_inputs import batches_by_length
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 
-_LOOKED_AT = 4  # source tokens that a target token is shared out among
+_N_SOURCES = 4  # source tokens that a target token is divided among
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,10 +35,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ShortlistSettings:
-    """How long a list may become."""
+    """The size of a shortlist."""
 
-    words: int = 50  # that each source token brings
-    frequent: int = 100  # that are always there
+    words: int = 50  # target tokens allowed by each source token
+    frequent: int = 100  # target tokens that are always allowed
 
     def __post_init__(self) -> None:
         raise_faults(
@@ -52,43 +52,39 @@ class ShortlistSettings:
 
 @dataclass(frozen=True)
 class ShortlistReport:
-    """What a shortlist was learnt from, and what came of it."""
+    """The data of a shortlist, its size, and its trade-off for single sentences and for one large batch."""
 
     heads: Sequence[str]
     n_pairs: int
     engine: str
     mean_tokens: float  # in the list of one sentence
     vocab_size: int
-    alone: TradeOff  # each sentence with its own list: the shortest, and the dearest
-    together: TradeOff
+    single: TradeOff  # one sentence at a time, each with its own list: the shortest lists, with the highest cost
+    batch: TradeOff
 
 
 def add_shortlist(
     bundle: Bundle, where: str, train: Sequence[Row], valid: Sequence[Row], settings: ShortlistSettings
-) -> tuple[Bundle, ShortlistReport]:
-    """The bundle with a shortlist learnt from `train`; refused where it costs too much on `valid`."""
+) -> Compressed[ShortlistReport]:
+    """Learn a shortlist from `train` and measure its cost on `valid`; a large cost is refused."""
     task = require_cross_attention(bundle, where)
     if bundle.shortlist is not None:
-        raise BundleError(f"{where} has a shortlist already. Give the bundle it was made from.")
+        raise BundleError(f"{where} already has a shortlist. Give the bundle it was made from.")
     aligner = choose_aligner(bundle, where, [(row[0], row[1]) for row in train])
     shortlist = learn_shortlist(aligner, train, settings)
     is_int8 = bundle.int8 is not None
-    whole = task.with_engine(EngineSelector("native", is_int8=is_int8))
+    unlisted = task.with_engine(EngineSelector("native", is_int8=is_int8))
     listed = task.with_engine(EngineSelector("native", is_int8=is_int8, shortlist=shortlist))
-    engine = whole.engine_for(bundle.decode).name
+    engine = unlisted.engine_for(bundle.decode).name
     if engine == "torch":
-        raise EngineError(f"Only the native engine supports shortlists. {whole.engine.fallback}")
-    trade_offs = [
-        measure_trade_off(whole, listed, valid, bundle.decode, at_once=at_once, clock=process_time)
-        for at_once in (1, len(valid))
-    ]
-    trade_off = max(trade_offs, key=lambda trade_off: trade_off.bleu_drop)
-    if trade_off.bleu_drop > MAX_BLEU_DROP:
-        raise BundleError(
-            f"This shortlist would cost {trade_off.bleu_drop:.2f} BLEU ({trade_off.before:.2f} → {trade_off.after:.2f} on "
-            f"{trade_off.n_sentences} sentences); more than {MAX_BLEU_DROP} is refused. Learn from more pairs (--sample, "
-            f"--train) or keep more words (--words {2 * settings.words})."
-        )
+        raise EngineError(f"Only the native engine supports shortlists. {unlisted.engine.fallback}")
+    single, batch = (
+        measure_trade_off(unlisted, listed, valid, bundle.decode, batch_rows=batch_rows, clock=process_time)
+        for batch_rows in (1, len(valid))
+    )
+    costlier = max(single, batch, key=lambda trade_off: trade_off.change.cost)
+    advice = f"Learn from more pairs (--train-sample, --train) or allow more tokens (--words {2 * settings.words})."
+    require_small_cost(costlier, "This shortlist", advice)
     sizes = [len(shortlist.allowed(np.array([*task.tokenizer.encode(row[0]), EOS], dtype=np.int32))) for row in valid]
     report = ShortlistReport(
         heads=aligner.heads,
@@ -96,25 +92,26 @@ def add_shortlist(
         engine=engine,
         mean_tokens=float(np.mean(sizes)),
         vocab_size=task.tokenizer.vocab_size,
-        alone=trade_offs[0],
-        together=trade_offs[1],
+        single=single,
+        batch=batch,
     )
-    fast = EngineSelector("auto", is_int8=is_int8, shortlist=shortlist)
     metadata = asdict(settings) | asdict(report) | {"heads": list(aligner.heads)}
-    return replace(bundle, shortlist=shortlist, shortlist_cost=metadata, engine=fast), report
+    selector = EngineSelector("auto", is_int8=is_int8, shortlist=shortlist)
+    fast = replace(bundle, shortlist=shortlist, shortlist_cost=metadata, engine=selector)
+    return Compressed(fast, costlier, report)
 
 
 def learn_shortlist(aligner: Aligner, rows: Sequence[Row], settings: ShortlistSettings) -> Shortlist:
-    """The table that these pairs teach."""
+    """Learn a shortlist from pairs of texts."""
     vocab_size = aligner.task.tokenizer.vocab_size
-    links = _Links.joined(_each_links(aligner, rows))
-    often = np.bincount(links.targets, weights=links.shares, minlength=vocab_size)
-    often[[PAD, UNK, BOS, EOS]] = 0
-    ranked = np.argsort(-often, kind="stable")[: settings.frequent]
-    always = {EOS, *ranked[often[ranked] > 0].tolist()}
+    links = _Links.concatenate(_batch_links(aligner, rows))
+    frequencies = np.bincount(links.targets, weights=links.shares, minlength=vocab_size)
+    frequencies[[PAD, UNK, BOS, EOS]] = 0
+    ranked = np.argsort(-frequencies, kind="stable")[: settings.frequent]
+    always = {EOS, *ranked[frequencies[ranked] > 0].tolist()}
     is_other = ~np.isin(links.targets, list(always)) & (links.shares > 0)
-    pairs, number = np.unique((links.sources * vocab_size + links.targets)[is_other], return_inverse=True)
-    counts = np.bincount(number, weights=links.shares[is_other], minlength=len(pairs))
+    pairs, inverse = np.unique((links.sources * vocab_size + links.targets)[is_other], return_inverse=True)
+    counts = np.bincount(inverse, weights=links.shares[is_other], minlength=len(pairs))
     lists = [[token] for token in range(vocab_size)]
     for pair in pairs[np.lexsort((pairs, -counts))].tolist():
         source, target = divmod(pair, vocab_size)
@@ -125,30 +122,34 @@ def learn_shortlist(aligner: Aligner, rows: Sequence[Row], settings: ShortlistSe
 
 @dataclass(frozen=True, eq=False)
 class _Links:
-    """Which target token belongs to which source token, and how much of it."""
+    """Weighted links between token ids: how much of each target token belongs to a source token."""
 
     sources: Ids
     targets: Ids
     shares: Floats
 
     @classmethod
-    def joined(cls, parts: Iterable["_Links"]) -> "_Links":
-        found = list(parts)
+    def concatenate(cls, parts: Iterable["_Links"]) -> "_Links":
+        links = list(parts)
         return cls(
-            np.concatenate([part.sources for part in found]),
-            np.concatenate([part.targets for part in found]),
-            np.concatenate([part.shares for part in found]),
+            np.concatenate([part.sources for part in links]),
+            np.concatenate([part.targets for part in links]),
+            np.concatenate([part.shares for part in links]),
         )
 
 
-def _each_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
-    """The links of each batch."""
+def _batch_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
+    """Yield the links of each batch of the rows that fit the model."""
     task = aligner.task
-    most = task.model.settings.max_length
+    max_length = task.model.settings.max_length
     sides = [task.tokenizer.encode_batch([row[side] for row in rows]) for side in (0, 1)]
-    pairs = [(source, target) for source, target in zip(*sides, strict=True) if max(len(source), len(target)) < most]
+    pairs = [
+        (source, target) for source, target in zip(*sides, strict=True) if max(map(len, (source, target))) < max_length
+    ]
     if not pairs:
-        raise DataError(f"None of {len(rows):,} pairs is short enough for this model: there is nothing to learn from.")
+        raise DataError(
+            f"None of the {len(rows):,} pairs is short enough for this model, so no shortlist can be learned."
+        )
     for batch in batches_by_length([len(source) + len(target) for source, target in pairs]):
         with evaluating(task.model):
             links = _align(aligner, [pairs[row] for row in batch])
@@ -156,30 +157,30 @@ def _each_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
 
 
 def _align(aligner: Aligner, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> _Links:
-    """The links of one batch; those of what pads a text, and of BOS, are left out."""
+    """Return the links of one batch, without those of padding and BOS."""
     source = pad([pair[0] for pair in pairs], after=EOS)
     target = pad([pair[1] for pair in pairs], before=BOS, after=EOS)
     is_read = ~np.isin(target[:, :-1], (PAD, EOS))
     read, written = np.where(is_read, target[:, :-1], PAD), target[:, 1:]
     strengths = _strengths(aligner, torch.from_numpy(source), torch.from_numpy(read)).numpy()
-    # Heads that find nothing to look at rest on EOS: what little they see elsewhere tells more.
+    # A head without a match puts its weight on EOS; the small weights elsewhere are more informative.
     strengths = np.where(np.isin(source, (PAD, EOS))[:, None], 0.0, strengths)
-    n_kept = min(_LOOKED_AT, strengths.shape[-1])
-    places = np.argpartition(-strengths, n_kept - 1, axis=-1)[..., :n_kept]
-    shares = np.take_along_axis(strengths, places, axis=-1)
+    n_kept = min(_N_SOURCES, strengths.shape[-1])
+    positions = np.argpartition(-strengths, n_kept - 1, axis=-1)[..., :n_kept]
+    shares = np.take_along_axis(strengths, positions, axis=-1)
     total = shares.sum(-1, keepdims=True)
     shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
-    meant = read if aligner.variant.endswith("read") else written
-    is_word = is_read & ~np.isin(meant, (PAD, BOS))
+    aligned = read if aligner.variant.endswith("read") else written
+    is_aligned = is_read & ~np.isin(aligned, (PAD, BOS))
     return _Links(
-        sources=np.take_along_axis(source[:, None], places, axis=-1)[is_word].ravel(),
-        targets=np.repeat(meant[is_word], n_kept),
-        shares=shares[is_word].astype(np.float64).ravel(),
+        sources=np.take_along_axis(source[:, None], positions, axis=-1)[is_aligned].ravel(),
+        targets=np.repeat(aligned[is_aligned], n_kept),
+        shares=shares[is_aligned].astype(np.float64).ravel(),
     )
 
 
 def _strengths(aligner: Aligner, source: Tensor, read: Tensor) -> Tensor:
-    """B × Q × K: how much the aligning heads look at each source token, all of them together."""
+    """Return the summed weights or norms of the alignment heads, B × Q × K."""
     model = aligner.task.model
     total = torch.zeros(*read.shape, source.size(1))
 
@@ -189,7 +190,6 @@ def _strengths(aligner: Aligner, source: Tensor, read: Tensor) -> Tensor:
             if f"{attention.name}/{head}" in aligner.heads:
                 total.add_(chosen[:, head].cpu())
 
-    device = model.device
-    source, read = source.to(device), read.to(device)
+    source, read = source.to(model.device), read.to(model.device)
     model.hidden(source, read, source_is_real=source != PAD, target_is_real=read != PAD, tap=MapTap(model, receive))
     return total

@@ -1,35 +1,50 @@
-"""`measure`: what a faster way to translate costs in BLEU, and what it gains in speed."""
+"""`TradeOff`: the measured cost of a compressed bundle in quality, and its gain in speed."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Generic, TypeVar
 
+from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
-from manyheads.metrics import compare
-from manyheads.tasks import Seq2Seq, one_line
+from manyheads.errors import BundleError
+from manyheads.metrics import Change, bleu_tally, compare_tallies
+from manyheads.tasks import Seq2Seq
 from manyheads.text.readers import Row
 
-MAX_BLEU_DROP = 0.2  # BLEU: what costs more is refused
-_REPEATS = 3
+MAX_COST = 0.2  # BLEU; a bundle that loses more is not made
+_N_REPEATS = 3
+
+ReportT = TypeVar("ReportT")
 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Quality given for speed, on the same sentences."""
+    """The change of the score on the same rows, and the speed relative to the original bundle."""
 
-    n_sentences: int
-    before: float  # BLEU
-    after: float
-    low: float  # 95 % of resamples have a difference after − before between these
-    high: float
-    speedup: float  # sentences a second, to those of before
-    identical: float  # the share of sentences that are the same to the last character
+    change: Change
+    speedup: float  # rows per second, divided by those of the original
+    identical: float | None = None  # share of outputs that are identical; None if it was not measured
 
-    @property
-    def bleu_drop(self) -> float:
-        """BLEU that it costs."""
-        return self.before - self.after
+
+@dataclass(frozen=True)
+class Compressed(Generic[ReportT]):
+    """A compressed bundle with its measured trade-off, and a report of how it was made."""
+
+    bundle: Bundle
+    trade_off: TradeOff
+    report: ReportT
+
+
+def require_small_cost(trade_off: TradeOff, what: str, advice: str) -> None:
+    """Raise `BundleError` if a trade-off costs more than `MAX_COST`."""
+    change = trade_off.change
+    if change.cost > MAX_COST:
+        raise BundleError(
+            f"{what} would cost {change.cost:.2f} {change.name} ({change.before:.2f} → {change.value:.2f} on "
+            f"{change.n_texts} sentences); at most {MAX_COST} is accepted. {advice}"
+        )
 
 
 def measure_trade_off(
@@ -38,36 +53,33 @@ def measure_trade_off(
     rows: Sequence[Row],
     decode: DecodeSettings,
     *,
-    at_once: int | None = None,
+    batch_rows: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> TradeOff:
-    """Translate the rows both ways, in turns: all together, or so many at once.
+    """Translate the rows with both tasks in turn, `batch_rows` at a time or all at once, and compare BLEU and speed.
 
-    Where both are the same engine with the same threads, time.process_time is the better clock: whatever else the
-    machine does meanwhile is not counted.
+    If both use the same engine with the same threads, use time.process_time as the clock: it does not count other
+    load on the machine.
     """
-    size = at_once or len(rows)
-    found: list[list[str]] = [[], []]
-    ratios = []
+    size = batch_rows or len(rows)
+    outputs: tuple[list[str], list[str]] = ([], [])
+    speedups = []
     for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        sources = [row[0] if before.fits(row[0]) else "" for row in part]
-        for turn in range(_REPEATS if len(rows) <= size else 1):  # of many parts each is a turn
+        batch = rows[start : start + size]
+        sources = [row[0] if before.fits(row[0]) else "" for row in batch]
+        for repeat in range(_N_REPEATS if len(rows) <= size else 1):  # many batches are repeats enough
             seconds = []
-            for texts, task in zip(found, (before, after), strict=True):
+            for texts, task in zip(outputs, (before, after), strict=True):
                 started = clock()
-                answers = task.answers(sources, decode)
+                translations = task.predict(sources, decode)
                 seconds.append(clock() - started)
-                if turn == 0:
-                    texts += [one_line(candidates[0].text) for candidates in answers]
-            ratios.append(seconds[0] / max(seconds[1], 1e-9))
-    bleu = compare(found[1], found[0], [row[1] for row in rows], before.settings.target_language)[0]
+                if repeat == 0:
+                    texts += [translation.line() for translation in translations]
+            speedups.append(seconds[0] / max(seconds[1], 1e-9))
+    references, language = [row[1] for row in rows], before.settings.target_language
+    tallies = [bleu_tally(texts, references, language) for texts in outputs]
     return TradeOff(
-        n_sentences=len(rows),
-        before=bleu.other,
-        after=bleu.value,
-        low=bleu.low,
-        high=bleu.high,
-        speedup=median(ratios),
-        identical=sum(a == b for a, b in zip(*found, strict=True)) / len(rows),
+        change=compare_tallies(tallies[1], tallies[0]),
+        speedup=median(speedups),
+        identical=sum(a == b for a, b in zip(*outputs, strict=True)) / len(rows),
     )

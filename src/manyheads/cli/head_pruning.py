@@ -1,0 +1,172 @@
+"""`manyheads heads prune`: run the pruning, write the bundle and its curve, show the table."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress, TaskID
+from rich.table import Table
+
+from manyheads.bundle import load
+from manyheads.cli.output import check_output_folder
+from manyheads.cli.program import program_name
+from manyheads.cli.progress import make_console
+from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
+from manyheads.compress.pruning import Method, PruningReport, count_to_remove, prune
+from manyheads.compress.pruning_curve import CurvePoint, curve_svg
+from manyheads.compress.trade_off import Compressed
+from manyheads.language import pick
+from manyheads.lens.heads import heads_of
+from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.metrics import format_score
+from manyheads.storage import atomic_write
+
+_CHINESE_STAGES = {
+    "removing heads": "移除注意力头",
+    "measuring": "测量",
+    "learning gates": "学习门控",
+    "fine-tuning": "微调",
+    "ablating": "逐一屏蔽",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions:
+    """The options of the command."""
+
+    share: float
+    method: Method
+    sample: int
+    valid: tuple[Path, ...]
+    fine_tune: int | None
+    learning_rate: float | None
+    gate_steps: int
+    train_files: tuple[Path, ...]
+    output: Path | None
+    overwrite: bool
+    as_json: bool
+
+
+def prune_bundle(bundle: Path, options: PruneOptions) -> None:
+    """Prune a bundle, write the result and show its curve."""
+    out = options.output or bundle.with_name(f"{bundle.name}-pruned")
+    check_output_folder(out, bundle, overwrite=options.overwrite)
+    compressed, n_choosing, n_measuring = _run(bundle, out, options)
+    compressed.bundle.save(out)
+    payload: dict[str, Any] = {
+        "bundle": str(bundle),
+        "share": options.share,
+        "method": options.method,
+        "n_choosing": n_choosing,
+        "n_measuring": n_measuring,
+        **machine_info(),
+        **compressed.report.to_json(),
+    }
+    curve = out.with_name(f"{out.name}.curve.json")
+    atomic_write(curve, (json.dumps(payload, ensure_ascii=False, indent=2) + "\n").encode())
+    atomic_write(curve.with_suffix(".svg"), (curve_svg(compressed.report.points) + "\n").encode())
+    if options.as_json:
+        click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
+        return
+    _show_points(compressed.report.points, len(compressed.report.order), n_measuring)
+    click.echo("\n" + pick("Pruned bundle:  ", "剪枝后的模型包：  ") + str(out))
+    click.echo(pick("Curve:          ", "曲线：            ") + str(curve.with_suffix(".svg")))
+    click.echo(pick("Try next:       ", "接下来：          ") + f"{program_name()} evaluate {out}")
+
+
+def _run(bundle: Path, out: Path, options: PruneOptions) -> tuple[Compressed[PruningReport], int, int]:
+    """Prune the bundle; also return how many rows chose the heads and how many measured the cost."""
+    if options.learning_rate is not None and options.fine_tune is None:
+        raise click.UsageError(
+            "--learning-rate needs --fine-tune STEPS, for example --fine-tune 1500 --learning-rate 0.0015."
+        )
+    fine_tuning = FineTuneSettings(options.fine_tune, options.learning_rate) if options.fine_tune else None
+    loaded = load(bundle)
+    count_to_remove(len(heads_of(loaded.task.model)), options.share)  # an invalid share fails before any work
+    rows = valid_rows(loaded, 2 * options.sample, options.valid)
+    half = len(rows) // 2
+    needs_training = fine_tuning is not None or options.method == "gates"
+    fine_tuner = make_fine_tuner(loaded, bundle, out, options.train_files) if needs_training else None
+    with ExitStack() as stack:
+        choosing, reporting = (
+            stack.enter_context(open_sample(loaded.task, part, loaded.decode)) for part in (rows[:half], rows[half:])
+        )
+        bars = stack.enter_context(StageBars())
+        compressed = prune(
+            loaded,
+            choosing,
+            reporting,
+            options.share,
+            options.method,
+            fine_tuner=fine_tuner,
+            gates=FineTuneSettings(options.gate_steps),
+            fine_tuning=fine_tuning,
+            progress=bars.update,
+        )
+    return compressed, half, len(rows) - half
+
+
+def machine_info() -> dict[str, str]:
+    """Return the date and a description of this machine."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{platform.system()} {platform.machine()}, {n_cores} core(s)",
+    }
+
+
+def _show_points(points: Sequence[CurvePoint], n_removed: int, n_rows: int) -> None:
+    console = make_console(plain=False)
+    title = pick(f"{n_removed} heads removed (n = {n_rows})", f"已移除 {n_removed} 个头（n = {n_rows}）")
+    console.print(title, style="bold", markup=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in (
+        pick("heads", "头数"),
+        pick("parameters", "参数量"),
+        points[0].score.name,
+        pick("change", "变化"),
+        pick("speed", "速度"),
+        "",
+    ):
+        table.add_column(heading, justify="right")
+    for point in points:
+        table.add_row(*_cells(point))
+    console.print(table, markup=False)
+
+
+def _cells(point: CurvePoint) -> list[str]:
+    score, change = point.score, point.change
+    value, low, high = (format_score(score.name, number) for number in (score.value, score.low, score.high))
+    difference = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]" if point.removed else "–"
+    speed = f"× {point.speed.ratio:.2f}" if point.speed else "–"
+    steps = point.fine_tune_steps
+    note = pick(f"fine-tuned for {steps} steps", f"微调 {steps} 步") if steps else ""
+    return [str(point.n_heads), f"{point.n_parameters:,}", f"{value} [{low}, {high}]", difference, speed, note]
+
+
+class StageBars:
+    """A progress bar for each stage, on a terminal only."""
+
+    def __enter__(self) -> "StageBars":
+        console = Console(stderr=True)
+        self.progress = Progress(console=console, transient=True, disable=not console.is_terminal)
+        self.bars: dict[str, TaskID] = {}
+        self.progress.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.progress.__exit__(*error)
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        """Show how much of a stage is done."""
+        if stage not in self.bars:
+            self.bars[stage] = self.progress.add_task(pick(stage, _CHINESE_STAGES[stage]), total=total)
+        self.progress.update(self.bars[stage], completed=done)
