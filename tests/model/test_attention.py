@@ -32,27 +32,27 @@ ANY: dict[str, Any] = {
     "positions": ["none", "rotary", "alibi"],
     "n_heads": [4],
 }
-# Head widths as usual; then d_k ≠ d_v and h·d_v ≠ width; then grouped queries.
-EVERY_KIND = [
+# Default head widths; then d_k ≠ d_v and h·d_v ≠ width; then grouped queries.
+ALL_SETTINGS = [
     *product_of(**ANY),
     *product_of(**ANY, head_width=[6], value_width=[3]),
     *product_of(**ANY, n_key_heads=[2, 1]),
 ]
 
 
-every_kind = pytest.mark.parametrize("settings", EVERY_KIND, ids=describe)
+all_settings = pytest.mark.parametrize("settings", ALL_SETTINGS, ids=describe)
 
 
-def test_there_are_enough_kinds_to_speak_of_every_kind() -> None:
-    assert len(EVERY_KIND) > 100
+def test_settings_cover_every_score_form_and_projection() -> None:
+    assert len(ALL_SETTINGS) > 100
     for field in ("scores", "projections"):
-        assert {getattr(settings, field) for settings in EVERY_KIND} == set(choices(field))
-    assert any(s.heads.value_width * s.n_heads != s.width for s in EVERY_KIND)
-    assert any(s.heads.value_width != s.heads.head_width for s in EVERY_KIND)
+        assert {getattr(settings, field) for settings in ALL_SETTINGS} == set(choices(field))
+    assert any(s.heads.value_width * s.n_heads != s.width for s in ALL_SETTINGS)
+    assert any(s.heads.value_width != s.heads.head_width for s in ALL_SETTINGS)
 
 
 class TestPureFunctions:
-    def test_the_worked_example_saturates(self) -> None:
+    def test_the_worked_example_saturates_the_softmax(self) -> None:
         q, k, v = X @ X, X @ X.T, X @ torch.tensor([[1.0, 7, 4], [2, 8, 5], [3, 9, 6]])
         assert q.tolist() == [[30, 36, 42], [66, 81, 96], [102, 126, 150]]
         assert k.tolist() == [[14, 32, 50], [32, 77, 122], [50, 122, 194]]
@@ -60,7 +60,7 @@ class TestPureFunctions:
         assert attention_weights(q, k).tolist() == [[0, 0, 1]] * 3
         assert attention(q, k, v).tolist() == [[50, 194, 122]] * 3
 
-    def test_two_sentences_of_four_words_walk_through(self) -> None:
+    def test_shapes(self) -> None:
         x = vectors(2, 4, 8)
         assert attention_weights(x, x).shape == (2, 4, 4)
         assert attention(x, x, x).shape == (2, 4, 8)
@@ -74,13 +74,13 @@ class TestPureFunctions:
         expected = torch.tensor([[power / sum(row) for power in row] for row in powers])
         assert largest_difference(attention_weights(q, k), expected) < 1e-6
 
-    def test_what_is_hidden_does_not_exist(self) -> None:
+    def test_hidden_keys_have_no_influence(self) -> None:
         q, k, v = vectors(2, 3), vectors(5, 3, seed=1), vectors(5, 4, seed=2)
         visible = torch.tensor([[True, False, True, True, False]])
-        seen = visible[0]
-        assert torch.allclose(attention(q, k, v, visible), attention(q, k[seen], v[seen]), atol=1e-6)
+        is_visible = visible[0]
+        assert torch.allclose(attention(q, k, v, visible), attention(q, k[is_visible], v[is_visible]), atol=1e-6)
 
-    def test_a_query_that_sees_nothing_gets_zeros_and_no_nan_flows_back(self) -> None:
+    def test_a_query_that_sees_nothing_outputs_zeros_and_has_finite_gradients(self) -> None:
         q, k, v = (vectors(2, 3, seed=seed).requires_grad_() for seed in range(3))
         output = attention(q, k, v, torch.tensor([[False, False], [True, True]]))
         assert output[0].tolist() == [0, 0, 0]
@@ -89,16 +89,16 @@ class TestPureFunctions:
         assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in (q, k, v))
 
 
-@every_kind
-def test_the_fused_path_equals_the_explicit_one(settings: ModelSettings) -> None:
+@all_settings
+def test_fused_path_equals_explicit_path(settings: ModelSettings) -> None:
     for module, x, y, view in passes(settings):
-        fast, explicit = module(x, y, view), module(x, y, view, tap=Tap())
-        assert fast.isfinite().all()
-        assert largest_difference(fast, explicit) <= 1e-5
+        fused, explicit = module(x, y, view), module(x, y, view, tap=Tap())
+        assert fused.isfinite().all()
+        assert largest_difference(fused, explicit) <= 1e-5
 
 
-@every_kind
-def test_a_row_of_weights_sums_to_one_or_sees_nothing(settings: ModelSettings) -> None:
+@all_settings
+def test_weights_sum_to_one_or_to_zero_if_nothing_is_visible(settings: ModelSettings) -> None:
     for module, x, y, view in passes(settings):
         tap = Tap()
         module(x, y, view, tap=tap)
@@ -111,8 +111,8 @@ def test_a_row_of_weights_sums_to_one_or_sees_nothing(settings: ModelSettings) -
         assert torch.equal(tap[f"{module.name}.heads"], weights @ tap[f"{module.name}.v"])
 
 
-@every_kind
-def test_the_output_is_the_sum_of_what_each_head_writes(settings: ModelSettings) -> None:
+@all_settings
+def test_the_output_is_the_sum_over_heads(settings: ModelSettings) -> None:
     for module, x, y, view in passes(settings):
         tap = Tap()
         output = module(x, y, view, tap=tap)
@@ -122,9 +122,9 @@ def test_the_output_is_the_sum_of_what_each_head_writes(settings: ModelSettings)
         assert largest_difference(output, torch.stack(written).sum(0)) <= 1e-5
 
 
-@pytest.mark.parametrize("tap", [None, Tap()], ids=["fast", "explicit"])
-@pytest.mark.parametrize("settings", [kind for kind in EVERY_KIND if kind.projections != "none"], ids=describe)
-def test_a_zero_gate_equals_zeroed_columns_of_the_output_matrix(settings: ModelSettings, tap: Tap | None) -> None:
+@pytest.mark.parametrize("tap", [None, Tap()], ids=["fused", "explicit"])
+@pytest.mark.parametrize("settings", [kind for kind in ALL_SETTINGS if kind.projections != "none"], ids=describe)
+def test_a_gate_of_zero_equals_zeroed_columns_of_the_output_matrix(settings: ModelSettings, tap: Tap | None) -> None:
     for module, x, y, view in passes(settings):
         gates = torch.ones(settings.n_heads).index_fill(0, torch.tensor([1, 2]), 0.0)
         module.gate = gates
@@ -137,9 +137,9 @@ def test_a_zero_gate_equals_zeroed_columns_of_the_output_matrix(settings: ModelS
 
 
 @pytest.mark.parametrize("scores", ["scaled-dot", "additive"])
-def test_dropout_falls_on_the_weights_when_training_with_a_tap_and_without(scores: str) -> None:
+def test_dropout_applies_to_the_weights_in_training(scores: str) -> None:
     module = attention_of(small(attention_dropout=0.5, projections="none", scores=scores))
-    x = torch.ones(4, 5, 8)  # every mix of equal values is that value, unless weights were dropped
+    x = torch.ones(4, 5, 8)  # the mean of equal values is that value, unless weights are dropped
     view = VIEWS["bidirectional"]
     for tap in (None, Tap()):
         module.eval()
@@ -149,7 +149,8 @@ def test_dropout_falls_on_the_weights_when_training_with_a_tap_and_without(score
         dropped = torch.stack([module(x, x, view, tap=tap)[0] for _ in range(40)])
         assert not torch.allclose(dropped, x[0])
         assert torch.allclose(dropped.mean(), torch.tensor(1.0), atol=0.1)
-    assert torch.allclose(tap["here.self.weights"][0].sum(-1), torch.ones(2, 5))  # a tap sees them whole
+    # A tap receives the weights before dropout.
+    assert torch.allclose(tap["here.self.weights"][0].sum(-1), torch.ones(2, 5))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +163,8 @@ def test_dropout_falls_on_the_weights_when_training_with_a_tap_and_without(score
     ],
     ids=describe,
 )
-@pytest.mark.parametrize("tap", [None, Tap()], ids=["fast", "explicit"])
-def test_gradients_are_right(settings: ModelSettings, tap: Tap | None) -> None:
+@pytest.mark.parametrize("tap", [None, Tap()], ids=["fused", "explicit"])
+def test_gradients_match_finite_differences(settings: ModelSettings, tap: Tap | None) -> None:
     module = attention_of(settings).double()
     # The second row's first query sees nothing.
     is_real = torch.tensor([[True, True, True], [False, True, True]])
@@ -178,13 +179,13 @@ def test_gradients_are_right(settings: ModelSettings, tap: Tap | None) -> None:
     assert torch.autograd.gradcheck(run, (x, *parameters), fast_mode=True)
 
 
-def test_softmax_hides_before_and_not_after() -> None:
+def test_masked_softmax_masks_before_normalizing() -> None:
     scores = torch.tensor([[0.0, 1.0, 50.0]])
     weights = masked_softmax(scores, torch.tensor([[True, True, False]]))
     assert torch.allclose(weights, torch.tensor([[1 / (1 + math.e), math.e / (1 + math.e), 0.0]]))
 
 
-def test_a_row_that_sees_nothing_is_zeros_with_zero_gradient() -> None:
+def test_a_fully_hidden_row_is_zero_with_zero_gradient() -> None:
     scores = vectors(2, 3).requires_grad_()
     weights = masked_softmax(scores, torch.tensor([[False, False, False], [True, True, False]]))
     assert weights[0].tolist() == [0, 0, 0]
@@ -195,8 +196,8 @@ def test_a_row_that_sees_nothing_is_zeros_with_zero_gradient() -> None:
 
 
 @pytest.mark.parametrize("positions", ["rotary", "alibi", "none"])
-def test_a_triangle_is_seen_the_same_whoever_computes_it(positions: str) -> None:
-    """By the kernel that need not read it, by the one that does, and explicitly."""
+def test_causal_attention_agrees_across_paths(positions: str) -> None:
+    """Compares the fused path without a mask, the fused path with a mask, and the explicit path."""
     model = small_model(small(shape="decoder", positions=positions))
     target = random_ids(3, 70)
     view = View.packed(torch.ones_like(target))
@@ -206,6 +207,6 @@ def test_a_triangle_is_seen_the_same_whoever_computes_it(positions: str) -> None
         state = DecoderState(None, None, torch.ones(3, 0, dtype=torch.bool), [])
         return model.decode(target, state, view=view, tap=tap)
 
-    unread = hidden(view)
-    torch.testing.assert_close(unread, hidden(replace(view, mask=view.visible)))
-    torch.testing.assert_close(unread, hidden(view, Tap()))
+    without_mask = hidden(view)
+    torch.testing.assert_close(without_mask, hidden(replace(view, mask=view.visible)))
+    torch.testing.assert_close(without_mask, hidden(view, Tap()))

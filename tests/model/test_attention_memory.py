@@ -1,4 +1,4 @@
-"""How much memory attention over a long text takes: nothing in it may grow with the square of the length."""
+"""The memory of attention over a long text must not grow quadratically with its length."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ if kind == "padded":
 attention = make_self_attention("encoder.0.self", ModelSettings(vocab_size=10))
 assert isinstance(attention, MultiHeadAttention)
 with torch.inference_mode():
-    for n in (64, n_positions):  # the first call loads what is loaded once
+    for n in (64, n_positions):  # the first call includes one-time allocations
         before = peak()
         real = is_real[:, :n]
         view = View.bidirectional(real) if kind == "padded" else View.causal(real, count_positions(real), n)
@@ -38,10 +38,10 @@ print((peak() - before) / 1e6)
 """
 
 
-# Not by `getrusage`, which other systems have too: its peak begins at that of the process that started this one.
+# `getrusage` would be portable, but its peak includes that of the parent process.
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 @pytest.mark.parametrize("kind", ["causal", "padded"])
-def test_attention_over_eight_thousand_positions_needs_little_room(kind: str) -> None:
-    """8 heads of 64: the output is 17 MB of it, where the weights of one layer would be 2 GB."""
+def test_attention_over_eight_thousand_positions_needs_little_memory(kind: str) -> None:
+    """8 heads of width 64: the output takes 17 MB; the attention weights of one layer would take 2 GB."""
     done = subprocess.run([sys.executable, "-c", _PROGRAM, kind, "8192"], capture_output=True, text=True, check=True)
     assert 8 < float(done.stdout) <= 64

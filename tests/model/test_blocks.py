@@ -21,16 +21,16 @@ def test_post_norm_normalizes_the_sum_and_pre_norm_the_input() -> None:
 
 
 @pytest.mark.parametrize("norm_placement", ["post", "pre"])
-def test_dropout_falls_on_what_the_sublayer_adds_and_never_on_the_residual(norm_placement: str) -> None:
+def test_dropout_applies_to_the_sublayer_and_not_to_the_residual(norm_placement: str) -> None:
     sublayer = make_sublayer(small(norm_placement=norm_placement, dropout=0.999))
     torch.manual_seed(0)
     expected = X if norm_placement == "pre" else sublayer.norm(X, GAPPED)
-    # Nearly every number is dropped, so the sub-layer is nearly the residual alone.
+    # Nearly every element is dropped, so the output is nearly the residual alone.
     kept = (sublayer.train()(X, GAPPED, torch.ones_like) - expected).abs() < 1e-6
     assert kept.float().mean() > 0.9
 
 
-def test_an_encoder_block_is_attention_then_feed_forward() -> None:
+def test_encoder_block_is_attention_then_feed_forward() -> None:
     block = shaken(EncoderBlock("encoder.0", small()))
     view = VIEWS["bidirectional"]
     attended = block.attention_sublayer.norm(X + block.attention(X, X, view), GAPPED)
@@ -38,7 +38,7 @@ def test_an_encoder_block_is_attention_then_feed_forward() -> None:
     assert largest_difference(block(X, GAPPED, view), expected) < 1e-6
 
 
-def test_a_decoder_block_puts_cross_attention_between() -> None:
+def test_decoder_block_has_cross_attention_between_self_attention_and_feed_forward() -> None:
     block = shaken(DecoderBlock("decoder.0", small()))
     view = VIEWS["causal"]
     attended = block.attention_sublayer.norm(X + block.attention(X, X, view), GAPPED)
@@ -48,7 +48,7 @@ def test_a_decoder_block_puts_cross_attention_between() -> None:
     assert largest_difference(block(X, GAPPED, view, MEMORY, MEMORY_VIEW), expected) < 1e-6
 
 
-def test_a_decoder_alone_has_no_cross_attention() -> None:
+def test_decoder_only_block_has_no_cross_attention() -> None:
     block = shaken(DecoderBlock("decoder.0", small(shape="decoder")))
     assert not hasattr(block, "cross_attention")
     tap = Tap()
@@ -56,7 +56,7 @@ def test_a_decoder_alone_has_no_cross_attention() -> None:
     assert {name.rpartition(".")[0] for name in tap.values} == {"decoder.0.self"}
 
 
-def test_gates_and_taps_reach_each_attention_by_name() -> None:
+def test_gates_and_taps_apply_to_each_attention() -> None:
     block, tap = shaken(DecoderBlock("decoder.7", small())), Tap()
     plain = block(X, GAPPED, VIEWS["causal"], MEMORY, MEMORY_VIEW, tap=tap)
     assert {name.rpartition(".")[0] for name in tap.values} == {"decoder.7.self", "decoder.7.cross"}
@@ -66,14 +66,14 @@ def test_gates_and_taps_reach_each_attention_by_name() -> None:
         attention.gate = None
 
 
-def test_cross_attention_keeps_the_score_form_but_no_relative_positions() -> None:
+def test_cross_attention_has_the_score_form_but_no_relative_positions() -> None:
     cross = make_cross_attention("decoder.0.cross", small(scores="cosine", positions="alibi"))
     assert type(cross.scores) is Cosine
     assert type(cross.positions) is NoRelativePositions
     assert type(attention_of(small(positions="alibi")).positions) is AlibiPositions
 
 
-def test_a_synthesizer_replaces_self_attention_only() -> None:
+def test_cross_attention_replaces_a_form_that_reads_no_keys() -> None:
     settings = small(scores="dense-synthesizer")
     assert type(attention_of(settings).scores) is DenseSynthesizer
     assert attention_of(settings).project.key is None

@@ -23,7 +23,7 @@ def swish(x: float) -> float:
 
 
 @pytest.mark.parametrize(("activation", "function"), [("relu", relu), ("gelu", gelu), ("swiglu", swish)])
-def test_it_is_the_formula_at_every_position(activation: str, function: object) -> None:
+def test_feed_forward_equals_the_formula(activation: str, function: object) -> None:
     layer = shaken(make_feed_forward(small(activation=activation)))
     inner = X @ layer.inner.weight.T + layer.inner.bias
     entrance = X @ layer.gate.weight.T + layer.gate.bias if activation == "swiglu" else inner
@@ -34,20 +34,20 @@ def test_it_is_the_formula_at_every_position(activation: str, function: object) 
 
 
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
-def test_each_position_is_by_itself(activation: str) -> None:
+def test_positions_are_transformed_independently(activation: str) -> None:
     layer = shaken(make_feed_forward(small(activation=activation)))
     assert largest_difference(layer(X)[:, 1:2], layer(X[:, 1:2])) < 1e-6
 
 
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
-def test_dropout_falls_on_the_inner_numbers_in_training_only(activation: str) -> None:
+def test_dropout_applies_to_the_hidden_layer_in_training_only(activation: str) -> None:
     layer = shaken(make_feed_forward(small(activation=activation, feed_forward_dropout=0.5)))
     assert torch.equal(layer(X), layer(X))
     layer.train()
     assert not torch.equal(layer(X), layer(X))
 
 
-def test_the_base_model_widens_four_times() -> None:
+def test_the_hidden_layer_of_the_base_model_is_four_times_as_wide() -> None:
     layer = make_feed_forward(small(width=512, n_heads=8, feed_forward_width=2048))
     assert layer.inner.weight.shape == (2048, 512)
     assert layer.outer.weight.shape == (512, 2048)

@@ -8,7 +8,7 @@ FIRST = vectors(3, 2, 1, 4), vectors(3, 2, 1, 5)
 SECOND = vectors(3, 2, 2, 4, seed=1), vectors(3, 2, 2, 5, seed=1)
 
 
-def test_a_cache_grows_by_the_newest_positions() -> None:
+def test_cache_appends_new_positions() -> None:
     cache = KeyValueCache()
     assert all(torch.equal(held, new) for held, new in zip(cache.update(lambda: FIRST), FIRST, strict=True))
     both = cache.update(lambda: SECOND)
@@ -17,7 +17,7 @@ def test_a_cache_grows_by_the_newest_positions() -> None:
         assert torch.equal(held, torch.cat([first, second], dim=2))
 
 
-def test_a_fixed_cache_projects_once() -> None:
+def test_cross_attention_cache_projects_once() -> None:
     cache = CrossAttentionCache()
     calls = []
 
@@ -29,9 +29,9 @@ def test_a_fixed_cache_projects_once() -> None:
     assert calls == ["now"]
 
 
-def test_rows_are_kept_in_the_order_asked_for_and_may_be_taken_twice() -> None:
+def test_select_reorders_and_repeats_rows() -> None:
     cache = KeyValueCache()
-    cache.select(torch.tensor([0]))  # nothing is held yet
+    cache.select(torch.tensor([0]))  # the cache is still empty
     cache.update(lambda: FIRST)
     cache.select(torch.tensor([2, 0, 0, 2]))
     assert cache.keys_values is not None

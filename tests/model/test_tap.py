@@ -19,7 +19,7 @@ NAMES = {
 } | {"encoder.hidden", "decoder.hidden"}
 
 
-def test_a_tap_holds_every_value_under_its_name() -> None:
+def test_tap_stores_every_value_under_its_name() -> None:
     tap = Tap()
     small_model(small())(random_ids(2, 4), random_ids(2, 3), tap=tap)
     assert set(tap.values) == NAMES
@@ -28,7 +28,7 @@ def test_a_tap_holds_every_value_under_its_name() -> None:
         tap["decoder.9.self.weights"]
 
 
-def test_a_tap_of_ones_own_may_do_something_else() -> None:
+def test_a_subclass_may_override_receive() -> None:
     class Names(Tap):
         def receive(self, name: str, value: torch.Tensor) -> None:
             self.values[name] = value.mean()
@@ -38,6 +38,6 @@ def test_a_tap_of_ones_own_may_do_something_else() -> None:
     assert all(value.dim() == 0 for value in tap.values.values())
 
 
-def test_looking_changes_nothing() -> None:
+def test_a_tap_does_not_change_the_output() -> None:
     model, source, target = small_model(small()), random_ids(2, 4), random_ids(2, 3)
     assert torch.allclose(model(source, target), model(source, target, tap=Tap()), atol=1e-5)

@@ -22,12 +22,12 @@ from model.makers import (
     small_model,
 )
 
-few = settings(max_examples=40, deadline=None, derandomize=True)
+some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 seeds = st.integers(0, 10_000)
 
 
-# Every allowed way to attend. Norms that count padding, or a sample's end, have tests of their own.
-WAYS_TO_ATTEND = [
+# Every valid combination of attention settings. Norms that mix positions or count padding are tested separately.
+ATTENTION_SETTINGS = [
     {name: getattr(kind, name) for name in ("positions", "scores", "projections", "n_key_heads", "value_width")}
     for kind in product_of(
         positions=choices("positions"),
@@ -40,8 +40,8 @@ WAYS_TO_ATTEND = [
 
 
 def changes(**fixed: str) -> st.SearchStrategy[dict[str, Any]]:
-    """What makes some allowed model; `fixed` pins some of its settings."""
-    ways = [way for way in WAYS_TO_ATTEND if all(way.get(name, value) == value for name, value in fixed.items())]
+    """Settings of some valid model, with the settings in `fixed`."""
+    options = [way for way in ATTENTION_SETTINGS if all(way.get(name, value) == value for name, value in fixed.items())]
     around = st.fixed_dictionaries(
         {
             "norm": st.sampled_from(["layer", "rms", "batch"]),
@@ -49,7 +49,7 @@ def changes(**fixed: str) -> st.SearchStrategy[dict[str, Any]]:
             "activation": st.sampled_from(choices("activation")),
         }
     )
-    return st.builds(lambda way, rest: {**way, **rest, **fixed}, st.sampled_from(ways), around)
+    return st.builds(lambda way, rest: {**way, **rest, **fixed}, st.sampled_from(options), around)
 
 
 any_model = st.sampled_from(choices("shape")).flatmap(lambda shape: changes(shape=shape))
@@ -57,7 +57,7 @@ any_decoder = st.sampled_from(["encoder-decoder", "decoder"]).flatmap(lambda sha
 
 
 def spread(ids: Tensor, is_real: Tensor, seed: int) -> Tensor:
-    """The ids of one sentence at the real positions of a longer row, with anything at all between them."""
+    """The ids of one sentence at the real positions of a longer row, with random ids between them."""
     padded = random_ids(1, is_real.numel(), seed=seed)
     padded[0, is_real] = ids[0]
     return padded
@@ -69,13 +69,13 @@ def paddings(draw: st.DrawFn, n_real: int) -> Tensor:
 
 
 class TestShapes:
-    def test_each_shape_gives_logits_for_each_position(self) -> None:
+    def test_each_shape_outputs_logits_for_each_position(self) -> None:
         source, target = random_ids(2, 5), random_ids(2, 3)
         assert small_model(small())(source, target).shape == (2, 3, 13)
         assert small_model(small(shape="encoder"))(source).shape == (2, 5, 13)
         assert small_model(small(shape="decoder"))(target=target).shape == (2, 3, 13)
 
-    def test_hidden_is_what_is_compared_with_words(self) -> None:
+    def test_logits_are_computed_from_hidden(self) -> None:
         model, source, target = small_model(small()), random_ids(2, 5), random_ids(2, 3)
         hidden = model.hidden(source, target)
         assert hidden.shape == (2, 3, 8)
@@ -102,19 +102,19 @@ class TestShapes:
             ("encoder", random_ids(1, 2), "A model of shape encoder has no decoder."),
         ],
     )
-    def test_decoding_does_not_start_on_the_wrong_inputs(self, shape: str, source: Tensor | None, fault: str) -> None:
+    def test_start_refuses_wrong_inputs(self, shape: str, source: Tensor | None, fault: str) -> None:
         with pytest.raises(TypeError, match=fault):
             small_model(small(shape=shape)).start(source)
 
-    def test_attentions_come_in_the_order_they_are_met(self) -> None:
+    def test_attentions_are_in_the_order_of_a_forward_pass(self) -> None:
         model, tap = small_model(small()), Tap()
         model(random_ids(1, 2), random_ids(1, 2), tap=tap)
-        met = [name.removesuffix(".weights") for name in tap.values if name.endswith(".weights")]
-        assert [attention.name for attention in model.attentions()] == met
+        order = [name.removesuffix(".weights") for name in tap.values if name.endswith(".weights")]
+        assert [attention.name for attention in model.attentions()] == order
 
 
 class TestParameters:
-    def test_base_has_about_as_many_as_the_paper_says_and_each_untie_adds_a_matrix(self) -> None:
+    def test_base_has_the_size_of_the_paper_and_untying_adds_a_matrix(self) -> None:
         def count(**changes: Any) -> int:
             with torch.device("meta"):
                 return Transformer(ModelSettings.preset("base", vocab_size=37_000, **changes)).n_parameters
@@ -126,8 +126,8 @@ class TestParameters:
         assert count(**one_layer, tie_source_target=False) - tied == matrix
         assert count(**one_layer, tie_output=False, tie_source_target=False) - tied == 2 * matrix
 
-    def test_ties_are_one_matrix(self) -> None:
-        def owners(**changes: bool) -> tuple[bool, bool, bool]:
+    def test_tied_embeddings_share_one_matrix(self) -> None:
+        def ties(**changes: bool) -> tuple[bool, bool, bool]:
             model = Transformer(small(**changes))
             source, target = (
                 model.source_embedding.token_embedding.weight,
@@ -135,12 +135,12 @@ class TestParameters:
             )
             return source is target, target is model.output.weight, source is model.output.weight
 
-        assert owners() == (True, True, True)
-        assert owners(tie_output=False) == (True, False, False)
-        assert owners(tie_source_target=False) == (False, True, False)
-        assert owners(tie_output=False, tie_source_target=False) == (False, False, False)
+        assert ties() == (True, True, True)
+        assert ties(tie_output=False) == (True, False, False)
+        assert ties(tie_source_target=False) == (False, True, False)
+        assert ties(tie_output=False, tie_source_target=False) == (False, False, False)
 
-    def test_projections_begin_as_glorot_said_and_biases_as_zeros(self) -> None:
+    def test_linear_layers_are_initialized_by_glorot_and_biases_by_zeros(self) -> None:
         model = Transformer(small(width=64, n_heads=4, attention_bias=True))
         query = model.encoder[0].attention.project.query
         assert query.weight.abs().max().item() == pytest.approx((6 / 128) ** 0.5, rel=0.01)
@@ -149,7 +149,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         "kind", [*product_of(scores=choices("scores")), *product_of(projections=choices("projections"))], ids=describe
     )
-    def test_every_parameter_learns(self, kind: ModelSettings) -> None:
+    def test_every_parameter_receives_a_gradient(self, kind: ModelSettings) -> None:
         torch.manual_seed(0)
         model = Transformer(kind)
         model(random_ids(3, 6), random_ids(3, 5, seed=1)).logsumexp(-1).sum().backward()
@@ -160,9 +160,9 @@ class TestParameters:
 
 
 class TestPadding:
-    @few
+    @some_examples
     @given(st.data(), seeds)
-    def test_padding_anywhere_never_changes_a_real_token(self, data: st.DataObject, seed: int) -> None:
+    def test_padding_never_changes_real_tokens(self, data: st.DataObject, seed: int) -> None:
         model = small_model(small(**data.draw(any_model)))
         inputs, padded = {}, {}
         for side in ("source", "target"):
@@ -171,7 +171,7 @@ class TestPadding:
                 is_real = data.draw(paddings(ids.numel()))
                 inputs[side], padded[side] = ids, spread(ids, is_real, seed + 1)
                 padded[f"{side}_is_real"] = is_real[None]
-        # A second sentence of no token at all shares the batch.
+        # The batch also contains a sentence without any token.
         batch = {
             name: torch.cat([value, torch.zeros_like(value) if value.dtype == torch.bool else value])
             for name, value in padded.items()
@@ -181,11 +181,11 @@ class TestPadding:
         assert output.isfinite().all()
         assert relative_difference(output[0, padded[f"{last}_is_real"][0]], model(**inputs)[0]) < 1e-5
 
-    def test_padding_never_changes_a_real_token_in_training_with_the_right_batch_norm(self) -> None:
+    def test_padding_does_not_change_real_tokens_in_training_with_batch_norm(self) -> None:
         assert self.change_by_padding("batch", training=True) < 1e-5
 
     @pytest.mark.parametrize(("norm", "training"), [("batch-with-padding", True), ("sample", True), ("sample", False)])
-    def test_padding_does_change_real_tokens_with_the_norms_that_count_it(self, norm: str, training: bool) -> None:
+    def test_padding_changes_real_tokens_with_norms_that_count_it(self, norm: str, training: bool) -> None:
         assert self.change_by_padding(norm, training=training) > 1e-2
 
     @staticmethod
@@ -196,9 +196,9 @@ class TestPadding:
         more = torch.cat([ids, random_ids(3, 2, seed=1)], dim=1)
         return largest_difference(model(ids), model(more, source_is_real=real(*["xxxxx.."] * 3))[:, :5])
 
-    def test_padding_learns_nothing(self) -> None:
+    def test_padding_receives_no_gradient(self) -> None:
         model = Transformer(small(tie_output=False))
-        source = torch.tensor([[1, 2, 12]])  # 12 stands in padding only
+        source = torch.tensor([[1, 2, 12]])  # 12 occurs in padding only
         model(source, random_ids(1, 3, vocab_size=5), source_is_real=real("xx.")).logsumexp(-1).sum().backward()
         gradient = model.source_embedding.token_embedding.weight.grad
         assert gradient is not None
@@ -206,7 +206,7 @@ class TestPadding:
         assert gradient[1].abs().sum() > 0
 
     @pytest.mark.parametrize("kind", product_of(positions=choices("positions"), scores=choices("scores")), ids=describe)
-    def test_a_source_of_padding_alone_gives_no_nan_in_value_or_gradient(self, kind: ModelSettings) -> None:
+    def test_a_source_of_only_padding_has_finite_logits_and_gradients(self, kind: ModelSettings) -> None:
         for tap in (None, Tap()):
             model = Transformer(kind)
             source_is_real, target_is_real = real("xxx", "..."), real(".xx", "...")
@@ -223,9 +223,9 @@ class TestPadding:
 
 
 class TestOrder:
-    @few
+    @some_examples
     @given(st.data(), seeds)
-    def test_nothing_leaks_from_later_to_earlier(self, data: st.DataObject, seed: int) -> None:
+    def test_earlier_positions_do_not_depend_on_later_ones(self, data: st.DataObject, seed: int) -> None:
         model = small_model(small(**data.draw(any_decoder)))
         source = random_ids(2, 4, seed=seed) if model.settings.has_encoder else None
         target = random_ids(2, 6, seed=seed + 1)
@@ -236,9 +236,9 @@ class TestOrder:
         assert largest_difference(before[:, :position], after[:, :position]) <= 1e-6
         assert largest_difference(before[:, position], after[:, position]) > 1e-6
 
-    @pytest.mark.parametrize("tap", [None, Tap()], ids=["fast", "explicit"])
+    @pytest.mark.parametrize("tap", [None, Tap()], ids=["fused", "explicit"])
     @pytest.mark.parametrize("norm", choices("norm"))
-    def test_no_gradient_flows_from_earlier_to_later(self, norm: str, tap: Tap | None) -> None:
+    def test_no_gradient_flows_to_later_positions(self, norm: str, tap: Tap | None) -> None:
         model = small_model(small(norm=norm))
         embedded: list[Tensor] = []
 
@@ -254,9 +254,9 @@ class TestOrder:
         assert gradient is not None
         assert (gradient[:, :3].abs().sum((0, 2)) > 0).all()
         leaks = gradient[:, 3:].abs().max() > 0
-        assert leaks if norm == "sample" else not leaks  # normalizing a whole sample sees its end
+        assert leaks == model.settings.mixes_positions
 
-    @few
+    @some_examples
     @given(changes(shape="encoder", positions="none", scores="scaled-dot"), st.permutations(range(5)), seeds)
     def test_without_positions_an_encoder_is_permutation_equivariant(
         self, kind: dict[str, Any], order: list[int], seed: int
@@ -272,25 +272,25 @@ class TestOrder:
         ],
         ids=lambda kind: f"{kind.positions}-{kind.scores}",
     )
-    def test_with_positions_it_is_not(self, kind: ModelSettings) -> None:
+    def test_with_positions_an_encoder_is_not_permutation_equivariant(self, kind: ModelSettings) -> None:
         model, ids, order = small_model(kind), torch.tensor([[1, 2, 3, 4, 5]]), [4, 2, 0, 1, 3]
         assert largest_difference(model(ids)[:, order], model(ids[:, order])) > 1e-2
 
 
 class TestDecoding:
     @staticmethod
-    def begin(model: Transformer, n_rows: int, seed: int) -> tuple[Tensor | None, Tensor | None, DecoderState]:
+    def start(model: Transformer, n_rows: int, seed: int) -> tuple[Tensor | None, Tensor | None, DecoderState]:
         if not model.settings.has_encoder:
             return None, None, model.start(n_rows=n_rows)
         source = random_ids(n_rows, 4, seed=seed)
         source_is_real = torch.rand(n_rows, 4, generator=seeded(seed)) < 0.7
         return source, source_is_real, model.start(source, source_is_real)
 
-    @few
+    @some_examples
     @given(st.data(), seeds)
-    def test_a_few_ids_at_a_time_equal_all_at_once(self, data: st.DataObject, seed: int) -> None:
+    def test_incremental_decoding_equals_one_pass(self, data: st.DataObject, seed: int) -> None:
         model = small_model(small(**data.draw(any_decoder)))
-        source, source_is_real, state = self.begin(model, 3, seed)
+        source, source_is_real, state = self.start(model, 3, seed)
         sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
         target = random_ids(3, sum(sizes), seed=seed + 1)
         is_real = torch.rand(target.shape, generator=seeded(seed)) < data.draw(st.sampled_from([0.6, 1.1]))
@@ -300,17 +300,17 @@ class TestDecoding:
         assert relative_difference(stepwise, whole) < 1e-5
         assert torch.equal(state.is_real, is_real)
 
-    @few
+    @some_examples
     @given(changes(shape="encoder-decoder"), st.lists(st.integers(0, 2), min_size=1, max_size=5), seeds)
-    def test_selected_rows_go_on_from_where_they_were(self, kind: dict[str, Any], rows: list[int], seed: int) -> None:
+    def test_selected_rows_continue_from_their_state(self, kind: dict[str, Any], rows: list[int], seed: int) -> None:
         model, kept = small_model(small(**kind)), torch.tensor(rows)
-        source, source_is_real, state = self.begin(model, 3, seed)
+        source, source_is_real, state = self.start(model, 3, seed)
         assert source is not None
         assert source_is_real is not None
         first, second = random_ids(3, 3, seed=seed + 1), random_ids(len(rows), 2, seed=seed + 2)
         model.decode(first, state, is_real=real("xxx", "xx.", ".xx"))
         state.select(kept)
-        went_on = model.decode(second, state)
+        continued = model.decode(second, state)
         assert state.memory is not None
         assert state.memory.size(0) == len(rows)
         is_real = torch.cat([real("xxx", "xx.", ".xx")[kept], torch.ones_like(second, dtype=torch.bool)], dim=1)
@@ -320,9 +320,9 @@ class TestDecoding:
             source_is_real=source_is_real[kept],
             target_is_real=is_real,
         )
-        assert relative_difference(went_on, whole[:, 3:]) < 1e-5
+        assert relative_difference(continued, whole[:, 3:]) < 1e-5
 
-    def test_prompts_of_unequal_length_go_on_as_if_alone(self) -> None:
+    def test_prompts_of_different_lengths_continue_as_if_alone(self) -> None:
         model = small_model(small(shape="decoder"))
         long, short, following = random_ids(1, 4), random_ids(1, 2, seed=1), random_ids(2, 3, seed=2)
         for prompt, is_real in [
@@ -340,10 +340,10 @@ class TestDecoding:
         model = small_model(small())
         state = model.start(random_ids(2, 4))
         model.decode(random_ids(2, 1), state)
-        held = state.caches[0][1].keys_values
-        assert held is not None
+        cached = state.caches[0][1].keys_values
+        assert cached is not None
         model.decode(random_ids(2, 1), state)
-        assert state.caches[0][1].keys_values is held
+        assert state.caches[0][1].keys_values is cached
         assert state.caches[0][0].keys_values is not None
         assert state.caches[0][0].keys_values[0].size(2) == 2
 
@@ -352,16 +352,16 @@ class TestLength:
     @pytest.mark.parametrize(
         "changes", [{"positions": "learned"}, {"scores": "dense-synthesizer"}, {"scores": "random-synthesizer"}]
     )
-    def test_beyond_the_last_learned_position_is_a_data_error(self, changes: dict[str, str]) -> None:
+    def test_a_sequence_beyond_max_length_is_a_data_error(self, changes: dict[str, str]) -> None:
         model = small_model(small(max_length=5, **changes))
         model(random_ids(1, 5), random_ids(1, 5))
-        fault = r"^A sequence of 6 tokens is longer than model.max_length = 5\. Split the text\.$"
+        fault = r"^A sequence of 6 tokens is longer than model\.max_length = 5\. Split the text\.$"
         with pytest.raises(DataError, match=fault):
             model(random_ids(1, 6), random_ids(1, 5))
         with pytest.raises(DataError, match=fault):
             model(random_ids(1, 5), random_ids(1, 6))
 
-    def test_a_state_that_refused_too_much_can_still_go_on(self) -> None:
+    def test_a_state_can_continue_after_a_refused_sequence(self) -> None:
         model = small_model(small(max_length=5, positions="learned"))
         source, target = random_ids(1, 3), random_ids(1, 5)
         state = model.start(source)
@@ -371,14 +371,14 @@ class TestLength:
         assert relative_difference(model.decode(target[:, 4:], state), model.hidden(source, target)[:, 4:]) < 1e-5
 
     @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "none"])
-    def test_other_positions_know_no_end(self, positions: str) -> None:
+    def test_other_positions_have_no_maximum_length(self, positions: str) -> None:
         model = small_model(small(max_length=5, positions=positions))
         assert model(random_ids(1, 9), random_ids(1, 8)).isfinite().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("positions", choices("positions"))
-def test_the_whole_model_runs_in_other_precisions(positions: str, dtype: torch.dtype) -> None:
+def test_the_model_runs_in_other_precisions(positions: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     model = Transformer(small(positions=positions)).to(dtype)
     for tap in (None, Tap()):

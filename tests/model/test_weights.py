@@ -1,4 +1,4 @@
-"""Weights by name: tied ones once, buffers too, and everything that does not fit told at once."""
+"""Weights by name: tied matrices, buffers, and errors that list every mismatch."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from manyheads.model.weights import average, load_weights, weights_of
 from model.makers import small
 
 
-def test_a_tied_matrix_stands_once_and_buffers_are_kept() -> None:
+def test_a_tied_matrix_appears_once_and_buffers_are_included() -> None:
     tied = weights_of(Transformer(small(norm="batch")))
     untied = weights_of(Transformer(small(norm="batch", tie_source_target=False, tie_output=False)))
     assert sorted(set(untied) - set(tied)) == ["output.weight", "target_embedding.token_embedding.weight"]
@@ -20,7 +20,7 @@ def test_a_tied_matrix_stands_once_and_buffers_are_kept() -> None:
     assert sum(value.numel() for value in weights_of(model).values()) == model.n_parameters
 
 
-def test_loaded_weights_make_the_same_model() -> None:
+def test_loading_weights_reproduces_the_model() -> None:
     first, second = Transformer(small()).eval(), Transformer(small()).eval()
     source, target = torch.tensor([[3, 4, 5]]), torch.tensor([[6, 7]])
     assert not torch.equal(first(source, target), second(source, target))
@@ -29,7 +29,7 @@ def test_loaded_weights_make_the_same_model() -> None:
     assert second.output.weight is second.source_embedding.token_embedding.weight
 
 
-def test_every_fault_is_told_at_once_and_nothing_is_loaded() -> None:
+def test_all_mismatches_are_reported_and_nothing_is_loaded() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     before = {name: value.clone() for name, value in weights_of(model).items()}
     wrong = {

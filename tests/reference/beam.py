@@ -1,10 +1,10 @@
-"""A slow twin of manyheads.decode.beam_search: one sentence, plain lists, no early stop."""
+"""A slow reference of `manyheads.decode.beam_search`: one sentence, plain lists, no early stopping."""
 
 import math
 from collections.abc import Callable, Sequence
 
 Ids = tuple[int, ...]
-Found = tuple[Ids, float, float, bool]  # ids, log-probability, score, finished
+Hypothesis = tuple[Ids, float, float, bool]  # ids, log-probability, score, finished
 
 
 def score(log_probability: float, length: int, alpha: float) -> float:
@@ -20,15 +20,15 @@ def beam_search(
     max_length: int,
     eos: int,
     forbidden: Sequence[int],
-) -> list[Found]:
+) -> list[Hypothesis]:
     live: list[tuple[Ids, float]] = [((), 0.0)]
-    finished: list[Found] = []
+    finished: list[Hypothesis] = []
     for length in range(1, max_length + 1):
         candidates = [
-            ((*ids, word), total + log_probability)
+            ((*ids, token), total + log_probability)
             for ids, total in live
-            for word, log_probability in enumerate(next_log_probabilities(ids))
-            if word not in forbidden and log_probability > -math.inf
+            for token, log_probability in enumerate(next_log_probabilities(ids))
+            if token not in forbidden and log_probability > -math.inf
         ]
         if not candidates:
             break
@@ -37,5 +37,5 @@ def beam_search(
         live = [(ids, total) for ids, total in best if ids[-1] != eos]
         if not live:
             break
-    found = finished or [(ids, total, score(total, len(ids), alpha), False) for ids, total in live]
-    return sorted(found, key=lambda one: -one[2])[:n_best]
+    hypotheses = finished or [(ids, total, score(total, len(ids), alpha), False) for ids, total in live]
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis[2])[:n_best]

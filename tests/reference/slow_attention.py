@@ -1,4 +1,4 @@
-"""A slow twin of multi-head attention: plain Python numbers and loops, one batch row, head, query and key at a time."""
+"""A slow reference of multi-head attention in plain Python: one row, head, query and key at a time."""
 
 import math
 
@@ -13,7 +13,7 @@ Matrix = list[Vector]
 
 
 def slow_attention(module: MultiHeadAttention, settings: ModelSettings, x: Tensor, y: Tensor, view: View) -> Tensor:
-    """What `module(x, y, view)` should be; `module` is only asked for its weights."""
+    """The expected value of `module(x, y, view)`; of `module`, only the weights are used."""
     weights = {name: value.tolist() for name, value in module.state_dict().items()}
     visible = view.visible.expand(x.size(0), 1, x.size(1), y.size(1))
     query_positions, key_positions = (
@@ -47,7 +47,7 @@ def _one_sentence(
         "shared": ("shared",) * 3,
         "none": (None,) * 3,
     }[settings.projections]
-    scores = "scaled-dot" if is_cross and settings.scores.endswith("synthesizer") else settings.scores
+    scores = "scaled-dot" if is_cross and not settings.score_form.reads_keys else settings.scores
     positions = "none" if is_cross else settings.positions
     concatenated: Matrix = [[] for _ in x]
     for head in range(n_heads):
@@ -77,7 +77,7 @@ def _one_sentence(
 
 
 def _project(weights: dict[str, list], name: str | None, vector: Vector, head: int, width: int) -> Vector:
-    """The head's part of x W + b; nothing where the score form reads nothing."""
+    """The slice of x W + b that belongs to a head; empty if the score form does not read it."""
     rows = range(head * width, (head + 1) * width)
     if name is None:
         return [vector[row] for row in rows]
@@ -114,12 +114,12 @@ def _score(
 
 
 def _rotate(vector: Vector, position: int) -> Vector:
-    turned = []
+    rotated = []
     for i in range(0, len(vector), 2):
         angle = position * 10_000 ** (-i / len(vector))
-        turned.append(vector[i] * math.cos(angle) - vector[i + 1] * math.sin(angle))
-        turned.append(vector[i] * math.sin(angle) + vector[i + 1] * math.cos(angle))
-    return turned
+        rotated.append(vector[i] * math.cos(angle) - vector[i + 1] * math.sin(angle))
+        rotated.append(vector[i] * math.sin(angle) + vector[i + 1] * math.cos(angle))
+    return rotated
 
 
 def _dot(a: Vector, b: Vector) -> float:

@@ -1,4 +1,4 @@
-"""The whole model against Hugging Face's `MarianMTModel` with the same weights."""
+"""The whole model compared with `MarianMTModel` of Hugging Face, with the same weights."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def copy_norm(ours: nn.Module, theirs: nn.LayerNorm) -> None:
 @torch.no_grad()
 def copy_marian(ours: Transformer, theirs: nn.Module) -> None:
     ours.output.weight.copy_(theirs.model.shared.weight)
-    # Its sines stand before its cosines, ours beside them: a learned table can hold either.
+    # Marian stores all sines before all cosines, we interleave them; a learned table can hold either.
     ours.source_embedding.positions.weight.copy_(theirs.model.encoder.embed_positions.weight)
     ours.target_embedding.positions.weight.copy_(theirs.model.decoder.embed_positions.weight)
     for our_block, their_layer in [
@@ -66,7 +66,7 @@ def test_logits_equal_those_of_marian() -> None:
     torch.manual_seed(0)
     marian = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
-        for name, value in marian.named_parameters():  # biases begin as zeros and gains as ones: hide nothing
+        for name, value in marian.named_parameters():  # initial biases of 0 and norm weights of 1 would hide errors
             if "positions" not in name:
                 value.add_(0.1 * torch.randn_like(value))
     model = Transformer(

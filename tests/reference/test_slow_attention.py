@@ -13,6 +13,6 @@ KINDS = [
 
 
 @pytest.mark.parametrize("settings", KINDS, ids=describe)
-def test_attention_equals_its_slow_twin(settings: ModelSettings) -> None:
+def test_attention_equals_its_slow_reference(settings: ModelSettings) -> None:
     for module, x, y, view in passes(settings):
         assert largest_difference(module(x, y, view), slow_attention(module, settings, x, y, view)) <= 1e-5

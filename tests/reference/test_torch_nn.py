@@ -1,4 +1,4 @@
-"""The whole model against `torch.nn.Transformer` with the same weights."""
+"""The whole model compared with `torch.nn.Transformer`, with the same weights."""
 
 import pytest
 import torch
@@ -24,9 +24,9 @@ def copy_norm(theirs: nn.LayerNorm, ours: nn.Module) -> None:
 
 
 @torch.no_grad()
-def twin_of(model: Transformer) -> nn.Transformer:
+def reference_of(model: Transformer) -> nn.Transformer:
     settings = model.settings
-    twin = nn.Transformer(
+    reference = nn.Transformer(
         settings.width,
         settings.n_heads,
         settings.n_encoder_layers,
@@ -38,28 +38,28 @@ def twin_of(model: Transformer) -> nn.Transformer:
         norm_first=settings.norm_placement == "pre",
     )
     for theirs, ours in [
-        *zip(twin.encoder.layers, model.encoder, strict=True),
-        *zip(twin.decoder.layers, model.decoder, strict=True),
+        *zip(reference.encoder.layers, model.encoder, strict=True),
+        *zip(reference.decoder.layers, model.decoder, strict=True),
     ]:
         copy_attention(theirs.self_attn, ours.attention)
         norms = [ours.attention_sublayer.norm, ours.feed_forward_sublayer.norm]
         if hasattr(ours, "cross_attention"):
             copy_attention(theirs.multihead_attn, ours.cross_attention)
             norms.insert(1, ours.cross_attention_sublayer.norm)
-        for place, norm in enumerate(norms, start=1):
-            copy_norm(getattr(theirs, f"norm{place}"), norm)
+        for number, norm in enumerate(norms, start=1):
+            copy_norm(getattr(theirs, f"norm{number}"), norm)
         theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
         theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
     for stack in ("encoder", "decoder"):
         if settings.norm_placement == "pre":
-            copy_norm(getattr(twin, stack).norm, getattr(model, f"{stack}_norm"))
+            copy_norm(getattr(reference, stack).norm, getattr(model, f"{stack}_norm"))
         else:
-            getattr(twin, stack).norm = None  # theirs normalizes once more, the paper does not
-    return twin.train()  # in eval mode it leaves its documented path; there is no dropout
+            getattr(reference, stack).norm = None  # torch adds a final norm, the paper does not
+    return reference.train()  # eval mode would use another code path; dropout is 0
 
 
-def logits_of_twin(twin: nn.Transformer, model: Transformer) -> Tensor:
-    hidden = twin(
+def reference_logits(reference: nn.Transformer, model: Transformer) -> Tensor:
+    hidden = reference(
         model.source_embedding(SOURCE, torch.arange(7)[None]),
         model.target_embedding(TARGET, torch.arange(5)[None]),
         tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
@@ -84,9 +84,9 @@ def test_logits_and_gradients_equal_those_of_torch(norm_placement: str, activati
     )
     torch.manual_seed(0)
     model = shaken(Transformer(settings))
-    twin = twin_of(model)
+    reference = reference_of(model)
     ours = model(SOURCE, TARGET, source_is_real=SOURCE_REAL, target_is_real=TARGET_REAL)[TARGET_REAL]
-    theirs = logits_of_twin(twin, model)[TARGET_REAL]
+    theirs = reference_logits(reference, model)[TARGET_REAL]
     assert theirs.std() > 1
     assert largest_difference(ours, theirs) <= 1e-5
 

@@ -148,7 +148,7 @@ def make_self_attention(name: str, settings: ModelSettings) -> nn.Module:
 def make_cross_attention(name: str, settings: ModelSettings) -> nn.Module:
     """Attention from the decoder to the encoder, without relative positions: distances between sequences mean nothing.
 
-    A score form that reads no keys cannot see the source, so `ScaledDot` takes its place.
+    A score form that reads no keys cannot see the source, so `ScaledDot` is used instead.
     """
     heads = settings.heads_of(name)
     if not heads.n_heads:

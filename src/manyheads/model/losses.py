@@ -1,9 +1,9 @@
 """Losses: label-smoothed cross-entropy as in the code of 2017, and R-Drop, which makes two passes agree.
 
-`smoothed_cross_entropy` and `symmetric_kl` are the definitions. `projected_loss` computes the same loss and its gradient
-directly from the hidden vectors, a block of rows at a time. The logits of a whole batch, the largest tensor of a small
-model, never exist, and loss plus gradient take 0.75 s instead of 2.0 s (R-Drop, 8,000 rows, vocab_size 6,000, one
-thread).
+`smoothed_cross_entropy` and `symmetric_kl` are the definitions. `projected_loss` computes the same loss, and its
+gradient, directly from the hidden vectors, a block of rows at a time. The logits of a whole batch, the largest tensor
+of a small model, never exist, and loss plus gradient take 0.75 s instead of 2.0 s (R-Drop, 8,000 rows, vocab_size
+6,000, one thread).
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def smoothed_cross_entropy(
 
 
 def symmetric_kl(one: Float[Tensor, "N V"], other: Float[Tensor, "N V"]) -> Float[Tensor, ""]:
-    """Half the sum of the Kullback–Leibler divergences in both directions, ½ Σ (p − q)(ln p − ln q); the mean over N."""
+    """Half the sum of the Kullback–Leibler divergences in both directions, ½ Σ (p − q)(ln p − ln q); mean over N."""
     one, other = one.log_softmax(-1), other.log_softmax(-1)
     return 0.5 * ((one.exp() - other.exp()) * (one - other)).sum(-1).mean()
 

@@ -68,7 +68,7 @@ class Transformer(nn.Module):
         target_is_real: Bool[Tensor, "B T"] | None = None,
         tap: Tap | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """The logits of the next token at every target position, or of the token at every source position (encoder only)."""
+        """The logits of the next token at every target position; of an encoder only, of each source position."""
         hidden = self.hidden(source, target, source_is_real=source_is_real, target_is_real=target_is_real, tap=tap)
         return self.output.logits(hidden)
 

@@ -169,8 +169,8 @@ class Trainer(Generic[B]):
 
     def _divergence(self, loss: float, norm: float, suspects: Sequence[Any]) -> TrainingError:
         return TrainingError(
-            f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {loss} and the gradient "
-            f"norm is {norm}. The weights were not updated. "
+            f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {loss} and the "
+            f"gradient norm is {norm}. The weights were not updated. "
             f"The batch: {'; '.join(map(self.training_task.describe, suspects))}. If its text is correct, "
             "train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
         )
@@ -232,7 +232,7 @@ class Trainer(Generic[B]):
 
 
 def _uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
-    """Whether to train in bfloat16; "auto" never does on a CPU, where it was no faster even with native instructions."""
+    """Whether to train in bfloat16. On a CPU, "auto" does not: it was no faster, even with native instructions."""
     if settings.precision == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported()
     return settings.precision == "bfloat16"
