@@ -97,7 +97,7 @@ def test_changed_weights_are_packed_again(
     else:
         assert_current(selector, model, "native")
     assert selector.select(model, SPECIAL_TOKENS, BEAM).generate(make_sources(4), BEAM, range(4)) != before
-    assert messages() == ["The model has changed: building the native engine again."]
+    assert messages() == ["The model has changed: its weights are copied again."]
 
 
 def test_an_unchanged_model_is_packed_once() -> None:

@@ -8,10 +8,9 @@ To add an engine, write a package with a builder (see `EngineBuilder`) and regis
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.native import make_native
@@ -19,7 +18,7 @@ from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.decode.torch_engine import TorchEngine, make_torch_engine
 from manyheads.errors import EngineError
-from manyheads.model import ModelSettings, Transformer
+from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
 logger = logging.getLogger(__name__)
@@ -61,13 +60,56 @@ ENGINES: dict[str, EngineBuilder] = {  # "auto" tries them in this order
 }
 
 
+class ModelSnapshot:
+    """The modules and weights of a model and their version counters, to detect any later change.
+
+    It is compared before every batch. `Module.modules` and `Module.parameters` would take longer than a short sentence.
+    """
+
+    def __init__(self, model: Transformer, special_tokens: SpecialTokens) -> None:
+        self.model, self.settings, self.special_tokens = model, model.settings, special_tokens
+        self.modules = list(model.modules())
+        self.attentions = model.attentions()
+        tables = [t for module in self.modules for t in (module._modules, module._parameters, module._buffers)]
+        self.tables, self.empty_tables = [t for t in tables if t], [t for t in tables if not t]
+        self.values = [value for table in self.tables for value in table.values()]
+        self.ids = [id(value) for value in self.values]  # unique while `values` holds references
+        self.weights = [value for value in self.values if isinstance(value, Tensor)]
+        self.is_tracked = not any(weight.is_inference() for weight in self.weights)
+        # Aliases keep the storage alive, so that new weights cannot have its address.
+        self.aliases = [weight.detach() for weight in self.weights]
+        self.addresses = [weight.data_ptr() for weight in self.weights]
+        self.versions = [weight._version for weight in self.weights] if self.is_tracked else []
+
+    def is_current(self, model: Transformer, special_tokens: SpecialTokens) -> bool:
+        """Whether this model still has the modules and weights of the snapshot."""
+        return (
+            model is self.model
+            and model.settings is self.settings
+            and special_tokens == self.special_tokens
+            and not any(self.empty_tables)
+            and [id(value) for table in self.tables for value in table.values()] == self.ids
+            and [weight.data_ptr() for weight in self.weights] == self.addresses
+            and (not self.is_tracked or [weight._version for weight in self.weights] == self.versions)
+        )
+
+    def needs_torch(self) -> str:
+        """What of this model only PyTorch can run; empty if nothing."""
+        if any(attention.gate is not None for attention in self.attentions):
+            return "gated heads"
+        if not self.is_tracked:
+            return "weights made in inference mode, whose changes PyTorch does not count"
+        hooked = any(module._forward_hooks or module._forward_pre_hooks for module in self.modules)
+        return "hooks" if hooked else ""
+
+
 class EngineSelector:
     """Selects the engine that decodes for a model: the one with this name, or the fastest that can ("auto").
 
     An engine other than `torch` is built on first use and keeps its own copy of the weights. Each call compares the
-    model with the one that was packed: if a weight was changed or replaced, the engine is built again, and if the
-    model has gates or hooks, which only PyTorch runs, `torch` decodes. PyTorch does not count changes made through
-    `Tensor.data`: call `reset` after them.
+    model with the one that was copied: if a weight was changed or replaced, the engine is built again, and if the
+    model has gates or hooks, which only PyTorch runs, `torch` decodes. PyTorch does not count changes made in place
+    through `Tensor.data`: call `reset` after them.
     """
 
     def __init__(self, name: str = "auto", *, is_int8: bool = False, shortlist: Shortlist | None = None) -> None:
@@ -76,7 +118,8 @@ class EngineSelector:
         self.name, self.is_int8, self.shortlist = name, is_int8, shortlist
         self.used: str | None = None  # the engine of the latest call
         self.fallback: str | None = None  # why the latest call fell back to `torch`
-        self._built: dict[str, _Built] = {}
+        self._snapshot: ModelSnapshot | None = None
+        self._built: dict[str, Engine | EngineError] = {}  # from the weights of the snapshot
         self._reported: set[str] = set()
 
     def select(self, model: Transformer, special_tokens: SpecialTokens, settings: DecodeSettings) -> Engine:
@@ -87,20 +130,21 @@ class EngineSelector:
         return engine
 
     def reset(self) -> None:
-        """Drop the packed copies of the weights; the next call builds the engine again."""
+        """Drop the copies of the weights; the next call builds the engine again."""
+        self._snapshot = None
         self._built.clear()
 
     def _candidates(
         self, model: Transformer, special_tokens: SpecialTokens, settings: DecodeSettings
     ) -> Iterator[Engine]:
         for name in self._names(model):
-            if reason := _needs_torch(model):
+            snapshot = self._current_snapshot(model, special_tokens)
+            if reason := snapshot.needs_torch():
                 self._fall_back(f"The {name} engine cannot run a model with {reason}.")
                 continue
-            try:
-                engine = self._engine(name, model, special_tokens)
-            except EngineError as error:
-                self._fall_back(str(error))
+            engine = self._build(name, model, special_tokens)
+            if isinstance(engine, EngineError):
+                self._fall_back(str(engine))
                 continue
             if lacking := engine.unsupported(settings):
                 level = logging.DEBUG if self.name == "auto" else logging.WARNING
@@ -114,84 +158,26 @@ class EngineSelector:
         # On a GPU, `torch` is the fast engine.
         return [name for name in ENGINES if name != "torch"] if model.device.type == "cpu" else []
 
-    def _engine(self, name: str, model: Transformer, special_tokens: SpecialTokens) -> Engine:
-        weights = list(_tensors(model))
-        built = self._built.get(name)
-        if built is None or not built.is_current(model, special_tokens, weights):
-            if built is not None and isinstance(built.result, Engine):
-                logger.info("The model has changed: building the %s engine again.", name)
-            result: Engine | EngineError
+    def _current_snapshot(self, model: Transformer, special_tokens: SpecialTokens) -> ModelSnapshot:
+        snapshot = self._snapshot
+        if snapshot is None or not snapshot.is_current(model, special_tokens):
+            if any(not isinstance(engine, EngineError) for engine in self._built.values()):
+                logger.info("The model has changed: its weights are copied again.")
+            self._built.clear()
+            snapshot = self._snapshot = ModelSnapshot(model, special_tokens)
+        return snapshot
+
+    def _build(self, name: str, model: Transformer, special_tokens: SpecialTokens) -> Engine | EngineError:
+        if name not in self._built:
             try:
-                result = ENGINES[name](model, special_tokens, is_int8=self.is_int8, shortlist=self.shortlist)
+                engine = ENGINES[name](model, special_tokens, is_int8=self.is_int8, shortlist=self.shortlist)
+                self._built[name] = engine
             except EngineError as error:
-                result = error
-            built = self._built[name] = _Built.of(model, special_tokens, weights, result)
-        if isinstance(built.result, EngineError):
-            raise built.result
-        return built.result
+                self._built[name] = error
+        return self._built[name]
 
     def _fall_back(self, reason: str, level: int = logging.WARNING) -> None:
         self.fallback = reason
         if reason not in self._reported:
             self._reported.add(reason)
             logger.log(level, "Engine: torch. %s", reason)
-
-
-@dataclass(frozen=True)
-class _Built:
-    """An engine, or the error that building it raised, and the state of the model that it was built from."""
-
-    model: Transformer
-    settings: ModelSettings
-    special_tokens: SpecialTokens
-    weights: Sequence[Tensor]
-    # Aliases keep the packed storage alive, so that new weights cannot have its address.
-    aliases: Sequence[Tensor]
-    versions: Sequence[int]
-    result: Engine | EngineError
-
-    @classmethod
-    def of(
-        cls, model: Transformer, special_tokens: SpecialTokens, weights: Sequence[Tensor], result: Engine | EngineError
-    ) -> "_Built":
-        aliases, versions = [tensor.detach() for tensor in weights], [tensor._version for tensor in weights]
-        return cls(model, model.settings, special_tokens, weights, aliases, versions, result)
-
-    def is_current(self, model: Transformer, special_tokens: SpecialTokens, weights: Sequence[Tensor]) -> bool:
-        """Whether the model still has the weights that the engine was built from."""
-        if (self.model, self.settings, self.special_tokens) != (model, model.settings, special_tokens):
-            return False
-        if len(weights) != len(self.weights):
-            return False
-        packed = zip(weights, self.weights, self.aliases, self.versions, strict=True)
-        return all(
-            now is then and now._version == version and now.data_ptr() == alias.data_ptr()
-            for now, then, alias, version in packed
-        )
-
-
-def _needs_torch(model: Transformer) -> str:
-    """What of this model only PyTorch runs; empty if nothing."""
-    if model.is_gated:
-        return "gated heads"
-    if any(tensor.is_inference() for tensor in _tensors(model)):
-        return "weights made in inference mode, whose changes PyTorch does not count"
-    # Outermost first: a hook can change anything.
-    return "hooks" if any(module._forward_hooks or module._forward_pre_hooks for module in _modules(model)) else ""
-
-
-def _modules(model: nn.Module) -> Iterator[nn.Module]:
-    """The modules of a model. Three times as fast as `model.modules()`: it runs before every sentence."""
-    waiting = [model]
-    while waiting:
-        module = waiting.pop()
-        waiting.extend(child for child in module._modules.values() if child is not None)
-        yield module
-
-
-def _tensors(model: nn.Module) -> Iterator[Tensor]:
-    """The parameters and buffers of a model; a shared one comes more than once."""
-    for module in _modules(model):
-        for tensor in (*module._parameters.values(), *module._buffers.values()):
-            if tensor is not None:
-                yield tensor
