@@ -80,7 +80,7 @@ sour        | sour more_sour              | 很酸的 酸         | sauer=saur s
 fresh       | fresh ~                     | 新鲜的 新鲜       | frisch ~            | fruit vegetable fresh egg | +
 ripe        | ripe ~                      | 成熟的 熟         | reif ~              | fruit                  | +
 delicious   | delicious ~                 | 好吃的 好吃       | lecker ~            | baked soup sausage sweetish cheese | +
-# Colours
+# Colors
 red         | red ~                       | 红色的 是红色的   | rot ~               | coloured flower apple  | 0
 blue        | blue ~                      | 蓝色的 是蓝色的   | blau ~              | coloured flower               | 0
 green       | green ~                     | 绿色的 是绿色的   | grün ~              | coloured apple         | 0

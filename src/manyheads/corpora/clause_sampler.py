@@ -114,7 +114,7 @@ class ClauseSampler(EventSampler):
             return self._other_person(noun, tags)
         kind = next((tag for tag in ("animal", "tale", "fruit", "drink") if tag in noun.tags), noun.key)
         others = tuple(other for other in lexicon.nouns_with((kind,)) if not other.tags.isdisjoint(tags))
-        if kind in ("animal", "drink"):  # nobody says "my lion"
+        if kind in ("animal", "drink"):  # avoids "my lion"
             others = tuple(other for other in others if other is not noun) or others
         other = self.pick(others)
         if other is noun:

@@ -76,9 +76,9 @@ class OpinionSampler(TreeSampler):
             return draw()
         if target == "neutral":
             plans = (
-                (0.2, self._asked),
-                (0.3, self._asked_liking),
-                (0.45, self._supposed),
+                (0.2, self._question),
+                (0.3, self._liking_question),
+                (0.45, self._condition),
                 (0.65, self._plain),
                 (0.75, self._side_by_side),
                 (1.0, self._plain_event),
@@ -87,7 +87,7 @@ class OpinionSampler(TreeSampler):
         polarity = 1 if target == "positive" else -1
         kinds = (
             (0.26, self._judgment),
-            (0.42, self._thought),
+            (0.42, self._embedded_opinion),
             (0.58, self._liking),
             (0.78, self._reasoned_liking),
             (0.9, self._agreement),
@@ -153,7 +153,7 @@ class OpinionSampler(TreeSampler):
         clause = self._evaluation(polarity)
         return Tree(clause) if clause else None
 
-    def _thought(self, polarity: int) -> Tree | None:
+    def _embedded_opinion(self, polarity: int) -> Tree | None:
         """I think that it is good; I do not believe that it is good."""
         clause = self.new_clause("verb", self.pick((_THINK, _THINK, _BELIEVE, _BELIEVE, _SAY)))
         clause.tense, clause.subject = "state", self._holder()
@@ -181,7 +181,7 @@ class OpinionSampler(TreeSampler):
         item, noun = self._topic()
         main = self._liking_clause(polarity, self._holder(), item)
         matched = self._matching(noun, polarity)
-        if matched is None or _is_confusing(main) or _share_a_pronoun(main):
+        if matched is None or _is_confusing(main) or _share_pronoun(main):
             return None
         return Tree(main, "because", self._quality_clause(self.anaphor(item), *matched, "state"))
 
@@ -228,7 +228,7 @@ class OpinionSampler(TreeSampler):
         polarity = 1 if self.chance(0.5) else -1
         main = self._liking_clause(polarity, self._holder(), item)
         matched = self._matching(noun, -polarity)
-        if matched is None or _is_confusing(main) or _share_a_pronoun(main):
+        if matched is None or _is_confusing(main) or _share_pronoun(main):
             return None
         return Tree(main, "but", self._quality_clause(self.anaphor(item), *matched, "state"))
 
@@ -247,14 +247,14 @@ class OpinionSampler(TreeSampler):
 
     # Neutral.
 
-    def _asked(self) -> Tree | None:
+    def _question(self) -> Tree | None:
         clause = self._evaluation(1 if self.chance(0.5) else -1)
         if clause is None or clause.degree or clause.negated:
             return None
         clause.question = "whether"
         return Tree(clause)
 
-    def _asked_liking(self) -> Tree | None:
+    def _liking_question(self) -> Tree | None:
         clause = self._liking_clause(1 if self.chance(0.7) else -1, self._holder(), self._topic()[0])
         if clause.negated or _is_confusing(clause):
             return None
@@ -264,7 +264,7 @@ class OpinionSampler(TreeSampler):
         clause.question = "whether"
         return None if clause.subject and clause.subject.pronoun in ("I", "we") else Tree(clause)
 
-    def _supposed(self) -> Tree | None:
+    def _condition(self) -> Tree | None:
         """If it is good, we will buy it; if it is not, we will go home."""
         polarity = 1 if self.chance(0.5) else -1
         side = self._evaluation(polarity)
@@ -292,10 +292,10 @@ class OpinionSampler(TreeSampler):
         clause = self._quality_clause(subject, self.pick(choices), self.chance(0.4), self._tense(noun))
         clause.degree = "very" if clause.degree else ""
         if self.chance(0.3) and clause.subject:
-            return self._thought_of(clause)
+            return self._embedded_neutral(clause)
         return Tree(clause)
 
-    def _thought_of(self, side: Clause) -> Tree | None:
+    def _embedded_neutral(self, side: Clause) -> Tree | None:
         clause = self.new_clause("verb", self.pick((_THINK, _BELIEVE, _SAY)))
         clause.tense, clause.subject = "state", self._holder()
         clause.negated = clause.verb is not _SAY and not side.negated and self.chance(0.5)
@@ -320,7 +320,7 @@ def _has_judgment(clause: Clause) -> bool:
     return any(item and item.adjective and item.adjective.value[-1] in _VALUE_POLARITY for item in people)
 
 
-def _share_a_pronoun(clause: Clause) -> bool:
+def _share_pronoun(clause: Clause) -> bool:
     """Return whether "he" or "she" in the next clause could refer to the subject or the object."""
     one, two = clause.subject, clause.object
     return one is not None and two is not None and not one.plural and one.sex == two.sex

@@ -91,10 +91,10 @@ class StorySampler(Sampler):
             return person
         return NAMES[person].sex
 
-    def _perhaps(self, probability: float) -> bool:
+    def _may_add(self, probability: float) -> bool:
         return len(self.lines) < _MAX_LINES and self.chance(probability)
 
-    def _place_or_not(self, place: str, probability: float) -> str:
+    def _maybe_place(self, place: str, probability: float) -> str:
         """Return the location always for the first line, else with the given probability."""
         return place if not self.lines or self.chance(probability) else ""
 
@@ -109,24 +109,24 @@ class StorySampler(Sampler):
         place = self.pick(_LOSING_PLACES)
         if self.chance(0.5):
             self._add("went", hero, place=place)
-        self._add("lost", hero, thing=thing, form="own", place=self._place_or_not(place, 0.4))
+        self._add("lost", hero, thing=thing, form="own", place=self._maybe_place(place, 0.4))
         if self.chance(0.7):
             self._add("was-sad" if self.chance(0.7) else "cried", hero)
         if self.chance(0.6):
             self._add("sought", hero, thing=thing, form="the")
         if self.chance(0.4):
-            self._add("found", hero, thing=thing, form="the", link="in-the-end", place=self._place_or_not(place, 0.3))
+            self._add("found", hero, thing=thing, form="the", link="in-the-end", place=self._maybe_place(place, 0.3))
             self._add("was-happy", hero)
-            if self._perhaps(0.5):
+            if self._may_add(0.5):
                 self._add("went-home", hero)
             return Line("found-own", hero, thing=thing, form="own", place=place)
         if self.chance(0.6):
             self._add("helped", other, hero)
-        self._add("found", other, thing=thing, form="the", place=self._place_or_not(place, 0.4))
+        self._add("found", other, thing=thing, form="the", place=self._maybe_place(place, 0.4))
         self._add("gave", other, hero, thing, "the")
-        if self._perhaps(0.7):
+        if self._may_add(0.7):
             self._add("thanked" if self.chance(0.7) else "hugged", hero, other)
-        if self._perhaps(0.5):
+        if self._may_add(0.5):
             self._add("was-happy", hero)
         return Line("found-for", other, hero, thing, "theirs", place=place)
 
@@ -135,7 +135,7 @@ class StorySampler(Sampler):
         place, quality = self.pick(story_sentences.SHOPS), self._color(thing)
         if self.chance(0.5):
             self._add("went", hero, place=place)
-        self._add("bought", hero, thing=thing, form="a", quality=quality, place=self._place_or_not(place, 0.5))
+        self._add("bought", hero, thing=thing, form="a", quality=quality, place=self._maybe_place(place, 0.5))
         if thing in FRAMES["it-was-beautiful"].things and self.chance(0.4):
             self._add("it-was-beautiful", thing=thing, form="the")
         if self.chance(0.4):
@@ -143,9 +143,9 @@ class StorySampler(Sampler):
         self._add("gave", hero, other, thing, "the", quality if self.chance(0.3) else "")
         if len(self.lines) < _MIN_LINES or self.chance(0.7):
             self._add("was-happy", other)
-        if self._perhaps(0.5):
+        if self._may_add(0.5):
             self._add("liked", other, thing=thing, form="the")
-        if self._perhaps(0.7):
+        if self._may_add(0.7):
             self._add("thanked" if self.chance(0.7) else "hugged", other, hero)
         return Line("presented", hero, other, thing, "a", quality)
 
@@ -248,7 +248,7 @@ class StorySampler(Sampler):
         hero, thing, place = self.hero, self.pick(story_sentences.PETS), self.pick(FRAMES["saw"].places)
         if self.chance(0.6):
             self._add("went", hero, place=place)
-        self._add("saw", hero, thing=thing, form="a", place=self._place_or_not(place, 0.3))
+        self._add("saw", hero, thing=thing, form="a", place=self._maybe_place(place, 0.3))
         self._add("it-was-hungry", thing=thing, form="the")
         self._add("fed", hero, thing=thing, form="the")
         if self.chance(0.6):

@@ -94,9 +94,8 @@ class TreeSampler(QuestionSampler):
         point = self.chance(0.4)
         if point and inner:
             adjective = self.pick(lexicon.adjectives_for(lexicon.NOUN_BY_KEY["woman"]))
-            while verb.key != "say" and adjective.value.startswith(
-                "state"
-            ):  # people feel such states and do not believe them
+            # People feel temporary states; they do not believe or hope them.
+            while verb.key != "say" and adjective.value.startswith("state"):
                 adjective = self.pick(lexicon.adjectives_for(lexicon.NOUN_BY_KEY["woman"]))
             side = self.quality(inner, adjective)
             side.degree, side.time, side.tense = "very" if self.chance(0.2) else "", None, "state"
