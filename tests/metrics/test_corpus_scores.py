@@ -1,4 +1,4 @@
-"""Scores agree with sacreBLEU's own command line, and their intervals hold them."""
+"""Corpus scores equal those of sacreBLEU, and lie within their intervals."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ REFERENCES = [f"那只猫昨天吃了{number}条鱼。" for number in range(40)]
 HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text in enumerate(REFERENCES)]
 
 
-def test_bleu_is_sacrebleus_with_the_languages_tokenizer() -> None:
+def test_bleu_equals_sacrebleu_with_the_tokenizer_of_the_language() -> None:
     score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=200)
     assert score.value == pytest.approx(corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="zh").score)
     assert score.value == pytest.approx(quick_score("BLEU", HYPOTHESES, REFERENCES, "zh"))
@@ -29,35 +29,35 @@ def test_bleu_is_sacrebleus_with_the_languages_tokenizer() -> None:
     assert score.low < score.value < score.high
 
 
-def test_a_perfect_answer_scores_100() -> None:
+def test_perfect_output_scores_100() -> None:
     assert bleu(REFERENCES, REFERENCES, "zh", n_resamples=50).value == pytest.approx(100)
     assert chrf(REFERENCES, REFERENCES, n_resamples=50).high <= 100
 
 
-def test_the_interval_is_that_of_scores_of_resampled_sentences() -> None:
-    """The slow way: draw sentences again, score each draw from scratch."""
-    chance = np.random.default_rng(0)
+def test_interval_agrees_with_slow_resampling() -> None:
+    """Slow reference: draw sentences with replacement, score each draw from scratch."""
+    rng = np.random.default_rng(0)
     drawn = []
     for _ in range(300):
-        rows = chance.integers(len(REFERENCES), size=len(REFERENCES))
+        rows = rng.integers(len(REFERENCES), size=len(REFERENCES))
         drawn.append(quick_score("BLEU", [HYPOTHESES[row] for row in rows], [REFERENCES[row] for row in rows], "zh"))
     score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=300)
     assert [score.low, score.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.5)
 
 
-def test_an_answer_that_shares_nothing_scores_0() -> None:
+def test_output_without_overlap_scores_0() -> None:
     score = chrf(["x", "y", "猫"], ["a", "b", "猫"], n_resamples=100)
     assert score.low == 0.0 < score.high
 
 
 @pytest.mark.parametrize("language", ["zh-CN", "zh_TW", "ZH", ""])
-def test_chinese_is_cut_into_characters_however_it_is_named(language: str) -> None:
+def test_chinese_is_split_into_characters_for_every_language_code(language: str) -> None:
     assert (
         quick_score("BLEU", HYPOTHESES, REFERENCES, language) == quick_score("BLEU", HYPOTHESES, REFERENCES, "zh") > 50
     )
 
 
-def test_other_languages_are_cut_as_wmt_does() -> None:
+def test_other_languages_use_the_wmt_tokenizer() -> None:
     assert "tok:13a" in bleu(["ein Hund"], ["ein Hund"], "de", n_resamples=10).signature
 
 
@@ -77,7 +77,7 @@ def damaged(texts: list[str]) -> list[str]:
         ("", HYPOTHESES, REFERENCES, {"normalized": True, "asian_support": True}),
     ],
 )
-def test_ter_is_sacrebleus_by_words_or_by_characters(
+def test_ter_equals_sacrebleu_by_words_or_by_characters(
     language: str, hypotheses: list[str], references: list[str], options: dict[str, bool]
 ) -> None:
     score = ter(hypotheses, references, language, n_resamples=100)
@@ -86,7 +86,7 @@ def test_ter_is_sacrebleus_by_words_or_by_characters(
     assert 0 < score.low < score.value < score.high < 50
 
 
-def test_ter_is_not_for_languages_whose_words_it_cannot_tell_apart() -> None:
+def test_ter_does_not_apply_to_languages_it_cannot_split() -> None:
     assert [ter_applies(language) for language in ("de", "zh-CN", "", "th", "km_KH")] == [
         True,
         True,
@@ -96,7 +96,7 @@ def test_ter_is_not_for_languages_whose_words_it_cannot_tell_apart() -> None:
     ]
 
 
-def test_the_published_protocol_takes_words_as_they_stand_but_lower_cased() -> None:
+def test_tokenized_bleu_lowercases_and_does_not_tokenize() -> None:
     shouted = [text.upper() for text in damaged(TOKENIZED)]
     score = tokenized_bleu(shouted, TOKENIZED, n_resamples=50)
     by_hand = corpus_bleu(damaged(TOKENIZED), [TOKENIZED], tokenize="none", force=True)
@@ -105,24 +105,24 @@ def test_the_published_protocol_takes_words_as_they_stand_but_lower_cased() -> N
     assert "case:lc|eff:no|tok:none" in score.signature
     glued = [text.replace(" .", ".") for text in TOKENIZED]
     assert tokenized_bleu(glued, TOKENIZED, n_resamples=50).value < 90  # "wiese." is not "wiese ."
-    assert bleu(glued, TOKENIZED, "de", n_resamples=50).value == pytest.approx(100)  # the default does not see it
+    assert bleu(glued, TOKENIZED, "de", n_resamples=50).value == pytest.approx(100)  # the default tokenizes both
 
 
-def test_many_tokenized_lines_raise_no_alarm_of_sacrebleus(caplog: pytest.LogCaptureFixture) -> None:
+def test_tokenized_lines_log_no_warning_of_sacrebleu(caplog: pytest.LogCaptureFixture) -> None:
     bleu(TOKENIZED * 4, TOKENIZED * 4, "de", n_resamples=10)
     quick_score("BLEU", TOKENIZED * 4, TOKENIZED * 4, "de")
     assert caplog.records == []
 
 
-def test_tokenized_text_is_recognised() -> None:
+def test_tokenized_text_is_recognized() -> None:
     assert looks_tokenized(TOKENIZED)
     assert not looks_tokenized(GERMAN)
     assert not looks_tokenized(REFERENCES)
     assert not looks_tokenized(["", ".", "no end"])
-    assert not looks_tokenized(["Quoi ?", "Oui !", "Bien."])  # French is spelt so
+    assert not looks_tokenized(["Quoi ?", "Oui !", "Bien."])  # French writes a space before ? and !
 
 
-def test_sentences_have_a_chrf_of_their_own() -> None:
+def test_sentence_chrf() -> None:
     assert sentence_chrf(["abcdefg", "", "xyz"], ["abcdefg", "abc", "abc"]) == [100, 0, 0]
     assert sentence_chrf(HYPOTHESES[:1], REFERENCES[:1])[0] == pytest.approx(
         corpus_chrf(HYPOTHESES[:1], [REFERENCES[:1]]).score
@@ -143,13 +143,13 @@ def test_empty_hypotheses_empty_references_and_a_single_sentence() -> None:
                 assert score.value == (100 if score.name == "TER" else 0)
 
 
-def test_figures_are_shown_with_the_digits_they_are_worth() -> None:
+def test_scores_are_formatted_with_significant_decimals() -> None:
     assert format_score("BLEU", 41.23) == "41.2"
     assert format_score("accuracy", 98.57) == "98.6"
     assert format_score("nats per character", 1.4999) == format_score("nats per character", -1.4999) == "1.500"
     assert format_score("perplexity per word", 1095.314) == "1,095.31"
 
 
-def test_which_figures_are_better_when_lower() -> None:
+def test_lower_is_better() -> None:
     assert all(map(lower_is_better, ("TER", "loss", "nats per character", "bits per byte", "calibration error")))
     assert not any(map(lower_is_better, ("BLEU", "F1", "accuracy", "term recall", "intent accuracy", "")))

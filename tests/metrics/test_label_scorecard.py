@@ -1,4 +1,4 @@
-"""The scorecard of labels agrees with figures counted one by one."""
+"""The scorecard of labels agrees with slow counting."""
 
 import json
 from collections.abc import Sequence
@@ -39,14 +39,14 @@ def slow_f1(gold: list[set[str]], predicted: list[set[str]], label: str) -> floa
 
 
 def random_answers(n: int, most: int) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
 
     def draw() -> tuple[str, ...]:
-        size = 1 if most == 1 else chance.integers(most + 1)
-        return tuple(chance.permutation(LABELS)[:size].tolist())
+        size = 1 if most == 1 else rng.integers(most + 1)
+        return tuple(rng.permutation(LABELS)[:size].tolist())
 
     gold = [draw() for _ in range(n)]
-    return gold, [row if chance.random() < 0.6 else draw() for row in gold]
+    return gold, [row if rng.random() < 0.6 else draw() for row in gold]
 
 
 def test_single_labels_by_hand() -> None:
@@ -65,7 +65,7 @@ def test_single_labels_by_hand() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_many_random_answers_agree_with_slow_counting(most: int) -> None:
+def test_random_answers_agree_with_slow_counting(most: int) -> None:
     gold, predicted = random_answers(300, most)
     card = card_of(gold, predicted, multi_label=most > 1)
     sets = [set(row) for row in gold], [set(row) for row in predicted]
@@ -80,13 +80,13 @@ def test_many_random_answers_agree_with_slow_counting(most: int) -> None:
         assert card.confusion is None
 
 
-def test_the_interval_is_that_of_texts_drawn_again() -> None:
-    """The slow way: draw texts again, and count each draw from scratch."""
+def test_interval_agrees_with_slow_resampling() -> None:
+    """Slow reference: draw texts with replacement, and count each draw from scratch."""
     gold, predicted = random_answers(150, 1)
-    chance = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     accuracies, macros = [], []
     for _ in range(400):
-        rows = chance.integers(150, size=150)
+        rows = rng.integers(150, size=150)
         drawn = [{gold[row][0]} for row in rows], [{predicted[row][0]} for row in rows]
         accuracies.append(100 * np.mean([g == p for g, p in zip(*drawn, strict=True)]))
         macros.append(np.mean([slow_f1(*drawn, label) for label in LABELS]))
@@ -98,7 +98,7 @@ def test_the_interval_is_that_of_texts_drawn_again() -> None:
         assert found[name].signature.startswith("n:150|resamples:1000")
 
 
-def test_who_abstains_is_not_right_but_is_told_apart() -> None:
+def test_abstaining_counts_as_wrong_and_is_reported() -> None:
     card = card_of(one_each("bad", "good", "good", "fair"), one_each("bad", "", "good", "good"))
     assert value(card, "accuracy") == pytest.approx(50)
     assert value(card, "accuracy where answered") == pytest.approx(200 / 3)
@@ -106,14 +106,14 @@ def test_who_abstains_is_not_right_but_is_told_apart() -> None:
     assert card.confusion is not None
     assert card.confusion.labels[-1] == NO_LABEL
     assert [row[-1] for row in card.confusion.counts] == [0, 0, 1, 0]
-    assert [mistake.number for mistake in card.worst] == [4]  # the one left open is no mistake
+    assert [mistake.number for mistake in card.worst] == [4]  # a text without an answer is not listed
     answered = card_of(one_each("bad"), one_each("bad"))
     assert "accuracy where answered" not in [score.name for score in answered.scores]
-    silent = card_of(one_each("bad"), one_each(""))
-    assert value(silent, "accuracy where answered") == 0
+    unanswered = card_of(one_each("bad"), one_each(""))
+    assert value(unanswered, "accuracy where answered") == 0
 
 
-def test_labels_that_training_never_saw_count_as_wrong() -> None:
+def test_unknown_labels_count_as_wrong() -> None:
     card = card_of(one_each("bad", "superb", "superb"), one_each("bad", "good", "good"))
     assert card.n_unknown == 2
     assert value(card, "accuracy") == pytest.approx(100 / 3)
@@ -135,15 +135,15 @@ def test_calibration_error_by_hand() -> None:
     gaps: dict[int, float] = {}
     for row in probabilities:
         for column, probability in enumerate(row):
-            place = int(probability * 15)
-            gaps[place] = gaps.get(place, 0.0) + probability - (column == 0)
+            bin_index = int(probability * 15)
+            gaps[bin_index] = gaps.get(bin_index, 0.0) + probability - (column == 0)
     assert value(several, "calibration error") == pytest.approx(100 * sum(map(abs, gaps.values())) / 12)
 
 
-def test_probabilities_that_are_true_are_calibrated() -> None:
-    chance = np.random.default_rng(0)
-    probabilities = chance.dirichlet([1, 1, 1], size=20_000)
-    drawn = (chance.random((20_000, 1)) > probabilities.cumsum(1)).sum(1)
+def test_true_probabilities_are_calibrated() -> None:
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet([1, 1, 1], size=20_000)
+    drawn = (rng.random((20_000, 1)) > probabilities.cumsum(1)).sum(1)
     gold = one_each(*(LABELS[column] for column in drawn))
     predicted = one_each(*(LABELS[column] for column in probabilities.argmax(1)))
     card = label_card(["x"] * len(gold), gold, predicted, probabilities, LABELS, n_resamples=20)
@@ -153,9 +153,9 @@ def test_probabilities_that_are_true_are_calibrated() -> None:
     assert value(card, "calibration error") > 10
 
 
-def test_the_most_confident_mistakes_come_first() -> None:
-    chance = np.random.default_rng(3)
-    probabilities = chance.dirichlet([1, 1, 1], size=100)
+def test_most_confident_mistakes_come_first() -> None:
+    rng = np.random.default_rng(3)
+    probabilities = rng.dirichlet([1, 1, 1], size=100)
     gold, predicted = one_each(*["bad"] * 100), one_each(*(LABELS[column] for column in probabilities.argmax(1)))
     card = label_card(["long " * 400] * 100, gold, predicted, probabilities, LABELS, n_resamples=5)
     wrong = sorted((row.max() for row in probabilities if row.argmax()), reverse=True)

@@ -34,13 +34,13 @@ def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary() -> No
     assert card.scores[-1].value == pytest.approx(1000)
 
 
-def test_the_interval_is_that_of_documents_drawn_again() -> None:
-    chance = np.random.default_rng(2)
-    tokens = chance.integers(50, 150, size=60)
-    nats = tokens * chance.normal(4, 0.3, size=60)
+def test_interval_agrees_with_slow_resampling() -> None:
+    rng = np.random.default_rng(2)
+    tokens = rng.integers(50, 150, size=60)
+    nats = tokens * rng.normal(4, 0.3, size=60)
     drawn = []
     for _ in range(500):
-        rows = chance.integers(60, size=60)
+        rows = rng.integers(60, size=60)
         drawn.append(math.exp(nats[rows].sum() / tokens[rows].sum()))
     counts = [int(count) for count in tokens]
     card = language_card(nats.tolist(), counts, [4 * n for n in counts], counts, [4 * n for n in counts])
@@ -49,19 +49,19 @@ def test_the_interval_is_that_of_documents_drawn_again() -> None:
     assert score.low < score.value < score.high
 
 
-def test_the_signature_tells_what_was_drawn_and_the_context() -> None:
+def test_signature_names_the_items_and_the_context() -> None:
     card = card_of([1.0] * 3, item="blocks", context="context:256|stride:128", n_resamples=10)
     assert {score.signature for score in card.scores} == {"blocks:3|resamples:10|context:256|stride:128"}
 
 
-def test_text_without_spaces_has_no_perplexity_of_words() -> None:
+def test_text_without_spaces_has_no_perplexity_per_word() -> None:
     card = language_card([900.0], [300], [400], [2], [1200])
     assert [score.name for score in card.scores] == ["nats per character", "bits per byte", "perplexity per token"]
     no_words = language_card([9.0], [3], [4], [0], [12])
     assert "perplexity per word" not in [score.name for score in no_words.scores]
 
 
-def test_a_hopeless_model_is_still_json() -> None:
+def test_huge_losses_are_valid_json() -> None:
     json.dumps(asdict(card_of([1e9, 1e9])), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""The scorecard of spans agrees with conlleval's definition, worked out by hand and by slow counting."""
+"""The scorecard of spans agrees with the definition of conlleval, by hand and by slow counting."""
 
 import json
 from dataclasses import asdict
@@ -21,7 +21,7 @@ def value(card: SpanCard, name: str) -> float:
 
 def test_by_hand() -> None:
     card = span_card(TEXTS, GOLD, PREDICTED)
-    # Right: John Smith, Paris. Gold 4, predicted 4. "York" for "New York" is wrong, and so is the U.N. as a place.
+    # Right: John Smith, Paris. Gold 4, predicted 4. "York" for "New York" is wrong, and so is the U.N. as a location.
     for name in ("precision", "recall", "F1"):
         assert value(card, name) == pytest.approx(50)
     assert value(card, "exact sentences") == pytest.approx(50)
@@ -39,8 +39,8 @@ def test_by_hand() -> None:
     assert card.scores[0].signature == "n:4|resamples:1000|spans:exact"
 
 
-def test_cases_that_other_tools_document() -> None:
-    """A span cut short earns nothing, not even in part; extra spans cost precision only."""
+def test_documented_cases_of_other_tools() -> None:
+    """A truncated span counts as wrong; extra spans reduce precision only."""
     one = [[Span(3, 6, "MISC")], [Span(0, 2, "PER")]]
     cut = [[Span(2, 6, "MISC")], [Span(0, 2, "PER")]]
     assert value(span_card(["a b c d e f g", "a b c"], one, cut), "F1") == pytest.approx(50)
@@ -52,15 +52,15 @@ def test_cases_that_other_tools_document() -> None:
 
 
 def random_spans(n: int) -> tuple[list[str], list[list[Span]], list[list[Span]]]:
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
 
     def draw() -> list[Span]:
-        ends = np.flatnonzero(chance.random(12) < 0.3)
-        found = [Span(int(max(end - 1, 0)), int(end) + 1, str(chance.choice(["A", "B", "C"]))) for end in ends[::2]]
+        ends = np.flatnonzero(rng.random(12) < 0.3)
+        found = [Span(int(max(end - 1, 0)), int(end) + 1, str(rng.choice(["A", "B", "C"]))) for end in ends[::2]]
         return [span for at, span in enumerate(found) if not at or span.start >= found[at - 1].end]
 
     gold = [draw() for _ in range(n)]
-    return ["w " * 12 + "w"] * n, gold, [row if chance.random() < 0.7 else draw() for row in gold]
+    return ["w " * 12 + "w"] * n, gold, [row if rng.random() < 0.7 else draw() for row in gold]
 
 
 def slow_f1(gold: list[list[Span]], predicted: list[list[Span]]) -> float:
@@ -74,8 +74,8 @@ def test_random_spans_and_their_interval_agree_with_slow_counting() -> None:
     texts, gold, predicted = random_spans(200)
     card = span_card(texts, gold, predicted)
     assert value(card, "F1") == pytest.approx(slow_f1(gold, predicted))
-    chance = np.random.default_rng(0)
-    draws = [chance.integers(200, size=200) for _ in range(300)]
+    rng = np.random.default_rng(0)
+    draws = [rng.integers(200, size=200) for _ in range(300)]
     values = [slow_f1([gold[i] for i in draw], [predicted[i] for i in draw]) for draw in draws]
     score = card.scores[0]
     assert [score.low, score.high] == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1.5)
@@ -102,12 +102,12 @@ def test_intents_of_joint_models_strict_and_any() -> None:
     assert "intent accuracy" not in [score.name for score in span_card(TEXTS, GOLD, GOLD).scores]
 
 
-def test_labels_that_training_never_saw_are_counted() -> None:
+def test_unknown_labels_are_counted() -> None:
     assert span_card(TEXTS, GOLD, PREDICTED, known={"PER", "LOC"}).n_unknown == 1
     assert span_card(TEXTS, GOLD, PREDICTED).n_unknown == 0
 
 
-def test_chinese_spans_read_as_they_are_written() -> None:
+def test_chinese_spans_are_written_without_spaces() -> None:
     card = span_card(["李 明 在 北 京"], [[Span(0, 2, "人名"), Span(3, 5, "地名")]], [[]])
     assert card.worst[0].gold == ("李明 (人名)", "北京 (地名)")
     assert card.worst[0].n_wrong == 2

@@ -5,13 +5,13 @@ import pytest
 from manyheads.metrics import copies, length_ratio, repetitions
 
 
-def test_lengths_are_counted_in_the_tokens_of_bleu() -> None:
+def test_length_ratio_counts_the_tokens_of_bleu() -> None:
     assert length_ratio(["ein Hund."], ["ein großer Hund bellt laut."], "de") == pytest.approx(3 / 6)
     assert length_ratio(["那只狗。"], ["那只大狗在叫。"], "zh") == pytest.approx(4 / 7)
     assert length_ratio(["", ""], ["a", "b"], "en") == 0
 
 
-def test_a_copy_is_the_source_but_for_space_around_it() -> None:
+def test_copies_may_differ_in_surrounding_space() -> None:
     assert copies(["Berlin", "a b", "a b", "", "A"], [" Berlin ", "a b", "a  b", "", "a"]) == [
         True,
         True,
@@ -28,8 +28,8 @@ def test_a_copy_is_the_source_but_for_space_around_it() -> None:
         ("en", "the the cat", "the cat", False),
         ("en", "a cat and a cat and a cat and", "a cat", True),
         ("en", "one two three four one two three four one two three four", "x", True),
-        ("en", "a b c d e a b c d e a b c d e", "x", False),  # five words are a sentence of their own
-        ("en", "no no no!", "never never never!", False),  # the reference repeats itself too
+        ("en", "a b c d e a b c d e a b c d e", "x", False),  # phrases of five words are not checked
+        ("en", "no no no!", "never never never!", False),  # the reference repeats too
         ("en", "no no no!", "never", True),
         ("en", "wait...", "wait", False),
         ("en", "100 000 000", "x", False),

@@ -115,7 +115,7 @@ def test_run_in_progress(tmp_path: Path) -> None:
 
 def test_finished_run(tmp_path: Path) -> None:
     sections = [
-        {"section": "Facts", "facts": [{"name": ["cut off", "被截断"], "value": 7, "total": 100}]},
+        {"section": "Figures", "figures": [{"name": ["cut off", "被截断"], "value": 7, "total": 100}]},
         {"section": "Note", "text": ["Mind the gap.", "注意。"]},
         {
             "section": "Examples",
@@ -225,7 +225,7 @@ def test_user_text_cannot_become_markup(tmp_path: Path) -> None:
     row = {"number": 1, "text": ATTACK, "answer": ATTACK + " more", "expected": ATTACK}
     label = {"label": ATTACK, "precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}
     sections = [
-        {"section": "Facts", "facts": [{"name": [ATTACK, ATTACK], "value": 1}]},
+        {"section": "Figures", "figures": [{"name": [ATTACK, ATTACK], "value": 1}]},
         {"section": "Note", "text": [ATTACK, ATTACK]},
         {"section": "LabelTable", "rows": [label]},
         {"section": "Confusion", "labels": [ATTACK], "counts": [[1]]},

@@ -38,7 +38,8 @@ Result = TypeVar("Result")
         """在测试集上运行模型，打印评分表。
 
         DATA 是与训练数据同类的一个或两个文件，可以压缩（.gz、.zst）：翻译模型用两个平行文件，或一个 .tsv、.csv、.jsonl
-        或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是测试集自助重采样的 95 % 区间。签名列出得分所依据的全部设定。
+        或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是测试集自助重采样的 95 % 区间。
+        签名列出得分所依据的全部设定。
 
         \b
         示例：
@@ -79,8 +80,8 @@ Result = TypeVar("Result")
         "Add BLEU of lowercased text without further tokenization: the protocol of papers on pretokenized data. Use "
         "it only with such data and to compare with such papers: it is not comparable with the default BLEU (the "
         "same output has scored 37.04 by one and 32.3 by the other).",
-        "另加不再分词、转为小写的 BLEU，即使用预先分词数据的论文所用的口径。仅用于此类数据和此类论文的比较：它与默认 BLEU "
-        "不可比（同一译文曾分别得到 37.04 和 32.3）。",
+        "另加不再分词、转为小写的 BLEU，即使用预先分词数据的论文所用的口径。"
+        "仅用于此类数据和此类论文的比较：它与默认 BLEU 不可比（同一译文曾分别得到 37.04 和 32.3）。",
     ),
 )
 @click.option(

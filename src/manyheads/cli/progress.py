@@ -28,7 +28,7 @@ def make_console(*, plain: bool) -> Console:
 
 
 def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_steps: int, *, plain: bool) -> Event:
-    """Show events as they come, and return the last one, which tells how the run ended."""
+    """Show events as they come, and return the last one, which is how the run ended."""
     is_live = console.is_terminal and not plain
     view: _View = _LiveView(console, n_steps) if is_live else _PlainView(console, n_steps)
     status = console.status("")  # prints nothing if the output is not a terminal

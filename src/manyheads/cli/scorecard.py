@@ -1,4 +1,4 @@
-"""Scorecards in a terminal: scores and facts in one table, and every other section by its type."""
+"""Scorecards in a terminal: scores and figures in one table, and every other section by its type."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,8 +16,8 @@ from manyheads.metrics import (
     Difference,
     ExampleRow,
     Examples,
-    Fact,
-    Facts,
+    Figure,
+    Figures,
     Generations,
     LabelTable,
     Note,
@@ -41,7 +41,7 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
         for section in card.sections():
             _show_details(name, section, console)
     console.print(pick("Scores", "得分"), style="bold")
-    show_scores({name: card.scores for name, card in cards.items()}, console, _facts_of(cards))
+    show_scores({name: card.scores for name, card in cards.items()}, console, _figures_of(cards))
     show_notes(cards, console)
     for name, card in cards.items():
         for section in card.sections():
@@ -50,9 +50,9 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
 
 
 def show_scores(
-    scores: Mapping[str, Sequence[Score]], console: Console, facts: Mapping[str, Sequence[Fact]] | None = None
+    scores: Mapping[str, Sequence[Score]], console: Console, figures: Mapping[str, Sequence[Figure]] | None = None
 ) -> None:
-    """Print a table with a row for each score or fact and a column for each test set, and the signatures."""
+    """Print a table with a row for each score or figure and a column for each test set, and the signatures."""
     table = Table(box=None, padding=(0, 1), pad_edge=True)
     table.add_column("")
     for name in scores:
@@ -60,12 +60,14 @@ def show_scores(
     for name in dict.fromkeys(score.name for row in scores.values() for score in row):
         cells = [next((_format(score) for score in row if score.name == name), "–") for row in scores.values()]
         table.add_row(score_title(name), *(Text(cell, style="bold") for cell in cells))
-    if facts:
+    if figures:
         table.add_row()
-        for fact_name in dict.fromkeys(fact.name for row in facts.values() for fact in row):
-            columns = [facts.get(name, ()) for name in scores]
-            cells = [next((_format_fact(fact) for fact in row if fact.name == fact_name), "–") for row in columns]
-            table.add_row(str(fact_name), *cells)
+        for figure_name in dict.fromkeys(figure.name for row in figures.values() for figure in row):
+            columns = [figures.get(name, ()) for name in scores]
+            cells = [
+                next((_format_figure(figure) for figure in row if figure.name == figure_name), "–") for row in columns
+            ]
+            table.add_row(str(figure_name), *cells)
     console.print(table)
     if any(lower_is_better(score.name) for row in scores.values() for score in row):
         console.print(pick("  ↓ lower is better", "  ↓ 越低越好"), style="dim")
@@ -112,9 +114,9 @@ def score_title(name: str) -> str:
     return f"{display_name(name)} ↓" if lower_is_better(name) else str(display_name(name))
 
 
-def _facts_of(cards: Mapping[str, Card]) -> dict[str, list[Fact]]:
+def _figures_of(cards: Mapping[str, Card]) -> dict[str, list[Figure]]:
     return {
-        name: [fact for section in card.sections() if isinstance(section, Facts) for fact in section.facts]
+        name: [figure for section in card.sections() if isinstance(section, Figures) for figure in section.figures]
         for name, card in cards.items()
     }
 
@@ -124,9 +126,9 @@ def _format(score: Score) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _format_fact(fact: Fact) -> str:
-    value = f"{fact.value:,.2f}" if isinstance(fact.value, float) else f"{fact.value:,}"
-    return f"{value} ({100 * fact.value / fact.total:.1f} %)" if fact.total and fact.value else value
+def _format_figure(figure: Figure) -> str:
+    value = f"{figure.value:,.2f}" if isinstance(figure.value, float) else f"{figure.value:,}"
+    return f"{value} ({100 * figure.value / figure.total:.1f} %)" if figure.total and figure.value else value
 
 
 def _show_details(name: str, section: Section, console: Console) -> None:

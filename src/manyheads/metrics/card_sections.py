@@ -19,7 +19,7 @@ NO_LABEL = "∅"  # in a confusion matrix: no answer, or no span
 
 
 @dataclass(frozen=True)
-class Fact:
+class Figure:
     """A named number; with `total`, its share of the total is shown too."""
 
     name: Bilingual
@@ -28,10 +28,10 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Figures:
     """Numbers that are not scores, such as the size of the test set."""
 
-    facts: Sequence[Fact]
+    figures: Sequence[Figure]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Comparison:
     differences: Sequence[Difference]
 
 
-Section = Facts | Note | LabelTable | Confusion | Examples | Generations | Comparison
+Section = Figures | Note | LabelTable | Confusion | Examples | Generations | Comparison
 
 
 @runtime_checkable
@@ -166,8 +166,13 @@ def read_sections(record: object) -> list[Section]:
     return sections
 
 
-def _read_facts(entry: Mapping[str, Any]) -> Facts:
-    return Facts([Fact(_bilingual(fact["name"]), _number(fact["value"]), fact.get("total")) for fact in entry["facts"]])
+def _read_figures(entry: Mapping[str, Any]) -> Figures:
+    return Figures(
+        [
+            Figure(_bilingual(figure["name"]), _number(figure["value"]), figure.get("total"))
+            for figure in entry["figures"]
+        ]
+    )
 
 
 def _read_label_table(entry: Mapping[str, Any]) -> LabelTable:
@@ -206,7 +211,7 @@ def _read_generations(entry: Mapping[str, Any]) -> Generations:
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
-    "Facts": _read_facts,
+    "Figures": _read_figures,
     "Note": lambda entry: Note(_bilingual(entry["text"])),
     "LabelTable": _read_label_table,
     "Confusion": _read_confusion,

@@ -16,8 +16,8 @@ from manyheads.metrics.card_sections import (
     Confusion,
     ExampleRow,
     Examples,
-    Fact,
-    Facts,
+    Figure,
+    Figures,
     LabelRow,
     LabelTable,
     Note,
@@ -72,10 +72,10 @@ class LabelCard:
         if self.confusion:
             sections.append(self.confusion)
         sections.append(LabelTable(self.rows))
-        facts = [Fact(Bilingual("texts", "文本数"), self.n_texts)]
+        figures = [Figure(Bilingual("texts", "文本数"), self.n_texts)]
         if self.n_abstained:
-            facts.append(Fact(Bilingual("without an answer", "未作答"), self.n_abstained, self.n_texts))
-        sections.append(Facts(facts))
+            figures.append(Figure(Bilingual("without an answer", "未作答"), self.n_abstained, self.n_texts))
+        sections.append(Figures(figures))
         return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("texts", "条文本"))]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from manyheads.errors import DataError
 from manyheads.language import Bilingual
 from manyheads.metrics.bootstrap import N_RESAMPLES, Count, ResampledSums, Sums, percentage, sum_resamples
-from manyheads.metrics.card_sections import Fact, Facts, Generations, GenerationSample, Section
+from manyheads.metrics.card_sections import Figure, Figures, Generations, GenerationSample, Section
 from manyheads.metrics.score import Score
 
 _NATS, _TOKENS, _CHARACTERS, _WORDS, _BYTES = range(5)  # columns of counts of a language model
@@ -34,13 +34,13 @@ class LanguageCard:
 
     def sections(self) -> list[Section]:
         """Return generated samples and the size of the test set."""
-        facts = [
-            Fact(Bilingual("tokens", "词元数"), self.n_tokens),
-            Fact(Bilingual("characters", "字符数"), self.n_characters),
-            Fact(Bilingual("words", "词数"), self.n_words),
-            Fact(Bilingual("bytes", "字节数"), self.n_bytes),
+        figures = [
+            Figure(Bilingual("tokens", "词元数"), self.n_tokens),
+            Figure(Bilingual("characters", "字符数"), self.n_characters),
+            Figure(Bilingual("words", "词数"), self.n_words),
+            Figure(Bilingual("bytes", "字节数"), self.n_bytes),
         ]
-        return [*([Generations(self.samples)] if self.samples else []), Facts(facts)]
+        return [*([Generations(self.samples)] if self.samples else []), Figures(figures)]
 
 
 def language_card(
@@ -95,11 +95,11 @@ class MaskedCard:
 
     def sections(self) -> list[Section]:
         """Return the size of the test set."""
-        facts = [
-            Fact(Bilingual("texts", "文本数"), self.n_texts),
-            Fact(Bilingual("masked tokens", "掩码词元数"), self.n_masked),
+        figures = [
+            Figure(Bilingual("texts", "文本数"), self.n_texts),
+            Figure(Bilingual("masked tokens", "掩码词元数"), self.n_masked),
         ]
-        return [Facts(facts)]
+        return [Figures(figures)]
 
 
 def masked_card(

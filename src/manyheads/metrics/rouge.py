@@ -62,7 +62,7 @@ def _longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> 
     for index, word in enumerate(first):
         positions[word] = positions.get(word, 0) | 1 << index
     everything = (1 << len(first)) - 1
-    row = everything  # a 0 bit marks a position where the length grows
+    row = everything  # a 0 bit is a position where the length grows
     for word in second:
         matches = row & positions.get(word, 0)
         row = ((row + matches) | (row - matches)) & everything

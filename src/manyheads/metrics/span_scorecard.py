@@ -13,8 +13,8 @@ from manyheads.metrics.card_sections import (
     Confusion,
     ExampleRow,
     Examples,
-    Fact,
-    Facts,
+    Figure,
+    Figures,
     LabelRow,
     LabelTable,
     Section,
@@ -73,12 +73,12 @@ class SpanCard:
                 for one in self.worst
             ]
             sections.append(Examples(Bilingual("sentences with the most wrong spans", "错误片段最多的句子"), rows))
-        facts = [
-            Fact(Bilingual("sentences", "句数"), self.n_texts),
-            Fact(Bilingual("spans", "片段数"), self.n_spans),
-            Fact(Bilingual("predicted spans", "预测片段数"), self.n_predicted),
+        figures = [
+            Figure(Bilingual("sentences", "句数"), self.n_texts),
+            Figure(Bilingual("spans", "片段数"), self.n_spans),
+            Figure(Bilingual("predicted spans", "预测片段数"), self.n_predicted),
         ]
-        sections += [self.confusion, LabelTable(self.rows), Facts(facts)]
+        sections += [self.confusion, LabelTable(self.rows), Figures(figures)]
         return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("spans", "个片段"))]
 
 

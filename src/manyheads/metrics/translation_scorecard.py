@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyheads.language import Bilingual
-from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Fact, Facts, Note, Section, shorten
+from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, shorten
 from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score
@@ -58,12 +58,12 @@ class TranslationCard:
         if self.random:
             rows = list(map(_example_row, self.random))
             sections.append(Examples(Bilingual("drawn at random", "随机抽取的句子"), rows, are_random=True))
-        sections += [Facts(self._facts()), *self._notes()]
+        sections += [Figures(self._figures()), *self._notes()]
         if self.against is not None:
             sections.append(Comparison(self.against, self.differences))
         return sections
 
-    def _facts(self) -> list[Fact]:
+    def _figures(self) -> list[Figure]:
         counts = {
             Bilingual("copies of the source", "照抄原文"): self.n_copies,
             Bilingual("wrong copies", "误抄原文"): self.n_wrong_copies,
@@ -74,9 +74,9 @@ class TranslationCard:
             Bilingual("empty reference", "空参考译文"): self.n_empty_references,
         }
         return [
-            Fact(Bilingual("sentences", "句数"), self.n_sentences),
-            Fact(Bilingual("length ratio to reference", "与参考译文的长度比"), self.length_ratio),
-            *(Fact(name, count, self.n_sentences) for name, count in counts.items()),
+            Figure(Bilingual("sentences", "句数"), self.n_sentences),
+            Figure(Bilingual("length ratio to reference", "与参考译文的长度比"), self.length_ratio),
+            *(Figure(name, count, self.n_sentences) for name, count in counts.items()),
         ]
 
     def _notes(self) -> list[Note]:

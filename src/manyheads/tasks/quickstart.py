@@ -42,7 +42,7 @@ class Quickstart:
         table = deepcopy(dict(self.recipe))
         table["data"] = {"builtin_rows": 30_000, **table.get("data", {}), "builtin": corpus}
         if corpus == "zh":
-            # Chinese is written without spaces: BPE tokens would be whole phrases, which do not recombine.
+            # Chinese is written without spaces: BPE tokens would span several words and not recombine.
             table["tokenizer"] = {"kind": "character", "vocab_size": 1000}
         table["train"] |= {
             "steps": self.steps if steps is None else steps,

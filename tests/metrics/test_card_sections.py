@@ -1,0 +1,76 @@
+"""Sections of scorecards survive the log of a run."""
+
+import json
+
+import numpy as np
+import pytest
+
+from manyheads.metrics import (
+    Answers,
+    Card,
+    Comparison,
+    GenerationSample,
+    card_record,
+    compare,
+    label_card,
+    language_card,
+    masked_card,
+    read_sections,
+    span_card,
+    translation_card,
+)
+from manyheads.text.tag_schemes import Span
+
+
+def cards() -> dict[str, Card]:
+    answers = Answers(["a b", "c"], ["x y", ""], ["x z", ""], n_cut_off=1, n_too_long=1)
+    return {
+        "labels": label_card(
+            ["a", "b", "c"],
+            [("x",), ("y",), ("z",)],
+            [("x",), (), ("x",)],
+            np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]]),
+            ["x", "y"],
+            n_resamples=5,
+        ),
+        "spans": span_card(["a b"], [[Span(0, 1, "P")]], [[Span(1, 2, "Q")]], known={"Q"}, n_resamples=5),
+        "language": language_card(
+            [3.0, 2.0], [1, 1], [4, 4], [1, 1], [4, 4], samples=[GenerationSample("a", "b")], n_resamples=5
+        ),
+        "masked": masked_card([1.0], [2.0], [3.0], n_resamples=5),
+        "translations": translation_card(answers, "en"),
+    }
+
+
+@pytest.mark.parametrize("kind", cards())
+def test_sections_survive_json(kind: str) -> None:
+    card = cards()[kind]
+    record = json.loads(json.dumps(card_record(card)))
+    assert [score["name"] for score in record["scores"]] == [score.name for score in card.scores]
+    restored, original = read_sections(record), card.sections()
+    assert [type(section) for section in restored] == [type(section) for section in original]
+    assert json.loads(json.dumps([vars(one) for one in restored], default=_plain)) == json.loads(
+        json.dumps([_without_probability(vars(one)) for one in original], default=_plain)
+    )
+
+
+def _plain(value: object) -> object:
+    return _without_probability(vars(value))
+
+
+def _without_probability(fields: dict[str, object]) -> dict[str, object]:
+    """The report does not show the confidence of examples, so it is not read back."""
+    return {key: None if key == "probability" else value for key, value in fields.items()}
+
+
+def test_comparison_is_a_section_of_a_translation_card() -> None:
+    answers = Answers(["a b", "c"], ["x y", "z"], ["x z", "z"], n_cut_off=0, n_too_long=0)
+    differences = compare(answers.texts, answers.texts, answers.references, "en", n_resamples=5, n_trials=5)
+    card = translation_card(answers, "en", differences=differences, against="other.txt")
+    assert card.sections()[-1] == Comparison("other.txt", differences)
+    assert not any(isinstance(section, Comparison) for section in translation_card(answers, "en").sections())
+
+
+@pytest.mark.parametrize("record", [None, 7, {}, {"sections": 7}, {"sections": [None, 7, {}, {"section": "Other"}]}])
+def test_records_without_sections(record: object) -> None:
+    assert read_sections(record) == []
