@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from manyheads import corpora
 from manyheads.bundle import load
 from manyheads.errors import DataError, RecipeError, TrainingError
+from manyheads.metrics import card_record
 from manyheads.run import (
     Finished,
     Interrupted,
@@ -49,10 +49,10 @@ def test_events_of_a_run(tmp_path: Path, recipe_table: Table) -> None:
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text("utf-8").splitlines()]
     assert [entry["event"] for entry in log] == [kind.__name__ for kind in kinds]
     for name, card in last.cards.items():
-        kept = log[-1]["cards"][name]
-        assert kept == json.loads(json.dumps(asdict(card)))
-        assert kept["n_sentences"] == 60
-        assert len(kept["worst"]) == len(kept["random"]) == 10  # examples, not the whole test set
+        record = log[-1]["cards"][name]
+        assert record == json.loads(json.dumps(card_record(card)))
+        examples = [section["rows"] for section in record["sections"] if section["section"] == "Examples"]
+        assert [len(rows) for rows in examples] == [10, 10]  # worst and random, not the whole test set
 
 
 def test_interrupted_run_resumes_bit_identically(tmp_path: Path, recipe_table: Table) -> None:
