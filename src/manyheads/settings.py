@@ -36,18 +36,27 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(choices)}."
 
 
-def build(kind: type[T], table: Mapping[str, object], section: str = "") -> T:
-    """Build settings of class `kind` from a TOML table; `section` prefixes the names in error messages."""
+def build(kind: type[T], table: Mapping[str, object], section: str = "", types: Mapping[str, type] | None = None) -> T:
+    """Build settings of class `kind` from a TOML table; `section` prefixes the names in error messages.
+
+    `types` replaces the annotated types of fields, for settings that are registered by name.
+    """
     faults: list[str] = []
-    settings = _build(kind, table, section, faults)
+    settings = _build(kind, table, section, faults, types)
     raise_faults(faults)
     assert settings is not None  # it is None only if there are faults
     return settings
 
 
-def _build(kind: type[T], table: Mapping[str, object], section: str, faults: list[str]) -> T | None:
+def _build(
+    kind: type[T],
+    table: Mapping[str, object],
+    section: str,
+    faults: list[str],
+    types: Mapping[str, type] | None = None,
+) -> T | None:
     n_faults_before = len(faults)
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind) | dict(types or {})
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values: dict[str, object] = {}
     for key, value in table.items():

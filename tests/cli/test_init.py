@@ -1,4 +1,4 @@
-"""manyheads init: from files to a recipe that trains."""
+"""`manyheads init`: from files to a recipe that trains."""
 
 from pathlib import Path
 
@@ -21,18 +21,18 @@ def test_two_files_become_a_recipe_that_trains(manyheads: Run, tmp_path: Path) -
     write_sides(tmp_path, "val", 20)
     done = manyheads("init", "train.en", "train.zh")
     assert (done.returncode, done.stderr) == (0, "")
-    for told in (
+    for text in (
         "train.en + train.zh: 300 pairs",
         "val.en + val.zh, found beside",
         "en → zh",
         "preset tiny",
         "1 thread",
     ):
-        assert told in done.stdout
-    assert "Next · 下一步:  manyheads train recipe.toml" in done.stdout
+        assert text in done.stdout
+    assert "Next:  manyheads train recipe.toml" in done.stdout
     recipe = read_recipe(tmp_path / "recipe.toml")
     assert recipe.data.valid == (str(tmp_path / "val.en"), str(tmp_path / "val.zh"))
-    assert "中文" not in done.stdout and "配方" in (tmp_path / "recipe.toml").read_text("utf-8").splitlines()[0]
+    assert (tmp_path / "recipe.toml").read_text("utf-8").startswith("# Proposed by manyheads init;")
 
     trained = manyheads("train", "recipe.toml", "train.steps=2", "decode.max_new_tokens=2", "-o", "run")
     assert (trained.returncode, trained.stderr) == (0, "")
@@ -40,9 +40,7 @@ def test_two_files_become_a_recipe_that_trains(manyheads: Run, tmp_path: Path) -
     before = (tmp_path / "recipe.toml").read_bytes()
     again = manyheads("init", "train.en", "train.zh")
     assert again.returncode == 1
-    assert (
-        again.stderr == "Error: recipe.toml is there already. Replace it with --overwrite, or name another with -o.\n"
-    )
+    assert again.stderr == "Error: recipe.toml exists. Replace it with --overwrite, or name another file with -o.\n"
     assert (tmp_path / "recipe.toml").read_bytes() == before
 
 
@@ -52,23 +50,23 @@ def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path)
     (tmp_path / "reviews.csv").write_text(f"text,label\n{rows}rest,other\n", "utf-8")
     done = manyheads("init", "reviews.csv")
     assert (done.returncode, done.stderr) == (0, "")
-    for told in (
-        "Task · 任务: classify, since column label has 3 values (good, bad, other) for the texts of text.",
+    for text in (
+        "Task: classify, since column label has 3 values (good, bad, other) for the texts of text.",
         "--task translate|tag|language|masked; --text-column, --label-column",
         "reviews.csv: 201 rows",
         "kept out of training (name a set with --valid)",
         '"text" → "label"',
-        "1 of the labels has fewer than 5 examples and will hardly be learnt: other.",
+        "1 of the labels has fewer than 5 examples and will hardly be learned: other.",
         "1 layer of width 128",
     ):
-        assert told in done.stdout
+        assert text in done.stdout
     trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run")
     assert (trained.returncode, trained.stderr) == (0, "")
     assert "accuracy" in trained.stdout
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("a.tsv", b"\x93\xff\x00\x12\n" * 50, "is not UTF-8"),
         ("a.tsv", b"plain text\nwithout tabs\n", "a.tsv has one column only"),
@@ -78,18 +76,20 @@ def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path)
         ("a.tsv", b"x" * 9000 + b"\ty\tz\n", "not clear which columns"),
     ],
 )
-def test_garbage_is_one_line(manyheads: Run, tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_unusable_data_is_refused_in_one_line(
+    manyheads: Run, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     done = manyheads("init", name)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert len(done.stderr) < 500
     assert not (tmp_path / "recipe.toml").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["a.tsv", "--budget", "soon"], "'soon' is not a time. Write 45m, 3h or 1h30m."),
         (["a.tsv", "-o", "nowhere/r.toml"], "there is no folder nowhere"),
@@ -101,8 +101,8 @@ def test_garbage_is_one_line(manyheads: Run, tmp_path: Path, name: str, content:
         (["a.tsv", "--task", "sing"], "'sing' is not one of 'translate'"),
     ],
 )
-def test_options_that_do_not_fit(manyheads: Run, tmp_path: Path, words: list[str], told: str) -> None:
+def test_unsuitable_options_are_refused(manyheads: Run, tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "a.tsv").write_text("one\t一\n" * 3, "utf-8")
     done = manyheads("init", *words)
     assert done.returncode != 0
-    assert told in done.stderr
+    assert message in done.stderr

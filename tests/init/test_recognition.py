@@ -1,4 +1,4 @@
-"""What some files are for, told by names, columns and contents; and what is said where they do not tell."""
+"""Recognition of the task by names, columns and contents, and the errors if the data is ambiguous."""
 
 import json
 from collections.abc import Sequence
@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init.data_files import RecognizedData
-from manyheads.init.recognition import recognize
-from manyheads.init.request import Request
+from manyheads.init.recognition import RecognizedData, recognize
 from manyheads.tasks import ClassifySettings, LanguageSettings, MaskedSettings, Seq2SeqSettings, TagSettings
+from manyheads.tasks.task_init import Request
 
 REVIEWS = [(f"this is review number {n} of a film", ("good", "bad")[n % 2]) for n in range(40)]
 POEM = "the moon looks in at the window, and nobody is at home but the cat"
@@ -54,7 +53,7 @@ def sentences(n_sentences: int, columns: str = "{word} {tag}") -> str:
         ("a.csv", "what they wrote,thumbs", ",", {"text": "what they wrote", "label": "thumbs"}),
     ],
 )
-def test_a_table_of_texts_and_labels(
+def test_table_of_texts_and_labels(
     tmp_path: Path, name: str, header: str, separator: str, expected: dict[str, str]
 ) -> None:
     sets = recognize([table(tmp_path / name, REVIEWS, header, separator)])
@@ -63,13 +62,13 @@ def test_a_table_of_texts_and_labels(
     assert "2 values (good, bad)" in sets.reason
 
 
-def test_the_label_may_come_first_among_others(tmp_path: Path) -> None:
+def test_label_column_may_come_before_the_text(tmp_path: Path) -> None:
     rows = [(n, label, 2000 + n % 7, text, "x" * (n % 3)) for n, (text, label) in enumerate(REVIEWS)]
     sets = recognize([table(tmp_path / "a.csv", rows, "id,class,year,body,note", ",")])
     assert columns(sets) == {"text": "body", "label": "class"}
 
 
-def test_sets_by_name_are_found_and_may_all_be_given(tmp_path: Path) -> None:
+def test_splits_are_recognized_by_name_among_given_files_and_in_folders(tmp_path: Path) -> None:
     paths = [table(tmp_path / f"films_{name}.tsv", REVIEWS) for name in ("train", "dev", "test")]
     for sets in (recognize([tmp_path]), recognize(paths[:1]), recognize(paths[::-1])):
         assert [Path(*files).name for files in (sets.settings.train, sets.settings.valid, sets.settings.test)] == [
@@ -79,7 +78,7 @@ def test_sets_by_name_are_found_and_may_all_be_given(tmp_path: Path) -> None:
         ]
 
 
-def test_a_test_set_beside_a_table_of_any_name(tmp_path: Path) -> None:
+def test_test_set_beside_a_table_of_any_name(tmp_path: Path) -> None:
     paths = [table(tmp_path / name, REVIEWS) for name in ("films.tsv", "test.tsv")]
     for sets in (recognize([tmp_path]), recognize(paths)):
         assert [Path(*files).name for files in (sets.settings.train, sets.settings.test)] == ["films.tsv", "test.tsv"]
@@ -90,7 +89,7 @@ def test_a_test_set_beside_a_table_of_any_name(tmp_path: Path) -> None:
     ("labels", "separator"),
     [(lambda n: ["short", "long"][: 1 + n % 2], "|"), (lambda n: "short;long" if n % 2 else "short", ";")],
 )
-def test_several_labels_a_text(tmp_path: Path, labels: object, separator: str) -> None:
+def test_lists_of_labels_are_multi_label(tmp_path: Path, labels: object, separator: str) -> None:
     assert callable(labels)
     records = [{"text": text, "labels": labels(n)} for n, (text, _) in enumerate(REVIEWS)]
     if separator == ";":
@@ -117,7 +116,7 @@ def test_two_files_of_texts_and_labels(tmp_path: Path) -> None:
 # Tagging.
 
 
-def test_columns_of_words_and_tags(tmp_path: Path) -> None:
+def test_conll_files(tmp_path: Path) -> None:
     for name in ("eng.train", "eng.testa", "eng.testb"):
         write(tmp_path / name, "-DOCSTART- -X- O O\n\n" + sentences(3, "{word} NN O {tag}"))
     sets = recognize([tmp_path])
@@ -129,12 +128,12 @@ def test_columns_of_words_and_tags(tmp_path: Path) -> None:
     ]
 
 
-def test_characters_with_tags_in_a_tsv(tmp_path: Path) -> None:
+def test_conll_file_of_characters_in_a_tsv(tmp_path: Path) -> None:
     path = write(tmp_path / "train.tsv", "高\tB-NAME\n勇\tE-NAME\n，\tO\n\n男\tO\n" * 5)
     assert recognize([path]).task == TagSettings()
 
 
-def test_a_folder_of_parallel_files(tmp_path: Path) -> None:
+def test_folders_of_parallel_files_of_words_and_tags(tmp_path: Path) -> None:
     for part in ("train", "valid", "test"):
         write(tmp_path / part / "seq.in", "play it again \nfly to rome\n")
         write(tmp_path / part / "seq.out", "O B-song I-song \nO O B-city\n")
@@ -167,7 +166,7 @@ def test_plain_text(tmp_path: Path) -> None:
     assert recognize([path], request=Request(task="masked")).task == MaskedSettings()
 
 
-def test_a_folder_of_plain_text(tmp_path: Path) -> None:
+def test_folder_of_plain_text(tmp_path: Path) -> None:
     for name in ("one.txt", "two.txt", "README.md"):
         write(tmp_path / name, f"{POEM}\n" * 50)
     sets = recognize([tmp_path])
@@ -183,7 +182,7 @@ def test_a_folder_of_plain_text(tmp_path: Path) -> None:
         ("a.csv", "body", ",", [(f"word {n}",) for n in range(30)], "body"),
     ],
 )
-def test_a_table_of_documents(
+def test_table_of_documents(
     tmp_path: Path, name: str, header: str, separator: str, rows: list[tuple[object, ...]], column: str
 ) -> None:
     plain = [[str(cell).replace(",", "") for cell in row] for row in rows]
@@ -194,7 +193,7 @@ def test_a_table_of_documents(
 # Pairs.
 
 
-def test_pairs_of_texts_are_translated_as_ever(tmp_path: Path) -> None:
+def test_pairs_of_texts_are_translations(tmp_path: Path) -> None:
     pairs = [(f"sentence {n}", f"Satz {n}") for n in range(40)]
     for path, expected in (
         (table(tmp_path / "a.tsv", pairs), {}),
@@ -224,19 +223,19 @@ def test_summaries_and_dialogue(tmp_path: Path, source: str, target: str, purpos
     sets = recognize([jsonl(tmp_path / "a.jsonl", records)])
     assert isinstance(sets.task, Seq2SeqSettings)
     assert (sets.task.purpose, columns(sets)) == (purpose, {"source": source, "target": target})
-    assert (sets.clean.max_ratio == 0) == (purpose != "translation")  # a summary is shorter than what it tells
+    assert (sets.clean.max_ratio == 0) == (purpose != "translation")  # a summary is shorter than its source
 
 
-def test_a_dialogue_may_be_a_list_of_turns(tmp_path: Path) -> None:
+def test_dialogue_may_be_a_list_of_turns(tmp_path: Path) -> None:
     records = [{"dialogue": ["hello", f"this is {n}"], "response": f"hello {n}"} for n in range(30)]
     sets = recognize([jsonl(tmp_path / "a.jsonl", records)])
     assert sets.task == Seq2SeqSettings(purpose="dialogue")
 
 
-# What the user says goes before what the data looks like.
+# Options override recognition.
 
 
-def test_options_say_what_it_is(tmp_path: Path) -> None:
+def test_options_override_recognition(tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", [(*row, n % 3) for n, row in enumerate(REVIEWS)], "text,label,other", ",")
     assert columns(recognize([path], request=Request(columns={"label": "other"}))) == {"text": "text", "label": "other"}
     assert columns(recognize([path], request=Request(columns={"label": "3"})))["label"] == "other"
@@ -247,7 +246,7 @@ def test_options_say_what_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "user_request", "told"),
+    ("name", "content", "options", "message"),
     [
         ("a.csv", "p,q,r\n" + "".join(f"a {n},b {n},c {n}\n" for n in range(30)), {}, "not clear which columns"),
         (
@@ -273,9 +272,14 @@ def test_options_say_what_it_is(tmp_path: Path) -> None:
             "a.txt",
             "体育\t一条新闻\n" * 20,
             {},
-            "every line has 2 columns, with a tab between them: a table. End its name in .tsv",
+            "every line has 2 columns, with a tab between them: a table. Rename it to end in .tsv",
         ),
-        ("a.txt", "".join(f"i feel {n};{'joy' if n % 2 else 'fear'}\n" for n in range(40)), {}, "End its name in .csv"),
+        (
+            "a.txt",
+            "".join(f"i feel {n};{'joy' if n % 2 else 'fear'}\n" for n in range(40)),
+            {},
+            "Rename it to end in .csv",
+        ),
         ("a.txt", "__label__spam buy this now\n" * 20, {}, "labels as fastText writes them"),
         ("a.csv", "text,label\na,b\n", {"columns": {"label": "lable"}}, "no column lable for --label-column"),
         ("a.csv", "text,label\na,b\n", {"task": "classify", "columns": {"tags": "label"}}, "--tags-column is not for"),
@@ -297,35 +301,35 @@ def test_options_say_what_it_is(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_told_is_asked_in_one_line(
-    tmp_path: Path, name: str, content: str, user_request: dict[str, object], told: str
+def test_ambiguous_data_is_refused_in_one_line(
+    tmp_path: Path, name: str, content: str, options: dict[str, object], message: str
 ) -> None:
     path = write(tmp_path / name, content)
     with pytest.raises(DataError) as caught:
-        recognize([path], request=Request(**user_request))  # type: ignore[arg-type]
-    assert told in str(caught.value)
+        recognize([path], request=Request(**options))  # type: ignore[arg-type]
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ([], "holds no files"),
         (["README.md"], "holds no files"),
         (["pos/1.txt", "neg/1.txt"], "holds only folders (neg, pos)"),
-        (["a.conll", "b.jpg", "c.bin"], "it is not clear which files to train on (there is: a.conll, b.jpg, c.bin)"),
+        (["a.conll", "b.jpg", "c.bin"], "it is not clear which files to train on (files: a.conll, b.jpg, c.bin)"),
     ],
 )
-def test_folders_that_leave_a_doubt(tmp_path: Path, files: list[str], told: str) -> None:
+def test_ambiguous_folders_are_refused(tmp_path: Path, files: list[str], message: str) -> None:
     for name in files:
         write(tmp_path / name, f"{POEM}\n" * 50)
     with pytest.raises(DataError) as caught:
         recognize([tmp_path])
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_texts_in_folders_are_documents_where_the_user_says_so(tmp_path: Path) -> None:
+def test_texts_in_subfolders_are_documents_if_requested(tmp_path: Path) -> None:
     for name in ("pos/1.txt", "neg/1.txt"):
         write(tmp_path / name, f"{POEM}\n" * 50)
     assert len(recognize([tmp_path], request=Request(task="language")).settings.train) == 2

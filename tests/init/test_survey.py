@@ -1,4 +1,4 @@
-"""Surveys: what is counted, left out and refused, of pairs, labels, tags and documents."""
+"""Surveys: counts, dropped rows and errors for pairs, labels, tags and documents."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 
 from manyheads import corpora
 from manyheads.errors import DataError
-from manyheads.init import survey
-from manyheads.init.survey import compute_stats
+from manyheads.init import survey as survey_module
+from manyheads.init.survey import survey
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import ClassifySettings, LanguageSettings, TagSettings
 
@@ -17,12 +17,12 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> DataSettings:
     return DataSettings(train=(str(path),))
 
 
-def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
+def test_survey_counts_and_cleans(tmp_path: Path) -> None:
     pairs = list(corpora.pairs("en", "zh", "train", 400))
     distinct = list(dict.fromkeys(pairs))
     data = write_pairs(tmp_path / "en-zh.tsv", [*distinct, distinct[0], ("only one side", "")])
-    found = compute_stats(data, named_languages=("zh", "en"))
-    assert found.languages == ("en", "zh")  # the text knows better than the name
+    found = survey(data, named_languages=("zh", "en"))
+    assert found.languages == ("en", "zh")  # the text overrides the file name
     assert found.is_exact
     assert found.n_read == len(distinct) + 2
     assert found.dropped["empty"] == 1
@@ -31,7 +31,7 @@ def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "told"),
+    ("pairs", "message"),
     [
         ([("", "x")] * 3, "there is no usable pair"),
         ([(f"text {n}", "good") for n in range(2000)], "only 1 different"),
@@ -40,46 +40,48 @@ def test_a_survey_counts_and_cleans(tmp_path: Path) -> None:
         ([(f"text {n}", f"text {n}") for n in range(200)], "the target is the same as the source in 1"),
     ],
 )
-def test_useless_text_is_refused(tmp_path: Path, pairs: list[tuple[str, str]], told: str) -> None:
-    with pytest.raises(DataError, match=told):
-        compute_stats(write_pairs(tmp_path / "a.tsv", pairs))
+def test_unusable_pairs_are_refused(tmp_path: Path, pairs: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        survey(write_pairs(tmp_path / "a.tsv", pairs))
 
 
-def test_a_survey_looks_at_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "_MAX_EXAMINED", 200)
+def test_sample_is_drawn_from_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey_module, "_MAX_EXAMINED", 200)
     pairs = [(f"{'word ' * (n // 100)}{n}", f"{'Wort ' * (n // 100)}{n}") for n in range(1000)]
     data = write_pairs(tmp_path / "a.tsv", pairs)
-    found = compute_stats(data)
+    found = survey(data)
     assert (found.n_read, found.n_examined, found.is_exact) == (1000, 200, False)
     assert 900 < found.n_rows < 1000
     assert sum(int(source.split()[-1]) >= 500 for source, _ in found.sample) > 60
-    assert compute_stats(data) == found
+    assert survey(data) == found
 
 
 @pytest.mark.parametrize(
-    ("named", "told", "expected"),
+    ("named", "requested", "expected"),
     [
-        (("zh-CN", "en"), ("", ""), ("en", "zh-CN")),  # the text knows better
+        (("zh-CN", "en"), ("", ""), ("en", "zh-CN")),  # the text overrides the file name
         (("", ""), ("en", "zh-TW"), ("en", "zh-TW")),
         (("", ""), ("zh", "en"), None),
         (("", ""), ("zh-CN", ""), None),
     ],
 )
-def test_languages_against_the_script(
-    tmp_path: Path, named: tuple[str, str], told: tuple[str, str], expected: tuple[str, str] | None
+def test_languages_contradicted_by_the_script(
+    tmp_path: Path, named: tuple[str, str], requested: tuple[str, str], expected: tuple[str, str] | None
 ) -> None:
     data = write_pairs(tmp_path / "a.tsv", list(corpora.pairs("en", "zh", "train", 300)))
     if expected is None:
-        with pytest.raises(DataError, match=r"the target is written in zh, but zh.* is wanted. Exchange"):
-            compute_stats(data, named, told)
+        with pytest.raises(
+            DataError, match=r"the target is written in zh, but the direction asked for is zh.*. Exchange"
+        ):
+            survey(data, named_languages=named, requested_languages=requested)
     else:
-        assert compute_stats(data, named, told).languages == expected
+        assert survey(data, named_languages=named, requested_languages=requested).languages == expected
 
 
-def test_two_languages_of_one_script_are_not_exchanged(tmp_path: Path) -> None:
+def test_languages_of_one_script_are_never_exchanged(tmp_path: Path) -> None:
     characters = [chr(0x4E00 + number) for number in range(300)]
     data = write_pairs(tmp_path / "a.tsv", [(f"{character}不是", f"{character}唔係") for character in characters])
-    assert compute_stats(data, named_languages=("zh", "yue")).languages == ("zh", "yue")
+    assert survey(data, named_languages=("zh", "yue")).languages == ("zh", "yue")
 
 
 def write_rows(path: Path, rows: list[tuple[str, ...]], **columns: str) -> DataSettings:
@@ -92,27 +94,27 @@ def test_labels_are_counted(tmp_path: Path) -> None:
     valid = write_rows(tmp_path / "v.tsv", [("another text", "never seen"), ("text number 3", "rare")])
     data = write_rows(tmp_path / "a.tsv", [*rows, rows[0], ("", "good")], text_column="1", label_column="2")
     data = DataSettings(train=data.train, valid=valid.train, text_column="1", label_column="2")
-    found = compute_stats(data, task=ClassifySettings())
+    found = survey(data, task=ClassifySettings())
     assert found.dropped == {"empty": 1, "in valid or test": 1, "duplicate": 1}
-    assert found.labels == {"good": 199, "bad": 99, "rare": 1}
-    assert list(found.labels) == ["good", "bad", "rare"]  # the most frequent first
+    assert found.counts.labels == {"good": 199, "bad": 99, "rare": 1}
+    assert list(found.counts.labels) == ["good", "bad", "rare"]  # the most frequent first
     assert (found.rare_labels, found.unseen_labels, found.noun) == (["rare"], ("never seen",), "row")
     assert (found.n_rows, found.n_held_out, found.n_scored, len(found.valid_sample)) == (299, 0, 2, 2)
     assert found.length_quantile(0.5) == len("text number 150")
 
 
-def test_several_labels_count_each(tmp_path: Path) -> None:
+def test_each_of_several_labels_is_counted(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "a.tsv", [(f"text {n}", "a|b" if n % 2 else "") for n in range(100)])
-    found = compute_stats(data, task=ClassifySettings(multi_label=True))
-    assert found.labels["a"] == found.labels["b"] > 40
+    found = survey(data, task=ClassifySettings(multi_label=True))
+    assert found.counts.labels["a"] == found.counts.labels["b"] > 40
 
 
 def test_spans_and_intents_are_counted(tmp_path: Path) -> None:
     rows = [(f"play song{n} now", "O B-song O", ("play", "stop")[n % 2]) for n in range(200)]
     data = write_rows(tmp_path / "a.tsv", rows, text_column="1", tags_column="2", label_column="3")
-    found = compute_stats(data, task=TagSettings(intents=True))
-    assert found.labels == {"song": found.n_rows}
-    assert sum(found.intents.values()) == found.n_rows
+    found = survey(data, task=TagSettings(intents=True))
+    assert found.counts.labels == {"song": found.n_rows}
+    assert sum(found.counts.intents.values()) == found.n_rows
     assert found.n_rows + found.n_held_out == 200
     assert found.noun == "sentence"
 
@@ -121,17 +123,17 @@ def test_documents_are_counted_in_characters(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "a.txt"
     path.write_text("a line of forty characters, more or less\n" * 1000, "utf-8")
     data = DataSettings(train=(str(path),))
-    found = compute_stats(data, task=LanguageSettings())
+    found = survey(data, task=LanguageSettings())
     total = path.stat().st_size
     assert (found.n_read, found.noun, found.are_documents) == (1, "document", True)
     assert found.n_characters == total - round(total / 20)
     assert found.n_scored_characters == found.n_held_out == round(total / 20)
-    monkeypatch.setattr(survey, "_SAMPLE_CHARACTERS", 500)
-    assert sum(map(len, compute_stats(data, task=LanguageSettings()).texts)) == 500
+    monkeypatch.setattr(survey_module, "_SAMPLE_CHARACTERS", 500)
+    assert sum(map(len, survey(data, task=LanguageSettings()).texts)) == 500
 
 
 @pytest.mark.parametrize(
-    ("content", "task", "told"),
+    ("content", "task", "message"),
     [
         ("a text\tlabel\n" * 50 + "b\tlabel\n", ClassifySettings(), "every row has the label “label”"),
         ("a b\tO O\n" + "".join(f"c d{n}\tO O\n" for n in range(50)), TagSettings(), "every tag is O"),
@@ -139,7 +141,7 @@ def test_documents_are_counted_in_characters(tmp_path: Path, monkeypatch: pytest
         ("short\n", LanguageSettings(), "too few"),
     ],
 )
-def test_what_cannot_be_learnt_from(tmp_path: Path, content: str, task: survey.TaskSettings, told: str) -> None:
+def test_data_with_nothing_to_learn_is_refused(tmp_path: Path, content: str, task: object, message: str) -> None:
     path = tmp_path / ("a.txt" if isinstance(task, LanguageSettings) else "a.tsv")
     path.write_text(content, "utf-8")
     rows = tmp_path / "v.tsv"
@@ -150,6 +152,6 @@ def test_what_cannot_be_learnt_from(tmp_path: Path, content: str, task: survey.T
     elif isinstance(task, TagSettings):
         data = DataSettings(train=data.train, valid=(str(rows),))
     with pytest.raises(DataError) as caught:
-        compute_stats(data, task=task)
-    assert told in str(caught.value)
+        survey(data, task=task)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)

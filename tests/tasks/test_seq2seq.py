@@ -17,7 +17,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.model import Tap, Transformer, smoothed_cross_entropy, symmetric_kl
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Seq2SeqTrainingTask, TrainingData
-from manyheads.tasks.seq2seq.seq2seq_task import TensorBatch
+from manyheads.tasks.seq2seq import TensorBatch
 from manyheads.text.tokenizer import EOS, PAD
 
 GREEDY = DecodeSettings(method="greedy", max_new_tokens=5)
@@ -144,7 +144,7 @@ def test_a_sample_too_long_for_the_model_keeps_its_likeliest_tokens(training_tas
 
 
 def texts(task: Seq2Seq, sources: list[str]) -> list[str]:
-    return [candidates[0].text for candidates in task.answers(sources, GREEDY)]
+    return [one.answer for one in task.predict(sources, GREEDY)]
 
 
 def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: Bundle) -> None:

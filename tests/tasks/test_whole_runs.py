@@ -21,7 +21,7 @@ def make_recipe(table: Table, kind: str, folder: Path, **changes: object) -> Rec
         lines = [f"Scene {number}.\n\nThe cat  sat, the dog ran {number % 7} miles.\n" for number in range(300)]
         text.write_text("".join(lines), encoding="utf-8")
     sections: dict[str, object] = {
-        "data": {"train": [str(text)], "held_out": 0.1},
+        "data": {"train": [str(text)], "valid_fraction": 0.1},
         "task": {"kind": kind},
         "tokenizer": {"kind": "character", "vocab_size": 400},
         "model": MODEL | {"max_length": 48, "positions": "rotary"},

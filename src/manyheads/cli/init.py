@@ -1,4 +1,4 @@
-"""`manyheads init`: look at the data, propose a recipe for it, say what it will cost."""
+"""`manyheads init`: look at the data, propose a recipe for it and this machine, estimate the time."""
 
 import os
 import re
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.program import program_name
+from manyheads.language import pick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from manyheads.init.cost_estimate import Machine
-    from manyheads.init.data_files import RecognizedData
     from manyheads.init.plan import Plan
-    from manyheads.init.survey import DatasetStats
+    from manyheads.init.recognition import RecognizedData
+    from manyheads.tasks.proposal import Survey
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
-_TASKS = ("translate", "classify", "tag", "language", "masked")
 _SHOWN_LABELS = 5
-_IMBALANCE = 10  # times as many rows as another label has
+_IMBALANCE = 10  # the most frequent label has this many times the rows of the rarest
 
 
 class _Budget(click.ParamType[float]):
@@ -32,28 +32,123 @@ class _Budget(click.ParamType[float]):
     name = "TIME"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds."""
+        """Return the seconds."""
         parts = re.findall(r"(\d+(?:\.\d+)?) ?(min|[smhd])", str(value))
         if not parts or re.sub(r"(\d+(?:\.\d+)?) ?(min|[smhd])| ", "", str(value)):
             self.fail(f"{value!r} is not a time. Write 45m, 3h or 1h30m.", param, ctx)
         return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-@click.command(short_help="Look at your data and propose a recipe. 查看数据并建议配方。")
+class _TaskName(click.ParamType[str]):
+    """The command-line name of a registered task, checked only when given: `--help` does not import the tasks."""
+
+    name = "TASK"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        names = _task_names()
+        if value not in names:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
+        return str(value)
+
+
+def _task_names() -> list[str]:
+    from manyheads.tasks import TASKS
+
+    return [task.init.cli_name for task in TASKS.values()]
+
+
+@click.command(
+    short_help=pick("Look at your data and propose a recipe.", "查看数据，建议配方。"),
+    help=pick(
+        """Look at your data, and write a commented recipe for it and for this machine.
+
+        DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
+        two parallel files (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets
+        beside train.* are found. A few training steps are run to estimate the time.
+
+        \b
+        Example:
+          manyheads init reviews.csv --label-column stars
+          manyheads init train.en train.de
+          manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
+        """,
+        """查看数据，为这份数据和这台机器写出带注释的配方。
+
+        DATA 可以是表格（.tsv、.csv、.jsonl 或 .parquet），内容为文本与标签、词与标注，或文本与译文；也可以是两个平行
+        文件（源语言在前）、CoNLL 文件、纯文本（.txt），或包含它们的文件夹。train.* 旁边的验证集和测试集会自动找到。
+        程序会试跑几步训练来估计时间。
+
+        \b
+        示例：
+          manyheads init reviews.csv --label-column stars
+          manyheads init train.en train.de
+          manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
+        """,
+    ),
+)
 @click.argument("data", nargs=-1, required=True, type=_FILES)
-@click.option("-o", "--output", type=_FILES, default=Path("recipe.toml"), show_default=True, help="Recipe to write.")
-@click.option("--valid", multiple=True, type=_FILES, help="Valid set; for two parallel files give it twice.")
-@click.option("--test", multiple=True, type=_FILES, help="Test set; for two parallel files give it twice.")
-@click.option("--task", type=click.Choice(_TASKS), help="What to learn. [default: told by the data]")
-@click.option("--text-column", default="", help="Column or key of the text that is read, by name or number.")
-@click.option("--label-column", default="", help="Column or key of its label.")
-@click.option("--tags-column", default="", help="Column or key of the tags of its words.")
-@click.option("--source-column", default="", help="Column or key to translate from, by name or number.")
-@click.option("--target-column", default="", help="Column or key to translate into.")
-@click.option("--source-language", default="", help="Its code, like en. [default: told by names and script]")
-@click.option("--target-language", default="", help="Its code, like zh.")
-@click.option("--budget", type=_Budget(), help="How long training may take: 45m, 3h. [default: by the data's size]")
-@click.option("--overwrite", is_flag=True, help="Replace a recipe that is there already.")
+@click.option(
+    "-o",
+    "--output",
+    type=_FILES,
+    default=Path("recipe.toml"),
+    show_default=True,
+    help=pick("Recipe to write.", "要写入的配方文件。"),
+)
+@click.option(
+    "--valid",
+    multiple=True,
+    type=_FILES,
+    help=pick("Valid set; give it twice for two parallel files.", "验证集；两个平行文件则给两次。"),
+)
+@click.option(
+    "--test",
+    multiple=True,
+    type=_FILES,
+    help=pick("Test set; give it twice for two parallel files.", "测试集；两个平行文件则给两次。"),
+)
+@click.option(
+    "--task",
+    type=_TaskName(),
+    help=pick(
+        "What to learn: translate, classify, tag, language, masked, … [default: recognized from the data]",
+        "要学习的任务：translate、classify、tag、language、masked 等。[默认：根据数据判断]",
+    ),
+)
+@click.option(
+    "--text-column",
+    default="",
+    help=pick("Column or key of the text, by name or number.", "文本所在的列或键，可用列名或列号。"),
+)
+@click.option("--label-column", default="", help=pick("Column or key of the label.", "标签所在的列或键。"))
+@click.option("--tags-column", default="", help=pick("Column or key of the words' tags.", "各词标注所在的列或键。"))
+@click.option(
+    "--source-column",
+    default="",
+    help=pick("Column or key to translate from, by name or number.", "源文本所在的列或键，可用列名或列号。"),
+)
+@click.option("--target-column", default="", help=pick("Column or key to translate into.", "译文所在的列或键。"))
+@click.option(
+    "--source-language",
+    default="",
+    help=pick(
+        "Language code of the source, like en. [default: from names and script]",
+        "源语言代码，如 en。[默认：根据文件名和文字判断]",
+    ),
+)
+@click.option(
+    "--target-language", default="", help=pick("Language code of the target, like zh.", "目标语言代码，如 zh。")
+)
+@click.option(
+    "--budget",
+    type=_Budget(),
+    help=pick(
+        "How long training may take: 45m, 3h. [default: by the data's size]",
+        "训练最多用多久：45m、3h。[默认：视数据量而定]",
+    ),
+)
+@click.option("--overwrite", is_flag=True, help=pick("Replace an existing recipe.", "覆盖已有的配方。"))
 def init(
     data: tuple[Path, ...],
     output: Path,
@@ -70,36 +165,14 @@ def init(
     budget: float | None,
     overwrite: bool,
 ) -> None:
-    """Look at your data, write a commented recipe for it and this machine. 查看数据，写出带注释的配方并估计时间。
-
-    DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
-    two parallel files (source first); CoNLL columns; plain text (.txt); or a folder of them. Valid and test sets that
-    stand beside train.* are found. A few training steps are tried to tell how long it will take.
-
-    \b
-    Example · 例:
-      manyheads init reviews.csv --label-column stars
-      manyheads init train.en train.de
-      manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
-    """
-    from manyheads.errors import RecipeError
+    """Propose a recipe."""
     from manyheads.init.cost_estimate import measure_cost, this_machine
     from manyheads.init.plan import propose
     from manyheads.init.recognition import recognize
-    from manyheads.init.request import Request
-    from manyheads.init.survey import compute_stats
+    from manyheads.init.survey import survey
+    from manyheads.tasks.task_init import Request
 
-    if output.is_dir():
-        raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
-    if output.exists() and not overwrite:
-        raise RecipeError(f"{output} is there already. Replace it with --overwrite, or name another with -o.")
-    if not output.parent.is_dir():
-        raise RecipeError(f"{output}: there is no folder {output.parent}.")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise RecipeError(f"{output} cannot be written: permission denied. Name another place with -o.")
-    if output.resolve() in (file.resolve() for file in (*data, *valid, *test)):
-        raise RecipeError(f"{output} is part of the data. Name another file with -o.")
-    direction = (source_language, target_language)
+    _check_output(output, (*data, *valid, *test), overwrite=overwrite)
     columns = {
         "source": source_column,
         "target": target_column,
@@ -107,76 +180,133 @@ def init(
         "tags": tags_column,
         "label": label_column,
     }
-    told = {field: column for field, column in columns.items() if column}
-    sets = recognize(data, valid, test, Request(task=task or "", columns=told, direction=direction))
+    direction = (source_language, target_language)
+    request = Request(
+        task=task or "", columns={name: column for name, column in columns.items() if column}, direction=direction
+    )
+    sets = recognize(data, valid, test, request)
     _show_task(sets)
-    found = compute_stats(sets.settings, sets.languages, direction, sets.task, sets.clean)
-    _show_data(sets, found)
+    surveyed = survey(
+        sets.settings, sets.task, sets.clean, named_languages=sets.languages, requested_languages=direction
+    )
+    _show_data(sets, surveyed)
     machine = this_machine()
-    plan = propose(found, budget, partial(measure_cost, start=time.process_time()))
+    plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()))
     output.write_text(_recipe_text(plan, machine, output.parent), encoding="utf-8")
     _show_plan(plan, machine)
-    click.echo(f"Wrote {output} (commented). Next · 下一步:  {program_name()} train {output}")
+    click.echo(
+        pick(
+            f"Wrote {output} (commented). Next:  {program_name()} train {output}",
+            f"已写入 {output}（带注释）。下一步：  {program_name()} train {output}",
+        )
+    )
+
+
+def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> None:
+    """Raise RecipeError if the recipe cannot be written."""
+    from manyheads.errors import RecipeError
+
+    if output.is_dir():
+        raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
+    if output.exists() and not overwrite:
+        raise RecipeError(f"{output} exists. Replace it with --overwrite, or name another file with -o.")
+    if not output.parent.is_dir():
+        raise RecipeError(f"{output}: there is no folder {output.parent}. Create it, or name another with -o.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise RecipeError(f"{output} cannot be written: permission denied. Name another file with -o.")
+    if output.resolve() in (file.resolve() for file in data):
+        raise RecipeError(f"{output} is part of the data. Name another file with -o.")
 
 
 def _show_task(sets: "RecognizedData") -> None:
-    from manyheads.tasks import Seq2SeqSettings
+    from manyheads.tasks import TASKS
 
-    kind = sets.task.kind
-    told = {"seq2seq": "translate", "tag": "tag with intents" if getattr(sets.task, "intents", False) else "tag"}
-    name = told.get(kind, kind)
-    if isinstance(sets.task, Seq2SeqSettings) and sets.task.purpose != "translation":
-        name = sets.task.purpose
-    others = "|".join(task for task in _TASKS if task != name.partition(" ")[0])
-    options = {"seq2seq": ("source", "target"), "classify": ("text", "label"), "tag": ("text", "tags")}
-    columns = ", ".join(f"--{field}-column" for field in options.get(kind, ("text",)))
+    part = TASKS[sets.task.kind].init
+    others = "|".join(name for name in _task_names() if name != part.cli_name)
+    columns = ", ".join(f"--{name}-column" for name in part.columns)
+    name = part.display_name(sets.task)
     reason = sets.reason if sets.reason.startswith("as ") else f"since {sets.reason}"
-    click.echo(f"Task · 任务: {name}, {reason}. If it is not: --task {others}; {columns}.")
+    click.echo(
+        pick(
+            f"Task: {name}, {reason}. To change it: --task {others}; {columns}.",
+            f"任务：{name}（{sets.reason}）。如需更改：--task {others}；{columns}。",
+        )
+    )
 
 
-def _show_data(sets: "RecognizedData", found: "DatasetStats") -> None:
-    from manyheads.init.survey import pluralized
+def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
+    from manyheads.tasks.proposal import pluralized
 
-    data = found.data
-    about = "" if found.is_exact else "about "
-    dropped = ", ".join(f"{count:,} {reason}" for reason, count in found.dropped.items())
-    n_dropped = sum(found.dropped.values())
-    told = f" · {n_dropped:,} dropped ({dropped})" if n_dropped else ""
-    if told and not found.is_exact:
-        told += f" of {found.n_examined:,} looked at"
-    click.echo(f"{_names(data.train)}: {about}{pluralized(found.n_read, found.noun)}{told}")
+    data = sets.settings
+    about = "" if survey.is_exact else pick("about ", "约 ")
+    click.echo(f"{_names(data.train)}: {about}{pluralized(survey.n_read, survey.noun)}{_dropped(survey)}")
     for split, files in (("valid", data.valid), ("test", data.test)):
-        beside = ", found beside" if split in sets.found_splits else ""
+        beside = pick(", found beside the training data", "，在训练数据旁边找到") if split in sets.found_splits else ""
         if files:
             click.echo(f"  {split:<10}{_names(files)}{beside}")
     if not data.valid:
-        kept_out = pluralized(found.n_held_out, "character" if found.are_documents else found.noun)
-        kept_out = f"the last {kept_out}" if found.are_documents else kept_out
-        click.echo(f"  {'valid':<10}{kept_out} kept out of training (name a set with --valid)")
-    for heading, line in _summary_rows(found):
+        rows = pluralized(survey.n_held_out, "character" if survey.are_documents else survey.noun)
+        last = "the last " if survey.are_documents else ""
+        click.echo(
+            f"  {'valid':<10}"
+            + pick(
+                f"{last}{rows} kept out of training (name a set with --valid)",
+                f"从训练数据中留出 {rows}（也可用 --valid 指定）",
+            )
+        )
+    for heading, line in _summary_rows(sets, survey):
         click.echo(f"  {heading:<10}{line}")
-    for warning in _warnings(found):
-        click.echo(f"Note:     {warning}")
+    for warning in _warnings(survey):
+        click.echo(f"{_note()}{warning}")
 
 
-def _summary_rows(found: "DatasetStats") -> "Iterator[tuple[str, str]]":
-    columns = [f'"{column}"' for column in found.data.columns().values()]
-    if found.task.kind == "seq2seq":
-        source, target = (language or "?" for language in found.languages)
-        hint = "" if "?" not in (source, target) else "   (say it with --source-language and --target-language)"
-        yield "languages", f"{source} → {target}{hint}"
+def _note() -> str:
+    return pick("Note:     ", "注意：    ")
+
+
+def _dropped(survey: "Survey") -> str:
+    n_dropped = sum(survey.dropped.values())
+    if not n_dropped:
+        return ""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in survey.dropped.items())
+    text = pick(f" · {n_dropped:,} dropped ({reasons})", f" · 舍弃 {n_dropped:,}（{reasons}）")
+    if not survey.is_exact:
+        text += pick(f" of {survey.n_examined:,} examined", f"，共检查 {survey.n_examined:,}")
+    return text
+
+
+def _summary_rows(sets: "RecognizedData", survey: "Survey") -> "Iterator[tuple[str, str]]":
+    if survey.languages is not None:
+        source, target = (language or "?" for language in survey.languages)
+        hint = pick(
+            "   (set them with --source-language and --target-language)",
+            "   （用 --source-language 和 --target-language 指定）",
+        )
+        yield pick("languages", "语言"), f"{source} → {target}{hint if '?' in (source, target) else ''}"
+    columns = [f'"{column}"' for column in sets.settings.columns().values()]
     if columns:
-        yield "columns", " → ".join(columns)
-    if found.labels:
-        yield "labels", _label_list(found.labels)
-    if found.intents:
-        yield "intents", _label_list(found.intents)
-    characters = ", written with very many characters" if found.has_many_characters else ""
-    if found.are_documents:
-        yield "length", f"{found.n_characters:,} characters to learn from{characters}"
-    elif found.task.kind != "seq2seq":
-        half, most = found.length_quantile(0.5), found.length_quantile(0.99)
-        yield "length", f"{half:,} characters in the middle, {most:,} of nearly the longest (99 %){characters}"
+        yield pick("columns", "列"), " → ".join(columns)
+    if survey.counts.labels:
+        yield pick("labels", "标签"), _label_list(survey.counts.labels)
+    if survey.counts.intents:
+        yield pick("intents", "意图"), _label_list(survey.counts.intents)
+    characters = pick(", in a script with many characters", "，字种很多") if survey.has_many_characters else ""
+    if survey.are_documents:
+        n_characters = f"{survey.n_characters:,}"
+        yield (
+            pick("length", "长度"),
+            pick(f"{n_characters} characters to train on", f"训练文本共 {n_characters} 字符") + characters,
+        )
+    elif survey.languages is None:
+        median, longest = survey.length_quantile(0.5), survey.length_quantile(0.99)
+        yield (
+            pick("length", "长度"),
+            pick(
+                f"median {median:,} characters, 99th percentile {longest:,}",
+                f"中位数 {median:,} 字符，第 99 百分位 {longest:,}",
+            )
+            + characters,
+        )
 
 
 def _label_list(labels: "Mapping[str, int]") -> str:
@@ -185,18 +315,27 @@ def _label_list(labels: "Mapping[str, int]") -> str:
     return f"{len(labels)}: {shown}{more}"
 
 
-def _warnings(found: "DatasetStats") -> "Iterator[str]":
-    if found.rare_labels:
-        have = "has" if len(found.rare_labels) == 1 else "have"
-        few = f"{len(found.rare_labels)} of the labels {have} fewer than 5 examples"
-        yield f"{few} and will hardly be learnt: {_few(found.rare_labels)}"
-    counts = list((found.intents or found.labels).values())
-    thing = "intent" if found.intents else "label"
+def _warnings(survey: "Survey") -> "Iterator[str]":
+    rare = survey.rare_labels
+    if rare:
+        have = "has" if len(rare) == 1 else "have"
+        yield pick(
+            f"{len(rare)} of the labels {have} fewer than 5 examples and will hardly be learned: {_few(rare)}",
+            f"{len(rare)} 个标签的样例不足 5 条，很难学会：{_few(rare)}",
+        )
+    counts = list((survey.counts.intents if survey.row_label == "intent" else survey.counts.labels).values())
     is_lopsided = counts and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)
-    if is_lopsided and (found.intents or found.task.kind == "classify"):
-        yield f"{counts[0] / sum(counts):.0%} have the same {thing}; whoever always says that one is right as often."
-    if found.unseen_labels:
-        yield f"the valid or test set has labels that are never learnt from, and will be missed: {_few(found.unseen_labels)}"
+    if is_lopsided and survey.row_label:
+        share = f"{counts[0] / sum(counts):.0%}"
+        yield pick(
+            f"{share} of the rows have the same {survey.row_label}: always predicting it is right as often.",
+            f"{share} 的行都是同一个{'意图' if survey.row_label == 'intent' else '标签'}：总猜它也能答对这么多。",
+        )
+    if survey.unseen_labels:
+        yield pick(
+            f"the valid or test set has labels that the training set lacks: {_few(survey.unseen_labels)}",
+            f"验证集或测试集里有训练集没有的标签：{_few(survey.unseen_labels)}",
+        )
 
 
 def _few(labels: "Sequence[str]") -> str:
@@ -204,58 +343,74 @@ def _few(labels: "Sequence[str]") -> str:
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
-    from manyheads.init.plan import round_off
+    from manyheads.init.plan import round_epochs
 
     proposal, estimate = plan.proposal, plan.estimate
-    size = f"preset {proposal.preset}" if proposal.preset else proposal.size
+    size = pick(f"preset {proposal.preset}", f"预设 {proposal.preset}") if proposal.preset else proposal.size
+    millions, steps = _millions(estimate.n_parameters), f"{proposal.get('train.steps', 0):,}"
+    dropout, epochs = proposal.get("model.dropout", 0.1), round_epochs(plan.n_epochs)
     click.echo(
-        f"Proposed: {size} ({_millions(estimate.n_parameters)}), {estimate.vocab_size:,} tokens, "
-        f"dropout {proposal.get('model.dropout', 0.1)}, {proposal.get('train.steps', 0):,} steps "
-        f"(≈ {round_off(plan.n_epochs)} epochs)"
+        pick(
+            f"Proposed: {size} ({millions}), {estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
+            f"(≈ {epochs} epochs)",
+            f"建议：    {size}（{millions}），词表 {estimate.vocab_size:,}，dropout {dropout}，{steps} 步（≈ {epochs} 轮）",
+        )
     )
     click.echo(f"          {_cost(plan, machine)}")
     for note in _notes(plan, machine):
-        click.echo(f"Note:     {note}")
+        click.echo(f"{_note()}{note}")
 
 
 def _cost(plan: "Plan", machine: "Machine") -> str:
     threads = f"{machine.n_threads} thread{'s' if machine.n_threads > 1 else ''}"
-    where = threads if machine.device == "cpu" else machine.device
-    return (
-        f"about {_duration(plan.seconds)} on this machine ({where}), {plan.estimate.peak_memory / 1e9:.1f} GB of memory"
+    where = pick(threads, f"{machine.n_threads} 线程") if machine.device == "cpu" else machine.device
+    duration, memory = _duration(plan.seconds), f"{plan.estimate.peak_memory / 1e9:.1f} GB"
+    return pick(
+        f"about {duration} on this machine ({where}), {memory} of memory",
+        f"本机（{where}）约需 {duration}，内存 {memory}",
     )
 
 
 def _notes(plan: "Plan", machine: "Machine") -> list[str]:
-    from manyheads.init.plan import round_off
+    from manyheads.init.plan import round_epochs
 
     notes = []
     if plan.is_cut:
+        epochs, ideal = round_epochs(plan.n_epochs), round_epochs(plan.n_epochs_ideal)
         notes.append(
-            f"the time allows {round_off(plan.n_epochs)} of the {round_off(plan.n_epochs_ideal)} epochs that would do "
-            "this text good; for more, give --budget."
+            pick(
+                f"the time allows {epochs} of the {ideal} epochs that would suit this text; for more, give --budget.",
+                f"时间只够 {epochs} 轮，这份文本适合 {ideal} 轮；要更多请用 --budget。",
+            )
         )
     if machine.is_busy:
+        load, idle = f"{machine.load:.1f}", _duration(plan.idle_seconds)
         notes.append(
-            f"the machine is busy (load {machine.load:.1f} on {machine.n_cores} cores), and the time holds for it as "
-            f"it is now; with nothing else running it would be about {_duration(plan.idle_seconds)}."
+            pick(
+                f"the machine is busy (load {load} on {machine.n_cores} cores), and the time holds at this load; on an "
+                f"idle machine it would be about {idle}.",
+                f"机器正忙（{machine.n_cores} 核，负载 {load}），时间按此负载估计；空闲时约需 {idle}。",
+            )
         )
     return notes
 
 
 def _recipe_text(plan: "Plan", machine: "Machine", folder: Path) -> str:
-    from manyheads.init.plan import to_commented_toml
+    from manyheads.init.recipe_text import recipe_text, with_files_from
 
     heading = [
-        "Proposed by manyheads init; change what you like. 由 manyheads init 建议的配方，可随意修改。",
-        f"{_millions(plan.estimate.n_parameters)} parameters, {_cost(plan, machine)}.",
+        pick("Proposed by manyheads init; change what you like.", "由 manyheads init 建议的配方，可随意修改。"),
+        pick(
+            f"{_millions(plan.estimate.n_parameters)} parameters, {_cost(plan, machine)}.",
+            f"参数 {_millions(plan.estimate.n_parameters)}，{_cost(plan, machine)}。",
+        ),
         *(note[0].upper() + note[1:] for note in _notes(plan, machine)),
     ]
-    return to_commented_toml(plan.proposal.with_files_from(folder), heading)
+    return recipe_text(with_files_from(plan.proposal, folder), heading)
 
 
 def _names(files: tuple[str, ...]) -> str:
-    """a/train.en + train.de: the folder once."""
+    """File names, the folder once: a/train.en + train.de."""
     first, *others = map(Path, files)
     return " + ".join([str(first), *(other.name if other.parent == first.parent else str(other) for other in others)])
 

@@ -196,13 +196,10 @@ class Recipe:
             ]
         if self.data.builtin is None:
             return faults
-        if isinstance(self.task, Seq2SeqSettings):
-            languages = (self.task.source_language, self.task.target_language)
-            if languages != self.data.languages:
-                faults.append(
-                    f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(languages)}".'
-                )
-        elif len(self.data.languages) != 1:
+        languages = self.task_class.languages(self.task)
+        if languages and languages != self.data.languages:
+            faults.append(f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(languages)}".')
+        elif not languages and len(self.data.languages) != 1:
             faults.append(
                 f'data.builtin = "{self.data.builtin}" should be one of {", ".join(LANGUAGES)} for this task.'
             )
@@ -224,10 +221,9 @@ class Recipe:
             vocab_size = tokenizer.get("vocab_size", TokenizerSettings.vocab_size)
             table["model"] = {"vocab_size": vocab_size, "shape": TASKS[kind].shape} | _expand_preset(model)
         builtin = data.get("builtin") if isinstance(data, Mapping) else None
-        if kind == "seq2seq" and isinstance(task, Mapping) and isinstance(builtin, str):
-            source, _, target = builtin.partition("-")
-            table["task"] = {"source_language": source, "target_language": target} | dict(task)
-        return build(cls, table)
+        if isinstance(task, Mapping) and isinstance(builtin, str):
+            table["task"] = TASKS[kind].language_settings(builtin.split("-")) | dict(task)
+        return build(cls, table, types={"task": TASKS[kind].settings_type})
 
 
 def _refuse_renamed_keys(table: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """What an example means: how a row becomes a batch, a loss, a prediction and a score.
 
-Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`), registered in `registry.TASKS`. A task gives
-the training loop a `TrainingTask` and a bundle text in, text out; the model and train packages do not know about tasks.
+Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`), registered in `registry.TASKS`. A task
+gives the training loop a `TrainingTask` and a bundle text in, text out. The model and train packages do not know tasks.
 """
 
 from manyheads.metrics import Card
@@ -27,11 +27,10 @@ from manyheads.tasks.task import (
     Progress,
     SupportsEngines,
     Task,
+    TaskSettings,
     TrainingData,
     ValidationResult,
 )
-
-TaskSettings = Seq2SeqSettings | ClassifySettings | TagSettings | LanguageSettings | MaskedSettings
 
 __all__ = [
     "TASKS",

@@ -37,6 +37,16 @@ class DocumentTask:
         return Fields(n_fields=1, n_texts=1)
 
     @staticmethod
+    def languages(settings: DocumentSettings) -> tuple[str, ...]:
+        """The task has one language."""
+        return ()
+
+    @staticmethod
+    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
+        """No setting depends on the language."""
+        return {}
+
+    @staticmethod
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: DocumentSettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:

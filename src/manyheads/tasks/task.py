@@ -1,8 +1,7 @@
-"""`Task`: what a run, a bundle and the commands know of a task; and the small things it trades in.
+"""`Task`: the interface of a task to runs, bundles and commands, and the types in it.
 
-A task is a class with this interface; there is no base class to inherit from. It says how rows are read and become
-ids, what is learnt from them, and what a trained model answers and is scored by. The model and train rooms know none
-of it.
+A task is a class with this interface; there is no base class to inherit from. It defines how rows are read and encoded,
+what is trained on them, and how a trained model predicts and is scored. The model and train packages do not know it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,92 +17,103 @@ from manyheads.metrics import Answers, Card, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Token, Tokenizer
 
-Progress = Callable[[int], None]  # told how many more are done
+Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a training task is made of."""
+    """The encoded rows of a run and how to batch them."""
 
     encoded: Encoded
     batch_tokens: int
     sampling: float = 0.0
     seed: int = 1
-    boundaries: Sequence[int] = ()  # where each of several corpora begins among the rows, and where the last ends
-    weights: Sequence[float] = ()  # how often their rows come in an epoch; without any, all come once
+    boundaries: Sequence[int] = ()  # row index at which each of several corpora begins, and at which the last ends
+    weights: Sequence[float] = ()  # how often the rows of each corpus occur in an epoch; without weights, once
 
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """A quick look at how a model in training is doing."""
+    """The score of a model during training, with sample predictions."""
 
     metric: str
     score: float  # higher is better
-    samples: Sequence[tuple[str, str, str]]  # of each row: what went in, what came out, what was wanted
+    samples: Sequence[tuple[str, str, str]]  # input, prediction and reference of each row
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """One text as the tokens that a model reads, each with its place: in the text, or in the answer.
+    """One text as the tokens that a model reads, with their character offsets in the text or in the answer.
 
-    A language model reads both in one line, so that an answer's places are counted from the text's beginning on.
+    A language model reads both as one text, so the offsets of an answer count from the beginning of the text.
     """
 
     text: str
     answer: str = ""
-    source: tuple[Token, ...] = ()  # what the encoder reads
-    target: tuple[Token, ...] = ()  # what the decoder reads; at each place it writes the next one
-    last: Token | None = None  # what it writes at the last place, where that is known: EOS, or where it was cut off
+    source: tuple[Token, ...] = ()  # the encoder's input
+    target: tuple[Token, ...] = ()  # the decoder's input; at each position it predicts the next token
+    last: Token | None = None  # the token after the last position, if known: EOS, or the last before the limit
 
     @property
     def written(self) -> tuple[Token, ...]:
-        """What is written at each place of the target, as far as it is known."""
+        """The token that follows each position of the target, as far as known."""
         return self.target[1:] if self.last is None else (*self.target[1:], self.last)
 
 
 @runtime_checkable
 class Prediction(Protocol):
-    """The answer to one text: a frozen dataclass, so that `asdict` makes it JSON."""
+    """The prediction for one text: a frozen dataclass, so that `asdict` makes it JSON."""
 
     @property
     def answer(self) -> Any:
-        """The answer itself, for those who want no more: a text, a label, spans."""
+        """The prediction itself: a text, a label, spans."""
 
     def line(self) -> str:
-        """The answer as one line of text."""
+        """The prediction as one line of text."""
+
+
+@runtime_checkable
+class TaskSettings(Protocol):
+    """The settings of a task: a frozen dataclass whose `kind` names the task in `TASKS`."""
+
+    @property
+    def kind(self) -> str:
+        """The task's name in a recipe."""
 
 
 @runtime_checkable
 class Task(Protocol):
-    """A model of some task, in training or trained, with text on both ends."""
+    """A model for a task, in training or trained: text in, text out."""
 
-    shape: ClassVar[str]  # of the model it needs
-    noun: ClassVar[str]  # what its rows are, in the plural
-    loss_unit: ClassVar[str]  # what its loss is averaged over, in the plural, in short
-    metrics: ClassVar[tuple[str, ...]]  # what `validate` can score by; the first unless told otherwise
+    shape: ClassVar[str]  # of the model: "encoder-decoder", "encoder" or "decoder"
+    noun: ClassVar[str]  # what its rows are called, plural
+    loss_unit: ClassVar[str]  # what the loss is averaged over, plural, abbreviated
+    metrics: ClassVar[tuple[str, ...]]  # the metrics of `validate`; the first is the default
     settings_type: ClassVar[type]
     lens_examples: ClassVar[LensExamples]  # what the lens observes heads on
     quickstart: ClassVar[Quickstart | None]  # None: `manyheads quickstart` does not offer this task
+    init: ClassVar[TaskInit]  # its part of `manyheads init`
 
     @property
     def settings(self) -> Any:
-        """Those of the recipe."""
+        """The task's settings in the recipe."""
 
     @property
     def model(self) -> Transformer:
-        """The Transformer, with every head of it."""
+        """The Transformer."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """From text to ids and back."""
+        """The tokenizer."""
 
     @property
     def module(self) -> nn.Module:
-        """Everything that learns; the model is part of it, or all of it."""
+        """Everything that is trained; the model is part of it, or all of it."""
 
     @staticmethod
     def fields(settings: Any) -> tuple[str, ...]:
@@ -111,25 +121,33 @@ class Task(Protocol):
 
     @staticmethod
     def cleaning(settings: Any) -> Fields:
-        """What the cleaner has to know of them."""
+        """How many fields a row has, and which of them are texts to clean."""
+
+    @staticmethod
+    def languages(settings: Any) -> tuple[str, ...]:
+        """The source and target language of pairs; () for tasks of one language."""
+
+    @staticmethod
+    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
+        """The settings that follow from the languages of the built-in corpus."""
 
     @staticmethod
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: Any, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
-        """The rows of one set of files; `columns` names the column of a field, where the recipe does."""
+        """Read the rows of one set of files; `columns` maps fields to columns, if the recipe names them."""
 
     @staticmethod
     def builtin(settings: Any, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
-        """Rows of the built-in corpus."""
+        """Generate rows of the built-in corpus."""
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The text that a tokenizer learns its tokens from."""
+        """The texts that the tokenizer is trained on."""
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Any) -> Sequence[Sequence[Sequence[int]]]:
-        """For each column of ids that is stored, those of each row."""
+        """Encode rows: for each stored column, the ids of each row."""
 
     @staticmethod
     def max_row_length(model: ModelSettings, settings: Any) -> int | None:
@@ -137,54 +155,54 @@ class Task(Protocol):
 
     @classmethod
     def create(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":
-        """A task that has learnt nothing yet; what it has to know beforehand, as its labels, is taken from the rows."""
+        """Create an untrained task; its labels, if it has any, are those of the rows."""
 
     @classmethod
     def restore(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, metadata: Mapping[str, Any]) -> "Task":
-        """The task that gave these `metadata`, its weights still to be loaded."""
+        """Create the task that returned this `metadata`; its weights are loaded afterwards."""
 
     def metadata(self) -> dict[str, Any]:
-        """What `restore` needs to know, as JSON can hold it."""
+        """What `restore` needs, as JSON values."""
 
     def training_task(self, data: TrainingData) -> Any:
-        """What the training loop sees of the task: a `TrainingTask`."""
+        """The task as the training loop sees it: a `TrainingTask`."""
 
     def check(self, text: str, where: str) -> None:
-        """Refuse a text that the model cannot read."""
+        """Raise DataError if the model cannot read a text."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """What the model reads of a text; of one that writes, and of an answer. Never cut short: too long is refused.
+        """The tokens that the model reads for a text and, if it generates, for an answer; too long a text is refused.
 
-        Without an answer, the target ends where the model begins to write.
+        Without an answer, the target ends where the model begins to generate.
         """
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those rows that can be looked at while training."""
+        """The rows that can be used for validation."""
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """How well these rows are answered by now, quickly."""
+        """Score the model on a few rows during training."""
 
     def calibrate(self, rows: Sequence[Row]) -> "Task":
-        """The task after training, with what it may still learn from the valid rows, as a temperature."""
+        """The trained task, calibrated on valid rows; for instance with a temperature."""
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> Sequence[Prediction]:
-        """The answer to each text; `first` is the number of the first where these are a part of many."""
+        """Predict for each text; `first` is the index of the first text within a longer sequence."""
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
-        """The task's first score of these rows, taken apart, to compare models on the same rows."""
+        """The statistics of the task's main score, row by row, to compare models on the same rows."""
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
-        """The scorecard of a test set."""
+        """Compute the scorecard of a test set."""
 
 
 @runtime_checkable
 class GenerativeTask(Protocol):
-    """A task whose model writes: it has a decoder."""
+    """A task whose model has a decoder and generates text."""
 
     def generate_one(
         self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
     ) -> tuple[Hypothesis, ModelInput]:
-        """The best answer as `predict` finds it, and the model_input with it: of the target, all that was read."""
+        """The best hypothesis, as `predict` finds it, and the model input with it as the target."""
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, symmetric_kl
+from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
@@ -36,6 +37,7 @@ from manyheads.tasks.ngrams import NgramClassifier
 from manyheads.tasks.pooling import Pool
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_rows
 from manyheads.text.row_spec import join_labels, label_text
@@ -172,6 +174,7 @@ class Classify:
     settings_type: ClassVar[type] = ClassifySettings
     lens_examples: ClassVar[LensExamples] = TextExamples()
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
+    init: ClassVar[TaskInit] = ClassifyInit()
 
     module: Classifier
     tokenizer: Tokenizer
@@ -195,6 +198,16 @@ class Classify:
     def cleaning(settings: ClassifySettings) -> Fields:
         """A label is no text; of several, there may be none."""
         return Fields(n_fields=2, n_texts=1, may_be_blank=(1,) if settings.multi_label else ())
+
+    @staticmethod
+    def languages(settings: ClassifySettings) -> tuple[str, ...]:
+        """The task has one language."""
+        return ()
+
+    @staticmethod
+    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
+        """No setting depends on the language."""
+        return {}
 
     @staticmethod
     def read(

@@ -18,6 +18,7 @@ from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_ca
 from manyheads.model import Tap, Transformer, projected_loss
 from manyheads.tasks.document_task import DocumentTask
 from manyheads.tasks.language.generation import Generation, TextGenerator
+from manyheads.tasks.language.language_init import LanguageInit
 from manyheads.tasks.language.language_quickstart import QUICKSTART
 from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
@@ -25,6 +26,7 @@ from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_init import TaskInit
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
 
@@ -97,6 +99,7 @@ class Language(DocumentTask):
     settings_type: ClassVar[type] = LanguageSettings
     lens_examples: ClassVar[LensExamples] = TextExamples()
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
+    init: ClassVar[TaskInit] = LanguageInit()
 
     model: Transformer
     tokenizer: Tokenizer

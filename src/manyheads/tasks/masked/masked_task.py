@@ -23,10 +23,12 @@ from manyheads.metrics import MaskedCard, Tally, masked_card, share_tally
 from manyheads.model import Transformer, evaluating, projected_loss
 from manyheads.tasks.document_task import DocumentTask
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.masked.masked_init import MaskedInit
 from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_init import TaskInit
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
 from manyheads.text.words import WordTable
@@ -174,6 +176,7 @@ class Masked(DocumentTask):
     settings_type: ClassVar[type] = MaskedSettings
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True)
     quickstart: ClassVar[Quickstart | None] = None
+    init: ClassVar[TaskInit] = MaskedInit()
 
     model: Transformer
     tokenizer: Tokenizer

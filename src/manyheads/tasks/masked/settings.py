@@ -21,6 +21,7 @@ class MaskedSettings:
         faults = type_faults(self, "task.")
         if not faults and not 0 < self.mask_probability <= _MAX_MASK_PROBABILITY:
             faults.append(
-                f"task.mask_probability = {self.mask_probability} must be more than 0 and at most {_MAX_MASK_PROBABILITY}."
+                f"task.mask_probability = {self.mask_probability} must be more than 0 and at most "
+                f"{_MAX_MASK_PROBABILITY}."
             )
         raise_faults(faults)

@@ -1,13 +1,7 @@
 """The seq2seq task: one text in, another out (translation, summaries, dialogue)."""
 
-from manyheads.tasks.seq2seq.seq2seq_task import (
-    Seq2Seq,
-    Seq2SeqTrainingTask,
-    TensorBatch,
-    Translation,
-    Translations,
-    one_line,
-)
+from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq, Translation, Translations, one_line
+from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask, TensorBatch
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 
 __all__ = [

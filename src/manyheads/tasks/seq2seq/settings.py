@@ -12,16 +12,16 @@ _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqSettings:
-    """What is written for what, and how sure of itself the model may become."""
+    """What the target is to the source, and the loss."""
 
     kind: Literal["seq2seq"] = "seq2seq"
-    purpose: Literal["translation", "summary", "dialogue"] = "translation"  # a summary is scored by ROUGE as well
-    turns: str = " | "  # what joins the turns of a dialogue, where a source is a list of them (JSONL, Parquet)
+    purpose: Literal["translation", "summary", "dialogue"] = "translation"  # summaries are also scored by ROUGE
+    turns: str = " | "  # joins the turns of a dialogue, if a source is a list of them (JSONL, Parquet)
     source_language: str = ""
     target_language: str = ""
-    smoothing: float = 0.1  # ε of label smoothing; beyond 0.9 the right word would be the least wanted one
-    consistency: float = 0.0  # R-Drop's α: how much two passes with different dropout have to agree; 0: one pass
-    consistency_after: int = 0  # the step after which they have to: the second pass costs as much as the first
+    smoothing: float = 0.1  # ε of label smoothing; above 0.9 the correct token would be the least likely
+    consistency: float = 0.0  # R-Drop's α: weight of the agreement of two passes with different dropout; 0: one pass
+    consistency_after: int = 0  # the step after which R-Drop starts; it doubles the cost of a step
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "task.")

@@ -23,10 +23,12 @@ from manyheads.tasks.seq2seq import one_line
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_examples import tokenize_words
+from manyheads.tasks.tag.tag_init import TagInit
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.tag.tag_quickstart import QUICKSTART
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 from manyheads.text.tag_schemes import Span, tags_to_spans
@@ -90,6 +92,7 @@ class Tag:
     settings_type: ClassVar[type] = TagSettings
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True, tokenizer=tokenize_words)
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
+    init: ClassVar[TaskInit] = TagInit()
 
     module: Tagger
     tokenizer: Tokenizer
@@ -114,6 +117,16 @@ class Tag:
     def cleaning(settings: TagSettings) -> Fields:
         """Only the words are text."""
         return Fields(n_fields=len(Tag.fields(settings)), n_texts=1)
+
+    @staticmethod
+    def languages(settings: TagSettings) -> tuple[str, ...]:
+        """The task has one language."""
+        return ()
+
+    @staticmethod
+    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
+        """No setting depends on the language."""
+        return {}
 
     @staticmethod
     def read(

@@ -1,4 +1,4 @@
-"""What stands in the columns of a table: labels, texts, tags or numbers, as far as names and values tell."""
+"""The columns of a table: whether their names and values look like labels, texts, tags or numbers."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from manyheads.text.readers import columns_of, read_rows
 from manyheads.text.suggestions import shortened
 from manyheads.text.tag_schemes import OUTSIDE, is_tag
 
-_ROWS = 60_000  # that are looked at: files are often sorted by label
+_ROWS = 60_000  # rows read: many, since files are often sorted by label
 _CHARACTERS = 50_000_000
 _LONGEST_LABEL = 80  # characters
-_MOST_LABELS = 1000
-_MOST_UNNAMED_LABELS = 300  # in a column that is not called one of labels
-_ROWS_OF_A_LABEL = 10  # on average, in a column that is not called one of labels
+_MAX_LABELS = 1000
+_MAX_UNNAMED_LABELS = 300  # in a column whose name does not say that it holds labels
+_ROWS_OF_A_LABEL = 10  # on average, in such a column
 _NEARLY_ALL = 0.95
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
 
@@ -35,7 +35,7 @@ _TEXT_NAMES = (
 )
 _LABELS, _TEXTS = frozenset(_LABEL_NAMES.split(" ")), frozenset(_TEXT_NAMES.split(" "))
 _NEITHER = ("id", "index", "idx", "split", "fold", "lang", "language", "date", "time", "url", "编号")
-# What is given and what is wanted of it, where both are texts, and for what purpose.
+# (purpose, names of the source column, names of the target column)
 _PAIRS = (
     (
         "summary",
@@ -52,64 +52,64 @@ _R = TypeVar("_R", dict[str, object], tuple[str, ...])
 
 @dataclass(frozen=True)
 class Column:
-    """The values of one column; those of a list are joined by a space."""
+    """The values of one column; the items of a list are joined by spaces."""
 
-    name: str  # as a recipe names it: by its header, or by its number
+    name: str  # as in a recipe: from the header, or its number
     values: Sequence[str]
     are_lists: bool = False
-    are_numbers: bool = False  # of JSON or Parquet, not text
+    are_numbers: bool = False  # numbers in JSON or Parquet, not text
 
     @property
     def normalized_name(self) -> str:
-        """The name as names are compared."""
+        """The name without spaces around it, in lower case."""
         return self.name.strip().lower()
 
     @cached_property
     def counts(self) -> "Counter[str]":
-        """How often each value, or each of a list, occurs; blank ones are none."""
+        """How often each value, or each item of a list, occurs; blank values are not counted."""
         if self.are_lists:
             return Counter(item for value in self.values for item in value.split())
         return Counter(value.strip() for value in self.values if value.strip())
 
     @property
     def mean_length(self) -> float:
-        """Characters of a value, on average."""
+        """Mean length of a value in characters."""
         return sum(map(len, self.values)) / max(1, len(self.values))
 
     @property
     def is_called_label(self) -> bool:
-        """Whether its name says that it holds labels."""
+        """Whether the name is usual for labels."""
         return self.normalized_name in _LABELS
 
     @property
     def is_surely_label(self) -> bool:
-        """Whether its name can mean nothing else."""
+        """Whether the name is used for labels only."""
         return self.normalized_name in ("label", "labels", "sentiment", "标签", "情感")
 
     @property
     def is_called_text(self) -> bool:
-        """Whether its name says that it holds texts; sentence1 is one of two."""
+        """Whether the name is usual for texts, with or without a number."""
         return self.normalized_name.rstrip("_0123456789") in _TEXTS or self.normalized_name.endswith(("_text", "_body"))
 
     @property
     def is_metadata(self) -> bool:
-        """Whether its name says that it is nothing to learn, as a number or a date."""
+        """Whether the name is usual for metadata, such as an id or a date."""
         return self.normalized_name in _NEITHER
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether there are few different values, each short: what labels look like, whatever their name."""
+        """Whether the column has few different values, each short, as labels do."""
         n_values = len(self.counts)
-        if n_values < 2 or n_values > _MOST_LABELS or max(map(len, self.counts)) > _LONGEST_LABEL:
+        if n_values < 2 or n_values > _MAX_LABELS or max(map(len, self.counts)) > _LONGEST_LABEL:
             return False
         if self.is_called_label:
             return 2 * n_values <= self.counts.total()
-        fewest = self.counts.total() / _ROWS_OF_A_LABEL
-        return not self.is_metadata and n_values <= min(_MOST_UNNAMED_LABELS, fewest)
+        most = min(_MAX_UNNAMED_LABELS, self.counts.total() / _ROWS_OF_A_LABEL)
+        return not self.is_metadata and n_values <= most
 
     @cached_property
     def are_texts(self) -> bool:
-        """Whether most values are different, and not numbers."""
+        """Whether most values are different and are not numbers."""
         n_numbers = sum(count for value, count in self.counts.items() if _NUMBER.fullmatch(value))
         total = self.counts.total()
         if self.is_metadata or self.are_numbers or self.are_lists:
@@ -123,20 +123,20 @@ class Column:
 
     @cached_property
     def are_tags(self) -> bool:
-        """Whether nearly every value is a row of tags, and some mark a span."""
+        """Whether nearly every value is a sequence of tags, and some tags mark a span."""
         rows = [value.split() for value in self.values]
         n_tagged = sum(bool(row) and all(map(is_tag, row)) for row in rows)
         has_spans = any("-" in tag for row in rows for tag in row if tag != OUTSIDE)
         return bool(rows) and has_spans and n_tagged >= _NEARLY_ALL * len(rows)
 
     def has_as_many_words(self, other: "Column") -> bool:
-        """Whether nearly every value has as many words as the other column's."""
+        """Whether nearly every value has the same number of words as the other column's."""
         rows = list(zip(self.values, other.values, strict=True))
         return sum(len(one.split()) == len(two.split()) for one, two in rows) >= _NEARLY_ALL * len(rows)
 
     @cached_property
     def separator(self) -> str:
-        """What stands between several labels of a row, where there are several; "" where there is one each."""
+        """The separator between several labels of a row; "" if each row has one label."""
         if self.are_lists:
             return "|"
         for candidate in ("|", ";", ","):
@@ -148,14 +148,14 @@ class Column:
 
     @property
     def summary(self) -> str:
-        """How many different values and what they are like: 2 values (good, bad)."""
+        """The number of different values, with examples: 2 values (good, bad)."""
         examples = [value for value, _ in self.counts.most_common(3)]
         more = ", …" if len(self.counts) > len(examples) else ""
         return f"{len(self.counts):,} values ({shortened(', '.join(examples), 60)}{more})"
 
     @property
     def short_summary(self) -> str:
-        """How many different values, for an error."""
+        """The number of different values, for an error message."""
         n_values = len(self.counts)
         if n_values == self.counts.total():
             return f"{self.name}: {'all different' if n_values else 'blank'}"
@@ -163,26 +163,26 @@ class Column:
 
 
 def columns_in(path: Path) -> list[Column]:
-    """The columns of a table, with the values of its first rows."""
-    ending = format_suffix(path)
-    if ending in (".tsv", ".csv"):
+    """The columns of a table with the values of its first rows."""
+    suffix = format_suffix(path)
+    if suffix in (".tsv", ".csv"):
         return _table_columns(path)
-    records = _json_records(path) if ending == ".jsonl" else _parquet_records(path)
-    rows = list(_some(records))
+    records = _json_records(path) if suffix == ".jsonl" else _parquet_records(path)
+    rows = list(_first(records))
     return [_column(name, [row.get(name) for row in rows]) for name in columns_of(path)]
 
 
 @dataclass(frozen=True)
 class NamedPair:
-    """The columns of a text and of what is made of it, told by their names."""
+    """The source and target column of pairs, recognized by their names."""
 
     source: str
     target: str
     purpose: str
 
 
-def pair_of(columns: Sequence[Column]) -> NamedPair | None:
-    """Article and summary, question and answer, …; a dialogue so far may be a list of turns."""
+def named_pair(columns: Sequence[Column]) -> NamedPair | None:
+    """Columns such as article and summary, or question and answer; a dialogue may be a list of turns."""
     texts = {column.normalized_name: column.name for column in columns if column.are_texts}
     turns = {column.normalized_name: column.name for column in columns if column.are_lists and not column.is_numbers}
     for purpose, sources, targets in _PAIRS:
@@ -197,8 +197,8 @@ def pair_of(columns: Sequence[Column]) -> NamedPair | None:
 def _table_columns(path: Path) -> list[Column]:
     header = columns_of(path)
     numbers = [str(number) for number in range(1, len(header) + 1)]
-    rows = list(_some(read_rows([path], numbers, numbers, on_bad=_ignore)))
-    if len(rows) == 1 and all(_knows_words([name]) for name in header):
+    rows = list(_first(read_rows([path], numbers, numbers, on_bad=_ignore)))
+    if len(rows) == 1 and all(_has_known_name([name]) for name in header):
         raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
     named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
     if len(named) == len(header) == len({*header}) and _is_header(named):
@@ -207,17 +207,17 @@ def _table_columns(path: Path) -> list[Column]:
 
 
 def _is_header(columns: Sequence[Column]) -> bool:
-    """Whether the first line names the columns: it knows our words, or is unlike all that stands below it."""
+    """Whether the first line names the columns: a name is known, or differs in kind from the values below it."""
     if any(column.name in column.counts for column in columns):
         return False
-    return _knows_words([column.name for column in columns]) or any(
+    return _has_known_name([column.name for column in columns]) or any(
         (column.repeats and column.name not in column.counts)
         or (column.is_numbers and not _NUMBER.fullmatch(column.name))
         for column in columns
     )
 
 
-def _knows_words(names: Iterable[str]) -> bool:
+def _has_known_name(names: Iterable[str]) -> bool:
     pairs = {word for _, *sides in _PAIRS for side in sides for word in side}
     known = {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}
     return any(name.strip().lower() in known for name in names)
@@ -260,8 +260,8 @@ def _parquet_records(path: Path) -> Iterator[dict[str, object]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _some(rows: Iterator[_R]) -> Iterator[_R]:
-    """The first rows, as many as it takes to tell."""
+def _first(rows: Iterator[_R]) -> Iterator[_R]:
+    """The first rows, up to a number of rows and characters."""
     n_characters = 0
     for row in islice(rows, _ROWS):
         yield row
@@ -272,4 +272,4 @@ def _some(rows: Iterator[_R]) -> Iterator[_R]:
 
 
 def _ignore(_: DataError) -> None:
-    """What is not UTF-8 is told of when the text is read to be learnt from."""
+    """Lines that are not UTF-8 are reported when the data is read for training."""

@@ -1,0 +1,149 @@
+"""The classify task's part of `init`: a column of labels beside a column of texts, and a small encoder for them."""
+
+from collections.abc import Sequence
+
+from manyheads.errors import DataError
+from manyheads.tasks.classify.settings import ClassifySettings
+from manyheads.tasks.columns import Column, named_pair
+from manyheads.tasks.data_files import DataFiles
+from manyheads.tasks.encoder_choices import (
+    FEW_ROWS,
+    MANY_ROWS,
+    SOME_ROWS,
+    count_epochs,
+    dropout_for,
+    encoder_choices,
+    encoder_proposal,
+    text_tokens,
+    token_choices,
+    training_choices,
+)
+from manyheads.tasks.proposal import Choice, LabelCounts, Proposal, Survey, count_labels
+from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, requested_column, text_column
+from manyheads.text.readers import Row
+from manyheads.text.suggestions import shortened
+
+_SHORT, _LONG = 128, 256  # tokens read at once
+
+
+class ClassifyInit(TaskInit):
+    """Recognizes texts with labels."""
+
+    kind = "classify"
+    cli_name = "classify"
+    order = 20
+    columns = ("text", "label")
+    own_columns = frozenset({"label"})
+
+    def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
+        """A table with a column of labels, or a file of texts and a file of labels."""
+        if files.is_table:
+            return self._recognize_table(files, request)
+        columns = files.parallel
+        if columns and len(columns) == 2 and columns[1].repeats and columns[0].are_texts:
+            return TaskGuess(f"the lines of {files.paths[1].name} have {columns[1].summary}")
+        return None
+
+    def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
+        path, columns = files.paths[0], files.columns
+        label = self._label_column(files, request)
+        if label is None:
+            return None
+        text = text_column(files, [column for column in columns if column is not label], request)
+        if text is None:
+            if not self.is_requested(request):
+                return None
+            raise DataError(
+                f"{path}: no column holds text beside the labels of {label.name}. Name it with --text-column."
+            )
+        chosen = {"text": text.name, "label": label.name}
+        if label.separator:
+            reason = f"column {label.name} has lists of labels for the texts of {text.name}"
+            return TaskGuess(reason, chosen, {"multi_label": True, "separator": label.separator})
+        return TaskGuess(f"column {label.name} has {label.summary} for the texts of {text.name}", chosen)
+
+    def _label_column(self, files: DataFiles, request: Request) -> Column | None:
+        path, columns = files.paths[0], files.columns
+        label = requested_column(files, request, "label")
+        if label:
+            _require_labels(files, label)
+            return label
+        others = [column for column in columns if column.name != request.columns.get("text")]
+        named = [column for column in others if column.is_called_label]
+        if not request.kind and named_pair(columns) and not any(column.is_surely_label for column in named):
+            return None
+        if named and not any(column.repeats for column in others):
+            _require_labels(files, named[0])
+        candidates = [column for column in named if column.repeats] or [column for column in others if column.repeats]
+        if len(candidates) == 1 or (candidates and named):
+            return candidates[0]
+        if candidates and (request.kind or any(column.are_texts for column in others)):
+            summaries = "; ".join(column.short_summary for column in candidates)
+            raise DataError(
+                f"{path}: {len(candidates)} columns may be labels ({summaries}). Choose with --label-column."
+            )
+        if candidates:
+            return candidates[0]
+        if self.is_requested(request):
+            summaries = shortened("; ".join(column.short_summary for column in columns))
+            raise DataError(f"{path}: no column looks like labels ({summaries}). Name it with --label-column.")
+        return None
+
+    def count_labels(self, rows: Sequence[Row], settings: ClassifySettings) -> LabelCounts:
+        """Count the labels; a row may have several."""
+        return count_labels(settings.labels_of(row[1]) for row in rows)
+
+    def check_clean_rows(
+        self, rows: Sequence[Row], counts: LabelCounts, settings: ClassifySettings, where: str
+    ) -> None:
+        """Require at least two labels; one is enough if rows may have none."""
+        labels = counts.labels
+        if len(labels) < 2 and not (settings.multi_label and labels):
+            reason = f"every row has the label “{next(iter(labels))}”" if labels else "no row has a label"
+            raise DataError(f"{where}: {reason}. Give rows with at least two different labels.")
+
+    def row_label(self, settings: ClassifySettings) -> str:
+        """Each row has one label."""
+        return "label"
+
+    def propose(self, survey: Survey, preset: str = "") -> Proposal:
+        """An encoder of one to three layers, with n-grams beside it."""
+        settings: ClassifySettings = survey.settings
+        rows, dropout = survey.n_rows, dropout_for(survey)
+        layers = 1 if rows < SOME_ROWS else 2 if rows < MANY_ROWS else 3
+        length = _SHORT if text_tokens(survey, 0.99) < 0.9 * _SHORT else _LONG
+        choices = [*token_choices(survey)]
+        if settings.multi_label:
+            choices += [
+                Choice("task.kind", "classify", "labels for each text"),
+                Choice("task.multi_label", True, "a text may have several labels, or none"),
+                Choice("task.separator", settings.separator, "between the labels of a row"),
+            ]
+        else:
+            choices.append(Choice("task.kind", "classify", "one label for each text"))
+        choices += [
+            Choice("task.ngrams", 3, "also score n-grams of up to three tokens: a strong baseline on little data"),
+            Choice("task.head_dropout", dropout, "dropout before the output layer"),
+            *encoder_choices(survey, layers, dropout),
+            Choice("model.token_dropout", round(dropout - 0.1, 1), "drops whole tokens, so that no word decides alone"),
+            Choice("model.max_length", length, "tokens read at once; longer texts are read in windows"),
+            *training_choices(
+                batch_tokens=1000 if rows < FEW_ROWS else 3000,
+                learning_rate=1e-3,
+                validation_reason="steps between validations, on 200 valid texts",
+            ),
+        ]
+        return encoder_proposal(choices, layers, count_epochs(survey.n_characters, 12.0, of=1_000_000, power=0.3))
+
+
+def _require_labels(files: DataFiles, column: Column) -> None:
+    """Raise DataError if a column cannot be one of labels."""
+    n_values, n_rows = len(column.counts), column.counts.total()
+    if n_values < 2:
+        only = f"only “{next(iter(column.counts))}”" if n_values else "no value"
+        raise DataError(f"{files.paths[0]}: column {column.name} has {only}. Give at least two different labels.")
+    if n_values == n_rows and not column.separator:
+        raise DataError(
+            f"{files.paths[0]}: column {column.name} has {n_values:,} different values in {n_rows:,} rows, so it "
+            "does not hold labels. Name another column with --label-column, or name the task with --task."
+        )
