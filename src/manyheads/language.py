@@ -1,4 +1,4 @@
-"""The language of what people read on the screen: English or Chinese, one at a time.
+"""The language of terminal output: English or Chinese, one at a time.
 
 The command line sets it from `--lang`. Without that, `MANYHEADS_LANG` decides, then the locale. Errors raised by the
 library are in English.

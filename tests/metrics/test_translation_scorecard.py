@@ -1,4 +1,4 @@
-"""A scorecard: scores, what went wrong how often, and examples."""
+"""The scorecard of translations: scores, counts of errors, and examples."""
 
 import json
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from manyheads.metrics import Answers, translation_card
 # source, translation, reference
 ROWS = [
     ("A dog barks.", "一只狗在叫。", "一只狗在叫。"),
-    ("Berlin", "Berlin", "Berlin"),  # a copy, and rightly so
+    ("Berlin", "Berlin", "Berlin"),  # a correct copy of the source
     ("Two cats sleep.", "Two cats sleep. ", "两只猫在睡觉。"),
     ("She sings.", "她唱唱唱唱。", "她在唱歌。"),
     ("He reads.", "", "他在看书。"),
@@ -25,26 +25,26 @@ def answers_of(rows: list[tuple[str, str, str]]) -> Answers:
     return Answers(sources, texts, references, n_cut_off=1, n_too_long=0)
 
 
-def test_what_went_wrong_is_counted() -> None:
+def test_errors_are_counted() -> None:
     card = translation_card(answers_of(ROWS), "zh")
     assert card.n_sentences == 6
     assert (card.n_copies, card.n_wrong_copies) == (2, 1)
     assert card.n_repetitions == 1
     assert (card.n_empty, card.n_empty_references) == (1, 1)
     assert (card.n_cut_off, card.n_too_long) == (1, 0)
-    # as BLEU cuts Chinese: 6 + 1 + 4 + 6 + 0 + 2 tokens to 6 + 1 + 7 + 5 + 5 + 0
+    # tokens as BLEU counts them in Chinese: 6 + 1 + 4 + 6 + 0 + 2 tokens to 6 + 1 + 7 + 5 + 5 + 0
     assert card.length_ratio == pytest.approx(19 / 24)
     assert [one.name for one in card.scores] == ["BLEU", "chrF", "TER"]
 
 
-def test_the_worst_come_first_and_of_equals_the_longest() -> None:
+def test_worst_examples_come_first_and_longer_ones_before_shorter() -> None:
     card = translation_card(answers_of(ROWS), "zh", n_examples=4)
     assert [one.number for one in card.worst] == [3, 5, 6, 4]
     assert [one.chrf for one in card.worst[:3]] == [0, 0, 0]
     assert card.worst[-1].chrf > 0
 
 
-def test_random_examples_are_the_same_each_time_and_differ_from_one_another() -> None:
+def test_random_examples_are_reproducible_and_distinct() -> None:
     answers = answers_of([(f"Number {n}.", f"{n}号。", f"{n}号。") for n in range(50)])
     numbers = [one.number for one in translation_card(answers, "zh").random]
     assert numbers == [one.number for one in translation_card(answers, "zh").random]
@@ -53,7 +53,7 @@ def test_random_examples_are_the_same_each_time_and_differ_from_one_another() ->
     assert numbers[:5] == [one.number for one in translation_card(answers, "zh", n_examples=5).random]
 
 
-def test_a_card_is_plain_json_and_holds_no_endless_text() -> None:
+def test_card_is_json_serializable_and_long_texts_are_shortened() -> None:
     rows = [("long " * 10_000, "长" * 5000, "短。"), *ROWS]
     table = asdict(translation_card(answers_of(rows), "zh", tokenized=True))
     assert json.loads(json.dumps(table)) == table | {"differences": []}
@@ -62,11 +62,11 @@ def test_a_card_is_plain_json_and_holds_no_endless_text() -> None:
     assert next(one for one in table["worst"] if one["number"] == 1)["source"].endswith("…")
 
 
-def test_a_task_for_a_language_without_word_ends_has_no_ter() -> None:
+def test_language_without_word_boundaries_has_no_ter() -> None:
     assert [one.name for one in translation_card(answers_of(ROWS), "th").scores] == ["BLEU", "chrF"]
 
 
-def test_one_sentence_and_nothing_but_empty_translations() -> None:
+def test_single_empty_translation() -> None:
     (only,) = (translation_card(answers_of(ROWS[4:5]), "zh"),)
     assert [one.value for one in only.scores] == [0, 0, 100]
     assert all(one.low == one.value == one.high for one in only.scores)
@@ -74,7 +74,7 @@ def test_one_sentence_and_nothing_but_empty_translations() -> None:
     assert len(only.worst) == len(only.random) == 1
 
 
-def test_scoring_translates_and_tells_of_progress(untrained: Bundle) -> None:
+def test_score_reports_progress(untrained: Bundle) -> None:
     done: list[int] = []
     pairs = [("The dog sleeps.", "那条狗在睡觉。"), ("cat " * 200, "猫"), ("", "空")]
     card = untrained.task.score(iter(pairs), untrained.decode, done.append)
@@ -85,8 +85,8 @@ def test_scoring_translates_and_tells_of_progress(untrained: Bundle) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "told"), [([], "the test set is empty"), ([("a", " "), ("b", "")], "every reference is empty")]
+    ("pairs", "message"), [([], "the test set is empty"), ([("a", " "), ("b", "")], "every reference is empty")]
 )
-def test_nothing_to_score(untrained: Bundle, pairs: list[tuple[str, str]], told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_empty_test_set_is_an_error(untrained: Bundle, pairs: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         untrained.task.score(pairs, untrained.decode)
