@@ -1,4 +1,4 @@
-"""Numbers as a terminal shows them: one by one, in sums, in vectors and matrices, whole or in part."""
+"""Numbers in a terminal: single, in sums, vectors, matrices and heat maps, whole or shortened."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,25 +8,27 @@ from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from manyheads.language import pick
+
 Floats = NDArray[np.float64]
 Line = Text
-WHOLE = 8  # numbers of a vector that is shown whole; of a longer one, its ends
-SHORT = 3  # numbers of a vector that is shown whole beside another
-_NAME = 12  # columns a name may take
-_TINY = 5e-4  # what three decimals would show as zero
+WHOLE = 8  # vectors up to this length are shown whole; of longer ones, the ends
+SHORT = 3  # the same for two vectors on one line
+_MAX_NAME = 12  # columns of a name
+_TINY = 5e-4  # smaller numbers would be 0.000
 _CHINESE = "\u2e80-\uffef"
 _UNBROKEN = re.compile(rf" ?（?(?:[^\s{_CHINESE}]+|[{_CHINESE}])[，。；：、？）]*")
 _SHADES = (" ·", "░░", "▒▒", "▓▓", "██")
-_STEPS = (0.05, 0.2, 0.4, 0.7)  # weights at which the next shade begins
+_SHADE_LIMITS = (0.05, 0.2, 0.4, 0.7)
 _PALE, _DEEP = (247, 251, 255), (8, 48, 107)
 
 
 def number(value: float, *, whole: bool = False) -> str:
-    """One number in three decimals; `whole` where it stands among integers. Never a zero that is not one."""
+    """Format a number with three decimals, or none with `whole`; a number other than 0 is never shown as 0."""
     if np.isneginf(value):
         return "-∞"
     if value == 0:
-        return "0"  # never -0
+        return "0"  # not -0
     if whole:
         return f"{value:.0f}"
     if abs(value) < _TINY:
@@ -35,52 +37,56 @@ def number(value: float, *, whole: bool = False) -> str:
 
 
 def are_whole(values: Floats) -> bool:
-    """Whether all are integers, which need no decimals."""
+    """Return whether all finite values are integers."""
     finite = values[np.isfinite(values)]
     return bool((finite == np.round(finite)).all() and (np.abs(finite) < 1e9).all())
 
 
 def numbers(values: Floats) -> list[str]:
-    """Each number of a vector, in the manner of all."""
+    """Format the numbers of a vector, with decimals unless all are integers."""
     whole = are_whole(values)
     return [number(value, whole=whole) for value in values.tolist()]
 
 
 def factor(text: str) -> str:
-    """A number that something is multiplied with or added to: a negative one in brackets."""
+    """Put a negative number in parentheses, to be used as a factor or a term."""
     return f"({text})" if text.startswith("-") else text
 
 
 def ends(length: int, at_front: int, at_back: int) -> tuple[list[int], list[int]]:
-    """Which places of a long row are shown before and after the gap; all before it, if there is none to make."""
+    """Return the indices shown before and after the gap of a long row; of a short one, all and none."""
     if length <= max(WHOLE, at_front + at_back):
         return list(range(length)), []
     return list(range(at_front)), list(range(length - at_back, length))
 
 
 def vector(values: Floats, at_front: int = 3, at_back: int = 2) -> str:
-    """[ 0.120  -0.331  … 28 more …  0.508 ]: whole where it is short."""
+    """Format a vector: [ 0.120  -0.331  … 28 more …  0.508 ], or whole if it is short."""
     shown = numbers(values)
     front, back = ends(len(shown), at_front, at_back)
-    gap = [f"… {len(shown) - len(front) - len(back)} more …"] if back else []
+    gap = [f"… {_n_more(len(shown) - len(front) - len(back))} …"] if back else []
     return f"[ {'  '.join([*(shown[i] for i in front), *gap, *(shown[i] for i in back)])} ]"
 
 
+def _n_more(count: int) -> str:
+    return pick(f"{count} more", f"另 {count} 项")
+
+
 def short_vector(values: Floats) -> str:
-    """[ 0.120 … 0.508 ]: its ends, where two of them stand on a line; whole up to three numbers."""
+    """Format a vector by its ends, [ 0.120 … 0.508 ], or whole up to three numbers."""
     shown = numbers(values)
     return f"[ {'  '.join(shown)} ]" if len(shown) <= SHORT else f"[ {shown[0]}  …  {shown[-1]} ]"
 
 
 def sum_of_products(left: Floats, right: Floats, *, with_products: bool = False) -> str:
-    """30×14 + 36×32 + 42×50 = 3672; of many, the ends one by one and what lies between as one sum."""
+    """Format a dot product: 30×14 + 36×32 + 42×50 = 3672. Of many terms, those between the ends are one sum."""
     shown = [(factor(a), factor(b)) for a, b in zip(numbers(left), numbers(right), strict=True)]
     terms = left * right
     front, back = ends(len(shown), 1, 1)
     parts = [f"{shown[i][0]}×{shown[i][1]}" for i in front]
     if back:
         between = terms[len(front) : back[0]]
-        parts.append(f"[{len(between)} more: {number(float(between.sum()), whole=are_whole(terms))}]")
+        parts.append(f"[{_n_more(len(between))}: {number(float(between.sum()), whole=are_whole(terms))}]")
         parts += [f"{shown[i][0]}×{shown[i][1]}" for i in back]
     total = number(float(terms.sum()), whole=are_whole(terms))
     if with_products and not back and len(parts) > 1:
@@ -89,18 +95,18 @@ def sum_of_products(left: Floats, right: Floats, *, with_products: bool = False)
 
 
 def sum_of(terms: Floats) -> str:
-    """1 + 2 + 3 = 6; of many, the ends one by one and what lies between as one sum."""
+    """Format a sum: 1 + 2 + 3 = 6. Of many terms, those between the ends are one sum."""
     shown, whole = [factor(text) for text in numbers(terms)], are_whole(terms)
     front, back = ends(len(shown), 2, 1)
     parts = [shown[i] for i in front]
     if back:
         between = terms[len(front) : back[0]]
-        parts += [f"[{len(between)} more: {number(float(between.sum()), whole=whole)}]", *(shown[i] for i in back)]
+        parts += [f"[{_n_more(len(between))}: {number(float(between.sum()), whole=whole)}]", *(shown[i] for i in back)]
     return f"{' + '.join(parts)} = {number(float(terms.sum()), whole=whole)}"
 
 
 def folded(label: str, text: str, width: int) -> list[Line]:
-    """A sum on one line, or broken before its signs, each further line under the first."""
+    """Put a sum on one line, or break it before + and =, with further lines aligned below the first."""
     rows = [""]
     for part in re.split(r" (?=[+=] )", text):
         joined = f"{rows[-1]} {part}" if rows[-1] else part
@@ -112,9 +118,9 @@ def folded(label: str, text: str, width: int) -> list[Line]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Prose in lines of at most so many columns: English between words, Chinese between characters.
+    """Wrap prose to a width in columns: English between words, Chinese between characters.
 
-    No line begins with a mark that closes what stands before it.
+    No line begins with closing punctuation.
     """
     lines = [""]
     for part in _UNBROKEN.findall(text):
@@ -125,44 +131,44 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def centered(text: str, width: int) -> str:
-    """In the middle of so many columns."""
+    """Center a text in a number of columns."""
     space = max(0, width - cell_len(text))
     return " " * (space // 2) + text + " " * (space - space // 2)
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """0 I, 1 love, 2 cats: all of one width."""
+    """Return numbered names, padded to one width: 0 I, 1 love, 2 cats."""
     digits = len(str(len(names) - 1))
-    shown = [f"{place:>{digits}} {shortened(name)}" for place, name in enumerate(names)]
+    shown = [f"{position:>{digits}} {shortened(name)}" for position, name in enumerate(names)]
     width = max(cell_len(label) for label in shown)
     return [set_cell_size(label, width) for label in shown]
 
 
 def shortened(name: str) -> str:
-    """A name that is not wider than a table can bear."""
-    return name if cell_len(name) <= _NAME else f"{set_cell_size(name, _NAME - 1).rstrip()}…"
+    """Shorten a name that is too wide for a table."""
+    return name if cell_len(name) <= _MAX_NAME else f"{set_cell_size(name, _MAX_NAME - 1).rstrip()}…"
 
 
 def matrix(title: str, rows: Floats, names: Sequence[str] = (), chosen: int | None = None) -> list[Line]:
-    """A small matrix as lines, a name before each row; the chosen row stands out."""
+    """Format a small matrix with a name before each row; the chosen row is highlighted."""
     whole = are_whole(rows)
     cells = [[number(value, whole=whole) for value in row] for row in rows.tolist()]
     width = max((len(cell) for row in cells for cell in row), default=1)
     before = [f"{label}  " for label in names] or [""] * len(cells)
     body = [
-        Text(before[place]).append("  ".join(f"{cell:>{width}}" for cell in row), style=_row_style(place, chosen))
-        for place, row in enumerate(cells)
+        Text(before[index]).append("  ".join(f"{cell:>{width}}" for cell in row), style=_row_style(index, chosen))
+        for index, row in enumerate(cells)
     ]
     indent = " " * (cell_len(before[0]) if before else 0)
     return [Text(indent + title, style="bold"), *body]
 
 
-def _row_style(place: int, chosen: int | None) -> str:
-    return "bold cyan" if place == chosen else ""
+def _row_style(index: int, chosen: int | None) -> str:
+    return "bold cyan" if index == chosen else ""
 
 
 def beside(blocks: Iterable[Sequence[Line]], width: int, gap: int = 4) -> list[Line]:
-    """Blocks of lines side by side, as many in a row as fit."""
+    """Place blocks of lines side by side, as many in a row as fit."""
     rows: list[list[Line]] = []
     used = 0
     for block in blocks:
@@ -179,11 +185,11 @@ def beside(blocks: Iterable[Sequence[Line]], width: int, gap: int = 4) -> list[L
         else:
             rows.append([line.copy() for line in block])
             used = block_width
-    return [line for place, row in enumerate(rows) for line in ([Text(), *row] if place else row)]
+    return [line for index, row in enumerate(rows) for line in ([Text(), *row] if index else row)]
 
 
 def heat_style(weight: float) -> str:
-    """Pale to deep blue, with letters that can be read on it."""
+    """Return a style from pale to deep blue, with readable text on it."""
     red, green, blue = (round(a + (b - a) * weight) for a, b in zip(_PALE, _DEEP, strict=True))
     return f"{'#ffffff' if weight > 0.45 else '#000000'} on rgb({red},{green},{blue})"
 
@@ -191,39 +197,38 @@ def heat_style(weight: float) -> str:
 def heat_map(
     weights: Floats, visible: NDArray[np.bool_], rows: Sequence[str], columns: Sequence[str], width: int
 ) -> list[Line]:
-    """The matrix of weights: in figures where they fit, else in shades; a hidden place is empty."""
+    """Draw attention weights as numbers if they fit, otherwise as shades; masked cells are empty."""
     before = cell_len(rows[0]) + 2
     names = [shortened(name) for name in columns]
     cell = max(5, *(cell_len(name) + 1 for name in names))
     if before + cell * len(names) <= width:
         head = Text(" " * before + "".join(" " * (cell - cell_len(name)) + name for name in names), style="bold")
         lines = [Text(f"{row}  ") for row in rows]
-        for line, values, seen in zip(lines, weights.tolist(), visible.tolist(), strict=True):
-            for value, is_seen in zip(values, seen, strict=True):
-                text = f"{value:>{cell - 1}.2f}" if is_seen else " " * (cell - 1)
-                line.append(" ").append(text, style=heat_style(value) if is_seen else "")
+        for line, values, row_visible in zip(lines, weights.tolist(), visible.tolist(), strict=True):
+            for value, is_visible in zip(values, row_visible, strict=True):
+                text = f"{value:>{cell - 1}.2f}" if is_visible else " " * (cell - 1)
+                line.append(" ").append(text, style=heat_style(value) if is_visible else "")
         return [head, *lines]
     return _shaded_map(weights, visible, rows, width)
 
 
 def _shaded_map(weights: Floats, visible: NDArray[np.bool_], rows: Sequence[str], width: int) -> list[Line]:
-    """Two columns a key, or one where there are many; beyond that, the first that fit."""
+    """Draw two columns per key, or one if there are many; if not all fit, the first ones."""
     before, n_keys = cell_len(rows[0]) + 2, weights.shape[1]
     cell = 2 if before + 2 * n_keys <= width else 1
     n_shown = min(n_keys, (width - before) // cell)
-    tens = "".join(
-        f"{place // 10 or '':>{cell}}"[-cell:] if place % 10 == 0 else " " * cell for place in range(n_shown)
-    )
-    digits = "".join(f"{place % 10:>{cell}}" for place in range(n_shown))
+    tens = "".join(f"{key // 10 or '':>{cell}}"[-cell:] if key % 10 == 0 else " " * cell for key in range(n_shown))
+    digits = "".join(f"{key % 10:>{cell}}" for key in range(n_shown))
     above = [Text(" " * before + head, style="bold") for head in (tens, digits) if head.strip()]
     lines = [Text(f"{row}  ") for row in rows]
-    for line, values, seen in zip(lines, weights[:, :n_shown].tolist(), visible[:, :n_shown].tolist(), strict=True):
-        for value, is_seen in zip(values, seen, strict=True):
-            shade = _SHADES[sum(value >= step for step in _STEPS)][-cell:]
-            line.append(shade if is_seen else " " * cell, style=f"rgb({_blue(value)})" if is_seen else "")
+    shown = zip(lines, weights[:, :n_shown].tolist(), visible[:, :n_shown].tolist(), strict=True)
+    for line, values, row_visible in shown:
+        for value, is_visible in zip(values, row_visible, strict=True):
+            shade = _SHADES[sum(value >= step for step in _SHADE_LIMITS)][-cell:]
+            line.append(shade if is_visible else " " * cell, style=f"rgb({_blue(value)})" if is_visible else "")
     legend = "· < 0.05 ≤ ░ < 0.2 ≤ ▒ < 0.4 ≤ ▓ < 0.7 ≤ █"
-    left_out = f"   (keys 0–{n_shown - 1} of {n_keys})" if n_shown < n_keys else ""
-    return [*above, *lines, Text(legend + left_out, style="dim")]
+    keys = pick(f"   (keys 0–{n_shown - 1} of {n_keys})", f"   （共 {n_keys} 个键，只画 0–{n_shown - 1}）")
+    return [*above, *lines, Text(legend + (keys if n_shown < n_keys else ""), style="dim")]
 
 
 def _blue(weight: float) -> str:

@@ -7,39 +7,96 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.language import pick
+
 if TYPE_CHECKING:
     from manyheads.cli.walk_page import Page
     from manyheads.lens.attention_walk import Walk
 
 _N_STEPS = 10
-_WIDEST = 100
+_MAX_WIDTH = 100
 
 
 class _Steps(click.ParamType["tuple[int, ...]"]):
-    """Steps by number, written as 3, 1-4 or 2,6-8."""
+    """Numbers of steps, written as 3, 1-4 or 2,6-8."""
 
     name = "STEPS"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """The numbers."""
-        found: list[int] = []
+        """Return the numbers of the steps."""
+        steps: list[int] = []
         for part in str(value).split(","):
             ends = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
             first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
             if not 1 <= first <= last <= _N_STEPS:
-                self.fail(f"{value!r} names no steps. They are 1 to {_N_STEPS}: write 3, 1-4 or 2,6-8.", param, ctx)
-            found += range(first, last + 1)
-        return tuple(found)
+                self.fail(f"{value!r} is not a list of steps from 1 to {_N_STEPS}. Write 3, 1-4 or 2,6-8.", param, ctx)
+            steps += range(first, last + 1)
+        return tuple(steps)
 
 
-@click.command(short_help="Every number of one attention, step by step. 一步一步算注意力。")
+@click.command(
+    short_help=pick("Show every number of one attention, step by step.", "一步一步计算注意力，显示每个数。"),
+    help=pick(
+        """Show every number of one attention head: q·k, √d_k, mask, softmax, weighted sum, Concat, W^O.
+
+        Without arguments: a worked 3×3 example. With a sentence: a tiny untrained model whose numbers can all be
+        printed. With a bundle and a sentence: any layer and head of your own model. The last step shows the same row
+        without √d_k.
+
+        \b
+        Example:
+          manyheads walk
+          manyheads walk "I love cats" --layer decoder.0.self --query love
+          manyheads walk "I love cats" --steps 3-6
+          manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
+        """,
+        """显示一个注意力头的每个数：q·k、√d_k、掩码、softmax、加权求和、Concat、W^O。
+
+        不给参数：3×3 例题。给一个句子：未训练的小模型，所有数都能打印出来。
+        给模型包和句子：你自己模型的任意一层、任意一个头。最后一步对照不除以 √d_k 的结果。
+
+        \b
+        例：
+          manyheads walk
+          manyheads walk "我爱水课" --layer decoder.0.self --query 爱
+          manyheads walk "猫在睡觉" --steps 3-6
+          manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
+        """,
+    ),
+)
 @click.argument("words", metavar="[BUNDLE] [TEXT]", nargs=-1)
-@click.option("--layer", help="Which attention, like encoder.0.self. [default: the first]")
-@click.option("--head", type=int, default=0, show_default=True, help="Which of its heads, from 0.")
-@click.option("--query", help="The word, or the number of the place, to look at closely. [default: the second]")
-@click.option("--answer", help="What the decoder writes. [default: what the model itself answers]")
-@click.option("--steps", type=_Steps(), help="Only these, like 3, 1-4 or 2,6-8.")
-@click.option("--json", "as_json", is_flag=True, help="Every number as JSON; a hidden score is null.")
+@click.option(
+    "--layer",
+    help=pick(
+        "Name of the attention, such as encoder.0.self. [default: the first]",
+        "注意力层的名字，如 encoder.0.self。[默认：第一层]",
+    ),
+)
+@click.option(
+    "--head", type=int, default=0, show_default=True, help=pick("Number of the head, from 0.", "头的编号，从 0 开始。")
+)
+@click.option(
+    "--query",
+    help=pick(
+        "Word, or number of the position, to show in detail. [default: the second]",
+        "要详细显示的词或其位置编号。[默认：第二个]",
+    ),
+)
+@click.option(
+    "--answer",
+    help=pick(
+        "Text that the decoder writes. [default: the model's own answer]", "解码器写出的文本。[默认：模型自己的回答]"
+    ),
+)
+@click.option(
+    "--steps", type=_Steps(), help=pick("Show only these steps: 3, 1-4 or 2,6-8.", "只显示这些步骤：3、1-4 或 2,6-8。")
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help=pick("Print every number as JSON; a masked score is null.", "以 JSON 输出所有数；被掩去的分数为 null。"),
+)
 def walk(
     words: tuple[str, ...],
     layer: str | None,
@@ -49,35 +106,18 @@ def walk(
     steps: tuple[int, ...] | None,
     as_json: bool,
 ) -> None:
-    """Every number of one attention: q·k, √d_k, mask, softmax, ·V, Concat, W^O. 一步一步算出注意力的每个数。
-
-    With nothing given, the worked 3×3 example. With a sentence, a tiny untrained model whose numbers can all be
-    printed. With a bundle and a sentence, any layer and head of your own model. The last step is the same row without
-    √d_k.
-
-    \b
-    不给参数：3×3 例题；给一个句子：未训练的小模型；
-    给模型包和句子：你自己模型的任意一层、任意一个头。最后一步对照不除以 √d_k 的结果。
-
-    \b
-    Example · 例:
-      manyheads walk
-      manyheads walk "我爱水课"
-      manyheads walk "I love cats" --layer decoder.0.self --query love
-      manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
-      manyheads walk "猫在睡觉" --steps 3-6
-    """
+    """Show or print a walk."""
     page = _make_page(words, {"layer": layer, "head": head, "query": query, "answer": answer})
     if as_json:
         if steps is not None:
-            raise click.UsageError("--json gives every step: leave out --steps.")
+            raise click.UsageError("--json prints every step: leave out --steps.")
         _print_json(page)
         return
     _print_page(page, steps)
 
 
 def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
-    """What was asked for, worked out."""
+    """Compute the walk that the arguments request."""
     from manyheads.cli.walk_page import Page
     from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
 
@@ -111,7 +151,7 @@ def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from manyheads.cli.walk_steps import show_steps
 
     console = make_console(plain=False)
-    page = replace(page, columns=min(console.width, _WIDEST))
+    page = replace(page, columns=min(console.width, _MAX_WIDTH))
     for line in (*show_heading(page), *show_steps(page, steps)):
         console.print(line, soft_wrap=True)
 
@@ -124,11 +164,11 @@ def _print_json(page: "Page") -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: lists for arrays, null for −∞, which it has no word for."""
+    """Convert arrays to lists and −∞ to None, for JSON."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return None if value == -math.inf else value
