@@ -1,4 +1,4 @@
-"""What `import manyheads as mh` offers, and that offering it costs nothing."""
+"""The public names of `import manyheads as mh`, and what importing them loads."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 import manyheads as mh
 
 
-def test_the_names_are_these() -> None:
+def test_public_names() -> None:
     assert sorted(mh.__all__) == [
         "Bundle",
         "DecodeSettings",
@@ -26,12 +26,12 @@ def test_the_names_are_these() -> None:
     assert set(mh.__all__) <= set(dir(mh))
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'transformer'"):
         mh.transformer  # noqa: B018
 
 
 @pytest.mark.parametrize("heavy", ["torch", "numpy", "sentencepiece", "sacrebleu", "rich"])
-def test_help_loads_nothing_heavy(heavy: str) -> None:
+def test_the_command_line_does_not_import(heavy: str) -> None:
     code = f"import sys, manyheads.cli; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -115,7 +115,9 @@ def forward_points(longest: int) -> Iterator[dict[str, Any]]:
             for view in ("everywhere", "triangle", "backward"):
                 for what in ("attention", "module"):
                     point = {"path": path, "what": what, "view": view, "n": n}
-                    yield _told(point, lambda path=path, what=what, view=view, n=n: forward(path, what, view, n))
+                    yield _measure_and_print(
+                        point, lambda path=path, what=what, view=view, n=n: forward(path, what, view, n)
+                    )
 
 
 def training_points(longest: int) -> Iterator[dict[str, Any]]:
@@ -126,14 +128,14 @@ def training_points(longest: int) -> Iterator[dict[str, Any]]:
                 # At worst it grows by the square.
                 if 4 * before > MOST_BYTES:
                     break
-                point = _told(
+                point = _measure_and_print(
                     {"kind": kind, "loss": loss, "n": n}, lambda kind=kind, loss=loss, n=n: train(kind, loss, n)
                 )
                 before = point["extra_bytes"]
                 yield point
 
 
-def _told(point: dict[str, Any], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _measure_and_print(point: dict[str, Any], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     found = point | in_child(work)
     name = " ".join(str(value) for value in point.values())
     print(f"{name}: {found['extra_bytes'] / 1e6:,.1f} MB, {min(found['cpu']):.3f} s", file=sys.stderr, flush=True)

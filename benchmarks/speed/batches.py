@@ -20,12 +20,12 @@ Ids = Sequence[NDArray[np.int64]]
 
 def drawn_pairs(vocab_size: int, seed: int = 1) -> tuple[Ids, Ids]:
     """Words by Zipf's law in sentences whose lengths are drawn from the normal distribution of their logarithms."""
-    chance = np.random.default_rng(seed)
-    lengths = np.exp(chance.multivariate_normal(MEANS, COVARIANCE, N_PAIRS)).round().astype(np.int64)
+    rng = np.random.default_rng(seed)
+    lengths = np.exp(rng.multivariate_normal(MEANS, COVARIANCE, N_PAIRS)).round().astype(np.int64)
     frequency = 1.0 / np.arange(1, vocab_size - FIRST_WORD + 1)
     sides = []
     for column in np.maximum(1, lengths - 1).T:
-        words = FIRST_WORD + chance.choice(len(frequency), column.sum(), p=frequency / frequency.sum())
+        words = FIRST_WORD + rng.choice(len(frequency), column.sum(), p=frequency / frequency.sum())
         sides.append(np.split(words, np.cumsum(column)[:-1]))
     return sides[0], sides[1]
 

@@ -31,7 +31,7 @@ _ROW, _MARGIN = 15, 22  # of the legend
 
 @dataclass(frozen=True)
 class Curve:
-    """One line and what is told of it."""
+    """One line with its label."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -90,12 +90,12 @@ def _draw(panel: Panel) -> str:
     taken = -math.inf
     for x in xs:
         across, _ = place(x, low_y)
-        told = _short(x)
-        half = 3.2 * len(told) + 3
+        label = _short(x)
+        half = 3.2 * len(label) + 3
         if across - half < taken:  # labels must not touch
             continue
         taken = across + half
-        parts.append(f'<text x="{across:.1f}" y="{_HEIGHT - _BOTTOM + 15}" text-anchor="middle">{told}</text>')
+        parts.append(f'<text x="{across:.1f}" y="{_HEIGHT - _BOTTOM + 15}" text-anchor="middle">{label}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 5}" text-anchor="middle">{escape(panel.across)}</text>')
     if panel.limit:

@@ -3,15 +3,15 @@
     make bench-decoding                                   needs runs/multi30k/bundle (make multi30k) and its test set
     make bench-decoding ARGS="--cases base --turns 2"     random weights: needs nothing
 
-Every worker is a process of its own with one thread, on one core; they take turns, and what counts is CPU time. A
-ratio is the median over turns. Three things are measured, greedily and with a beam of 5:
-    file    a text file in, a text file out: cutting into tokens and joining them is in it
-    ids     what the engine alone takes
-    alone   one call a sentence, what a person waits for: the median over sentences
-CTranslate2 runs on the weights that we export for it, with the batch size (in tokens) that is fastest here, found
-before the turns, with and without scores. Hugging Face gets 32 sentences of like length at a time. What takes long
-(Hugging Face, our own reference) is given every eighth of those batches, others in each turn, and counted by sentence.
-The model of random weights writes 20 ids for 20, whatever they are: all of them do the same number of steps.
+Every worker is a process with one thread on one core. Workers alternate, and CPU time is compared. A ratio is the
+median over turns. Three things are measured, with greedy search and with a beam of 5:
+    file    from a text file to a text file, tokenization included
+    ids     from ids to ids: the engine only
+    alone   one call per sentence: the median over sentences
+CTranslate2 runs on exported weights, with the batch size (in tokens) that is fastest on this machine, found before the
+first turn, with and without scores. Hugging Face gets 32 sentences of similar length per batch. Slow contenders
+(Hugging Face and the torch engine) get every eighth of those batches, different ones in each turn.
+The model with random weights generates 20 ids for each source of 20 ids, so that all do the same number of steps.
 """
 
 import argparse
@@ -41,18 +41,18 @@ from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
 
 RESULT = HERE / "decoding.json"
 SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
-BATCH = 32  # sentences of Hugging Face's batches
-SHARE = 8  # what takes long is given one of so many batches
-FIXED = 20  # ids of the sources and of the answers of random weights
+BATCH = 32  # sentences per batch of Hugging Face
+SHARE = 8  # slow contenders get one of this many batches
+FIXED = 20  # ids of a source and of an output with random weights
 BASE = {"vocab_size": 16_000, "max_length": 256, "dropout": 0.0}
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Who translates, by which worker, how."""
+    """A system to measure: its worker script and options."""
 
     script: str
-    home: str = ""  # the peer's environment; "": ours
+    home: str = ""  # the environment of the peer; "": that of manyheads
     engine: str = ""
     precision: str = "float32"
     is_slow: bool = False
@@ -71,7 +71,7 @@ CONTENDERS = {
 
 @dataclass(frozen=True)
 class Task:
-    """One thing that is measured."""
+    """One measurement."""
 
     do: str  # file, ids or alone
     beam: int
@@ -86,7 +86,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Case:
-    """A model and what is asked of it."""
+    """A model and its measurements."""
 
     tasks: tuple[Task, ...]
     contenders: tuple[str, ...]
@@ -207,7 +207,7 @@ def choose_rows(
 
 
 def start(case: Case, given: argparse.Namespace, logs: Path, failed: dict[str, str]) -> dict[str, Worker]:
-    """The workers, each in its environment; a peer that has none is told in `failed`."""
+    """The workers, each in its environment; a peer without one is reported in `failed`."""
     workers = {}
     for name in case.contenders:
         contender = CONTENDERS[name]
@@ -322,7 +322,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--bundle", type=Path, default=ROOT / "runs" / "multi30k" / "bundle")
     parser.add_argument("--data", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="the test set of multi30k")
-    parser.add_argument("--turns", type=int, default=0, help="how many; 0: as many as the case says")
+    parser.add_argument("--turns", type=int, default=0, help="number of turns; 0: that of the case")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the peers' environments are or shall be")
     parser.add_argument("--core", type=int, help="to run on; none: the last that is allowed")
     parser.add_argument("--keep-nothing", action="store_true", help="print the table, but write no files")

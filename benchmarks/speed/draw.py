@@ -38,7 +38,7 @@ _STYLE = """
 """
 _WIDTH, _LEFT, _RIGHT, _BAR, _GAP, _TITLE = 640.0, 170.0, 130.0, 18.0, 8.0, 40.0
 
-Bar = tuple[str, float, str, bool]  # whose, how long, what is told beside it, whether it is ours
+Bar = tuple[str, float, str, bool]  # name, length, label, whether it is manyheads
 
 
 def bars_svg(title: str, groups: Mapping[str, Sequence[Bar]]) -> str:
@@ -50,14 +50,14 @@ def bars_svg(title: str, groups: Mapping[str, Sequence[Bar]]) -> str:
         y += _TITLE
         bottom = y + len(bars) * (_BAR + _GAP)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_LEFT}" y1="{y:.0f}" y2="{bottom:.0f}"/>')
-        for whose, length, told, is_ours in bars:
+        for whose, length, label, is_ours in bars:
             wide = (_WIDTH - _LEFT - _RIGHT) * length / longest
             middle = y + _BAR / 2 + 4
             parts += [
                 f'<text x="{_LEFT - 8}" y="{middle:.0f}" text-anchor="end">{escape(whose)}</text>',
                 f'<rect class="{"ours" if is_ours else "theirs"}" x="{_LEFT}" y="{y:.0f}" width="{wide:.1f}" '
                 f'height="{_BAR:.0f}"/>',
-                f'<text x="{_LEFT + wide + 6:.1f}" y="{middle:.0f}">{escape(told)}</text>',
+                f'<text x="{_LEFT + wide + 6:.1f}" y="{middle:.0f}">{escape(label)}</text>',
             ]
             y += _BAR + _GAP
     height = y + 12
@@ -90,7 +90,7 @@ class TrainingRecord:
     def times_faster(self, name: str, than: str) -> float:
         return median_ratio(self.seconds(than), self.seconds(name))
 
-    def range_told(self, name: str, than: str) -> str:
+    def format_range(self, name: str, than: str) -> str:
         """The slowest and the fastest turn: how far the median can be trusted."""
         ratios = [one / other for one, other in zip(self.seconds(than), self.seconds(name), strict=True)]
         return f"{min(ratios):.2f}–{max(ratios):.2f}"
@@ -139,7 +139,7 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         lines.append(
             f"| {CALLED.get(name, name)} | {versions[0] if versions else worker['versions']['torch']} "
             f"| {worker['parameters']:,} | {found.speed(name):,.0f} "
-            f"| {against} | {found.times_faster(OURS, name):.2f} ({found.range_told(OURS, name)}) "
+            f"| {against} | {found.times_faster(OURS, name):.2f} ({found.format_range(OURS, name)}) "
             f"| {found.utilisation(name):.0%} "
             f"| {first:.2f} → {last:.2f} |"
         )

@@ -46,7 +46,7 @@ def times_faster(ours: Turns, theirs: Turns) -> float:
     return median_ratio(seconds(theirs), seconds(ours))
 
 
-def told(task: str, turns: Turns) -> str:
+def format_speed(task: str, turns: Turns) -> str:
     """Milliseconds where a sentence is alone, sentences a second elsewhere."""
     one = statistics.median(seconds(turns))
     return f"{1000 * one:,.1f} ms" if is_alone(task) else f"{1 / one:,.0f} /s" if one < 0.1 else f"{1 / one:,.1f} /s"
@@ -74,7 +74,7 @@ def _part(name: str, record: Mapping[str, Any]) -> str:
         f"| --- | {dashes} | ---: | ---: |",
     ]
     for who in names:
-        cells = [told(task, found[who]["turns"]) if who in found else "—" for task, found in tasks.items()]
+        cells = [format_speed(task, found[who]["turns"]) if who in found else "—" for task, found in tasks.items()]
         lines.append(f"| {CALLED[who]} | {' | '.join(cells)} | {_same(tasks, who)} | {_bleu(tasks, who)} |")
     lines += [f"| {CALLED[who]} | did not run: {line} |" for who, line in record["failed"].items()]
     lines += ["", f"| times faster | {' | '.join(tasks)} |", f"| --- | {dashes} |"]
@@ -126,7 +126,7 @@ def decoding_bars(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tu
             speed = {who: 1 / statistics.median(seconds(own["turns"])) for who, own in found.items()}
             unit = "CPU time of one sentence (longer is faster)" if is_alone(task) else "sentences per CPU second"
             groups[f"{name}, {task}: {unit}"] = [
-                (CALLED[who], value, told(task, found[who]["turns"]), who in OURS)
+                (CALLED[who], value, format_speed(task, found[who]["turns"]), who in OURS)
                 for who, value in sorted(speed.items(), key=lambda pair: -pair[1])
             ]
     return groups

@@ -73,7 +73,7 @@ class Worker:
 def ask_in_turns(
     workers: dict[str, Worker], messages: Sequence[Mapping[str, Any]], failed: dict[str, str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Each worker's answers; one that gives up leaves `workers` and is told in `failed` by its last line."""
+    """The replies of each worker; one that fails leaves `workers`, and `failed` has the last line of its error."""
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
     for turn, message in enumerate(messages):
         names = list(workers)
@@ -91,7 +91,7 @@ def ask_or_fail(
     failed: dict[str, str],
     take: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Ask one; if it gives up, say so and go on without it."""
+    """Ask one worker; if it fails, report it and continue without it."""
     try:
         take(workers[name].ask(message))
     except WorkerError as error:
@@ -101,7 +101,7 @@ def ask_or_fail(
 
 
 def median_ratio(ones: Iterable[float], others: Iterable[float]) -> float:
-    """The median of what each turn says: both did the same work in it."""
+    """The median of the ratios of each turn, in which both did the same work."""
     return statistics.median(one / other for one, other in zip(ones, others, strict=True))
 
 

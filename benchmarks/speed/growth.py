@@ -11,7 +11,7 @@ making its batches. Decoding is greedy, by the engine that is the default here; 
 the corpus those of all of its lines. One thread; CPU seconds; points take turns, and the median counts.
 
 A power of 1 is in proportion, 0 is no growth. Where a part does not grow (a fixed cost) it is lower than it will be
-farther out, so the power between the two largest points is told as well.
+farther out, so the power between the two largest points is reported as well.
 """
 
 import argparse
@@ -162,8 +162,8 @@ def measure_curve(name: str, n_turns: int) -> Iterator[dict[str, Any]]:
         curve = {"curve": name, "what": what, "sizes": list(sizes), "cpu": [found[size] for size in sizes]}
         if isinstance(subjects[sizes[0]], Decoding):
             curve["engine"] = subjects[sizes[0]].engine.name
-        told = ", ".join(f"{size}: {1000 * median(found[size]):.2f} ms" for size in sizes)
-        print(f"{name}, {what}: {told}", file=sys.stderr, flush=True)
+        summary = ", ".join(f"{size}: {1000 * median(found[size]):.2f} ms" for size in sizes)
+        print(f"{name}, {what}: {summary}", file=sys.stderr, flush=True)
         yield curve
 
 

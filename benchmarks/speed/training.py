@@ -100,7 +100,7 @@ def describe(batches: Sequence[PairBatch], size: Size) -> list[dict[str, Any]]:
 def start(
     names: Sequence[str], sources: dict[str, Path], given: argparse.Namespace, logs: Path, failed: dict[str, str]
 ):
-    """The workers, each with its environment; a peer that has none is told in `failed`."""
+    """The workers, each with its environment; a peer without one is reported in `failed`."""
     ours = {OURS: ROOT / "src", **sources}
     workers = {
         name: Worker(sys.executable, "training_manyheads.py", logs / name, {"MANYHEADS_SRC": str(source)})
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--peers", nargs="*", choices=WORKERS, default=list(WORKERS))
     parser.add_argument("--source", action="append", type=_named_source, default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--turns", type=int, default=0, help="how many; 0: as many as the size says")
+    parser.add_argument("--turns", type=int, default=0, help="number of turns; 0: that of the size")
     parser.add_argument("--inner-dropout", type=float, default=0.0)
     parser.add_argument("--bfloat16", action="store_true", help='also with train.precision = "bfloat16"')
     parser.add_argument(

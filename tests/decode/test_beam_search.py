@@ -24,7 +24,7 @@ alphas = st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0])
     spread=st.sampled_from([0.3, 2.0, 6.0]),
     data=st.data(),
 )
-def test_finds_what_the_slow_reference_finds(
+def test_beam_search_equals_the_slow_reference(
     seed: int, beam: int, alpha: float, max_lengths: list[int], spread: float, data: st.DataObject
 ) -> None:
     n_best = data.draw(st.integers(1, beam))
@@ -87,7 +87,7 @@ def test_a_beam_of_one_is_greedy(seed: int, alpha: float, max_lengths: list[int]
 
 @settings(max_examples=60, deadline=None)
 @given(seed=seeds, beam=st.integers(2, 8))
-def test_the_best_are_sorted_and_distinct(seed: int, beam: int) -> None:
+def test_hypotheses_are_sorted_and_distinct(seed: int, beam: int) -> None:
     how = DecodeSettings(beam=beam, n_best=beam)
     for hypotheses in search(TableStepper(seed, [0, 1]), [7, 3], settings=how, **SPECIAL):
         scores = [h.score for h in hypotheses]
@@ -100,7 +100,7 @@ def log(*probabilities: float) -> list[float]:
     return [math.log(p) if p else -math.inf for p in probabilities]
 
 
-def test_the_length_penalty_lets_a_longer_one_win() -> None:
+def test_a_length_penalty_favors_longer_hypotheses() -> None:
     found = {}
     for alpha in (0.0, 2.0):
         stepper = FixedStepper(log(0, 0, 0, 0.3, 0.7))
@@ -110,7 +110,7 @@ def test_the_length_penalty_lets_a_longer_one_win() -> None:
     assert found[0.0] == 0 < found[2.0]
 
 
-def test_stops_once_no_beam_can_still_win() -> None:
+def test_search_stops_when_no_beam_can_win() -> None:
     stepper = FixedStepper(log(0, 0, 0, 0.9, 0.1))
     ((hypothesis,),) = search(stepper, [100], settings=DecodeSettings(beam=2, length_penalty=0.0), **SPECIAL)
     assert hypothesis.ids == ()
@@ -125,7 +125,7 @@ def test_stops_once_no_beam_can_still_win() -> None:
     assert 1 < stepper.n_steps < 12
 
 
-def test_sentences_leave_the_batch_as_they_end() -> None:
+def test_finished_sentences_leave_the_batch() -> None:
     stepper = TableStepper(3, list(range(6)))
     lengths = [1, 2, 3, 4, 5, 6]
     search(stepper, lengths, settings=DecodeSettings(beam=2, length_penalty=2.0), **SPECIAL)
@@ -137,7 +137,7 @@ def test_sentences_leave_the_batch_as_they_end() -> None:
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 @pytest.mark.parametrize("nothing", [-math.inf, math.nan])
-def test_where_no_id_is_possible_what_was_written_is_returned(method: str, nothing: float) -> None:
+def test_unfinished_hypotheses_are_returned_if_no_id_is_possible(method: str, nothing: float) -> None:
     how = DecodeSettings(method=method, beam=2)
     ((hypothesis,),) = search(FixedStepper([nothing] * 6), [5], settings=how, **SPECIAL)
     assert (hypothesis.ids, hypothesis.finished, hypothesis.log_probability, hypothesis.score) == ((), False, 0.0, 0.0)

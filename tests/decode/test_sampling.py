@@ -43,7 +43,7 @@ def expected(**how: float) -> list[float]:
     [{}, {"temperature": 0.5}, {"temperature": 3.0}, {"top_k": 3}, {"top_p": 0.6}, {"top_k": 4, "top_p": 0.5}],
     ids=str,
 )
-def test_draws_as_often_as_the_probabilities_say(how: dict[str, float]) -> None:
+def test_sample_frequencies_equal_the_probabilities(how: dict[str, float]) -> None:
     n = 4000
     counts, wanted = frequencies(n, **how), expected(**how)
     assert all(count == 0 for count, p in zip(counts, wanted, strict=True) if p == 0)
@@ -57,7 +57,7 @@ def test_draws_as_often_as_the_probabilities_say(how: dict[str, float]) -> None:
     how=st.sampled_from([{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}, {"temperature": 1e-300}]),
     max_lengths=st.lists(st.integers(0, 12), min_size=1, max_size=4),
 )
-def test_without_chance_sampling_is_greedy(seed: int, how: dict[str, float], max_lengths: list[int]) -> None:
+def test_sampling_from_one_choice_is_greedy(seed: int, how: dict[str, float], max_lengths: list[int]) -> None:
     names = list(range(len(max_lengths)))
     sampled, greedy = (
         search(TableStepper(seed, names), max_lengths, settings=chosen, **SPECIAL)
@@ -66,7 +66,7 @@ def test_without_chance_sampling_is_greedy(seed: int, how: dict[str, float], max
     assert sampled == greedy
 
 
-def test_samples_of_one_sentence_differ_and_a_seed_repeats_them() -> None:
+def test_samples_differ_and_a_seed_reproduces_them() -> None:
     def sample(seed: int) -> list[tuple[int, ...]]:
         how = DecodeSettings(method="sample", n_best=20, seed=seed)
         (hypotheses,) = search(TableStepper(1, [0], spread=0.5), [10], settings=how, **SPECIAL)
@@ -82,7 +82,7 @@ def test_samples_of_one_sentence_differ_and_a_seed_repeats_them() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1000), order=st.permutations(range(5)), n_best=st.integers(1, 3))
-def test_a_row_draws_the_same_in_any_order(seed: int, order: list[int], n_best: int) -> None:
+def test_a_sample_does_not_depend_on_the_batch_order(seed: int, order: list[int], n_best: int) -> None:
     how = DecodeSettings(method="sample", n_best=n_best, seed=seed)
     lengths = [3, 9, 0, 5, 7]
     straight = search(TableStepper(seed, list(range(5))), lengths, settings=how, **SPECIAL)
@@ -92,7 +92,7 @@ def test_a_row_draws_the_same_in_any_order(seed: int, order: list[int], n_best: 
     assert turned == [straight[i] for i in order]
 
 
-def test_a_chance_next_to_one_never_draws_what_is_impossible() -> None:
+def test_a_uniform_number_close_to_1_never_samples_an_impossible_id() -> None:
     # With this many rows, some sums of probabilities round to less than 1, which could select an impossible id.
     logits = torch.randn(300, 40, generator=torch.Generator().manual_seed(0))
     log_probabilities = logits.log_softmax(dim=1).index_fill(1, torch.arange(20), -math.inf)
@@ -101,7 +101,7 @@ def test_a_chance_next_to_one_never_draws_what_is_impossible() -> None:
         assert sample_ids(log_probabilities, uniforms, DecodeSettings()).min() >= 20
 
 
-def test_greedy_does_not_select_while_nothing_ends() -> None:
+def test_greedy_search_selects_rows_only_when_a_sentence_ends() -> None:
     stepper = TableStepper(0, [0, 1, 2])
     search(stepper, [6] * 3, bos=2, eos=3, forbidden=[0, 1, 3], settings=DecodeSettings(method="greedy"))
     assert stepper.n_selects == 0

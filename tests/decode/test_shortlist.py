@@ -1,4 +1,4 @@
-"""A shortlist: only its words are written, by the same numbers, and a list of all words changes nothing."""
+"""Shortlists: only listed tokens are generated, and a list of all tokens changes nothing."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def make_shortlist(seed: int = 0) -> Shortlist:
     return Shortlist.from_lists([random.integers(0, V, size=3).tolist() for _ in range(V)], [0, 2, 7, 11])
 
 
-def test_what_several_may_become_is_what_each_may() -> None:
+def test_allowed_is_the_union_over_the_sources() -> None:
     shortlist = Shortlist.from_lists([[], [5, 4], [9], [4, 8], *[[]] * 6], always=[7, 1])
     assert shortlist.allowed(np.array([1, 3, 1], dtype=np.int32)).tolist() == [1, 4, 5, 7, 8]
     assert shortlist.allowed(np.array([0], dtype=np.int32)).tolist() == [1, 7]
@@ -36,7 +36,7 @@ def test_what_several_may_become_is_what_each_may() -> None:
 
 @pytest.mark.parametrize("is_int8", [False, True])
 @pytest.mark.parametrize("search", ["greedy", "n-best", "wider than the vocabulary"])
-def test_a_list_of_all_words_changes_nothing(search: str, is_int8: bool) -> None:
+def test_a_list_of_all_tokens_changes_nothing(search: str, is_int8: bool) -> None:
     model, sources, settings = make_model(), make_sources(), SEARCHES[search]
     everything = Shortlist.from_lists([[]] * V, range(V))
     whole = make_native(model, SPECIAL_TOKENS, is_int8=is_int8)
@@ -46,7 +46,7 @@ def test_a_list_of_all_words_changes_nothing(search: str, is_int8: bool) -> None
 
 
 @pytest.mark.parametrize("changes", [{}, {"width": 38, "n_heads": 2}])
-def test_the_likeliest_of_the_list_are_written_and_share_all_probability(changes: dict[str, int]) -> None:
+def test_probabilities_are_normalized_over_the_list(changes: dict[str, int]) -> None:
     model, shortlist, settings = make_model(**changes), make_shortlist(), SEARCHES["greedy"]
     listed = make_native(model, SPECIAL_TOKENS, shortlist=shortlist)
     for source in make_sources(8):
@@ -65,7 +65,7 @@ def test_the_likeliest_of_the_list_are_written_and_share_all_probability(changes
 def _among(
     model: Transformer, source: list[int], found: Hypothesis, ids: "np.ndarray[tuple[int], np.dtype[np.int64]]"
 ) -> float:
-    """The log-probability of what was written, where only these ids exist."""
+    """The log-probability of a hypothesis if only these ids exist."""
     written = [*found.ids, *([SPECIAL_TOKENS.eos] if found.finished else [])]
     with torch.inference_mode():
         hidden = model.hidden(torch.tensor([source]), torch.tensor([[SPECIAL_TOKENS.bos, *written[:-1]]]))
@@ -74,7 +74,7 @@ def _among(
 
 
 @pytest.mark.parametrize("is_int8", [False, True])
-def test_sentences_of_one_call_share_a_list(is_int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_of_one_call_share_their_list(is_int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manyheads.decode.native.native_engine._count_cores", lambda: 1)
     model, shortlist, sources = make_model(), make_shortlist(3), make_sources(5)
     together = np.union1d(

@@ -10,7 +10,7 @@ from decode.small import BOS, KINDS, random_model, random_sources
 
 
 def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps: int = 5) -> None:
-    """Random ids and random selections through all steppers, whose answers must agree at every step."""
+    """Run random ids and random selections through all steppers, and compare them at every step."""
     generator = torch.Generator().manual_seed(seed)
     n_beams = 1
     ids = torch.full((n_sentences,), BOS)
@@ -32,7 +32,7 @@ def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps:
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1000), lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4))
 @torch.inference_mode()
-def test_cached_is_plain_under_any_selection(kind: str, seed: int, lengths: list[int]) -> None:
+def test_cached_equals_uncached_for_any_selection(kind: str, seed: int, lengths: list[int]) -> None:
     model = random_model(seed, **KINDS[kind])
     source, is_real = random_sources(seed, lengths)
     walk_together([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], len(lengths), seed)
@@ -41,7 +41,7 @@ def test_cached_is_plain_under_any_selection(kind: str, seed: int, lengths: list
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_prompt", [0, 1, 4])
 @torch.inference_mode()
-def test_cached_is_plain_after_a_prompt(kind: str, n_prompt: int) -> None:
+def test_cached_equals_uncached_after_a_prompt(kind: str, n_prompt: int) -> None:
     model = random_model(1, shape="decoder", **KINDS[kind])
     prompt = torch.randint(4, 9, (3, n_prompt))
     steppers = [made(model, prompt=prompt) for made in (CachedStepper, UncachedStepper)]
@@ -61,14 +61,14 @@ def test_selecting_before_the_first_step_keeps_each_prompt_with_its_source(made:
 
 
 @torch.inference_mode()
-def test_learned_places_are_counted_by_length_not_by_beams() -> None:
+def test_learned_positions_count_tokens_not_beams() -> None:
     model = random_model(3, positions="learned", max_length=6)
     source, is_real = random_sources(3, [4])
     walk_together([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], 1, 3, n_steps=6)
 
 
 @torch.inference_mode()
-def test_gates_and_tap_reach_the_model() -> None:
+def test_gates_and_taps_apply_to_steppers() -> None:
     model = random_model(4)
     source, is_real = random_sources(4, [4, 4])
     gates = {"decoder.0.cross": torch.zeros(4, dtype=torch.float64)}

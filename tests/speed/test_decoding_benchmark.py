@@ -57,8 +57,8 @@ def test_a_ratio_is_of_the_same_turn_and_counted_by_sentence(decoding: ModuleTyp
     theirs = [{"cpu": 0.5, "n_sentences": 10}, {"cpu": 2.0, "n_sentences": 10}, {"cpu": 0.3, "n_sentences": 10}]
     assert draw.times_faster(ours, theirs) == pytest.approx(5.0)
     alone = [{"cpu": [0.001, 0.002], "n_sentences": 2}, {"cpu": [0.004], "n_sentences": 1}]
-    assert draw.told("alone, greedy", alone) == "2.0 ms"
-    assert draw.told("file, greedy", ours) == "100 /s"
+    assert draw.format_speed("alone, greedy", alone) == "2.0 ms"
+    assert draw.format_speed("file, greedy", ours) == "100 /s"
 
 
 def test_the_export_with_tokens_writes_what_the_model_writes(decoding: ModuleType, tmp_path: Path) -> None:

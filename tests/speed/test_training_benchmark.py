@@ -61,13 +61,13 @@ def test_batches_are_within_budget_and_hardly_padded(training: ModuleType) -> No
     assert real / places > 0.95
 
 
-def test_a_peer_that_cannot_be_imported_is_told_by_the_last_line(training: ModuleType) -> None:
+def test_a_peer_that_cannot_be_imported_is_reported_by_its_last_line(training: ModuleType) -> None:
     peers = sys.modules["peers"]
     with pytest.raises(peers.PeerError, match=r"^ModuleNotFoundError: No module named 'no_such_peer'$"):
         peers._run(sys.executable, "-c", "import no_such_peer")
 
 
-def test_a_worker_that_gives_up_is_told_and_left_out(training: ModuleType, tmp_path: Path) -> None:
+def test_a_failed_worker_is_reported_and_left_out(training: ModuleType, tmp_path: Path) -> None:
     frame = sys.modules["frame"]
     workers, failed = {"lost": frame.Worker(sys.executable, "no_such_worker.py", tmp_path / "log")}, {}
     frame.ask_or_fail(workers, "lost", {}, failed, lambda answer: pytest.fail("it answered"))

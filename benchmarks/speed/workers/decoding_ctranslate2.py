@@ -49,7 +49,7 @@ class CTranslate2:
         return [[self.tokens[number] for number in source] for source in sources]
 
     def translate(self, prepared: list[list[str]], beam: int) -> Any:
-        # Its length_penalty is 1 unless told otherwise, which is what the bundle's own search has too.
+        # The default length_penalty is 1, as in the search of the bundle.
         return self.translator.translate_batch(
             prepared, beam_size=beam, batch_type="tokens", **self.best[beam], **self.fixed
         )

@@ -26,7 +26,7 @@ class Translator(Protocol):
     """A model that translates, as the frame knows it."""
 
     def tune(self, sources: Ids, beam: int) -> dict[str, Any]:
-        """Find and keep the settings with which it is fastest; tells them with what was measured."""
+        """Find and keep the fastest settings; return them with the measurements."""
 
     def translate_file(self, source: str, target: str, beam: int) -> None:
         """A line for a line."""
