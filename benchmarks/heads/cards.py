@@ -1,6 +1,6 @@
 """Store the role cards of a bundle for docs/heads.md, rounded, with the command that made them.
 
-python benchmarks/heads/cards.py NAME BUNDLE [options of `manyheads heads`]
+python benchmarks/heads/cards.py NAME BUNDLE [options of `manyheads heads show`]
 python benchmarks/heads/cards.py quickstart runs/quickstart/bundle --sample 600
 """
 
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def rounded(found: Any) -> Any:
-    """Numbers to four places, paths to their last part."""
+    """Round numbers to four decimals and keep the last part of paths."""
     match found:
         case float():
             return round(found, 4)
@@ -32,18 +32,18 @@ def rounded(found: Any) -> Any:
 
 
 def main() -> None:
-    """Run the command, and keep what it found."""
+    """Run the command and store its results."""
     name, bundle, *options = sys.argv[1:]
-    command = [sys.executable, "-m", "manyheads", "heads", bundle, *options, "--json"]
+    command = [sys.executable, "-m", "manyheads", "heads", "show", bundle, *options, "--json"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     shown = [Path(option).name if "/" in option else option for option in options]
-    told = {
-        "command": " ".join(["manyheads heads", f"runs/{name}/bundle", *shown, "--json"]),
+    metadata = {
+        "command": " ".join(["manyheads heads show", f"runs/{name}/bundle", *shown, "--json"]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
     found["bundle"] = f"runs/{name}/bundle"
-    kept = told | rounded(found)
+    kept = metadata | rounded(found)
     (HERE / f"{name}.json").write_text(json.dumps(kept, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 

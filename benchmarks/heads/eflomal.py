@@ -29,7 +29,7 @@ def error_rate(found: list[set[Link]], gold: list[AlignedPair]) -> float:
 
 
 def install(folder: Path) -> Path:
-    """The program, in an environment of its own."""
+    """Install the program in its own environment and return its path."""
     home = folder / "eflomal"
     program = home / "bin" / "eflomal-align"
     if not program.exists():
@@ -48,20 +48,30 @@ def main() -> None:
     parser.add_argument("files", nargs=5, type=Path, metavar="FILE")
     parser.add_argument("result", type=Path)
     parser.add_argument("--folder", type=Path, default=ROOT / ".peers")
-    given = parser.parse_args()
-    *texts, links = given.files
+    arguments = parser.parse_args()
+    *texts, links = arguments.files
     gold = read_alignments(texts[2:], links)
-    program = install(given.folder)
+    program = install(arguments.folder)
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
+        folder = Path(name)
         for side in (0, 1):
             trained = texts[side].read_text(encoding="utf-8").splitlines()
             words = [" ".join((pair.source, pair.target)[side]) for pair in gold]
-            (place / f"text{side}").write_text("\n".join([*trained, *words]).lower() + "\n", encoding="utf-8")
+            (folder / f"text{side}").write_text("\n".join([*trained, *words]).lower() + "\n", encoding="utf-8")
         n_trained = len(trained)
-        command = [program, "-s", place / "text0", "-t", place / "text1", "-f", place / "forth", "-r", place / "back"]
+        command = [
+            program,
+            "-s",
+            folder / "text0",
+            "-t",
+            folder / "text1",
+            "-f",
+            folder / "forth",
+            "-r",
+            folder / "back",
+        ]
         subprocess.run([*command, "--overwrite"], check=True)
-        forth, back = (read_links(place / way, n_trained) for way in ("forth", "back"))
+        forth, back = (read_links(folder / way, n_trained) for way in ("forth", "back"))
     both = list(zip(forth, back, strict=True))
     found = {
         "forth": forth, "back": back, "in both": [a & b for a, b in both], "in either": [a | b for a, b in both],
@@ -73,7 +83,7 @@ def main() -> None:
         "pairs": len(gold),
         "AER": {name: round(error_rate(links, gold), 4) for name, links in found.items()},
     }
-    given.result.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    arguments.result.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(record["AER"]))
 
 

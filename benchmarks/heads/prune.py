@@ -1,12 +1,12 @@
-"""Pruning a bundle in stages, each stored as it is done, so that a long search can be stopped and gone on with.
+"""Prune a bundle in stages; each stage is stored when it is done, so that a long search can be interrupted.
 
-    python benchmarks/heads/prune.py order  BUNDLE RESULT.json --heads 30     which heads go first (greedy, by loss)
+    python benchmarks/heads/prune.py order  BUNDLE RESULT.json --heads 30     the order of removal (greedy, by loss)
     python benchmarks/heads/prune.py curve  BUNDLE RESULT.json --counts 0 12 20 24
     python benchmarks/heads/prune.py fine-tune BUNDLE RESULT.json --count 20 --steps 300 -o OUT     fine-tuned, as a bundle
     python benchmarks/heads/prune.py gates  BUNDLE RESULT.json --count 20 --steps 300 -o OUT     by learned gates
-    python benchmarks/heads/prune.py weigh  BUNDLE RESULT.json --rows 100     importance by gradient and by ablation
+    python benchmarks/heads/prune.py importance BUNDLE RESULT.json --rows 100     by gradient and by ablation
 
-The first --sample rows of the valid set choose; the next --sample rows, which had no say in it, are scored (greedily).
+The first --sample rows of the validation set choose the heads; the next --sample rows measure the cost, greedily.
 """
 
 import argparse
@@ -57,8 +57,8 @@ def stamp() -> dict[str, Any]:
     }
 
 
-def choose(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
-    with samples(bundle, given.sample) as (choosing, _):
+def choose(bundle: Bundle, arguments: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    with samples(bundle, arguments.sample) as (choosing, _):
         order: list[dict[str, Any]] = []
 
         def keep(one: Any) -> None:
@@ -66,59 +66,61 @@ def choose(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> 
             print(len(order), one.head, round(one.loss, 4), flush=True)
 
         whole = choosing.loss(bundle.task)
-        greedy_order(bundle.task, choosing, given.heads, keep)
-    return {"chosen_by": given.sample, "whole_loss": whole, "order": order}
+        greedy_order(bundle.task, choosing, arguments.heads, keep)
+    return {"n_choosing": arguments.sample, "whole_loss": whole, "order": order}
 
 
-def curve(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+def curve(bundle: Bundle, arguments: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
     order = [Head.parse(one["head"]) for one in known["order"]["order"]]
-    with samples(bundle, given.sample) as (_, reporting):
-        points = measure_curve(bundle.task, order, reporting, given.counts, progress=lambda one: print(one, flush=True))
+    with samples(bundle, arguments.sample) as (_, reporting):
+        points = measure_curve(
+            bundle.task, order, reporting, arguments.counts, progress=lambda one: print(one, flush=True)
+        )
         found = [asdict(point) for point in points]
-        if given.turns:
-            for count, point in zip(given.counts, found, strict=True):
-                if count:  # the processor's time: other programs run beside this one
+        if arguments.repeats:
+            for count, point in zip(arguments.counts, found, strict=True):
+                if count:  # processor time: other programs run beside this one
                     smaller = remove_heads(bundle.task, order[:count])
-                    speed = measure_speed(smaller, bundle.task, reporting, given.turns, clock=time.process_time)
+                    speed = measure_speed(smaller, bundle.task, reporting, arguments.repeats, clock=time.process_time)
                     point["speed"] = asdict(speed)
                     print(count, speed, flush=True)
-    return {"measured_by": given.sample, "points": found}
+    return {"n_measuring": arguments.sample, "points": found}
 
 
-def fine_tune(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
-    order = [Head.parse(one["head"]) for one in known["order"]["order"]][: given.count]
-    steps = FineTuneSettings(given.steps, given.rate)
+def fine_tune(bundle: Bundle, arguments: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    order = [Head.parse(one["head"]) for one in known["order"]["order"]][: arguments.count]
+    steps = FineTuneSettings(arguments.steps, arguments.rate)
     task = remove_heads(bundle.task, order)
-    make_fine_tuner(bundle, given.bundle, given.output).fine_tune(task, steps, tell)
-    return report(bundle, task, order, given)
+    make_fine_tuner(bundle, arguments.bundle, arguments.output).fine_tune(task, steps, print_step)
+    return report(bundle, task, order, arguments)
 
 
-def gates(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
-    steps = FineTuneSettings(given.steps, given.rate)
+def gates(bundle: Bundle, arguments: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    steps = FineTuneSettings(arguments.steps, arguments.rate)
     task = remove_heads(bundle.task, [])
-    fine_tuner = make_fine_tuner(bundle, given.bundle, given.output)
-    found = learn_gates(task, fine_tuner, given.count, steps, tell)
-    order = [head for head, _ in found[: given.count]]
+    fine_tuner = make_fine_tuner(bundle, arguments.bundle, arguments.output)
+    found = learn_gates(task, fine_tuner, arguments.count, steps, print_step)
+    order = [head for head, _ in found[: arguments.count]]
     task = remove_heads(task, order)
-    if given.then:
-        fine_tuner.fine_tune(task, FineTuneSettings(given.then, given.rate), tell)
-    record = report(bundle, task, order, given)
+    if arguments.then:
+        fine_tuner.fine_tune(task, FineTuneSettings(arguments.then, arguments.rate), print_step)
+    record = report(bundle, task, order, arguments)
     return {**record, "log_alpha": {str(head): round(alpha, 3) for head, alpha in found}}
 
 
-def report(bundle: Bundle, task: Any, order: list[Head], given: argparse.Namespace) -> dict[str, Any]:
-    pruned_bundle(bundle, task).save(given.output)
-    with samples(bundle, given.sample) as (_, reporting):
+def report(bundle: Bundle, task: Any, order: list[Head], arguments: argparse.Namespace) -> dict[str, Any]:
+    pruned_bundle(bundle, task).save(arguments.output)
+    with samples(bundle, arguments.sample) as (_, reporting):
         point = measure_point(
-            task, bundle.task, order, reporting, reporting.tally(bundle.task), fine_tune_steps=given.steps
+            task, bundle.task, order, reporting, reporting.tally(bundle.task), fine_tune_steps=arguments.steps
         )
     print(point, flush=True)
-    return {"measured_by": given.sample, "steps": given.steps, "then": given.then, "point": asdict(point)}
+    return {"n_measuring": arguments.sample, "steps": arguments.steps, "then": arguments.then, "point": asdict(point)}
 
 
-def weigh(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+def importance(bundle: Bundle, arguments: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
     task = bundle.task
-    with open_sample(task, valid_rows(bundle, given.rows), bundle.decode) as sample:
+    with open_sample(task, valid_rows(bundle, arguments.rows), bundle.decode) as sample:
         by_gradient = gradient_importance(task, sample)
         found = ablate(
             task,
@@ -129,19 +131,19 @@ def weigh(bundle: Bundle, given: argparse.Namespace, known: dict[str, Any]) -> d
     singles = found[: len(by_gradient)]
     agreement = rank_agreement([one.value for one in by_gradient], [one.change.cost for one in singles])
     return {
-        "rows": given.rows,
+        "rows": arguments.rows,
         "gradient": [{**asdict(one), "head": str(one.head)} for one in by_gradient],
         "ablation": [{"heads": list(map(str, one.heads)), **asdict(one.change)} for one in found],
         "agreement": asdict(agreement),
     }
 
 
-def tell(step: Any) -> None:
+def print_step(step: Any) -> None:
     if step.step % 20 == 0:
         print(step.step, round(step.loss, 3), flush=True)
 
 
-STAGES = {"order": choose, "curve": curve, "fine-tune": fine_tune, "gates": gates, "weigh": weigh}
+STAGES = {"order": choose, "curve": curve, "fine-tune": fine_tune, "gates": gates, "importance": importance}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -156,12 +158,14 @@ if __name__ == "__main__":
     parser.add_argument("--then", type=int, default=0)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--turns", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     known = json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}
     record = STAGES[arguments.stage](load(arguments.bundle), arguments, known)
-    known = json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}  # another may be done
-    name = arguments.stage if arguments.stage in ("order", "curve", "weigh") else arguments.output.name
+    known = (
+        json.loads(arguments.result.read_text("utf-8")) if arguments.result.exists() else {}
+    )  # another process may have written
+    name = arguments.stage if arguments.stage in ("order", "curve", "importance") else arguments.output.name
     known[name] = {**stamp(), **record}
     arguments.result.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", "utf-8")

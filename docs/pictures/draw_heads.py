@@ -1,8 +1,8 @@
-"""Draw what every cross-attention head of a bundle looks at while it writes a translation, as one SVG.
+"""Draw the attention weights of every cross-attention head of a bundle for one translation, as an SVG.
 
     python docs/pictures/draw_heads.py runs/quickstart/bundle "The old teacher did not buy the red book." heads.svg
 
-It shows how little is needed to look inside: a `Tap` given to one forward pass.
+A `Tap` given to one forward pass is all it needs.
 """
 
 import sys
@@ -19,7 +19,7 @@ INK, PAPER = (20, 70, 140), (255, 255, 255)
 
 
 def trace(bundle: mh.Bundle, text: str) -> tuple[list[str], list[str], dict[str, torch.Tensor]]:
-    """Source tokens, target tokens, and the weights of every cross-attention: heads × target × source."""
+    """Return source tokens, target tokens, and the weights of every cross-attention: heads × target × source."""
     tokenizer, model = bundle.task.tokenizer, bundle.task.model
     (translation,) = bundle.predict([text])
     source, target = [*tokenizer.encode(text), EOS], tokenizer.encode(translation)
@@ -35,7 +35,7 @@ def trace(bundle: mh.Bundle, text: str) -> tuple[list[str], list[str], dict[str,
 
 
 def draw(text: str, source: list[str], target: list[str], weights: dict[str, torch.Tensor]) -> str:
-    """One map a head, a row a layer: dark where the head looks when it writes the token at the left."""
+    """Draw one map per head and one row per layer: dark where the head attends when it writes the token at the left."""
     n_heads = next(iter(weights.values())).size(0)
     wide, high = LEFT + CELL * len(source) + GAP, TOP + CELL * len(target) + GAP
     shapes = [f'<text x="16" y="26" font-size="15" font-weight="bold">{escape(text)}</text>']
@@ -54,11 +54,11 @@ def draw(text: str, source: list[str], target: list[str], weights: dict[str, tor
 
 
 def draw_map(title: str, source: list[str], target: list[str], weights: torch.Tensor, x: int, y: int) -> list[str]:
-    """The map of one head."""
+    """Draw the map of one head."""
     shapes = [f'<text x="{x + LEFT}" y="{y + 16}" fill="#777">{escape(title)}</text>']
     for column, token in enumerate(source):
-        place = f"{x + LEFT + CELL * column + 11} {y + TOP - 5}"
-        shapes.append(f'<text transform="translate({place}) rotate(-60)">{escape(token)}</text>')
+        position = f"{x + LEFT + CELL * column + 11} {y + TOP - 5}"
+        shapes.append(f'<text transform="translate({position}) rotate(-60)">{escape(token)}</text>')
     size = f'width="{CELL * len(source)}" height="{CELL * len(target)}"'
     shapes.append(f'<rect x="{x + LEFT}" y="{y + TOP}" {size} fill="#f6f8fb"/>')
     for row, token in enumerate(target):
@@ -67,9 +67,9 @@ def draw_map(title: str, source: list[str], target: list[str], weights: torch.Te
         for column, weight in enumerate(weights[row].tolist()):
             if weight < 0.01:
                 continue
-            colour = "#" + "".join(f"{round(p + (i - p) * weight):02x}" for i, p in zip(INK, PAPER, strict=True))
-            place = f'x="{x + LEFT + CELL * column}" y="{y + TOP + CELL * row}"'
-            shapes.append(f'<rect {place} width="{CELL - 1}" height="{CELL - 1}" fill="{colour}"/>')
+            color = "#" + "".join(f"{round(p + (i - p) * weight):02x}" for i, p in zip(INK, PAPER, strict=True))
+            position = f'x="{x + LEFT + CELL * column}" y="{y + TOP + CELL * row}"'
+            shapes.append(f'<rect {position} width="{CELL - 1}" height="{CELL - 1}" fill="{color}"/>')
     return shapes
 
 
