@@ -80,12 +80,12 @@ def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, ti
     """Run a recipe in a folder and show its progress; `resume_command` is printed if the run is interrupted."""
     from manyheads.cli.progress import make_console, show_finished, show_run
     from manyheads.cli.stopping import StopRequest
-    from manyheads.report import REPORT, follow
-    from manyheads.run import Finished, Interrupted, run
+    from manyheads.report import follow
+    from manyheads.run import Finished, Interrupted, RunFolder, run
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
-    report_line = f"{pick('Report:', '报告：')} {folder / REPORT}"
+    report_line = f"{pick('Report:', '报告：')} {RunFolder(folder).report_file}"
     try:
         with StopRequest() as stop:
             events = _announce_first(follow(run(recipe, folder, stop), folder), report_line)

@@ -13,7 +13,6 @@ from manyheads.report.history import History
 from manyheads.report.page import render_page
 from manyheads.run import Event, Finished, Interrupted, Prepared, RunFolder, Stage, Validated
 
-REPORT = "report.html"
 _INTERVAL = 30.0  # seconds between two versions of the page during training
 
 
