@@ -1,4 +1,4 @@
-"""What the tasks that learn from whole documents share: how these are read, cut into tokens and begun with."""
+"""`DocumentTask`: reading and encoding, shared by the tasks whose rows are whole documents."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -14,26 +14,26 @@ from manyheads.text.tokenizer import Tokenizer
 
 @runtime_checkable
 class DocumentSettings(Protocol):
-    """Settings that say what a document is."""
+    """Settings that define what a document is."""
 
     @property
     def documents(self) -> Literal["file", "paragraph", "line"]:
-        """Of plain text; a row of a table is always one."""
+        """What a document of plain text is; a row of a table is always one."""
 
 
 class DocumentTask:
-    """A task whose rows are documents, of any length, and nothing besides."""
+    """A task whose rows are documents of any length."""
 
     noun: ClassVar[str] = "documents"
 
     @staticmethod
     def fields(settings: DocumentSettings) -> tuple[str, ...]:
-        """A document."""
+        """The text."""
         return ("text",)
 
     @staticmethod
     def cleaning(settings: DocumentSettings) -> Fields:
-        """It is a text."""
+        """The one field is a text."""
         return Fields(n_fields=1, n_texts=1)
 
     @staticmethod
@@ -50,7 +50,7 @@ class DocumentTask:
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: DocumentSettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
-        """Documents from any number of files."""
+        """Read documents from any number of files."""
         return read_documents(files, settings.documents, columns.get("text"), on_bad=on_bad)
 
     @staticmethod
@@ -63,12 +63,12 @@ class DocumentTask:
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The documents themselves: line ends are learnt like any character."""
+        """The documents; line breaks are characters like any other."""
         return (text for (text,) in rows)
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: DocumentSettings) -> list[list[list[int]]]:
-        """The tokens of each document."""
+        """The token ids of each document."""
         return [tokenizer.encode_batch([text for (text,) in rows])]
 
     @staticmethod
@@ -77,9 +77,9 @@ class DocumentTask:
         return None
 
     def metadata(self) -> dict[str, Any]:
-        """Nothing that is not in the settings."""
+        """Everything is in the settings."""
         return {}
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those that are not empty."""
+        """The rows that are not empty."""
         return (row for row in rows if row[0])

@@ -1,9 +1,9 @@
-"""Phrases: what runs of tokens say about a text's label, and runs of words about a word's tag, each by itself.
+"""Linear models of n-grams that classify or tag beside a Transformer.
 
-Of labels (`NgramClassifier`): a linear model beside the Transformer (Wang & Manning 2012). A phrase's evidence for a label is
-how much more often it stands in texts with that label than in others, times a weight that is learnt. On few texts it is
-hard to beat, and what it does not see, as order and distance, is what the Transformer does. Of tags (`NgramTagger`):
-what a CRF without a network goes by, learnt weights of the word, its neighbours and their runs.
+`NgramClassifier` uses log-count ratios (Wang & Manning 2012): the evidence of an n-gram for a label is how much more
+often it occurs in texts with that label than in others, times a learned weight. It is hard to beat on few texts; order
+and distance are left to the Transformer. `NgramTagger` has the features of a CRF without a network: learned weights of a
+word, its neighbors and the n-grams they form.
 """
 
 from collections.abc import Iterable
@@ -14,25 +14,25 @@ from torch import Tensor, nn
 
 from manyheads.text.tokenizer import BOS, PAD
 
-_MOST_BUCKETS = 1 << 18
-_MOST_NUMBERS = 1 << 21  # of evidence: with many labels there are fewer buckets
-_SCALE = 0.1  # of the sum of evidence: phrases overlap, and so say the same thing several times
-_RARE = 2  # a phrase seen less often says nothing
-_NOTHING = 0  # the bucket of no phrase
+_MAX_BUCKETS = 1 << 18
+_MAX_NUMBERS = 1 << 21  # numbers of evidence: with many labels there are fewer buckets
+_SCALE = 0.1  # of the summed evidence: n-grams overlap, so that evidence is counted several times
+_MIN_COUNT = 2  # n-grams seen less often are ignored
+_NO_NGRAM = 0  # the bucket for positions without an n-gram
 
 
-def _count_buckets(n_answers: int) -> int:
-    return min(_MOST_BUCKETS, 1 << (max(_MOST_NUMBERS // n_answers, 1024).bit_length() - 1))
+def _count_buckets(n_outputs: int) -> int:
+    return min(_MAX_BUCKETS, 1 << (max(_MAX_NUMBERS // n_outputs, 1024).bit_length() - 1))
 
 
 def _mix(numbers: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """Each number scattered: multiplied by an odd one, its high digits let reach the low ones."""
+    """Hash each number: multiply by an odd constant and mix the high bits into the low ones."""
     mixed = numbers * 0x5851F42D4C957F2D
     return mixed ^ ((mixed >> 29) & 0x7FFFFFFF)
 
 
 class NgramClassifier(nn.Module):
-    """Evidence of hashed phrases of up to `max_n` tokens; each phrase counts once a text."""
+    """A linear classifier of hashed n-grams of up to `max_n` tokens; each n-gram counts once per text."""
 
     evidence: Tensor
 
@@ -46,42 +46,42 @@ class NgramClassifier(nn.Module):
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """The logits of each label."""
-        places = self.buckets(ids)
-        said = self.evidence[places] * self.weight[places][..., None]
-        return _SCALE * said.sum(1) + self.bias
+        buckets = self.buckets(ids)
+        evidence = self.evidence[buckets] * self.weight[buckets][..., None]
+        return _SCALE * evidence.sum(1) + self.bias
 
     def buckets(self, ids: Int[Tensor, "B S"]) -> Int[Tensor, "B N"]:
-        """Where each text's phrases are kept; a second copy of one, and what is not real, is nothing."""
+        """The bucket of each n-gram of each text; repeated n-grams and padding get `_NO_NGRAM`."""
         is_real = (ids != PAD) & (ids != BOS)
-        found, mixed = [], torch.zeros_like(ids)
+        buckets, mixed = [], torch.zeros_like(ids)
         for length in range(1, min(self.max_n, ids.size(1)) + 1):
             n_starts = ids.size(1) - length + 1
             mixed = _mix(mixed[:, :n_starts] + ids[:, length - 1 :] + length)
             whole = is_real[:, :n_starts] & is_real[:, length - 1 :]
-            found.append(torch.where(whole, 1 + mixed % (self.n_buckets - 1), _NOTHING))
-        rows = torch.cat(found, dim=1).sort(1).values
-        again = nn.functional.pad(rows[:, 1:] == rows[:, :-1], (1, 0))
-        return rows.masked_fill(again, _NOTHING)
+            buckets.append(torch.where(whole, 1 + mixed % (self.n_buckets - 1), _NO_NGRAM))
+        rows = torch.cat(buckets, dim=1).sort(1).values
+        is_repeated = nn.functional.pad(rows[:, 1:] == rows[:, :-1], (1, 0))
+        return rows.masked_fill(is_repeated, _NO_NGRAM)
 
     @torch.no_grad()
     def count(self, batches: Iterable[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]) -> None:
-        """Take the evidence from texts and their labels: log P(phrase | label) − log P(phrase | any other)."""
+        """Compute the evidence from texts and labels: log P(n-gram | label) − log P(n-gram | other labels)."""
         having, lacking = torch.ones_like(self.evidence), torch.ones_like(self.evidence)
-        for ids, wanted in batches:
-            places = self.buckets(ids)
-            for counts, rows in ((having, wanted), (lacking, 1.0 - wanted)):
-                counts.index_add_(0, places.flatten(), rows.repeat_interleave(places.size(1), 0))
-        having[_NOTHING], lacking[_NOTHING] = 1.0, 1.0
+        for ids, targets in batches:
+            buckets = self.buckets(ids)
+            for counts, rows in ((having, targets), (lacking, 1.0 - targets)):
+                counts.index_add_(0, buckets.flatten(), rows.repeat_interleave(buckets.size(1), 0))
+        having[_NO_NGRAM], lacking[_NO_NGRAM] = 1.0, 1.0
         evidence = (having / having.sum(0)).log() - (lacking / lacking.sum(0)).log()
-        is_common = (having + lacking)[:, :1] - 2.0 >= _RARE
+        is_common = (having + lacking)[:, :1] - 2.0 >= _MIN_COUNT
         self.evidence.copy_(evidence * is_common)
-        self.evidence[_NOTHING] = 0.0
+        self.evidence[_NO_NGRAM] = 0.0
 
 
 class NgramTagger(nn.Module):
-    """Learnt evidence for a word's tag: of every run of up to `max_n` words that it stands in, and where in it."""
+    """Learned evidence for a word's tag: of every n-gram of up to `max_n` words around it, by its position in it."""
 
-    is_common: Tensor  # 1 of runs that were seen often enough to say something, 0 of others
+    is_common: Tensor  # 1 for n-grams that occur at least `_MIN_COUNT` times, else 0
 
     def __init__(self, n_states: int, max_n: int, dropout: float) -> None:
         super().__init__()
@@ -92,34 +92,34 @@ class NgramTagger(nn.Module):
         self.register_buffer("is_common", torch.zeros(self.n_buckets))
 
     def forward(self, word_hashes: Int[Tensor, "B T"]) -> Float[Tensor, "B T K"]:
-        """The scores of each word's tags; `word_hashes` are numbers that tell words apart, 0 where there is none."""
-        places = self.buckets(word_hashes)
-        weights = self.is_common[places]
+        """The scores of each word's tags; `word_hashes` are hashes of the words, 0 for padding."""
+        buckets = self.buckets(word_hashes)
+        weights = self.is_common[buckets]
         if self.training and self.dropout:
             weights = weights * (torch.rand_like(weights) >= self.dropout) / (1.0 - self.dropout)
-        said = nn.functional.embedding_bag(
-            places.flatten(0, 1), self.evidence, per_sample_weights=weights.flatten(0, 1), mode="sum"
+        scores = nn.functional.embedding_bag(
+            buckets.flatten(0, 1), self.evidence, per_sample_weights=weights.flatten(0, 1), mode="sum"
         )
-        return said.unflatten(0, places.shape[:2])
+        return scores.unflatten(0, buckets.shape[:2])
 
     def buckets(self, word_hashes: Int[Tensor, "B T"]) -> Int[Tensor, "B T N"]:
-        """Where the runs that each word stands in are kept."""
-        n_words, found = word_hashes.size(1), []
+        """The buckets of the n-grams around each word."""
+        n_words, buckets = word_hashes.size(1), []
         padded = nn.functional.pad(word_hashes, (self.max_n - 1, self.max_n - 1))
         mixed = torch.zeros_like(padded)
         for length in range(1, self.max_n + 1):
             n_starts = padded.size(1) - length + 1
             mixed = _mix(mixed[:, :n_starts] + padded[:, length - 1 :] + length)
-            for place in range(length):  # of the word in the run
-                start = self.max_n - 1 - place
-                found.append(_mix(mixed[:, start : start + n_words] + place) % self.n_buckets)
-        return torch.stack(found, dim=-1)
+            for offset in range(length):  # of the word in the n-gram
+                start = self.max_n - 1 - offset
+                buckets.append(_mix(mixed[:, start : start + n_words] + offset) % self.n_buckets)
+        return torch.stack(buckets, dim=-1)
 
     @torch.no_grad()
     def count(self, batches: Iterable[Int[Tensor, "B T"]]) -> None:
-        """Learn which runs there are more than once: the others would only be learnt by heart."""
+        """Count the n-grams; those that occur once are ignored, since they would only be memorized."""
         counts = torch.zeros_like(self.is_common)
         for word_hashes in batches:
-            places = self.buckets(word_hashes)[word_hashes != 0].flatten()
-            counts.index_add_(0, places, torch.ones_like(places, dtype=counts.dtype))
-        self.is_common.copy_(counts >= _RARE)
+            buckets = self.buckets(word_hashes)[word_hashes != 0].flatten()
+            counts.index_add_(0, buckets, torch.ones_like(buckets, dtype=counts.dtype))
+        self.is_common.copy_(counts >= _MIN_COUNT)

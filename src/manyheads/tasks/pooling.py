@@ -1,4 +1,4 @@
-"""Pooling: the vectors of a text's tokens made into one vector of the text."""
+"""Pooling: one vector for a text from the vectors of its tokens."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Pooling = Literal["first", "mean", "max", "mean-max", "attention"]
 
 
 class Pool(nn.Module):
-    """One vector a text, whatever its length; places that are not real never count."""
+    """One vector per text of any length; padded positions do not count."""
 
     def __init__(self, kind: Pooling, width: int) -> None:
         super().__init__()

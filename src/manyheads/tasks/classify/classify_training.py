@@ -76,7 +76,7 @@ class ClassifyTrainingTask:
         return plan_batches(lengths, data.batch_tokens, seed=data.seed, epoch=epoch, chosen=chosen)
 
     def make(self, plan: NDArray[np.int64], seed: int) -> LabeledBatch:
-        """Make one batch; with subword sampling, texts are tokenized at random. Of a long text, a random window is used."""
+        """Make one batch, with subword sampling if it is set; a long text is cut to a random window."""
         encoded, task = self.data.encoded, self.task
         rng = random.Random(seed)
         texts: Sequence[ArrayLike] = encoded.ids(0, plan)

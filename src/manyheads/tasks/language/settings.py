@@ -8,11 +8,13 @@ from manyheads.settings import raise_faults, type_faults
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageSettings:
-    """What a document is, and how a text is scored. The context is model.max_length."""
+    """What a document is, and how text is scored; the context is model.max_length."""
 
     kind: Literal["language"] = "language"
-    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
-    stride: int = 0  # tokens by which the window moves on in scoring; 0: half the context
+    documents: Literal["file", "paragraph", "line"] = (
+        "file"  # what a document of plain text is; a row of a table is always one
+    )
+    stride: int = 0  # tokens by which the scoring window moves; 0: half the context
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "task.")

@@ -10,12 +10,14 @@ _MAX_MASK_PROBABILITY = 0.4
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedSettings:
-    """What is hidden of a text."""
+    """Which tokens of a text are masked."""
 
     kind: Literal["masked"] = "masked"
-    documents: Literal["file", "paragraph", "line"] = "file"  # of plain text; a row of a table is always one
-    mask_probability: float = 0.15  # of the tokens
-    whole_words: bool = False  # tokens of one word are hidden together
+    documents: Literal["file", "paragraph", "line"] = (
+        "file"  # what a document of plain text is; a row of a table is always one
+    )
+    mask_probability: float = 0.15  # share of the tokens
+    whole_words: bool = False  # mask all tokens of a word together
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "task.")

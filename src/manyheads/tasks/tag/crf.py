@@ -1,8 +1,7 @@
-"""Tags in a chain: which tag may follow which, how likely a whole row of them is, and which row is best.
+"""A linear-chain CRF over BIOES tags: valid transitions, the probability of a tag sequence, and the best sequence.
 
-Inside a tagger every span is written in BIOES: B-x I-x … E-x for a span of several words, S-x for a span of one, O
-outside of any. A path is a row of such states, one a word; the paths that mean something are the valid ones, and
-nothing else is ever given out.
+A tagger uses BIOES internally: B-x I-x … E-x for a span of several words, S-x for a span of one word, O outside spans. A
+path is a sequence of these states, one per word. Only valid paths are ever predicted.
 """
 
 from collections.abc import Sequence
@@ -15,11 +14,11 @@ from manyheads.text.tag_schemes import Span
 
 # B rows, T words, K states.
 _FORMS = "BIES"
-_NOTHING = 1e-300  # a product that rounds to 0 has no logarithm
+_TINY = 1e-300  # instead of a product that underflows to 0, which has no logarithm
 
 
 class States:
-    """The states of some kinds of spans: O, then B, I, E and S of each kind."""
+    """The states for kinds of spans: O, then B, I, E and S of each kind."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = tuple(kinds)
@@ -30,45 +29,45 @@ class States:
         return len(self.names)
 
     def path_of(self, tags: Sequence[str]) -> list[int]:
-        """The path of valid IOB2 tags; spans of kinds that are not known are left out."""
+        """The path of valid IOB2 tags; spans of unknown kinds become O."""
         path = []
-        for place, tag in enumerate(tags):
+        for position, tag in enumerate(tags):
             first = self._first.get(tag[2:]) if tag != "O" else None
             if first is None:
                 path.append(0)
                 continue
-            goes_on = place + 1 < len(tags) and tags[place + 1][0] == "I"
-            path.append(first + ((0 if goes_on else 3) if tag[0] == "B" else (1 if goes_on else 2)))
+            continues = position + 1 < len(tags) and tags[position + 1][0] == "I"
+            path.append(first + ((0 if continues else 3) if tag[0] == "B" else (1 if continues else 2)))
         return path
 
     def spans(self, path: Sequence[int]) -> list[Span]:
         """The spans of a valid path."""
-        found, start = [], 0
-        for place, state in enumerate(path):
+        spans, start = [], 0
+        for position, state in enumerate(path):
             if not state:
                 continue
             kind, form = divmod(state - 1, len(_FORMS))
             if form in (0, 3):
-                start = place
+                start = position
             if form in (2, 3):
-                found.append(Span(start, place + 1, self.kinds[kind]))
-        return found
+                spans.append(Span(start, position + 1, self.kinds[kind]))
+        return spans
 
     def allowed_transitions(self) -> Bool[Tensor, "K K"]:
-        """Whether the column's state may follow the row's: a span that has begun goes on as itself until it ends."""
+        """Whether the column's state may follow the row's: a span continues with the same kind until it ends."""
         forms = torch.tensor([-1, *(form for _ in self.kinds for form in range(4))])
         kinds = torch.tensor([-1, *(kind for kind in range(len(self.kinds)) for _ in range(4))])
-        is_open = (forms == 0) | (forms == 1)  # after these a span goes on
-        goes_on = (forms == 1) | (forms == 2)  # these go on with one
+        is_open = (forms == 0) | (forms == 1)  # the span must continue
+        continues = (forms == 1) | (forms == 2)  # the state continues a span
         same = kinds[:, None] == kinds
-        return torch.where(is_open[:, None], goes_on & same, ~goes_on)
+        return torch.where(is_open[:, None], continues & same, ~continues)
 
 
 class CRF(nn.Module):
     """A linear-chain CRF (Lafferty 2001) over valid paths.
 
-    The score of a path is the sum of its words' scores and, where they are `learned`, of its transitions' from one state to
-    the next. Where they are not, valid transitions score 0: the chain then only says what is valid.
+    The score of a path is the sum of the scores of its words and of its transitions. If transitions are not `learned`,
+    valid ones score 0, and the CRF only enforces validity.
     """
 
     transitions: Tensor
@@ -78,21 +77,20 @@ class CRF(nn.Module):
 
     def __init__(self, states: States, *, learned: bool) -> None:
         super().__init__()
-        allowed_transitions = states.allowed_transitions()
+        allowed = states.allowed_transitions()
         if learned:
             self.transitions = nn.Parameter(torch.zeros(len(states), len(states)))
         else:
             self.register_buffer("transitions", torch.zeros(len(states), len(states)), persistent=False)
-        # A row begins and ends as if there were an O before and after it.
-        for name, allowed in (
-            ("forbidden", allowed_transitions), ("forbidden_first", allowed_transitions[0]), ("forbidden_last", allowed_transitions[:, 0]),
-        ):  # fmt: skip
-            self.register_buffer(name, ~allowed, persistent=False)
+        # A path starts and ends as if there were an O before and after it.
+        self.register_buffer("forbidden", ~allowed, persistent=False)
+        self.register_buffer("forbidden_first", ~allowed[0], persistent=False)
+        self.register_buffer("forbidden_last", ~allowed[:, 0], persistent=False)
 
     def log_probability(
         self, scores: Float[Tensor, "B T K"], paths: Int[Tensor, "B T"], is_real: Bool[Tensor, "B T"]
     ) -> Float[Tensor, " B"]:
-        """The logarithm of each path's probability among all valid paths; words that are not real count nothing."""
+        """The log-probability of each path among all valid paths; padding does not count."""
         return self._path_score(scores, paths, is_real) - self.log_partition(scores, is_real)
 
     def _path_score(
@@ -103,32 +101,32 @@ class CRF(nn.Module):
         return (words * is_real).sum(1) + (transitions * is_real[:, 1:]).sum(1)
 
     def log_partition(self, scores: Float[Tensor, "B T K"], is_real: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
-        """The logarithm of the summed exp(score) of all valid paths: the forward algorithm, all rows at once.
+        """The log of the sum of exp(score) over all valid paths: the forward algorithm, for all rows at once.
 
-        Sums of exponentials are matrix products here, in 64 bits, after the largest is taken out: twenty times as
-        fast as logarithms of B · K · K sums where there are hundreds of states.
+        Sums of exponentials are computed as matrix products in 64 bits after subtracting the maximum: with hundreds of
+        states, twenty times as fast as logsumexp over B · K · K numbers.
         """
-        kind = torch.float32 if scores.device.type == "mps" else torch.float64
-        scores = scores.to(kind)
-        transitions = self.transitions.to(kind).exp().masked_fill(self.forbidden, 0.0)
+        dtype = torch.float32 if scores.device.type == "mps" else torch.float64
+        scores = scores.to(dtype)
+        transitions = self.transitions.to(dtype).exp().masked_fill(self.forbidden, 0.0)
         alpha = scores[:, 0].masked_fill(self.forbidden_first, -torch.inf)
-        for place in range(1, scores.size(1)):
+        for position in range(1, scores.size(1)):
             largest = alpha.amax(1, keepdim=True).detach()
-            summed = ((alpha - largest).exp() @ transitions).clamp_min(_NOTHING).log() + largest
-            alpha = torch.where(is_real[:, place, None], summed + scores[:, place], alpha)
+            summed = ((alpha - largest).exp() @ transitions).clamp_min(_TINY).log() + largest
+            alpha = torch.where(is_real[:, position, None], summed + scores[:, position], alpha)
         return alpha.masked_fill(self.forbidden_last, -torch.inf).logsumexp(1).float()
 
     @torch.no_grad()
     def best_paths(self, scores: Float[Tensor, "B T K"], is_real: Bool[Tensor, "B T"]) -> list[list[int]]:
-        """The valid path of the highest score for each row (Viterbi 1967), as long as the row is real."""
+        """The valid path with the highest score for each row (Viterbi 1967), without padding."""
         transitions = self.transitions.masked_fill(self.forbidden, -torch.inf)
         best = scores[:, 0].masked_fill(self.forbidden_first, -torch.inf)
         stay = torch.arange(len(self.transitions), device=scores.device)
         backpointers = []
-        for place in range(1, scores.size(1)):
+        for position in range(1, scores.size(1)):
             highest, before = (best[:, :, None] + transitions).max(1)
-            real = is_real[:, place, None]
-            best = torch.where(real, highest + scores[:, place], best)
+            real = is_real[:, position, None]
+            best = torch.where(real, highest + scores[:, position], best)
             backpointers.append(torch.where(real, before, stay))
         state = best.masked_fill(self.forbidden_last, -torch.inf).argmax(1)
         path = [state]

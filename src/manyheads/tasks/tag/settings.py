@@ -11,21 +11,23 @@ from manyheads.tasks.pooling import Pooling
 
 @dataclass(frozen=True, kw_only=True)
 class TagSettings:
-    """How tags are chosen and learnt, and whether each text has an intent besides."""
+    """How tags are decoded and trained, and whether each text also has an intent."""
 
     kind: Literal["tag"] = "tag"
-    decoder: Literal["constrained", "crf"] = "crf"  # whether the steps from tag to tag are learnt, or only valid
-    head_dropout: float = 0.2  # of what the tags are chosen by
-    ngrams: int = 0  # up to so many words in a row also count by themselves, beside the Transformer; 0: none do
-    ngram_dropout: float = 0.3  # of those runs
-    swapping: float = 0.0  # of training spans, the share put in place of by another span of the same label
-    smoothing: float = 0.0  # ε of label smoothing; with "crf" only of intents
-    consistency: float = 0.0  # R-Drop's α: how much two passes with different dropout have to agree; 0: one pass
+    decoder: Literal["constrained", "crf"] = (
+        "crf"  # crf: learned transitions between tags; constrained: only valid ones
+    )
+    head_dropout: float = 0.2  # dropout before the output layer
+    ngrams: int = 0  # also score n-grams of up to this many words beside the Transformer; 0: none
+    ngram_dropout: float = 0.3  # dropout of n-grams
+    swapping: float = 0.0  # share of training spans replaced by another span of the same label
+    smoothing: float = 0.0  # ε of label smoothing; with "crf" only for intents
+    consistency: float = 0.0  # R-Drop's α: weight of the agreement of two passes with different dropout; 0: one pass
 
-    intents: bool = False  # whether rows have a label besides their tags
-    pooling: Pooling = "mean-max"  # how the tokens' vectors become the one that the intent is told by
-    intent_weight: float = 0.3  # of the intent's loss beside that of the tags
-    intent_rule: IntentRule = "strict"  # whether "a#b" is right only as a whole, or "a" is right too
+    intents: bool = False  # rows have an intent besides their tags
+    pooling: Pooling = "mean-max"  # how token vectors become the vector of the text, for the intent
+    intent_weight: float = 0.3  # weight of the intent loss beside the tag loss
+    intent_rule: IntentRule = "strict"  # strict: "a#b" must be predicted as a whole; else "a" is correct, too
     separator: str = "#"
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The model of tagging: a Transformer reads tokens, and each word, a word or a character, gets scores of its tags."""
+"""The tagger module: a Transformer reads tokens, and each word (or character) gets scores for its tags."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from manyheads.tasks.tag.crf import CRF, States
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.text.tokenizer import BOS, PAD
 
-_HASH_MODULUS = (1 << 61) - 1  # a prime, and as much as fits into an id
+_HASH_MODULUS = (1 << 61) - 1  # a prime that fits in 64 bits
 
 
 class Tagger(nn.Module):
-    """A Transformer that reads tokens; a word is the mean of its tokens, and one linear layer scores its tags."""
+    """A Transformer over tokens; a word is the mean of its tokens, and a linear layer scores its tags."""
 
     def __init__(self, model: Transformer, states: States, n_intents: int, settings: TagSettings) -> None:
         super().__init__()
@@ -36,9 +36,10 @@ class Tagger(nn.Module):
     def forward(
         self, ids: Int[Tensor, "B S"], words: Int[Tensor, "B S"], word_hashes: Int[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B T K"], Float[Tensor, "B C"] | None]:
-        """The scores of each word's tags, and of each text's intents; `words` says whose tokens these are.
+        """The scores of each word's tags and of each text's intents.
 
-        What belongs to no word (BOS, padding) has the number of words; `word_hashes` are those of `WordBatch`.
+        `words` is the index of the word that each token belongs to; tokens of no word (BOS, padding) have the number of
+        words. `word_hashes` are those of `WordBatch`.
         """
         is_real: Bool[Tensor, "B S"] = ids != PAD
         n_words = word_hashes.size(1)
@@ -50,7 +51,7 @@ class Tagger(nn.Module):
 
 
 def _mean_by(x: Float[Tensor, "B S W"], owners: Int[Tensor, "B S"], n_owners: int) -> Float[Tensor, "B O W"]:
-    """The mean of each owner's vectors; of who has none, zeros."""
+    """The mean of each owner's vectors; zeros for an owner without any."""
     flat = (owners + n_owners * torch.arange(len(owners), device=owners.device)[:, None]).flatten()
     size = n_owners * len(owners)
     sums = x.new_zeros(size, x.size(-1)).index_add(0, flat, x.flatten(0, 1))
@@ -60,7 +61,7 @@ def _mean_by(x: Float[Tensor, "B S W"], owners: Int[Tensor, "B S"], n_owners: in
 
 @dataclass(frozen=True)
 class WordBatch:
-    """Texts as ids, which word each id is of, numbers to know words by, and which of them are real."""
+    """Texts as ids, the word index of each id, the hash of each word, and which words are not padding."""
 
     ids: Int[Tensor, "B S"]
     words: Int[Tensor, "B S"]
@@ -69,7 +70,7 @@ class WordBatch:
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device) -> "WordBatch":
-        """Texts given as the tokens of each of their words; BOS is put before them."""
+        """Make a batch of texts, given as the token ids of each word; BOS is prepended."""
         n_words = [len(text) for text in texts]
         longest = max(n_words)
         ids = pad([[number for word in text for number in word] for text in texts], before=BOS)
@@ -83,8 +84,8 @@ class WordBatch:
 
 
 def _hash_word(tokens: Sequence[int]) -> int:
-    """A number to know a word by: the same tokens, the same number; 0 is that of none."""
-    name = 1
+    """A hash of a word's tokens; 0 is reserved for padding."""
+    value = 1
     for token in tokens:
-        name = (name * 1_000_003 + token) % _HASH_MODULUS
-    return name
+        value = (value * 1_000_003 + token) % _HASH_MODULUS
+    return value

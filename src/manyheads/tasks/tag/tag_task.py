@@ -1,4 +1,4 @@
-"""Tagging: the spans of a text that mean something, each with its label; and, joint with them, the text's intent."""
+"""`Tag`: a text in, its labeled spans out, with the intent of the text if rows have one."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,22 +39,22 @@ from manyheads.text.words import SplitBy, choose_split_by, split_text
 
 @dataclass(frozen=True)
 class Entity:
-    """A span of a raw text: `text` is what stands there from character `start` up to `end`."""
+    """A labeled span of a raw text, from character `start` to `end`."""
 
     start: int
     end: int
     label: str
     text: str
-    probability: float  # that exactly this is a span of this label
+    probability: float  # of exactly this span with this label
 
 
 @dataclass(frozen=True)
 class Tagging:
-    """What was found in one text."""
+    """The spans of one text, and its intent."""
 
     text: str
     spans: tuple[Entity, ...]
-    label: str = ""  # the intent, of a model that knows intents
+    label: str = ""  # the intent, if the model predicts intents
     probabilities: Mapping[str, float] = field(default_factory=dict)  # of every intent, the likeliest first
 
     @property
@@ -63,27 +63,27 @@ class Tagging:
         return self.spans
 
     def line(self) -> str:
-        """The text with its spans marked [like this](label); before it the intent, if any, and a tab."""
-        parts, place = [], 0
+        """The text with its spans marked [like this](label), after the intent and a tab if there is an intent."""
+        parts, end = [], 0
         for span in self.spans:
-            parts += [self.text[place : span.start], f"[{span.text}]({span.label})"]
-            place = span.end
-        told = one_line("".join([*parts, self.text[place:]]))
-        return f"{self.label}\t{told}" if self.label else told
+            parts += [self.text[end : span.start], f"[{span.text}]({span.label})"]
+            end = span.end
+        marked = one_line("".join([*parts, self.text[end:]]))
+        return f"{self.label}\t{marked}" if self.label else marked
 
 
 @dataclass(frozen=True)
 class TagScores:
-    """The model's judgement of one text: its best path and the scores behind it."""
+    """The scores of one text's words, the best path through them, and the intent's logits."""
 
     path: Sequence[int]
     scores: Float[Tensor, "T K"]
-    intent_logits: Float[Tensor, " C"]  # logits
+    intent_logits: Float[Tensor, " C"]
 
 
 @dataclass(frozen=True)
 class Tag:
-    """A model that finds spans. Texts longer than the model reads are read in windows whose scores are averaged."""
+    """A model that finds spans; the scores of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
     noun: ClassVar[str] = "tagged texts"
@@ -99,23 +99,23 @@ class Tag:
     settings: TagSettings
     states: States
     intents: tuple[str, ...]
-    split_by: SplitBy  # what the training rows were cut into, and raw text will be
-    temperature: float = 1.0  # of intents
+    split_by: SplitBy  # how raw text is split, as the training rows were
+    temperature: float = 1.0  # of intent probabilities
     mentions: Mentions = field(default_factory=dict)  # for training only
 
     @property
     def model(self) -> Transformer:
-        """The Transformer inside."""
+        """The Transformer."""
         return self.module.model
 
     @staticmethod
     def fields(settings: TagSettings) -> tuple[str, ...]:
-        """Words, their tags and, joint with them, an intent."""
+        """Words, tags and, if set, an intent."""
         return ("text", "tags", "label") if settings.intents else ("text", "tags")
 
     @staticmethod
     def cleaning(settings: TagSettings) -> Fields:
-        """Only the words are text."""
+        """Only the words are cleaned."""
         return Fields(n_fields=len(Tag.fields(settings)), n_texts=1)
 
     @staticmethod
@@ -132,7 +132,7 @@ class Tag:
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: TagSettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
-        """Rows of CoNLL columns, of parallel files, or of one file with columns; tags of any scheme become IOB2."""
+        """Read CoNLL columns, parallel files or one table; tags of any scheme become IOB2."""
         return read_tagged(
             files,
             word_column=columns.get("text"),
@@ -144,20 +144,20 @@ class Tag:
 
     @staticmethod
     def builtin(settings: TagSettings, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
-        """Sentences with who, what, where and when in them; their intents where these are wanted."""
+        """Sentences with persons, things, locations and times, and their intents if set."""
         (language,) = languages
         return corpora.rows("intents" if settings.intents else "tag", language, split, count, seed)
 
     @staticmethod
     def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The words, as they are joined."""
+        """The texts."""
         return (row[0] for row in rows)
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: TagSettings) -> list[list[list[int]]]:
-        """The tokens of each text, and how many of them each word has.
+        """The token ids of each text, and the number of tokens of each word.
 
-        A word's tokens are those it has on its own: with a space before it, just as where words are joined.
+        A word is tokenized on its own, with a space before it, as within a text.
         """
         texts = [row[0].split(" ") for row in rows]
         words = list({word for text in texts for word in text})
@@ -167,14 +167,14 @@ class Tag:
 
     @staticmethod
     def max_row_length(model: ModelSettings, settings: TagSettings) -> int:
-        """One place is for BOS."""
+        """One position is for BOS."""
         return model.max_length - 1
 
     @classmethod
     def create(cls, model: Transformer, tokenizer: Tokenizer, settings: TagSettings, rows: Iterable[Row]) -> "Tag":
-        """A tagger that has learnt nothing yet; its labels and intents are those of the rows."""
+        """Create an untrained tagger; its labels and intents are those of the rows."""
         if settings.ngrams and isinstance(rows, Iterator):
-            raise TypeError("rows are read twice where phrases count: pass a list, not an iterator.")
+            raise TypeError("rows are read twice if task.ngrams is set: pass a list, not an iterator.")
         mentions: dict[str, list[tuple[str, ...]]] = {}
         intents: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
@@ -187,7 +187,7 @@ class Tag:
                     known.append(tuple(words[start:end]))
             intents.update(row[2:])
         if not mentions:
-            raise DataError("There is nothing to find: every tag is O. Give rows with spans, or choose another column.")
+            raise DataError("Nothing to tag: every tag is O. Give rows with spans, or choose another column.")
         if settings.intents and len(intents) < 2:
             raise DataError(f"Every row has the intent “{next(iter(intents), '')}”. Set task.intents = false.")
         metadata = {
@@ -205,13 +205,13 @@ class Tag:
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: TagSettings, metadata: Mapping[str, Any]
     ) -> "Tag":
-        """The tagger with these labels and intents."""
+        """Create the tagger with these labels and intents."""
         states, intents = States(list(map(str, metadata["labels"]))), tuple(map(str, metadata["intents"]))
         module = Tagger(model, states, len(intents), settings)
         return cls(module, tokenizer, settings, states, intents, metadata["split_by"], float(metadata["temperature"]))
 
     def metadata(self) -> dict[str, Any]:
-        """The labels, the intents, what a word is, and the temperature of the intents' probabilities."""
+        """The labels, the intents, how text is split, and the temperature."""
         return {
             "labels": list(self.states.kinds),
             "intents": list(self.intents),
@@ -220,30 +220,30 @@ class Tag:
         }
 
     def hash_words(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
-        """The names of each row's words."""
+        """The word hashes of each row."""
         for row in rows:
             yield WordBatch.of([self.tokenizer.encode_batch(row[0].split(" "))], torch.device("cpu")).word_hashes
 
     @property
     def limit(self) -> int:
-        """How many tokens are read at once: one place is for BOS."""
+        """The maximum number of tokens read at once; one position is for BOS."""
         return self.model.settings.max_length - 1
 
     def intent_number(self, intent: str) -> int:
-        """Which of the intents this is; −1 of one that was never seen."""
+        """The index of an intent; −1 if it is unknown."""
         return self.intents.index(intent) if intent in self.intents else -1
 
     def training_task(self, data: TrainingData) -> TagTrainingTask:
-        """What the training loop sees of it."""
+        """The task as the training loop sees it."""
         return TagTrainingTask(
             self.module, self.tokenizer, self.settings, self.states, self.intents, self.mentions, data
         )
 
     def check(self, text: str, where: str) -> None:
-        """Every text can be read."""
+        """Any text can be read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """BOS and the tokens of each word of a text, which fit into one window."""
+        """BOS and the tokens of each word of a text, which must fit in one window."""
         tokens = (
             token
             for word in split_text(text, self.split_by)
@@ -252,12 +252,12 @@ class Tag:
         return encoder_input(self.tokenizer, text, answer, tokens, limit=self.limit)
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those that are not blank."""
+        """The rows that are not blank."""
         return (row for row in rows if row[0].strip())
 
     @torch.no_grad()
     def score_words(self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None) -> list[TagScores]:
-        """Of each text, given as its words, the best path; of a text without any, an empty one."""
+        """Score texts, given as their words; a text without words has an empty path."""
         names = list({word for words in texts for word in words})
         tokens = dict(zip(names, self.tokenizer.encode_batch(names), strict=True))
         cut = [[tokens[word] for word in words] for words in texts]
@@ -275,13 +275,13 @@ class Tag:
         for batch in batches_by_length([1 + sum(map(len, cut[text][start:end])) for text, start, end in parts]):
             chosen = [parts[part] for part in batch]
             read = WordBatch.of([cut[text][start:end] for text, start, end in chosen], device)
-            found, told = self.module(read.ids, read.words, read.word_hashes)
+            tag_scores, intent_logits = self.module(read.ids, read.words, read.word_hashes)
             for row, (text, start, end) in enumerate(chosen):
-                scores[text][start:end] += found[row, : end - start].float().cpu()
+                scores[text][start:end] += tag_scores[row, : end - start].float().cpu()
                 seen[text][start:end] += 1.0
                 n_parts[text] += 1.0
-                if told is not None:
-                    intents[text] += told[row].float().cpu()
+                if intent_logits is not None:
+                    intents[text] += intent_logits[row].float().cpu()
             progress(sum(start == 0 for _, start, _ in chosen))
         scores = [total / times for total, times in zip(scores, seen, strict=True)]
         paths = self._paths(scores)
@@ -290,9 +290,9 @@ class Tag:
 
     def _paths(self, scores: Sequence[Float[Tensor, "_ K"]]) -> list[list[int]]:
         paths: list[list[int]] = [[] for _ in scores]
-        wanted = [number for number, words in enumerate(scores) if len(words)]
-        for batch in batches_by_length([len(scores[number]) * (1 + len(self.states) // 16) for number in wanted]):
-            texts = [wanted[number] for number in batch]
+        indices = [index for index, words in enumerate(scores) if len(words)]
+        for batch in batches_by_length([len(scores[index]) * (1 + len(self.states) // 16) for index in indices]):
+            texts = [indices[number] for number in batch]
             padded, is_real = _padded([scores[text] for text in texts])
             device = self.module.output.weight.device
             for text, path in zip(
@@ -302,7 +302,7 @@ class Tag:
         return paths
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """Tag each row."""
+        """Score the tags of rows."""
         card, answers = self._card(rows, n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         samples = [
@@ -313,7 +313,7 @@ class Tag:
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Tag":
-        """With the temperature that makes the intents of the valid rows likeliest."""
+        """The tagger with the temperature that maximizes the likelihood of the valid rows' intents."""
         if not self.settings.intents:
             return self
         known = [row for row in self.usable(rows) if row[2] in self.intents]
@@ -321,15 +321,15 @@ class Tag:
             return self
         logits = torch.stack([found.intent_logits for found in self.score_words([row[0].split(" ") for row in known])])
         numbers = torch.tensor([self.intent_number(row[2]) for row in known])
-        wanted = F.one_hot(numbers, len(self.intents)).float()
-        return replace(self, temperature=fit_temperature(logits, wanted, multi_label=False))
+        targets = F.one_hot(numbers, len(self.intents)).float()
+        return replace(self, temperature=fit_temperature(logits, targets, multi_label=False))
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Tagging]:
-        """The spans of each text, in characters of it as it was given."""
+        """Predict the spans of each text, as character offsets."""
         cut = [split_text(text, self.split_by) for text in texts]
-        judged = self.score_words([[word.text for word in words] for words in cut])
+        scored = self.score_words([[word.text for word in words] for words in cut])
         taggings = []
-        for text, words, found in zip(texts, cut, judged, strict=True):
+        for text, words, found in zip(texts, cut, scored, strict=True):
             spans = self.states.spans(found.path)
             probabilities = self._span_probabilities(found, spans)
             entities = [
@@ -340,8 +340,8 @@ class Tag:
             taggings.append(Tagging(text, tuple(entities), *self._intent(found, bool(words))))
         return taggings
 
-    def _intent(self, found: TagScores, is_there: bool) -> tuple[str, dict[str, float]]:
-        if not self.settings.intents or not is_there:
+    def _intent(self, found: TagScores, has_words: bool) -> tuple[str, dict[str, float]]:
+        if not self.settings.intents or not has_words:
             return "", {}
         probabilities = (found.intent_logits / self.temperature).softmax(-1).tolist()
         ranked = dict(sorted(zip(self.intents, probabilities, strict=True), key=lambda item: -item[1]))
@@ -349,41 +349,41 @@ class Tag:
 
     @torch.no_grad()
     def _span_probabilities(self, found: TagScores, spans: Sequence[Span]) -> list[float]:
-        """How probable each span is: the share of the valid paths that pass through all of its states."""
+        """The probability of each span: that of the valid paths through all of its states."""
         if not spans:
             return []
-        rows = found.scores.repeat(1 + len(spans), 1, 1)  # in the first row nothing is asked for
+        rows = found.scores.repeat(1 + len(spans), 1, 1)  # the first row is not constrained
         for row, span in zip(rows[1:], spans, strict=True):
-            for place in range(span.start, span.end):
-                others = torch.arange(len(self.states)) != found.path[place]
-                row[place, others] = -torch.inf
+            for position in range(span.start, span.end):
+                others = torch.arange(len(self.states)) != found.path[position]
+                row[position, others] = -torch.inf
         device = self.module.output.weight.device
         is_real = torch.ones(rows.shape[:2], dtype=torch.bool, device=device)
         totals = self.module.crf.log_partition(rows.to(device), is_real).cpu()
         return (totals[1:] - totals[0]).exp().clamp(max=1.0).tolist()
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
-        """F1 of spans."""
+        """The statistics of the F1 of spans."""
         found = [set(self.states.spans(one.path)) for one in self.score_words([row[0].split(" ") for row in rows])]
         return f1_tally("F1", [set(tags_to_spans(row[1].split(" "), "IOB2")) for row in rows], found)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:
-        """Tag every row and compare."""
+        """Compare the predicted spans of every row with its own."""
         return self._card(list(rows), progress=progress)[0]
 
     def _card(
         self, rows: Sequence[Row], progress: Progress = lambda done: None, n_resamples: int = 1000
     ) -> tuple[SpanCard, list[list[Span]]]:
-        judged = self.score_words([row[0].split(" ") for row in rows], progress)
-        found = [self.states.spans(one.path) for one in judged]
+        scored = self.score_words([row[0].split(" ") for row in rows], progress)
+        found = [self.states.spans(one.path) for one in scored]
         gold = [tags_to_spans(row[1].split(" "), "IOB2") for row in rows]
-        intended = self.settings.intents
+        has_intents = self.settings.intents
         card = span_card(
             [row[0] for row in rows],
             gold,
             found,
-            [row[2] for row in rows] if intended else None,
-            [self._intent(one, True)[0] for one in judged] if intended else None,
+            [row[2] for row in rows] if has_intents else None,
+            [self._intent(one, True)[0] for one in scored] if has_intents else None,
             known=self.states.kinds,
             intents=self.settings.intent_rule,
             separator=self.settings.separator,

@@ -1,4 +1,4 @@
-"""What the training loop sees of tagging: batches of words with their tags and intents, and the loss of one."""
+"""Training of tag: batches of words with tags and intents, and their loss."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokenizer import Tokenizer
 
-_MOST_KNOWN = 500_000  # words whose tokens are remembered
+_MAX_CACHED = 500_000  # words whose token ids are cached
 
-Mentions = Mapping[str, Sequence[tuple[str, ...]]]  # of each label, what was so called, as often as it was
+Mentions = Mapping[str, Sequence[tuple[str, ...]]]  # the spans of each label as words, with repetitions
 
 
 @dataclass(frozen=True)
 class TaggedBatch:
-    """A batch of words with their tags, as states of the chain, and with each text's intent."""
+    """Words with their tags, as states of the CRF, and the intent of each text."""
 
     read: WordBatch
     paths: Int[Tensor, "B T"]
@@ -35,13 +35,13 @@ class TaggedBatch:
 
     @property
     def n_tokens(self) -> int:
-        """Words: what the loss is averaged over."""
+        """The number of words, over which the loss is averaged."""
         return int(self.read.is_real.sum())
 
 
 @dataclass(frozen=True)
 class TagTrainingTask:
-    """A tagger learns the rows of some data."""
+    """Tagged texts as the training loop sees them."""
 
     module: Tagger
     tokenizer: Tokenizer
@@ -50,17 +50,17 @@ class TagTrainingTask:
     intents: tuple[str, ...]
     mentions: Mentions
     data: TrainingData
-    known: dict[str, list[int]] = field(default_factory=dict)  # of words, their tokens
+    known: dict[str, list[int]] = field(default_factory=dict)  # cache: word → token ids
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
-        """Batches of like lengths, as indices."""
+        """Batches of rows of similar length, as row indices."""
         data = self.data
         chosen = choose_examples(data.boundaries, data.weights, seed=data.seed, epoch=epoch)
         lengths = data.encoded.lengths[:, :1]
         return plan_batches(lengths, data.batch_tokens, seed=data.seed, epoch=epoch, chosen=chosen)
 
     def make(self, plan: NDArray[np.int64], seed: int) -> TaggedBatch:
-        """One batch, its spans swapped and its tokens sampled where the recipe asks for it."""
+        """Make one batch, with swapped spans and sampled subwords if they are set."""
         rng = random.Random(seed)
         encoded = self.data.encoded
         rows = [self._row(row, rng) for row in plan.tolist()]
@@ -75,7 +75,7 @@ class TagTrainingTask:
         )
 
     def _row(self, row: int, rng: random.Random) -> tuple[list[list[int]], list[str]]:
-        """The tokens of a row's words, and the tags."""
+        """The token ids of a row's words, and its tags."""
         encoded, swapping = self.data.encoded, self.settings.swapping
         tags = encoded.text(1, row).split(" ")
         if swapping or self.data.sampling:
@@ -88,7 +88,7 @@ class TagTrainingTask:
         return [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])], tags
 
     def _cut(self, words: Sequence[str], rng: random.Random) -> list[list[int]] | None:
-        """The words' tokens, unless they are more than the model reads."""
+        """The words' token ids; None if they are more than the model reads."""
         if self.data.sampling:
             cut = self.tokenizer.sample_batch(words, self.data.sampling, rng.getrandbits(32))
         else:
@@ -96,16 +96,16 @@ class TagTrainingTask:
         return cut if sum(map(len, cut)) < self.module.model.settings.max_length else None
 
     def _tokens(self, words: Sequence[str]) -> list[list[int]]:
-        """The words' likeliest tokens, remembered: rows come one by one, and meet the same words all the time."""
+        """The words' token ids, cached: the same words recur in most rows."""
         new = list({word for word in words if word not in self.known})
-        if len(self.known) > _MOST_KNOWN:
+        if len(self.known) > _MAX_CACHED:
             self.known.clear()
             new = list(set(words))
         self.known.update(zip(new, self.tokenizer.encode_batch(new), strict=True))
         return [self.known[word] for word in words]
 
     def loss(self, batch: TaggedBatch, step: int) -> Tensor:
-        """That of the tags per word, of the intents per text, and R-Drop's term where the settings want it."""
+        """The tag loss per word, the intent loss per text, and R-Drop's term if it is set."""
         settings, read = self.settings, batch.read
         n_passes = 2 if settings.consistency else 1
         scores, intents = self.module(
@@ -116,10 +116,10 @@ class TagTrainingTask:
             one, other = scores.chunk(2)
             loss = loss + 0.5 * settings.consistency * symmetric_kl(one[read.is_real], other[read.is_real])
         if intents is not None:
-            told = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
+            intent_loss = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
             if settings.consistency:
-                told = told + 0.5 * settings.consistency * symmetric_kl(*intents.chunk(2))
-            loss = loss + settings.intent_weight * told
+                intent_loss = intent_loss + 0.5 * settings.consistency * symmetric_kl(*intents.chunk(2))
+            loss = loss + settings.intent_weight * intent_loss
         return loss
 
     def _tag_loss(self, scores: Float[Tensor, "B T K"], batch: TaggedBatch) -> Tensor:
@@ -129,37 +129,37 @@ class TagTrainingTask:
         return F.cross_entropy(scores[is_real], batch.paths[is_real], label_smoothing=settings.smoothing)
 
     def describe(self, plan: NDArray[np.int64]) -> str:
-        """How many texts a batch has, and its first three."""
-        told = ", ".join(f"“{shortened(self.data.encoded.text(0, row))}”" for row in plan[:3].tolist())
-        return f"{len(plan)} texts, {told}{' …' if len(plan) > 3 else ''}"
+        """The number of texts in a batch, and the first three."""
+        examples = ", ".join(f"“{shortened(self.data.encoded.text(0, row))}”" for row in plan[:3].tolist())
+        return f"{len(plan)} texts, {examples}{' …' if len(plan) > 3 else ''}"
 
 
 def swap_mentions(
     words: Sequence[str], tags: Sequence[str], mentions: Mentions, share: float, rng: random.Random
 ) -> tuple[list[str], list[str]]:
-    """A row with some of its spans put in place of by others of the same label, drawn from all there are."""
+    """A row with a share of its spans replaced by random spans of the same label."""
     new_words: list[str] = []
     new_tags: list[str] = []
-    place = 0
+    copied = 0
     for start, end, label in iob2_spans(tags):
         mention: Sequence[str] = words[start:end]
         if rng.random() < share:
             mention = rng.choice(mentions[label])
-        new_words += [*words[place:start], *mention]
+        new_words += [*words[copied:start], *mention]
         inside = tags[start].replace("B", "I", 1)
-        new_tags += [*tags[place:start], tags[start], *[inside] * (len(mention) - 1)]
-        place = end
-    return [*new_words, *words[place:]], [*new_tags, *tags[place:]]
+        new_tags += [*tags[copied:start], tags[start], *[inside] * (len(mention) - 1)]
+        copied = end
+    return [*new_words, *words[copied:]], [*new_tags, *tags[copied:]]
 
 
 def iob2_spans(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """(start, end, label) of each span of valid IOB2 tags: what `tags_to_spans` finds, without its checks, for speed."""
+    """(start, end, label) of each span of valid IOB2 tags: `tags_to_spans` without its checks, for speed."""
     start = -1
-    for place, tag in enumerate(tags):
+    for position, tag in enumerate(tags):
         if start >= 0 and not tag.startswith("I"):
-            yield start, place, tags[start][2:]
+            yield start, position, tags[start][2:]
             start = -1
         if tag.startswith("B"):
-            start = place
+            start = position
     if start >= 0:
         yield start, len(tags), tags[start][2:]
