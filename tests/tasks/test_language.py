@@ -100,7 +100,7 @@ def test_a_batch_is_described_by_how_its_windows_begin(tmp_path: Path) -> None:
 
 
 def test_random_splits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a language model learns from stored tokens"):
+    with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a language model is trained on stored tokens"):
         make_training_task(make_language("bpe"), tmp_path, sampling=0.1)
 
 
@@ -160,7 +160,7 @@ def test_a_short_context_is_scored_with_any_search() -> None:
 
 
 def test_nothing_to_score() -> None:
-    with pytest.raises(DataError, match="There is nothing to score"):
+    with pytest.raises(DataError, match="there is nothing to score"):
         make_language().score([("",)], GREEDY)
 
 
@@ -251,7 +251,7 @@ def test_a_line_holds_line_ends_as_signs() -> None:
 
 
 def test_a_stride_beyond_the_context_would_pass_over_tokens() -> None:
-    with pytest.raises(RecipeError, match=r"task\.stride = 41 would pass over tokens"):
+    with pytest.raises(RecipeError, match=r"task\.stride = 41 would skip tokens"):
         make_language(stride=41)
     with pytest.raises(RecipeError, match=r"task\.stride = -1 must be at least 1, or 0"):
         LanguageSettings(stride=-1)

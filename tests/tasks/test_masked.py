@@ -138,7 +138,7 @@ def test_neighbours_change_no_filling() -> None:
 
 def test_a_text_without_a_gap_or_too_long_is_refused() -> None:
     masked = make_masked("character")
-    with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: write it where a token is to be found"):
+    with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: write it where a token is to be predicted"):
         masked.predict([MASK_TEXT, "the cat"], ANY)
     with pytest.raises(DataError, match=r"text 1 has 101 tokens; this model reads at most 39\. Split it up"):
         masked.predict(["a" * 100 + MASK_TEXT], ANY)
@@ -176,7 +176,7 @@ def test_a_model_learns_to_find_what_is_hidden(tmp_path: Path) -> None:
 def test_settings_out_of_range(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"task\.mask_probability = 0\.5 must be more than 0 and at most 0\.4"):
         MaskedSettings(mask_probability=0.5)
-    with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a masked language model learns from stored"):
+    with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a masked language model is trained on stored"):
         make_training_task(make_masked(), tmp_path, sampling=0.1)
     with pytest.raises(DataError, match="There is nothing to score"):
         make_masked().score([("",)], ANY)

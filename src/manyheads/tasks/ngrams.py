@@ -2,8 +2,8 @@
 
 `NgramClassifier` uses log-count ratios (Wang & Manning 2012): the evidence of an n-gram for a label is how much more
 often it occurs in texts with that label than in others, times a learned weight. It is hard to beat on few texts; order
-and distance are left to the Transformer. `NgramTagger` has the features of a CRF without a network: learned weights of a
-word, its neighbors and the n-grams they form.
+and distance are left to the Transformer. `NgramTagger` has the features of a CRF without a network: learned weights of
+a word, its neighbors and the n-grams they form.
 """
 
 from collections.abc import Iterable

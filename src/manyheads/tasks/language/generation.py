@@ -1,4 +1,4 @@
-"""How a language model goes on after a prompt: whole answers in batches, or text as it comes."""
+"""Text generation from a prompt: complete continuations in batches, or streamed text."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,50 +15,50 @@ from manyheads.tasks.task import ModelInput
 from manyheads.text.text_streamer import TextStreamer
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
-_PLACES_AT_ONCE = 16_384  # of prompts and continuations together
+_BATCH_POSITIONS = 16_384  # of prompts and continuations together
 _FORBIDDEN = (PAD, UNK, BOS)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to go on."""
+    """One continuation."""
 
     text: str
     log_probability: float
     score: float
-    finished: bool  # by EOS or by a stop; False: it was cut off at the maximum length
+    finished: bool  # by EOS or a stop string; False if it reached the maximum length
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What became of one prompt."""
+    """The continuations of one prompt."""
 
     prompt: str
     candidates: Sequence[Candidate]  # best first
 
     @property
     def answer(self) -> str:
-        """The best way to go on, without the prompt."""
+        """The best continuation, without the prompt."""
         return self.candidates[0].text
 
     def line(self) -> str:
-        r"""The prompt and what follows it as one line: a line end is written as \n, a backslash as two."""
+        r"""The prompt and its continuation as one line: line breaks become \n, backslashes are doubled."""
         whole = self.prompt + self.answer
         return whole.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
 
 
 @dataclass(frozen=True)
 class TextGenerator:
-    """A model and its tokenizer, writing on."""
+    """Generates continuations with a model and its tokenizer."""
 
     model: Transformer
     tokenizer: Tokenizer
 
     def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
-        """The continuation of one prompt as it becomes certain; `number` is the prompt's where there are many.
+        """Yield the continuation of one prompt piecewise; `number` is the prompt's index among many.
 
-        Nothing is taken back: half a character, and what may become a stop, are held until it is known. A beam
-        search comes whole in the end.
+        Text is never retracted: incomplete characters and possible stop strings are held back. With beam search the
+        continuation comes whole at the end.
         """
         if settings.method == "beam":
             yield self.generate([prompt], settings, first=number)[0].answer
@@ -81,7 +81,7 @@ class TextGenerator:
             yield self._following(prompt, rest) if is_first else rest
 
     def generate(self, prompts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:
-        """The candidates for each prompt. An empty one is continued from nothing."""
+        """Generate the candidates for each prompt; a prompt may be empty."""
         encoded = [self._encode(prompt) for prompt in prompts]
         together: dict[int, list[int]] = defaultdict(list)
         found: dict[int, list[Hypothesis]] = {}
@@ -91,7 +91,7 @@ class TextGenerator:
             else:
                 found[index] = self._slide(ids, settings, first + index)
         for length, indices in together.items():
-            n_rows = max(1, _PLACES_AT_ONCE // (settings.n_best * (length + settings.max_length())))
+            n_rows = max(1, _BATCH_POSITIONS // (settings.n_best * (length + settings.max_length())))
             for start in range(0, len(indices), n_rows):
                 part = indices[start : start + n_rows]
                 rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
@@ -102,9 +102,9 @@ class TextGenerator:
         ]
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """BOS and the tokens of a prompt, and of what follows it. Where nothing does, nothing ends."""
+        """BOS and the tokens of a prompt and of its continuation, which ends in EOS if there is one."""
         if not text:
-            raise DataError("The text is empty: there is nothing to read. Give how it begins.")
+            raise DataError("The text is empty: there is nothing to read. Give a prompt.")
         begin, context = special_token(self.tokenizer, BOS), self.model.settings.max_length
         tokens = check_fits(self.tokenizer.tokens_from_ids(self._encode(text)), context - 1)
         model_input = ModelInput(text, target=(begin, *tokens))
@@ -118,11 +118,11 @@ class TextGenerator:
     def generate_one(
         self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
     ) -> tuple[Hypothesis, ModelInput]:
-        """The best way to go on after a model_input. Where the context is full, it is cut off: no window slides."""
+        """The best continuation; it is cut off where the context is full, since the window does not slide."""
         prompt = [token.id for token in model_input.target[1:]]
         best = self._search([prompt], [0], settings, tap)[0][0]
         answer = self._candidate(model_input.text, prompt, best, settings).text
-        # A stop is the last that was written, and EOS was not.
+        # After a stop string there is no EOS.
         has_ended = best.finished and not self._should_stop(prompt, settings.stop)(best.ids)
         return best, self._written(model_input, answer, best.ids, has_ended=has_ended)
 
@@ -137,7 +137,7 @@ class TextGenerator:
         settings: DecodeSettings,
         tap: Tap | None = None,
     ) -> list[list[Hypothesis]]:
-        """Prompts of one length, which need no padding."""
+        """Decode prompts of equal length, which need no padding."""
         ids = torch.tensor(prompts, dtype=torch.long, device=self.model.device)
         return generate(
             self.model,
@@ -152,12 +152,12 @@ class TextGenerator:
         )
 
     def _slide(self, prompt: list[int], settings: DecodeSettings, number: int) -> list[Hypothesis]:
-        """A prompt that does not fit into the context together with its continuation."""
+        """Decode a prompt that does not fit in the context together with its continuation."""
         if settings.method == "beam":
             raise DataError(
-                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_length()} more they "
-                f"do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the window slide "
-                'with decode.method = "greedy" or "sample".'
+                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_length()} "
+                f"more they do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the "
+                'window slide with decode.method = "greedy" or "sample".'
             )
         should_stop = self._should_stop(prompt, settings.stop)
         hypotheses = []
@@ -186,24 +186,24 @@ class TextGenerator:
         return best_first(hypotheses, settings.n_best)
 
     def _should_stop(self, prompt: Sequence[int], stops: Sequence[str]) -> StoppingCriterion:
-        """Whether ids that go on after a prompt hold a stop; asked after each, only the newest can complete one."""
-        n_tokens = 1 + max((len(stop.encode()) for stop in stops), default=0)  # a token has at least a byte
+        """A criterion that stops when the ids after a prompt contain a stop string, checking only the newest."""
+        n_tokens = 1 + max((len(stop.encode()) for stop in stops), default=0)  # a token has at least one byte
 
         def should_stop(ids: Sequence[int]) -> bool:
             if len(ids) <= n_tokens:
                 text = self.tokenizer.decode_continuation(prompt, ids)
-            else:  # the first of these is not of the stop, so that it does not matter if it loses its space
+            else:  # the first token is not part of the stop string and may lose its space
                 text = self.tokenizer.decode(ids[-n_tokens:])
             return any(stop in text for stop in stops)
 
         return should_stop
 
     def _encode(self, prompt: str) -> list[int]:
-        """The ids of a prompt. Where words are tokens with their space, one at the end is left to the next word."""
+        """The ids of a prompt; a space at the end is left to the next token if tokens include their space."""
         return self.tokenizer.encode(prompt[:-1] if self._ends_with_a_space(prompt) else prompt)
 
     def _following(self, prompt: str, text: str) -> str:
-        """What is written after a prompt, without a space that the prompt has already."""
+        """The text after a prompt, without a space that the prompt already has."""
         return text.removeprefix(" ") if self._ends_with_a_space(prompt) else text
 
     def _ends_with_a_space(self, prompt: str) -> bool:

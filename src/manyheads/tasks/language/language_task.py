@@ -1,4 +1,4 @@
-"""Language models: text in, more of it out."""
+"""`Language`: a text in, its continuation out."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,24 +33,24 @@ from manyheads.text.tokenizer import Tokenizer
 NATS = "nats per character"
 
 _VALIDATION_WINDOWS = 64
-_VALIDATION_CHARACTERS = 200_000  # that these are spread over
+_VALIDATION_CHARACTERS = 200_000  # from which the windows are taken
 _SAMPLES = 4
 _PROMPT, _SHOWN = 32, 48  # tokens of a sample
-_FEW_DOCUMENTS = 30  # of so few, an interval says little: blocks of them are drawn instead
+_FEW_DOCUMENTS = 30  # with fewer, the bootstrap resamples blocks of documents instead
 _BLOCKS = 200
-_WORD = re.compile(r"\S+|\n")  # a line end counts as a word, as it does in what is published of WikiText
+_WORD = re.compile(r"\S+|\n")  # a line break counts as a word, as in published results on WikiText
 
 
 @dataclass(frozen=True)
 class LanguageTrainingTask:
-    """What the training loop sees of this task."""
+    """Documents as the training loop sees them."""
 
     model: Transformer
     tokenizer: Tokenizer
     data: TrainingData
 
     def plan(self, epoch: int) -> list[Plan]:
-        """Documents in windows of the context, cut elsewhere in every epoch, packed into rows."""
+        """Windows of the documents, cut differently in every epoch, packed into rows."""
         data, context = self.data, self.model.settings.max_length
         chosen = choose_examples(data.boundaries, data.weights, seed=data.seed, epoch=epoch)
         lengths = data.encoded.lengths[:, 0]
@@ -68,19 +68,19 @@ class LanguageTrainingTask:
         )
 
     def make(self, plan: Plan, seed: int) -> PackedBatch:
-        """One batch; there is nothing random in it."""
+        """Make one batch; nothing in it is random."""
         column = self.data.encoded.columns[0]
         batch = make_rows(plan, lambda index: column[index], self.model.device)
         self.data.encoded.release()
         return batch
 
     def loss(self, batch: PackedBatch, step: int) -> Tensor:
-        """Cross-entropy per token, EOS too."""
+        """Cross-entropy per token, including EOS."""
         hidden, written = hidden_of(self.model, batch)
         return projected_loss(hidden[None], self.model.output.weight, written, 0.0)
 
     def describe(self, plan: Plan) -> str:
-        """How many windows a batch has, and how the first three begin."""
+        """The number of windows in a batch, and the beginnings of the first three."""
         column = self.data.encoded.columns[0]
         texts = [
             self.tokenizer.decode(column[index][start : start + 20].tolist())
@@ -91,7 +91,7 @@ class LanguageTrainingTask:
 
 @dataclass(frozen=True)
 class Language(DocumentTask):
-    """A model that goes on with a text."""
+    """A model that continues a text."""
 
     shape: ClassVar[str] = "decoder"
     loss_unit: ClassVar[str] = "tok"
@@ -107,17 +107,17 @@ class Language(DocumentTask):
 
     @property
     def module(self) -> Transformer:
-        """All that learns is the model itself."""
+        """The model."""
         return self.model
 
     @classmethod
     def create(
         cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, rows: Iterable[Row] = ()
     ) -> "Language":
-        """A model that has learnt nothing yet."""
+        """Create an untrained model."""
         if settings.stride > model.settings.max_length:
             raise RecipeError(
-                f"task.stride = {settings.stride} would pass over tokens: the context, model.max_length, is "
+                f"task.stride = {settings.stride} would skip tokens: the context, model.max_length, is "
                 f"{model.settings.max_length}. Use at most that."
             )
         return cls(model, tokenizer, settings)
@@ -126,39 +126,39 @@ class Language(DocumentTask):
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, metadata: Mapping[str, Any]
     ) -> "Language":
-        """There is nothing to know besides."""
+        """Create the model; there is no metadata."""
         return cls(model, tokenizer, settings)
 
     def training_task(self, data: TrainingData) -> LanguageTrainingTask:
-        """What the training loop sees of it."""
+        """The task as the training loop sees it."""
         if data.sampling:
             raise RecipeError(
-                f"tokenizer.sampling = {data.sampling}: a language model learns from stored tokens. Use 0."
+                f"tokenizer.sampling = {data.sampling}: a language model is trained on stored tokens. Use 0."
             )
         return LanguageTrainingTask(self.model, self.tokenizer, data)
 
     @property
     def stride(self) -> int:
-        """By how many tokens the window moves on in scoring."""
+        """The number of tokens by which the scoring window moves."""
         return self.settings.stride or max(1, self.model.settings.max_length // 2)
 
     def check(self, text: str, where: str) -> None:
-        """Every text can be continued: of a long one the newest tokens are read."""
+        """Any text can be continued; of a long one the last tokens are read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """BOS, the tokens of a text, and of how it goes on."""
+        """BOS, the tokens of a text and of its continuation."""
         return TextGenerator(self.model, self.tokenizer).model_input(text, answer)
 
     def generate_one(
         self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
     ) -> tuple[Hypothesis, ModelInput]:
-        """How a model_input's text goes on."""
+        """The best continuation of the text."""
         return TextGenerator(self.model, self.tokenizer).generate_one(model_input, settings, tap)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """Foretell some windows of the documents, spread evenly, and go on greedily from a few places.
+        """Score windows spread evenly over the documents, and continue a few prompts greedily.
 
-        The score is the log-likelihood, since more of it is better: the nats with their sign turned round.
+        The score is the log-likelihood per character, the negative of the nats: higher is better.
         """
         most = max(1000, _VALIDATION_CHARACTERS // len(rows))
         documents = self.tokenizer.encode_batch([text[:most] for (text,) in rows])
@@ -177,10 +177,10 @@ class Language(DocumentTask):
         return ValidationResult(metric, -float(nats) / max(1, n_characters), self._samples(documents))
 
     def _samples(self, documents: Sequence[Sequence[int]]) -> list[tuple[str, str, str]]:
-        """A prompt from the documents, how the model goes on, how the document does."""
+        """Prompts from the documents, with the model's and the document's continuation."""
         size = _PROMPT + _SHOWN
-        places = [(ids, start) for ids in documents for start in range(0, max(1, len(ids) - size), size)]
-        chosen = _spread(places, _SAMPLES)
+        prompts_at = [(ids, start) for ids in documents for start in range(0, max(1, len(ids) - size), size)]
+        chosen = _spread(prompts_at, _SAMPLES)
         decode = self.tokenizer.decode
         prompts = [decode(ids[start : start + _PROMPT]) for ids, start in chosen]
         wholes = [decode(ids[start : start + size]) for ids, start in chosen]
@@ -188,15 +188,15 @@ class Language(DocumentTask):
         return [(one.prompt, one.answer, whole[len(one.prompt) :]) for one, whole in zip(found, wholes, strict=True)]
 
     def calibrate(self, rows: Sequence[Row]) -> "Language":
-        """There is nothing more to learn."""
+        """Nothing is calibrated."""
         return self
 
     def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
-        """The continuation of a prompt as it becomes certain; together it is what `predict` answers."""
+        """Yield the continuation of a prompt piecewise; together it is what `predict` returns."""
         return TextGenerator(self.model, self.tokenizer).stream(prompt, settings, number)
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:
-        """How each text goes on."""
+        """Continue each text."""
         return TextGenerator(self.model, self.tokenizer).generate(texts, settings, first)
 
     def nats(self, text: str) -> NDArray[np.float64]:
@@ -204,7 +204,7 @@ class Language(DocumentTask):
         return token_nll(self.model, [self.tokenizer.encode(text)], self.stride)[0]
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
-        """Nats per character."""
+        """The statistics of nats per character."""
         texts = [text for (text,) in rows if text]
         found = token_nll(self.model, self.tokenizer.encode_batch(texts), self.stride)
         blocks = [self._blocks(text, nats) for text, nats in zip(texts, found, strict=True)]
@@ -215,7 +215,7 @@ class Language(DocumentTask):
     def score(
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> LanguageCard:
-        """Foretell every token of every document, and go on from a few of their beginnings."""
+        """Score every token of every document, and continue a few of their beginnings."""
         texts: list[str] = []
         blocks: list[list[_Block]] = []
         for chunk in chunks(row for row in rows if row[0]):
@@ -226,10 +226,10 @@ class Language(DocumentTask):
                 progress(1)
             texts += [text[:1000] for text in part[: _SAMPLES - len(texts)]]
         if not blocks:
-            raise DataError("There is nothing to score: the test set is empty.")
+            raise DataError("The test set is empty: there is nothing to score. Give rows.")
         is_few = len(blocks) < _FEW_DOCUMENTS
         counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
-        # Half the context at most for each of the two, so that they fit into it whatever the search.
+        # Prompt and continuation each get half the context, so that any decoding method fits.
         half = max(1, self.model.settings.max_length // 2)
         prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]
         brief = replace(settings, max_new_tokens=min(settings.max_length(), half))
@@ -241,13 +241,13 @@ class Language(DocumentTask):
         )
 
     def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:
-        """A document in blocks of about as many tokens each, with what each comes to."""
+        """The sums of nats, tokens, characters, words and bytes of blocks of similar size."""
         ends = np.fromiter((token.end for token in self.tokenizer.iter_tokens(text)), np.int64)
-        borders = np.flatnonzero(np.diff(ends)) + 1  # between two characters: the bytes of one share its end
-        places = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
+        borders = np.flatnonzero(np.diff(ends)) + 1  # between characters: byte tokens of one character share its end
+        limits = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
         words = np.array([word.start() for word in _WORD.finditer(text)])
         found = []
-        for start, end in pairwise(places):
+        for start, end in pairwise(limits):
             characters = (int(ends[start - 1]) if start else 0, int(ends[end - 1]))
             n_words = int(np.diff(np.searchsorted(words, characters))[0])
             part = text[slice(*characters)]
@@ -264,8 +264,8 @@ def _sum(blocks: Sequence[_Block]) -> _Block:
     return sum(nats), n_tokens, n_characters, n_words, n_bytes
 
 
-def _spread(things: Sequence[Any], most: int) -> list[Any]:
-    """As many as are wanted, from all over."""
-    if len(things) <= most:
-        return list(things)
-    return [things[int(place)] for place in np.linspace(0, len(things) - 1, most)]
+def _spread(items: Sequence[Any], most: int) -> list[Any]:
+    """At most `most` items, spread evenly."""
+    if len(items) <= most:
+        return list(items)
+    return [items[int(index)] for index in np.linspace(0, len(items) - 1, most)]

@@ -1,4 +1,4 @@
-"""How surprised a model is by every token of some documents, each foretold from as much as its context holds."""
+"""The negative log-likelihood of every token of documents, in sliding windows of the context."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ _LOGITS_AT_ONCE = 1024  # rows
 
 
 def sliding_windows(length: int, context: int, stride: int) -> list[tuple[int, int, int]]:
-    """Windows (start, first, end) over so many tokens: those from `first` on are foretold from all since `start`.
+    """Windows (start, first, end) over `length` tokens: tokens from `first` on are predicted from those since `start`.
 
-    Each but the first window moves on by `stride`, so that every token has at least context − stride before it,
-    where there are so many.
+    Every window but the first moves by `stride`, so that a token has at least context − stride tokens before it, if
+    there are so many.
     """
     windows = [(0, 0, min(context, length))] if length else []
     while windows and windows[-1][2] < length:
@@ -28,7 +28,7 @@ def sliding_windows(length: int, context: int, stride: int) -> list[tuple[int, i
 
 
 def token_nll(model: Transformer, documents: Sequence[Sequence[int]], stride: int) -> list[NDArray[np.float64]]:
-    """−ln p of each token of each document, in windows of the model's `max_length` that move on by `stride`."""
+    """−ln p of each token of each document, in windows of the model's `max_length` that move by `stride`."""
     context = model.settings.max_length
     windows = [
         (number, *window)
@@ -49,7 +49,7 @@ def window_nll(
         return []
     arrays = [np.asarray(ids, dtype=np.int64) for ids in documents]
     table = np.array(windows, dtype=np.int64)
-    # A column more than `plan_rows` wants: the number of each window takes the place of its document.
+    # `plan_rows` takes (document, start, end); here the index of the window replaces the document.
     numbered = np.stack([np.arange(len(table)), table[:, 1], table[:, 3]], axis=1)
     found: list[NDArray[np.float64]] = [np.empty(0)] * len(table)
     with evaluating(model):

@@ -1,6 +1,6 @@
-"""Masked language models: some tokens of a text are hidden, and the model says which they were.
+"""`Masked`: a masked language model, which predicts the tokens that are masked in a text.
 
-An encoder that has learnt this on a user's own text knows that text's words before it learns a task from labels.
+An encoder pretrained on a user's own text knows its words before it is trained on labels.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
 from manyheads.text.words import WordTable
 
-MASK_TEXT = "[MASK]"  # how a text for `predict` says what is to be found
-# No text is ever encoded to UNK, since bytes spell what is not in the vocabulary: its vector is free.
+MASK_TEXT = "[MASK]"  # marks a masked token in a text for `predict`
+# Text is never encoded as UNK, since bytes spell unknown characters: its embedding is free for the mask.
 MASK = UNK
 ACCURACY = "accuracy of masked tokens"
 
-_FIRST_TOKEN = EOS + 1  # before it are the special ones
-_MASKED, _REPLACED = 0.8, 0.1  # of the hidden tokens; the others stay as they are (Devlin 2019)
-_TOKENS_AT_ONCE = 4096
+_FIRST_TOKEN = EOS + 1  # after the special tokens
+_MASKED, _REPLACED = 0.8, 0.1  # shares of the chosen tokens; the others stay unchanged (Devlin 2019)
+_BATCH_TOKENS = 4096
 _VALIDATION_TOKENS = 20_000  # tokens
 _GUESSES = 5
 _SAMPLES = 4
@@ -49,7 +49,7 @@ _SHOWN = 200  # characters of a sample
 
 @dataclass(frozen=True)
 class Guess:
-    """A token that may stand where something was hidden, and how probable the model finds it."""
+    """A candidate token for a mask, with its probability."""
 
     text: str
     probability: float
@@ -57,82 +57,81 @@ class Guess:
 
 @dataclass(frozen=True)
 class Filling:
-    """A text with its gaps filled."""
+    """A text with its masks filled in."""
 
     text: str
-    gaps: Sequence[Sequence[Guess]]  # for each gap, the most probable tokens, best first
+    gaps: Sequence[Sequence[Guess]]  # for each mask, the most probable tokens, best first
 
     @property
     def answer(self) -> str:
-        """The text with the best token in each gap."""
+        """The text with the best token for each mask."""
         return self.text
 
     def line(self) -> str:
-        """The text in one line."""
+        """The text as one line."""
         return self.text.replace("\r", " ").replace("\n", " ")
 
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Texts with some of their tokens hidden."""
+    """Texts with some tokens masked."""
 
     ids: Int[Tensor, "B S"]
     is_masked: Bool[Tensor, "B S"]
-    masked_ids: Int[Tensor, " N"]  # the tokens that were there, row by row
+    masked_ids: Int[Tensor, " N"]  # the original tokens, row by row
 
     @property
     def n_tokens(self) -> int:
-        """Those that are to be found: what the loss is averaged over."""
+        """The number of masked tokens, over which the loss is averaged."""
         return len(self.masked_ids)
 
 
 @dataclass(frozen=True)
 class Masker:
-    """Chooses what is hidden."""
+    """Chooses the tokens to mask."""
 
     settings: MaskedSettings
     vocab_size: int
-    words: WordTable | None  # where whole words are hidden
+    words: WordTable | None  # if whole words are masked
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, settings: MaskedSettings) -> "Masker":
-        """One for a tokenizer's tokens."""
+        """Create a masker for a tokenizer."""
         words = WordTable.of(tokenizer) if settings.whole_words else None
         return cls(settings, tokenizer.vocab_size, words)
 
     def mask(self, texts: Sequence[NDArray[np.integer]], seed: int, device: torch.device) -> MaskedBatch:
-        """A batch of these texts after BOS: a pure function of its arguments."""
+        """Mask a batch of texts, each after BOS; the result depends on the arguments only."""
         rng = np.random.default_rng(seed)
         ids = pad(texts, before=BOS)
         is_masked = np.zeros(ids.shape, dtype=np.bool_)
         for row, text in enumerate(texts):
             is_masked[row, 1 : len(text) + 1] = self._choose(text, rng)
-        hidden = ids[is_masked]
-        fate = rng.random(len(hidden))
-        others = rng.integers(_FIRST_TOKEN, self.vocab_size, size=len(hidden))
-        ids[is_masked] = np.where(fate < _MASKED, MASK, np.where(fate < _MASKED + _REPLACED, others, hidden))
-        return MaskedBatch(*(torch.from_numpy(array).to(device) for array in (ids, is_masked, hidden)))
+        originals = ids[is_masked]
+        draw = rng.random(len(originals))
+        others = rng.integers(_FIRST_TOKEN, self.vocab_size, size=len(originals))
+        ids[is_masked] = np.where(draw < _MASKED, MASK, np.where(draw < _MASKED + _REPLACED, others, originals))
+        return MaskedBatch(*(torch.from_numpy(array).to(device) for array in (ids, is_masked, originals)))
 
     def _choose(self, text: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """About the share of a text's tokens, one at least: those of the words whose lots come first."""
-        wanted = max(1, round(self.settings.mask_probability * len(text)))
+        """Choose about the given share of a text's tokens, at least one; with a word table, whole words."""
+        n_tokens = max(1, round(self.settings.mask_probability * len(text)))
         numbers = np.arange(len(text)) if self.words is None else self.words.word_ids(text)
-        lots = rng.permutation(int(numbers[-1]) + 1 if len(numbers) else 0)
-        # Of the words in the order of their lots, as many as are needed.
-        sizes = np.bincount(numbers)[np.argsort(lots)]
-        n_words = int(np.searchsorted(np.cumsum(sizes), wanted)) + 1
-        return np.asarray(lots[numbers] < n_words)
+        ranks = rng.permutation(int(numbers[-1]) + 1 if len(numbers) else 0)
+        sizes = np.bincount(numbers)[np.argsort(ranks)]
+        n_words = int(np.searchsorted(np.cumsum(sizes), n_tokens)) + 1
+        return np.asarray(ranks[numbers] < n_words)
 
 
 @dataclass(frozen=True)
 class MaskedTrainingTask:
-    """What the training loop sees of this task."""
+    """Documents as the training loop sees them."""
 
     task: "Masked"
     data: TrainingData
 
     def plan(self, epoch: int) -> list[Windows]:
-        """Windows of the documents, those of like length together."""
+        """Windows of the documents in batches of similar length."""
         data = self.data
         chosen = choose_examples(data.boundaries, data.weights, seed=data.seed, epoch=epoch)
         lengths = data.encoded.lengths[:, 0] - 1
@@ -145,7 +144,7 @@ class MaskedTrainingTask:
         return [windows[batch] for batch in batches]
 
     def make(self, plan: Windows, seed: int) -> MaskedBatch:
-        """One batch; what is hidden in it is a function of the seed."""
+        """Make one batch; the masks depend on the seed only."""
         column = self.data.encoded.columns[0]
         texts = [column[document][start:end].astype(np.int64) for document, start, end in plan.tolist()]
         batch = self.task.masker.mask(texts, seed, self.task.model.device)
@@ -153,13 +152,13 @@ class MaskedTrainingTask:
         return batch
 
     def loss(self, batch: MaskedBatch, step: int) -> Tensor:
-        """Cross-entropy per hidden token; no other is even projected."""
+        """Cross-entropy per masked token; other positions are not projected."""
         model = self.task.model
         hidden = model.encode(batch.ids, batch.ids != PAD)
         return projected_loss(hidden[batch.is_masked][None], model.output.weight, batch.masked_ids, 0.0)
 
     def describe(self, plan: Windows) -> str:
-        """How many windows a batch has, and how the first three begin."""
+        """The number of windows in a batch, and the beginnings of the first three."""
         column = self.data.encoded.columns[0]
         beginnings = [column[document][start : start + 20] for document, start, _ in plan[:3].tolist()]
         texts = [self.task.tokenizer.decode(ids.tolist()) for ids in beginnings]
@@ -168,7 +167,7 @@ class MaskedTrainingTask:
 
 @dataclass(frozen=True)
 class Masked(DocumentTask):
-    """A model that finds what is hidden in a text."""
+    """A model that predicts the masked tokens of a text."""
 
     shape: ClassVar[str] = "encoder"
     loss_unit: ClassVar[str] = "masked"
@@ -184,55 +183,55 @@ class Masked(DocumentTask):
 
     @property
     def module(self) -> Transformer:
-        """All that learns is the model itself."""
+        """The model."""
         return self.model
 
     @classmethod
     def create(
         cls, model: Transformer, tokenizer: Tokenizer, settings: MaskedSettings, rows: Iterable[Row] = ()
     ) -> "Masked":
-        """A model that has learnt nothing yet."""
+        """Create an untrained model."""
         return cls(model, tokenizer, settings)
 
     @classmethod
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: MaskedSettings, metadata: Mapping[str, Any]
     ) -> "Masked":
-        """There is nothing to know besides."""
+        """Create the model; there is no metadata."""
         return cls(model, tokenizer, settings)
 
     def training_task(self, data: TrainingData) -> MaskedTrainingTask:
-        """What the training loop sees of it."""
+        """The task as the training loop sees it."""
         if data.sampling:
             raise RecipeError(
-                f"tokenizer.sampling = {data.sampling}: a masked language model learns from stored tokens. Use 0."
+                f"tokenizer.sampling = {data.sampling}: a masked language model is trained on stored tokens. Use 0."
             )
         return MaskedTrainingTask(self, data)
 
     @cached_property
     def masker(self) -> Masker:
-        """What chooses the tokens that are hidden."""
+        """Chooses the tokens to mask."""
         return Masker.of(self.tokenizer, self.settings)
 
     @property
     def limit(self) -> int:
-        """How many tokens are read at once: one place is for BOS."""
+        """The maximum number of tokens read at once; one position is for BOS."""
         return self.model.settings.max_length - 1
 
     def check(self, text: str, where: str) -> None:
-        """Refuse a text without a gap, or too long for the model."""
+        """Raise DataError if a text has no [MASK] or is too long for the model."""
         self._with_gaps(text, where)
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """BOS and the tokens of a text, in which any [MASK] is one."""
+        """BOS and the tokens of a text; each [MASK] is one token."""
         return encoder_input(self.tokenizer, text, answer, self._tokens(text), limit=self.limit)
 
     def calibrate(self, rows: Sequence[Row]) -> "Masked":
-        """There is nothing more to learn."""
+        """Nothing is calibrated."""
         return self
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """Find what is hidden, always the same tokens, in as much of the rows as is looked at quickly."""
+        """Predict masked tokens, always the same ones, in the first rows."""
         windows, n_tokens = [], 0
         for window in self._windows(text for (text,) in rows):
             windows.append(window)
@@ -244,20 +243,20 @@ class Masked(DocumentTask):
         return ValidationResult(metric, score, [self._sample(part) for part in found[:_SAMPLES]])
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
-        """The share of hidden tokens that are found."""
+        """The statistics of the accuracy of masked tokens."""
         n_right, n_masked, _ = self._count(rows)
         return share_tally("accuracy of masked tokens", n_right, n_masked)
 
     def score(
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> MaskedCard:
-        """Find what is hidden in every document, always the same tokens."""
+        """Predict masked tokens, always the same ones, in every document."""
         how = f"mask_probability:{self.settings.mask_probability}{'|whole words' if self.settings.whole_words else ''}"
         n_right, n_masked, nats = self._count(rows, progress)
         return masked_card(n_right, n_masked, nats, context=how)
 
     def _count(self, rows: Iterable[Row], progress: Progress = lambda done: None) -> list[list[float]]:
-        """Of each document: how many hidden tokens are found, how many there are, how many nats they cost."""
+        """For each document: the correct predictions, the masked tokens, and their nats."""
         counts: list[NDArray[np.float64]] = []
         for chunk in chunks(row for row in rows if row[0]):
             texts = [list(self._windows([text])) for (text,) in chunk]
@@ -273,19 +272,19 @@ class Masked(DocumentTask):
         return columns
 
     def _windows(self, texts: Iterable[str]) -> Iterator[NDArray[np.int64]]:
-        """The tokens of each text, cut where the model cannot read on."""
+        """The token ids of each text in windows that the model can read."""
         for text in texts:
             ids = np.array(self.tokenizer.encode(text), dtype=np.int64)
             yield from (ids[start : start + self.limit] for start in range(0, len(ids), self.limit))
 
     def _find(self, windows: Sequence[NDArray[np.int64]]) -> list["_Found"]:
-        """What the model takes the hidden tokens of each window for; each window is hidden from by itself."""
+        """Predict the masked tokens of each window; windows are masked independently of one another."""
         device = self.model.device
-        # One by one, so that neither neighbours nor order change what is hidden.
+        # One by one, so that the masks do not depend on other windows or their order.
         single = [self.masker.mask([window], crc32(window.tobytes()), device) for window in windows]
         found: list[_Found | None] = [None] * len(windows)
         sizes = np.array([[len(window) + 1] for window in windows], dtype=np.int64).reshape(-1, 1)
-        for batch in plan_batches(sizes, _TOKENS_AT_ONCE, seed=0, epoch=0):
+        for batch in plan_batches(sizes, _BATCH_TOKENS, seed=0, epoch=0):
             rows = [single[index] for index in batch.tolist()]
             ids = torch.from_numpy(pad([row.ids[0].cpu().numpy() for row in rows])).to(device)
             vectors = self._vectors(ids)
@@ -300,26 +299,26 @@ class Masked(DocumentTask):
             return self.model.encode(ids, ids != PAD)
 
     def _log_probabilities(self, vectors: Float[Tensor, "N W"]) -> Float[Tensor, "N V"]:
-        """Of every token; special ones are none."""
+        """The log-probability of every token but the special ones."""
         logits = self.model.output.logits(vectors).detach().float()
         logits[:, :_FIRST_TOKEN] = -torch.inf
         return logits.log_softmax(-1)
 
     def _sample(self, part: "_Found") -> tuple[str, str, str]:
-        """The text with its gaps, what the model put there, what was there."""
+        """The masked text, the predicted tokens, the original tokens."""
         text = MASK_TEXT.join(self.tokenizer.decode(run) for run in _split(part.ids[1:].tolist()))
-        guessed, hidden = (
+        guessed, originals = (
             " ".join(self.tokenizer.decode([number]) for number in numbers.tolist())
             for numbers in (part.guessed, part.masked_ids)
         )
-        return text[:_SHOWN], guessed[:_SHOWN], hidden[:_SHOWN]
+        return text[:_SHOWN], guessed[:_SHOWN], originals[:_SHOWN]
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Filling]:
-        """Each text with the most probable token in every gap."""
+        """Fill in the most probable token for each mask."""
         encoded = [self._with_gaps(text, f"text {number}") for number, text in enumerate(texts, start=first + 1)]
         sizes = np.array([[len(ids)] for ids in encoded], dtype=np.int64).reshape(-1, 1)
         found: dict[int, Filling] = {}
-        for batch in plan_batches(sizes, _TOKENS_AT_ONCE, seed=0, epoch=0):
+        for batch in plan_batches(sizes, _BATCH_TOKENS, seed=0, epoch=0):
             rows = batch.tolist()
             ids = torch.from_numpy(pad([encoded[row] for row in rows], before=BOS)).to(self.model.device)
             for row, vectors, own in zip(rows, self._vectors(ids), ids, strict=True):
@@ -340,16 +339,16 @@ class Masked(DocumentTask):
         return Filling(text, gaps)
 
     def _with_gaps(self, text: str, where: str) -> list[int]:
-        """The ids of a text, each [MASK] in it being one hidden token; the space before it is the token's own."""
+        """The ids of a text; each [MASK] is one token, which includes the space before it."""
         if MASK_TEXT not in text:
-            raise DataError(f"{where} has no {MASK_TEXT}: write it where a token is to be found.")
+            raise DataError(f"{where} has no {MASK_TEXT}: write it where a token is to be predicted.")
         ids = [token.id for token in self._tokens(text)]
         if len(ids) > self.limit:
             raise DataError(f"{where} has {len(ids):,} tokens; this model reads at most {self.limit:,}. Split it up.")
         return ids
 
     def _tokens(self, text: str) -> Iterator[Token]:
-        """The tokens of a text with their places, each [MASK] in it being one."""
+        """The tokens of a text with their offsets; each [MASK] is one token."""
         parts = text.split(MASK_TEXT)
         start = 0
         for number, part in enumerate(parts):
@@ -363,13 +362,13 @@ class Masked(DocumentTask):
                 start = end
 
     def _without_space(self, text: str) -> str:
-        """Of text before a gap: where words are tokens with their space, that belongs to what is hidden."""
+        """Text before a mask, without the space that belongs to the masked token if tokens include their space."""
         return text.removesuffix(" ") if self.tokenizer.has_prefix else text
 
 
 @dataclass(frozen=True)
 class _Found:
-    """One window: what the model read of it, what was hidden, what it took that for, and how surprised it was."""
+    """One window: its masked input, the original and predicted tokens, and the nats of the original ones."""
 
     ids: Int[Tensor, " S"]
     masked_ids: Int[Tensor, " N"]
@@ -378,12 +377,12 @@ class _Found:
 
     @property
     def n_right(self) -> int:
-        """How many were found."""
+        """The number of correct predictions."""
         return int((self.guessed == self.masked_ids).sum())
 
 
 def _split(ids: Sequence[int]) -> list[list[int]]:
-    """The runs of ids between gaps."""
+    """The ids between masks."""
     runs: list[list[int]] = [[]]
     for token_id in ids:
         if token_id == MASK:

@@ -1,7 +1,7 @@
 """A linear-chain CRF over BIOES tags: valid transitions, the probability of a tag sequence, and the best sequence.
 
-A tagger uses BIOES internally: B-x I-x … E-x for a span of several words, S-x for a span of one word, O outside spans. A
-path is a sequence of these states, one per word. Only valid paths are ever predicted.
+A tagger uses BIOES internally: B-x I-x … E-x for a span of several words, S-x for a span of one word, O outside spans.
+A path is a sequence of these states, one per word. Only valid paths are ever predicted.
 """
 
 from collections.abc import Sequence

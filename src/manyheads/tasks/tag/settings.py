@@ -14,9 +14,7 @@ class TagSettings:
     """How tags are decoded and trained, and whether each text also has an intent."""
 
     kind: Literal["tag"] = "tag"
-    decoder: Literal["constrained", "crf"] = (
-        "crf"  # crf: learned transitions between tags; constrained: only valid ones
-    )
+    decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
     head_dropout: float = 0.2  # dropout before the output layer
     ngrams: int = 0  # also score n-grams of up to this many words beside the Transformer; 0: none
     ngram_dropout: float = 0.3  # dropout of n-grams
