@@ -181,7 +181,9 @@ def test_r_drop_makes_two_passes_agree(task: Classify, tmp_path: Path) -> None:
 
 
 def test_one_label_is_nothing_to_tell_apart() -> None:
-    with pytest.raises(DataError, match=r"every row has the label “good”\. Give rows with at least two different labels"):
+    with pytest.raises(
+        DataError, match=r"every row has the label “good”\. Give rows with at least two different labels"
+    ):
         make_task(Classify, ClassifySettings(), [("a", "good"), ("b", "good")])
 
 
