@@ -165,7 +165,7 @@ def pruning(record: dict[str, Any]) -> str:
         "",
         f"Importance by gradient and by ablation agree with Spearman's ρ = {agreement['value']:.2f} "
         f"[{agreement['low']:.2f}, {agreement['high']:.2f}] over {agreement['n_heads']} heads: on {importance['rows']} "
-        "sentences the effect of most single heads is within what chance does to BLEU.",
+        "sentences the effect of most single heads is within the sampling error of BLEU.",
     ]
     return "\n".join(lines)
 

@@ -273,7 +273,7 @@ def test_a_bundle(here: Here, bundle_folder: Path) -> None:
 
 
 def test_bad_input_is_one_line(here: Here, bundle_folder: Path) -> None:
-    for words, code, told in (
+    for words, code, message in (
         ([bundle_folder, "Two cats.", "--layer", "encoder.5.self"], 1, "There are encoder.0.self, decoder.0.self,"),
         ([bundle_folder, "Two cats.", "--head", "7"], 1, "encoder.0.self has heads 0 to 3"),
         ([bundle_folder, "Two cats.", "--query", "dogs"], 1, "There is no query 'dogs'. There are 0 ▁Two"),
@@ -290,5 +290,5 @@ def test_bad_input_is_one_line(here: Here, bundle_folder: Path) -> None:
     ):
         found, out, err = here("walk", *words)
         assert (found, out) == (code, ""), words
-        assert told in err
+        assert message in err
         assert len([line for line in err.splitlines() if line.startswith("Error: ")]) == 1
