@@ -1,4 +1,4 @@
-"""Classification: what it learns, what it answers, and what it says of odd rows."""
+"""Classification: training, predictions and errors."""
 
 import json
 from dataclasses import asdict, replace
@@ -36,7 +36,7 @@ def task() -> Classify:
     return make_task(Classify, ClassifySettings(), ROWS)
 
 
-def test_labels_are_those_of_the_rows_and_come_back_from_the_facts(task: Classify) -> None:
+def test_labels_are_those_of_the_rows_and_are_restored_from_metadata(task: Classify) -> None:
     assert task.labels == ("bad", "good")
     assert task.counts == (48, 48)
     metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
@@ -74,7 +74,7 @@ def learn(task: Classify, data: TrainingData, steps: int = 40) -> list[float]:
     return losses
 
 
-def test_it_learns_to_tell_labels_apart(task: Classify, tmp_path: Path) -> None:
+def test_classifier_learns_labels(task: Classify, tmp_path: Path) -> None:
     losses = learn(task, make_training_data(task, ROWS, tmp_path))
     assert losses[-1] < 0.4 < 0.6 < losses[0]
     card = task.score(ROWS, ANY)
@@ -90,7 +90,7 @@ def test_it_learns_to_tell_labels_apart(task: Classify, tmp_path: Path) -> None:
     assert json.loads(json.dumps(asdict(best)))["labels"] == ["bad"]
 
 
-def test_phrases_judge_beside_the_transformer(tmp_path: Path) -> None:
+def test_ngrams_are_scored_beside_the_transformer(tmp_path: Path) -> None:
     task = make_task(Classify, ClassifySettings(ngrams=2), ROWS)
     assert task.module.ngrams is not None
     read, told = task.module.branch_logits(task.to_ids(task.tokenizer.encode_batch(["the film was awful"])))
@@ -122,7 +122,7 @@ def test_several_labels_or_none(tmp_path: Path) -> None:
     assert task.calibrate(SEVERAL).temperature > 0.0
 
 
-def test_below_the_threshold_no_label_is_given(task: Classify) -> None:
+def test_no_label_is_predicted_below_the_threshold(task: Classify) -> None:
     shy = replace(task, settings=ClassifySettings(threshold=0.99))
     found = shy.predict(["the film"], ANY)[0]
     assert found.labels == () and found.probability < 0.99
@@ -180,14 +180,14 @@ def test_r_drop_makes_two_passes_agree(task: Classify, tmp_path: Path) -> None:
     )
 
 
-def test_one_label_is_nothing_to_tell_apart() -> None:
+def test_single_label_is_refused() -> None:
     with pytest.raises(
         DataError, match=r"every row has the label “good”\. Give rows with at least two different labels"
     ):
         make_task(Classify, ClassifySettings(), [("a", "good"), ("b", "good")])
 
 
-def test_settings_that_do_not_fit() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(RecipeError, match=r"task\.threshold = 1\.0 must be at least 0 and less than 1"):
         ClassifySettings(threshold=1.0)
     with pytest.raises(RecipeError, match=r"task\.separator is empty"):

@@ -1,4 +1,4 @@
-"""Language models: what is learnt from packed rows, how text is scored, how it goes on."""
+"""Language models: packed rows, scoring and generation."""
 
 import math
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_a_packed_row_is_the_same_as_each_document_alone(tmp_path: Path, positio
     assert any(len(plan) > len(set(plan[:, 0])) for plan in training_task.plan(0)), "some rows hold several"
 
 
-def test_every_token_is_learnt_once_an_epoch(tmp_path: Path) -> None:
+def test_every_token_is_trained_on_once_per_epoch(tmp_path: Path) -> None:
     language = make_language()
     training_task = make_training_task(language, tmp_path)
     wanted = sorted(i for text in DOCUMENTS for i in [*language.tokenizer.encode(text), EOS])
@@ -112,7 +112,7 @@ def test_windows_slide_by_the_stride() -> None:
 
 
 @pytest.mark.parametrize("stride", [1, 7, 40])
-def test_every_token_is_foretold_from_its_window(stride: int) -> None:
+def test_every_token_is_predicted_from_its_window(stride: int) -> None:
     language = make_language()
     documents = [language.tokenizer.encode(text) for text in DOCUMENTS]
     found = token_nll(language.model, documents, stride)
@@ -146,7 +146,7 @@ def test_the_card_counts_all_of_every_text(kind: str) -> None:
     assert text.startswith(card.samples[0].prompt)
 
 
-def test_many_documents_are_drawn_again_one_by_one() -> None:
+def test_many_documents_are_resampled_individually() -> None:
     language = make_language()
     card = language.score([("the cat\n",)] * 40, GREEDY)
     assert card.n_texts == 40
@@ -164,7 +164,7 @@ def test_nothing_to_score() -> None:
         make_language().score([("",)], GREEDY)
 
 
-def test_a_look_is_the_log_likelihood_and_shows_how_it_goes_on() -> None:
+def test_validation_is_the_log_likelihood_with_sample_continuations() -> None:
     language = make_language()
     look = language.validate([(text,) for text in DOCUMENTS], language.metrics[0])
     assert look.score < 0
@@ -182,7 +182,7 @@ PROMPTS = ["the cat", "", "a", "the dog sat\n", "the cat", " the  mat was red" *
 @pytest.mark.parametrize(
     "settings", [GREEDY, SAMPLE, replace(GREEDY, stop=("a", "the d"))], ids=["greedy", "sample", "stop"]
 )
-def test_a_stream_is_the_answer_and_neighbours_change_nothing(kind: str, settings: DecodeSettings) -> None:
+def test_stream_equals_the_prediction_and_batching_changes_nothing(kind: str, settings: DecodeSettings) -> None:
     language = make_language(kind)
     found = language.predict(PROMPTS, settings)
     for number, (prompt, one) in enumerate(zip(PROMPTS, found, strict=True)):
@@ -243,14 +243,14 @@ def test_a_space_at_the_end_of_a_prompt_is_left_to_the_next_word() -> None:
     assert "".join(language.stream("the cat ", GREEDY)) == with_space.answer
 
 
-def test_a_line_holds_line_ends_as_signs() -> None:
+def test_line_escapes_line_breaks() -> None:
     language = make_language()
     assert replace(language.predict(["a\\b\n"], GREEDY)[0], candidates=()).prompt == "a\\b\n"
     assert language.predict(["a\\b\nc"], GREEDY)[0].line().startswith("a\\\\b\\nc")
     assert "\n" not in language.predict(["a\\b\n"], GREEDY)[0].line()
 
 
-def test_a_stride_beyond_the_context_would_pass_over_tokens() -> None:
+def test_stride_beyond_the_context_is_refused() -> None:
     with pytest.raises(RecipeError, match=r"task\.stride = 41 would skip tokens"):
         make_language(stride=41)
     with pytest.raises(RecipeError, match=r"task\.stride = -1 must be at least 1, or 0"):

@@ -1,4 +1,4 @@
-"""Masked language models: what is hidden, what is learnt from it, how gaps are filled."""
+"""Masked language models: masks, loss and filling."""
 
 from pathlib import Path
 
@@ -32,12 +32,12 @@ def ids_of(masked: Masked) -> list[np.ndarray]:
     return [np.array(masked.tokenizer.encode(text))[:30] for text in DOCUMENTS]
 
 
-def test_no_text_needs_the_token_that_hides() -> None:
+def test_no_text_is_encoded_with_the_mask_token() -> None:
     for tokenizer in TOKENIZERS.values():
         assert MASK not in tokenizer.encode("any text: \0 \ufffd 😀 ⁇ <unk> ▁")
 
 
-def test_what_is_hidden_is_a_function_of_the_seed() -> None:
+def test_masks_depend_on_the_seed_only() -> None:
     masked = make_masked()
     texts = ids_of(masked)
     one, same, other = (masked.masker.mask(texts, seed, CPU) for seed in (1, 1, 2))
@@ -47,7 +47,7 @@ def test_what_is_hidden_is_a_function_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize("share", [0.15, 0.4])
-def test_a_share_is_hidden_and_most_of_it_is_masked(share: float) -> None:
+def test_share_of_masked_tokens(share: float) -> None:
     masked = make_masked("character", mask_probability=share)
     texts = [np.arange(4, 4 + 60)] * 400
     batch = masked.masker.mask(texts, 5, CPU)
@@ -62,14 +62,14 @@ def test_a_share_is_hidden_and_most_of_it_is_masked(share: float) -> None:
     assert (batch.ids[:, 0] == BOS).all()
 
 
-def test_something_is_hidden_of_every_text_and_nothing_of_padding() -> None:
+def test_every_text_has_a_mask_and_padding_has_none() -> None:
     masked = make_masked()
     batch = masked.masker.mask(ids_of(masked), 3, CPU)
     assert batch.is_masked.any(1).all()
     assert not (batch.is_masked & (batch.ids == PAD)).any()
 
 
-def test_whole_words_are_hidden_together() -> None:
+def test_whole_words_are_masked_together() -> None:
     masked = make_masked("character", whole_words=True)
     table = WordTable.of(masked.tokenizer)
     texts = ids_of(masked)
@@ -93,7 +93,7 @@ def test_every_token_is_in_one_window_an_epoch(tmp_path: Path) -> None:
     assert "windows, “" in training_task.describe(plans[0])
 
 
-def test_the_loss_is_of_hidden_tokens_alone(tmp_path: Path) -> None:
+def test_loss_is_of_masked_tokens_only(tmp_path: Path) -> None:
     masked = make_masked()
     training_task = make_training_task(masked, tmp_path)
     batch = training_task.make(training_task.plan(0)[0], 1)
@@ -103,7 +103,7 @@ def test_the_loss_is_of_hidden_tokens_alone(tmp_path: Path) -> None:
     )
 
 
-def test_gaps_are_filled_with_the_likeliest_tokens() -> None:
+def test_masks_are_filled_with_the_likeliest_tokens() -> None:
     masked = make_masked()
     text = f"the {MASK_TEXT} sat on  the {MASK_TEXT}.\n"
     [filling] = masked.predict([text], ANY)
@@ -125,7 +125,7 @@ def test_gaps_are_filled_with_the_likeliest_tokens() -> None:
     assert filling.gaps[0][0].probability == pytest.approx(logits.softmax(-1).max().item(), abs=1e-5)
 
 
-def test_neighbours_change_no_filling() -> None:
+def test_batching_changes_no_filling() -> None:
     masked = make_masked("character")
     texts = [f"{MASK_TEXT}", f"the c{MASK_TEXT}t sat", f"{MASK_TEXT}{MASK_TEXT} the dog ran to the cat"]
     together = masked.predict(texts, ANY)
@@ -136,7 +136,7 @@ def test_neighbours_change_no_filling() -> None:
             np.testing.assert_allclose([g.probability for g in mine], [g.probability for g in other], atol=1e-5)
 
 
-def test_a_text_without_a_gap_or_too_long_is_refused() -> None:
+def test_text_without_mask_or_too_long_is_refused() -> None:
     masked = make_masked("character")
     with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: write it where a token is to be predicted"):
         masked.predict([MASK_TEXT, "the cat"], ANY)
@@ -144,7 +144,7 @@ def test_a_text_without_a_gap_or_too_long_is_refused() -> None:
         masked.predict(["a" * 100 + MASK_TEXT], ANY)
 
 
-def test_the_look_and_the_card_count_the_same_tokens() -> None:
+def test_validation_and_scorecard_count_the_same_tokens() -> None:
     masked = make_masked(mask_probability=0.3)
     rows = [(text,) for text in DOCUMENTS]
     look = masked.validate(rows, masked.metrics[0])
@@ -160,7 +160,7 @@ def test_the_look_and_the_card_count_the_same_tokens() -> None:
     assert hidden
 
 
-def test_a_model_learns_to_find_what_is_hidden(tmp_path: Path) -> None:
+def test_model_learns_to_predict_masked_tokens(tmp_path: Path) -> None:
     masked = make_masked("character", mask_probability=0.2)
     training_task = make_training_task(masked, tmp_path)
     optimizer = torch.optim.Adam(masked.model.parameters(), lr=0.01)

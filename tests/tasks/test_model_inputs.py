@@ -33,7 +33,7 @@ def test_every_text_is_read_once() -> None:
     assert sorted(number for batch in batches for number in batch) == list(range(8))
 
 
-def test_a_temperature_takes_back_what_was_multiplied() -> None:
+def test_temperature_recovers_a_scaling_of_logits() -> None:
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(4000, 3, generator=generator)
     drawn = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
@@ -45,7 +45,7 @@ def test_a_temperature_takes_back_what_was_multiplied() -> None:
 
 
 @pytest.mark.parametrize("kind", ["first", "mean", "max", "mean-max", "attention"])
-def test_pooling_never_sees_what_is_not_real(kind: Pooling) -> None:
+def test_pooling_ignores_padding(kind: Pooling) -> None:
     torch.manual_seed(1)
     pool, x = Pool(kind, 6), torch.randn(2, 5, 6)
     is_real = torch.tensor([[True] * 3 + [False] * 2, [True] * 5])
@@ -62,7 +62,7 @@ def shown(text: str, tokens: Sequence[Token]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])
-def test_tokens_of_source_and_answer_stand_where_they_say(kind: str) -> None:
+def test_tokens_of_source_and_answer_have_their_offsets(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     task = Seq2Seq(make_model(tokenizer, "encoder-decoder"), tokenizer, Seq2SeqSettings())
     found = task.model_input(ODD, "a dog")
@@ -78,7 +78,7 @@ def test_tokens_of_source_and_answer_stand_where_they_say(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])
-def test_a_gap_is_one_token_that_stands_where_it_was_written(kind: str) -> None:
+def test_mask_is_one_token_with_its_offsets(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     task = Masked(make_model(tokenizer, "encoder"), tokenizer, MaskedSettings())
     text = "the [MASK] sat on[MASK] mat."
@@ -92,7 +92,7 @@ def test_a_gap_is_one_token_that_stands_where_it_was_written(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])
 @pytest.mark.parametrize("prompt", ["the cat", "the cat ", "the cat\n"])
-def test_an_answer_goes_on_in_the_line_of_its_text(kind: str, prompt: str) -> None:
+def test_offsets_of_a_continuation_count_from_the_text(kind: str, prompt: str) -> None:
     tokenizer = TOKENIZERS[kind]
     task = Language(make_model(tokenizer, "decoder"), tokenizer, LanguageSettings())
     answer = "sat on" if prompt.endswith((" ", "\n")) else " sat on"

@@ -1,4 +1,4 @@
-"""Phrases: which there are in a text, and what they say."""
+"""N-gram models: which n-grams a text has, and their evidence."""
 
 import math
 
@@ -8,7 +8,7 @@ from manyheads.tasks.ngrams import NgramClassifier
 from manyheads.text.tokenizer import BOS, PAD
 
 
-def test_a_phrase_counts_once_and_padding_never() -> None:
+def test_ngram_counts_once_and_padding_never() -> None:
     phrases = NgramClassifier(2, 2)
     ids = torch.tensor([[BOS, 7, 8, 7, 8, PAD, PAD]])
     places = phrases.buckets(ids)
@@ -18,7 +18,7 @@ def test_a_phrase_counts_once_and_padding_never() -> None:
     assert set(other[other != 0].tolist()) < set(places.unique().tolist())
 
 
-def test_phrases_keep_their_order() -> None:
+def test_ngrams_depend_on_order() -> None:
     phrases = NgramClassifier(2, 3)
     one, other = (set(phrases.buckets(torch.tensor([ids])).unique().tolist()) for ids in ([4, 5, 6], [6, 5, 4]))
     assert len(one & other - {0}) == 3  # the three tokens; no pair, no triple

@@ -84,7 +84,7 @@ def slow_loss(training_task: Seq2SeqTrainingTask, batch: TensorBatch, step: int)
     return smoothed_cross_entropy(logits[is_real], batch.target_output[is_real], training_task.settings.smoothing)
 
 
-def test_fifty_steps_the_fast_way_come_to_the_loss_of_the_slow_way(training_task: Seq2SeqTrainingTask) -> None:
+def test_fifty_fused_steps_match_the_explicit_loss(training_task: Seq2SeqTrainingTask) -> None:
     fast, slow = fifty_losses(training_task, Seq2SeqTrainingTask.loss), fifty_losses(training_task, slow_loss)
     assert fast == pytest.approx(slow, abs=1e-4)
     assert fast[-1] < 0.9 * fast[0]  # it has learnt something, or the comparison would say little
@@ -147,7 +147,7 @@ def texts(task: Seq2Seq, sources: list[str]) -> list[str]:
     return [one.answer for one in task.predict(sources, GREEDY)]
 
 
-def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: Bundle) -> None:
+def test_predictions_keep_the_order_of_texts_and_ignore_batching(untrained: Bundle) -> None:
     sources = ["A cat sleeps.", "", "The two old teachers did not buy the red book yesterday.", "   ", "Who is it?"]
     together = texts(untrained.task, sources)
     assert together == [texts(untrained.task, [source])[0] for source in sources]
@@ -155,7 +155,7 @@ def test_each_text_is_answered_in_its_place_whatever_its_neighbours(untrained: B
     assert together[0]
 
 
-def test_samples_are_drawn_by_a_texts_number_wherever_the_texts_are_cut(untrained: Bundle) -> None:
+def test_samples_depend_on_the_index_of_a_text_only(untrained: Bundle) -> None:
     sources = ["The dog sleeps."] * 4
     whole = [row[0].text for row in untrained.candidates(sources, method="sample")]
     parts = [

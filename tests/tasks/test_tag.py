@@ -48,7 +48,7 @@ def task() -> Tag:
     return make_task(Tag, JOINT, ROWS)
 
 
-def test_the_tokens_of_units_are_those_of_the_joined_text(task: Tag) -> None:
+def test_tokens_of_words_are_those_of_the_joined_text(task: Tag) -> None:
     texts = [*(row[0] for row in ROWS), "▁ odd ▁▁word 😀 ， 吴重阳 a▁", "Hello ▁x"]
     ids, sizes = Tag.encode_rows([(text, "") for text in texts], task.tokenizer, JOINT)
     for text, tokens, counts in zip(texts, ids, sizes, strict=True):
@@ -58,7 +58,7 @@ def test_the_tokens_of_units_are_those_of_the_joined_text(task: Tag) -> None:
             assert tokens == task.tokenizer.encode(text)
 
 
-def test_labels_and_intents_come_back_from_the_facts(task: Tag) -> None:
+def test_labels_and_intents_are_restored_from_metadata(task: Tag) -> None:
     assert task.states.kinds == ("LOC", "PER")
     assert task.intents == ("ask", "tell")
     metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
@@ -186,7 +186,7 @@ def test_rows_without_any_span_or_with_one_intent() -> None:
         make_task(Tag, JOINT, [("a b", "O B-X", "x"), ("b", "O", "x")])
 
 
-def test_settings_that_do_not_fit() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(RecipeError, match=r"task\.swapping = 2\.0 must be at least 0 and at most 1"):
         TagSettings(swapping=2.0)
     with pytest.raises(RecipeError, match=r'task\.decoder = "beam" is not one of "constrained", "crf"'):
@@ -205,7 +205,7 @@ def test_neighbours_count_whatever_stands_after_the_text() -> None:
     assert not torch.equal(ngrams(names)[0, 0], ngrams(names)[0, 3])  # the same word, other neighbours
 
 
-def test_neighbours_seen_only_once_say_nothing() -> None:
+def test_ngrams_seen_once_are_ignored() -> None:
     ngrams = NgramTagger(3, max_n=2, dropout=0.0)
     ngrams.count([torch.tensor([[5, 7]]), torch.tensor([[5, 9]])])
     with torch.no_grad():
@@ -215,7 +215,7 @@ def test_neighbours_seen_only_once_say_nothing() -> None:
     assert said.tolist() == [[2.0, 0.0], [0.0, 1.0]]
 
 
-def test_neighbours_alone_learn_what_is_told_by_the_next_word() -> None:
+def test_ngrams_alone_learn_from_the_next_word() -> None:
     torch.manual_seed(0)
     ngrams = NgramTagger(2, max_n=2, dropout=0.2)
     names = torch.randint(1, 6, (200, 6))
@@ -229,7 +229,7 @@ def test_neighbours_alone_learn_what_is_told_by_the_next_word() -> None:
     assert torch.equal(ngrams.eval()(names).argmax(-1), wanted)
 
 
-def test_a_tagger_with_phrases_comes_back_from_its_weights() -> None:
+def test_tagger_with_ngrams_is_restored_from_its_weights() -> None:
     settings = TagSettings(ngrams=2)
     task = make_task(Tag, settings, PLAIN)
     with torch.no_grad():
@@ -246,7 +246,7 @@ def test_a_tagger_with_phrases_comes_back_from_its_weights() -> None:
         make_task(Tag, settings, iter(PLAIN))
 
 
-def test_phrases_and_their_dropout_have_bounds() -> None:
+def test_ngrams_and_their_dropout_have_bounds() -> None:
     with pytest.raises(RecipeError, match=r"task\.ngrams = 6 must be at least 0 and at most 5"):
         TagSettings(ngrams=6)
     with pytest.raises(RecipeError, match=r"task\.ngram_dropout = 1\.0 must be"):

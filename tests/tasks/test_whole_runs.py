@@ -43,7 +43,7 @@ def test_a_language_model_from_text_to_bundle(recipe_table: Table, tmp_path: Pat
     assert names[:2] == ["nats per character", "bits per byte"]
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_weights(recipe_table: Table, tmp_path: Path) -> None:
+def test_resumed_run_has_identical_weights(recipe_table: Table, tmp_path: Path) -> None:
     recipe = make_recipe(recipe_table, "language", tmp_path)
     list(run(recipe, tmp_path / "whole"))
     steps = 0
