@@ -101,3 +101,28 @@ format: .venv/installed-dev
 
 clean:
 	rm -rf .venv .peers build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The native engine: its wheel, its tests under sanitizers, and a fuzz test against the torch engine.
+NATIVE = src/manyheads/decode/native
+NATIVE_TESTS = tests/decode/test_native.py tests/decode/test_native_limits.py tests/decode/test_native_fuzz.py
+N ?= 300
+.PHONY: wheel sanitize fuzz-native
+wheel: .venv/installed
+	$(BIN)/pip wheel . --no-deps --constraint constraints.txt --wheel-dir dist
+
+# AddressSanitizer must be loaded before Python, and Python never frees some memory: leaks are tested in test_native_limits.py.
+sanitize: .venv/installed-dev
+	@mkdir -p build/sanitize
+	@for march in native x86-64-v3 x86-64-v2; do \
+	  gcc -g -O1 -march=$$march -std=gnu11 -shared -fPIC -fno-math-errno -fno-omit-frame-pointer \
+	    -fsanitize=address,undefined -fno-sanitize-recover=all -o build/sanitize/engine-$$march.so $(NATIVE)/engine.c -lm && \
+	  echo "sanitize: -march=$$march" && \
+	  OMP_NUM_THREADS=1 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	    LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	    MANYHEADS_NATIVE_LIBRARY=$(CURDIR)/build/sanitize/engine-$$march.so \
+	    $(BIN)/python -m pytest $(NATIVE_TESTS) $(ARGS) || exit 1; \
+	done
+
+fuzz-native: .venv/installed-dev
+	OMP_NUM_THREADS=1 MANYHEADS_FUZZ=$(N) MANYHEADS_FUZZ_SEED=$(or $(SEED),0) MANYHEADS_FUZZ_SECONDS=$(or $(SECONDS),600) \
+	  $(BIN)/python -m pytest tests/decode/test_native_fuzz.py -s $(ARGS)

@@ -19,7 +19,7 @@ import torch  # noqa: E402
 from manyheads import corpora  # noqa: E402
 from manyheads.bundle import Bundle  # noqa: E402
 from manyheads.decode import DecodeSettings  # noqa: E402
-from manyheads.decode.native.library import library  # noqa: E402
+from manyheads.decode.native.loading import library  # noqa: E402
 from manyheads.errors import EngineError  # noqa: E402
 from manyheads.metrics import Score  # noqa: E402
 from manyheads.model import ModelSettings, Transformer  # noqa: E402

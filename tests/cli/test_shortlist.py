@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.decode.native import library
+from manyheads.decode.native import loading
 from manyheads.errors import EngineError
 
 from cli.conftest import Run
@@ -13,7 +13,7 @@ from cli.conftest import Run
 
 def test_shortlist_is_written_and_used(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     try:
-        library.find_compiler()
+        loading.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
     few = ("--train-sample", 50, "--valid-sample", 10, "--words", 3, "--frequent", 5)

@@ -15,7 +15,7 @@ from manyheads.compress import shortlisting
 from manyheads.compress.quantization import quantize
 from manyheads.compress.shortlisting import ShortlistSettings, add_shortlist, learn_shortlist
 from manyheads.compress.trade_off import TradeOff
-from manyheads.decode.native import library
+from manyheads.decode.native import loading
 from manyheads.errors import BundleError, DataError, EngineError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, choose_aligner
 from manyheads.lens.row_sample import train_rows
@@ -33,7 +33,7 @@ FEW = ShortlistSettings(words=5, frequent=10)
 
 def _skip_without_compiler() -> None:
     try:
-        library.find_compiler()
+        loading.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
 

@@ -13,7 +13,7 @@ from torch import nn
 from manyheads.bundle import load
 from manyheads.compress.head_removal import remove_heads
 from manyheads.decode import ENGINES, DecodeSettings, EngineSelector, SpecialTokens, TorchEngine
-from manyheads.decode.native import library
+from manyheads.decode.native import loading
 from manyheads.errors import EngineError
 from manyheads.model import Transformer, gated
 
@@ -26,7 +26,7 @@ BEAM = SEARCHES["beam"]
 @pytest.fixture(autouse=True)
 def _needs_a_compiler() -> None:
     try:
-        library.find_compiler()
+        loading.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
 
@@ -161,18 +161,6 @@ def test_sampling_falls_back_to_torch_and_is_reported_once(messages: Callable[[]
         assert selector.select(model, SPECIAL_TOKENS, DecodeSettings(method="sample")).name == "torch"
     assert selector.select(model, SPECIAL_TOKENS, BEAM).name == "native"
     assert messages() == ["Engine: torch. The native engine does not support sampling."]
-
-
-def test_without_a_compiler_torch_decodes_and_the_reason_is_reported(
-    monkeypatch: pytest.MonkeyPatch, messages: Callable[[], list[str]]
-) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler")
-    for name in ("native", "auto"):
-        selector = EngineSelector(name)
-        for _ in range(2):
-            assert selector.select(make_model(), SPECIAL_TOKENS, BEAM).name == "torch"
-    assert len(messages()) == 2
-    assert all('CC = "no-such-compiler"' in message for message in messages())
 
 
 def test_torch_can_be_requested() -> None:

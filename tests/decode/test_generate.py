@@ -126,7 +126,8 @@ def test_a_norm_over_the_whole_sequence_is_not_cached(method: str) -> None:
     how = METHODS[method]
     with torch.inference_mode():
         plain, cached = (
-            search(made(model, source), [12, 12], settings=how, **SPECIAL) for made in (UncachedStepper, CachedStepper)
+            search(made(model, source), [how.max_length(4)] * 2, settings=how, **SPECIAL)
+            for made in (UncachedStepper, CachedStepper)
         )
     assert_same(generate(model, source, settings=how, **SPECIAL), plain)
     assert plain != cached

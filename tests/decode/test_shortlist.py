@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, Shortlist, TorchEngine
-from manyheads.decode.native import library
+from manyheads.decode.native import loading
 from manyheads.decode.native.native_engine import make_native
 from manyheads.errors import BundleError, EngineError
 from manyheads.model import Transformer
@@ -18,7 +18,7 @@ V = 61
 @pytest.fixture(autouse=True)
 def _needs_a_compiler() -> None:
     try:
-        library.find_compiler()
+        loading.find_compiler()
     except EngineError as error:
         pytest.skip(str(error))
 

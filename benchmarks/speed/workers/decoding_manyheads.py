@@ -18,7 +18,7 @@ from manyheads.bundle import load
 from manyheads.cli.output import open_output
 from manyheads.cli.predict import _Writer
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, SpecialTokens
-from manyheads.decode.native.library import library
+from manyheads.decode.native.loading import library
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import load_weights
 from manyheads.text.readers import read_lines

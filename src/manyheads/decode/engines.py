@@ -147,7 +147,7 @@ class EngineSelector:
                 self._fall_back(str(engine))
                 continue
             if lacking := engine.unsupported(settings):
-                level = logging.DEBUG if self.name == "auto" else logging.WARNING
+                level = logging.INFO if self.name == "auto" else logging.WARNING
                 self._fall_back(f"The {name} engine does not support {lacking}.", level)
                 continue
             yield engine

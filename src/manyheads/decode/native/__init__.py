@@ -1,7 +1,8 @@
-"""The native engine: the whole model and its search in one C file, compiled where it runs.
+"""The native engine: the whole model and its search in C, in one shared library.
 
-Between two steps of a small model Python and torch cost more than the sums do; here nothing stands between them.
-`building.py` compiles engine.c, `packing.py` describes a model to it, `engine.py` calls it, one thread a core.
+Between two steps of a small model, Python and PyTorch take more time than the arithmetic; the native engine runs all
+steps in one call. `loading.py` and `compilation.py` find or compile the library, `model_packing.py` passes a model to it, and
+`native_engine.py` calls it in one thread per core. The C sources begin at engine.c.
 """
 
 from manyheads.decode.native.native_engine import NativeEngine, make_native

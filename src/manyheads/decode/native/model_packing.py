@@ -1,4 +1,4 @@
-"""Packing: a `Transformer` as the tensors that engine.c takes, in its order."""
+"""Packing: a `Transformer` as the tensors that the native engine reads, in the order in which model.c reads them."""
 
 import ctypes
 import math
@@ -28,19 +28,19 @@ _NOTHING: Floats = np.zeros(0, dtype=np.float32)
 
 
 class PackedSettings(ctypes.Structure):
-    """`Settings` of engine.c."""
+    """`Settings` of engine.h."""
 
     _fields_ = [
         (name, ctypes.c_int32)
         for name in (
-            *("vocab_size", "width", "inner_width", "n_encoder_layers", "n_decoder_layers", "head_width"),
-            *("value_width", "activation", "norm", "norm_first", "positions", "n_places", "bos", "eos", "is_int8"),
+            *("vocab_size", "width", "feed_forward_width", "n_encoder_layers", "n_decoder_layers", "head_width"),
+            *("value_width", "activation", "norm", "norm_first", "positions", "max_length", "bos", "eos", "is_int8"),
         )
     ] + [("epsilon", ctypes.c_float)]
 
 
 def refuse(settings: ModelSettings) -> None:
-    """Say which setting the native engine does not know."""
+    """Raise an error that names the setting that the native engine does not support."""
     known: dict[str, tuple[str, ...]] = {
         "shape": ("encoder-decoder",),
         "scores": ("scaled-dot", "dot"),
@@ -49,17 +49,17 @@ def refuse(settings: ModelSettings) -> None:
     }
     for name, values in known.items():
         if (value := getattr(settings, name)) not in values:
-            raise EngineError(f'The native engine does not know model.{name} = "{value}".')
+            raise EngineError(f'The native engine does not support model.{name} = "{value}".')
 
 
 def pack_settings(settings: ModelSettings, *, bos: int, eos: int, is_int8: bool) -> PackedSettings:
-    """The settings as engine.c takes them."""
+    """The settings as engine.h declares them."""
     refuse(settings)
     heads = settings.heads
     return PackedSettings(
         vocab_size=settings.vocab_size,
         width=settings.width,
-        inner_width=settings.feed_forward_width,
+        feed_forward_width=settings.feed_forward_width,
         n_encoder_layers=settings.n_encoder_layers,
         n_decoder_layers=settings.n_decoder_layers,
         head_width=heads.head_width,
@@ -68,7 +68,7 @@ def pack_settings(settings: ModelSettings, *, bos: int, eos: int, is_int8: bool)
         norm=_NORMS[settings.norm],
         norm_first=settings.norm_placement == "pre",
         positions=_POSITIONS[settings.positions],
-        n_places=settings.max_length,
+        max_length=settings.max_length,
         bos=bos,
         eos=eos,
         is_int8=is_int8,
@@ -77,13 +77,13 @@ def pack_settings(settings: ModelSettings, *, bos: int, eos: int, is_int8: bool)
 
 
 def pack_groups(settings: ModelSettings) -> NDArray[np.int32]:
-    """Of each attention, how many key heads it has and how many heads read each of them."""
+    """For each attention, the number of key heads and how many heads read each of them."""
     groups = [settings.groups_of(name) for name in settings.attention_names()]
     return np.array([number for group in groups for number in (len(group), *group)], dtype=np.int32)
 
 
 def pack_tensors(model: Transformer) -> list[Floats]:
-    """Every tensor, flat, in the order in which engine.c takes them; an empty one is none."""
+    """Every tensor, flat, in the order in which model.c reads them; an empty array means that there is none."""
     with torch.no_grad():
         return [
             _NOTHING if tensor is None else np.ascontiguousarray(tensor.detach().float().cpu().numpy()).reshape(-1)
@@ -96,9 +96,9 @@ def _tensors(model: Transformer) -> Iterator[Tensor | None]:
     for embedding in (model.source_embedding, model.target_embedding):
         yield embedding.token_embedding.weight * embedding.scale
     for embedding in (model.source_embedding, model.target_embedding):
-        yield _places(embedding, settings)
+        yield _position_table(embedding, settings)
     yield model.output.weight
-    yield None  # it has no bias
+    yield None  # the output has no bias
     yield from _rotations(settings)
     for block in model.encoder:
         yield from _layer(block, settings)
@@ -108,22 +108,22 @@ def _tensors(model: Transformer) -> Iterator[Tensor | None]:
     yield from _norm(model.decoder_norm)
 
 
-def _places(embedding: Embedding, settings: ModelSettings) -> Tensor | None:
-    """What is added at each place."""
+def _position_table(embedding: Embedding, settings: ModelSettings) -> Tensor | None:
+    """The vectors that are added to the embeddings, one per position."""
     if _POSITIONS[settings.positions] != 0:
         return None
-    places = torch.arange(settings.max_length, device=embedding.token_embedding.weight.device)
-    return embedding.positions(places[None])[0]
+    indices = torch.arange(settings.max_length, device=embedding.token_embedding.weight.device)
+    return embedding.positions(indices[None])[0]
 
 
 def _rotations(settings: ModelSettings) -> Iterator[Tensor | None]:
-    """The sines and cosines by which rotary positions turn."""
+    """The sines and cosines of the rotary angles."""
     if settings.positions != "rotary":
         yield from (None, None)
         return
     width = settings.heads.head_width
-    places = torch.arange(settings.max_length)
-    angles = places[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    indices = torch.arange(settings.max_length)
+    angles = indices[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     yield angles.sin()
     yield angles.cos()
 
@@ -144,7 +144,7 @@ def _layer(block: Any, settings: ModelSettings) -> Iterator[Tensor | None]:
 
 
 def _attention(attention: nn.Module, settings: ModelSettings, *, is_cross: bool) -> Iterator[Tensor | None]:
-    """ALiBi's slopes, the projections, W^O. The scale 1/√d_k goes into W^Q."""
+    """ALiBi slopes, projections, W^O. The scale 1/√d_k is multiplied into W^Q."""
     if isinstance(attention, NoHeads):
         none = torch.zeros(0)
         yield from (None, none, None)
@@ -168,7 +168,7 @@ def _attention(attention: nn.Module, settings: ModelSettings, *, is_cross: bool)
 
 
 def _projections(attention: MultiHeadAttention) -> list[list[Tensor | None]]:
-    """Weight and bias of W^Q, W^K and W^V, whichever of them are one and the same."""
+    """Weight and bias of W^Q, W^K and W^V, which may be the same tensor."""
     project: Any = attention.project
     names = {
         "SeparateProjections": ("query", "key", "value"),
@@ -179,7 +179,7 @@ def _projections(attention: MultiHeadAttention) -> list[list[Tensor | None]]:
 
 
 def _norm(norm: nn.Module) -> Iterator[Tensor | None]:
-    """Weight and bias; of a batch norm with its running statistics in them."""
+    """Weight and bias; the running statistics of a batch norm are folded into them."""
     if isinstance(norm, NoNorm):
         yield from (None, None)
     elif isinstance(norm, BatchNorm):

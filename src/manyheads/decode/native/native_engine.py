@@ -1,7 +1,6 @@
-"""`NativeEngine`: sources split among the cores, each part one call of engine.c."""
+"""`NativeEngine`: sources are split among the cores, and each part is one call of the C library."""
 
 import ctypes
-import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,39 +13,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
-from manyheads.decode.native.library import library
+from manyheads.decode.native.loading import library
 from manyheads.decode.native.model_packing import PackedSettings, pack_groups, pack_settings, pack_tensors, refuse
 from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.errors import DataError, EngineError
 from manyheads.model import Transformer
 
-logger = logging.getLogger(__name__)
-
-_ROWS = 96  # beams side by side: more do not make the products faster, fewer do not fill them
+_ROWS = 96  # beams side by side: more do not make the products faster, fewer leave the registers idle
 _SENTENCES_AT_ONCE = 64  # of one call: enough to keep the rows full, few enough that no core waits long for another
-_MOST_BEAMS = 64
+_MAX_BEAM = 64  # MAX_BEAM of engine.h
+_OK, _NO_MEMORY, _STOPPED = 0, 1, 2  # as in engine.h
 
 _int32, _int64, _float = (ctypes.POINTER(kind) for kind in (ctypes.c_int32, ctypes.c_int64, ctypes.c_float))
 
 
 class _Job(ctypes.Structure):
-    """`Job` of engine.c."""
+    """`Job` of engine.h."""
 
     _fields_ = [
         ("n_sentences", ctypes.c_int64),
         ("ids", _int32),
+        ("n_ids", ctypes.c_int64),
         ("starts", _int64),
-        ("limits", _int32),
-        ("forbidden", _int32),
-        *((name, ctypes.c_int32) for name in ("n_forbidden", "beam", "n_best", "n_rows")),
+        *((name, _int32) for name in ("limits", "forbidden", "outputs")),
+        *((name, ctypes.c_int32) for name in ("n_forbidden", "n_outputs", "beam", "n_best", "max_rows")),
         ("length_penalty", ctypes.c_float),
         ("answer_starts", _int64),
-        *((name, _int32) for name in ("answers", "n_answers", "answer_lengths", "are_finished")),
+        ("answers", _int32),
+        ("answers_size", ctypes.c_int64),
+        *((name, _int32) for name in ("n_answers", "answer_lengths", "are_finished")),
         ("log_probabilities", _float),
         ("stop", _int32),
-        ("outputs", _int32),
-        ("n_outputs", ctypes.c_int32),
     ]
 
 
@@ -57,28 +55,35 @@ def make_native(
     is_int8: bool = False,
     shortlist: Shortlist | None = None,
 ) -> "NativeEngine":
-    """The engine for a model; says what it cannot do, or why it cannot be built."""
+    """The engine for a model; raises `EngineError` if it does not support the model or no library can be loaded."""
     refuse(model.settings)
     if model.device.type != "cpu":
-        raise EngineError(f"The native engine is for the CPU; the model is on {model.device}.")
-    return NativeEngine(model, special_tokens, library(logger.info), is_int8=is_int8, shortlist=shortlist)
+        raise EngineError(f"The native engine runs on the CPU; the model is on {model.device}.")
+    return NativeEngine(model, special_tokens, library(), is_int8=is_int8, shortlist=shortlist)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the sources, and what was found for them."""
+    """Some of the sources, and the arrays that receive their hypotheses."""
 
-    index: Sequence[int]
+    index: Sequence[int]  # rows of the caller's sources
     job: _Job
-    held: tuple[NDArray[Any], ...]  # what the job points to
+    inputs: tuple[NDArray[Any], ...]  # keeps the arrays that the job points to alive
+    limits: NDArray[np.int32]
+    starts: NDArray[np.int64]  # of each sentence's hypotheses in `ids`
+    ids: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    finished: NDArray[np.int32]
+    log_probabilities: NDArray[np.float32]
 
 
 class NativeEngine:
-    """A model packed for engine.c; its weights are copied, so what happens to the model later does not count here.
+    """A model packed for the native engine. The weights are copied: later changes to the model have no effect here.
 
-    With a shortlist only the ids on it are written, and probabilities are among these: they sum up to 1 over the list.
-    It is the list of all sentences that one core gets at once, so that what a sentence becomes may depend, a little, on
-    its neighbours; of a sentence that is asked for alone it is its own.
+    With a shortlist only the listed tokens are generated, and probabilities sum to 1 over the list. The list is that of
+    all sentences in one call, so a sentence's result may depend slightly on its batch; a sentence that is translated
+    alone has its own list.
     """
 
     max_batch_tokens = 40_000
@@ -99,17 +104,9 @@ class NativeEngine:
         self.name = "native int8" if is_int8 else "native"
         self.special_tokens = special_tokens
         self.max_length, self.vocab_size = model.settings.max_length, model.settings.vocab_size
-        self._library = _declared(native)
+        self._library = _declare(native)
         settings = pack_settings(model.settings, bos=special_tokens.bos, eos=special_tokens.eos, is_int8=is_int8)
-        tensors, groups = pack_tensors(model), pack_groups(model.settings)
-        pointers = (_float * len(tensors))(*(tensor.ctypes.data_as(_float) for tensor in tensors))
-        sizes = np.array([tensor.size for tensor in tensors], dtype=np.int64)
-        wrong = ctypes.c_int64()
-        self._model = self._library.mh_new(
-            ctypes.byref(settings), pointers, _at(sizes, _int64), len(tensors), _at(groups, _int32), ctypes.byref(wrong)
-        )
-        if not self._model:
-            raise EngineError(f"The native engine cannot take this model: tensor {wrong.value} is of another size.")
+        self._model = _new_model(self._library, settings, pack_tensors(model), pack_groups(model.settings))
         finalize(self, self._library.mh_free, self._model)
         self._threads = ThreadPoolExecutor(_count_cores(), thread_name_prefix="manyheads-native")
 
@@ -117,42 +114,52 @@ class NativeEngine:
         """Sampling, and very wide beams."""
         if settings.method == "sample":
             return "sampling"
-        if settings.method == "beam" and settings.beam > _MOST_BEAMS:
-            return f"beam wider than {_MOST_BEAMS}"
+        if settings.method == "beam" and settings.beam > _MAX_BEAM:
+            return f"beam wider than {_MAX_BEAM}"
         return ""
 
     def generate(
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """The longest first, so that short ones fill the gaps at the end; a part at a time to each core."""
+        """Hypotheses for every source. Long sources go first, so that short ones fill the gaps at the end."""
+        _check_search(settings)
         _check_lengths(sources, self.max_length)
         limits = [min(settings.max_length(len(source)), self.max_length) for source in sources]
-        nothing = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
-        found = [[nothing] for _ in sources]
+        empty = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
+        found = [[empty] for _ in sources]
         order = sorted(
             (row for row, limit in enumerate(limits) if limit > 0 and sources[row]), key=lambda row: -len(sources[row])
         )
         stop = np.zeros(1, dtype=np.int32)
-        # Small parts where there are few sentences: every core gets some.
+        # Few sentences make small parts, so that every core gets some.
         size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _count_cores())))
         parts = [
             self._part(order[start : start + size], sources, limits, settings, stop)
             for start in range(0, len(order), size)
         ]
         try:
-            results = [self._run(parts[0])] if len(parts) == 1 else list(self._threads.map(self._run, parts))
+            if len(parts) == 1:
+                self._run(parts[0])
+            else:
+                list(self._threads.map(self._run, parts))
         except BaseException:
-            stop[0] = 1  # the other cores should not go on for nothing
+            stop[0] = 1  # the other threads end at their next step
             raise
-        if any(results):
-            raise MemoryError("There is not enough memory for the native engine: use a narrower beam.")
         for part in parts:
             for row, hypotheses in zip(part.index, _read(part, settings), strict=True):
                 found[row] = hypotheses
         return found
 
-    def _run(self, part: _Part) -> int:
-        return int(self._library.mh_translate(self._model, ctypes.byref(part.job)))
+    def _run(self, part: _Part) -> None:
+        message = ctypes.create_string_buffer(self._library.mh_message_size())
+        code = self._library.mh_generate(self._model, ctypes.byref(part.job), message)
+        if code == _NO_MEMORY:
+            raise EngineError(
+                f"The native engine ran out of memory: {part.job.n_sentences} sources, beam = {part.job.beam}. "
+                "Use a narrower beam, or pass fewer or shorter sources."
+            )
+        if code not in (_OK, _STOPPED):  # it is stopped only after another part has raised an error
+            raise EngineError(f"The native engine rejected its input: {message.value.decode(errors='replace')}.")
 
     def _part(
         self,
@@ -164,9 +171,10 @@ class NativeEngine:
     ) -> _Part:
         is_greedy = settings.method == "greedy"
         n_best = 1 if is_greedy else settings.n_best
-        ids = np.array([id for row in index for id in sources[row]], dtype=np.int32)
-        if ids.size and not 0 <= ids.min() <= ids.max() < self.vocab_size:  # engine.c reads where they point
-            raise ValueError(f"Ids must be from 0 to {self.vocab_size - 1}, not {ids.min()} … {ids.max()}.")
+        given = [id for row in index for id in sources[row]]
+        if given and not 0 <= min(given) <= max(given) < self.vocab_size:
+            raise ValueError(f"Ids must be from 0 to {self.vocab_size - 1}, not {min(given)} … {max(given)}.")
+        ids = np.array(given, dtype=np.int32)
         starts = np.array([0, *accumulate(len(sources[row]) for row in index)], dtype=np.int64)
         own_limits = np.array([limits[row] for row in index], dtype=np.int32)
         answer_starts = np.array([0, *accumulate(n_best * limits[row] for row in index)], dtype=np.int64)
@@ -179,69 +187,107 @@ class NativeEngine:
         job = _Job(
             n_sentences=len(index),
             ids=_at(ids, _int32),
+            n_ids=len(ids),
             starts=_at(starts, _int64),
             limits=_at(own_limits, _int32),
             forbidden=_at(forbidden, _int32),
+            outputs=_at(outputs, _int32),
             n_forbidden=len(forbidden),
+            n_outputs=len(outputs),
             beam=1 if is_greedy else settings.beam,
             n_best=n_best,
-            n_rows=_ROWS,
+            max_rows=_ROWS,
             length_penalty=0.0 if is_greedy else settings.length_penalty,
             answer_starts=_at(answer_starts, _int64),
             answers=_at(answers, _int32),
+            answers_size=len(answers),
             n_answers=_at(counts, _int32),
             answer_lengths=_at(lengths, _int32),
             are_finished=_at(finished, _int32),
             log_probabilities=_at(log_probabilities, _float),
             stop=_at(stop, _int32),
-            outputs=_at(outputs, _int32),
-            n_outputs=len(outputs),
         )
-        held = (
-            answers,
-            answer_starts,
-            own_limits,
-            counts,
-            lengths,
-            finished,
-            log_probabilities,
-            ids,
-            starts,
-            forbidden,
-            stop,
-            outputs,
+        return _Part(
+            index=index,
+            job=job,
+            inputs=(ids, starts, forbidden, outputs, stop),
+            limits=own_limits,
+            starts=answer_starts,
+            ids=answers,
+            counts=counts,
+            lengths=lengths,
+            finished=finished,
+            log_probabilities=log_probabilities,
         )
-        return _Part(index, job, held)
 
     def _outputs(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The ids that may be written for these; none: all of them."""
+        """The ids that may be generated for these sources; an empty array means all."""
         if self.shortlist is None:
             return np.zeros(0, dtype=np.int32)
         return self.shortlist.allowed(ids)
 
 
+def _check_search(settings: DecodeSettings) -> None:
+    """`DecodeSettings` checks itself; this guards the C code against settings that it cannot run."""
+    if settings.method == "sample":
+        raise EngineError("The native engine does not sample. Use the reference engine.")
+    if settings.method == "greedy":
+        return
+    if not 1 <= settings.beam <= _MAX_BEAM:
+        raise EngineError(f"The native engine searches with 1 to {_MAX_BEAM} beams, not decode.beam = {settings.beam}.")
+    if not 1 <= settings.n_best <= settings.beam:
+        raise EngineError(f"decode.n_best = {settings.n_best} must be between 1 and decode.beam = {settings.beam}.")
+
+
 def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
-    """What a part found, as hypotheses."""
-    answers, starts, limits, counts, lengths, finished, log_probabilities = (held.tolist() for held in part.held[:7])
-    n_best = part.job.n_best
+    """The hypotheses of a part."""
+    ids, lengths, finished = part.ids.tolist(), part.lengths.tolist(), part.finished.tolist()
+    log_probabilities = part.log_probabilities.tolist()
     found = []
-    for sentence in range(len(part.index)):
+    for sentence, (start, limit, count) in enumerate(
+        zip(part.starts.tolist()[:-1], part.limits.tolist(), part.counts.tolist(), strict=True)
+    ):
         hypotheses = []
-        for i in range(counts[sentence]):
-            at = sentence * n_best + i
-            start = starts[sentence] + i * limits[sentence]
-            ids = answers[start : start + lengths[at]]
+        for i in range(count):
+            at = sentence * part.job.n_best + i
+            written = ids[start + i * limit : start + i * limit + lengths[at]]
             hypotheses.append(
                 make_hypothesis(
-                    ids,
+                    written,
                     log_probabilities[at],
                     finished=bool(finished[at]),
                     alpha=settings.length_penalty,
-                    length=len(ids) + finished[at],
+                    length=len(written) + finished[at],
                 )
             )
-        found.append(hypotheses * settings.n_best if settings.method == "greedy" else hypotheses)
+        found.append(hypotheses)
     return found
+
+
+def _new_model(
+    native: ctypes.CDLL, settings: PackedSettings, tensors: Sequence[NDArray[np.float32]], groups: NDArray[np.int32]
+) -> int:
+    """The address of the C model."""
+    pointers = (_float * len(tensors))(*(_at(tensor, _float) for tensor in tensors))
+    sizes = np.array([tensor.size for tensor in tensors], dtype=np.int64)
+    message = ctypes.create_string_buffer(native.mh_message_size())
+    made = ctypes.c_void_p()
+    code = native.mh_new(
+        ctypes.byref(settings),
+        pointers,
+        _at(sizes, _int64),
+        len(tensors),
+        _at(groups, _int32),
+        len(groups),
+        ctypes.byref(made),
+        message,
+    )
+    if code == _NO_MEMORY:
+        n_megabytes = sum(tensor.nbytes for tensor in tensors) / 1e6
+        raise EngineError(f"The native engine ran out of memory for a model of {n_megabytes:,.0f} MB.")
+    if code != _OK or not made.value:
+        raise EngineError(f"The native engine does not support this model: {message.value.decode(errors='replace')}.")
+    return made.value
 
 
 def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
@@ -259,14 +305,24 @@ def _at(array: NDArray[Any], kind: Any) -> Any:
     return array.ctypes.data_as(kind)
 
 
-def _declared(native: ctypes.CDLL) -> ctypes.CDLL:
-    """The library with the types of its functions."""
-    native.mh_new.restype = ctypes.c_void_p
+def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
+    """The library with the types of its functions, and the sizes of its structures checked."""
+    native.mh_struct_size.restype = ctypes.c_int64
+    native.mh_struct_size.argtypes = [ctypes.c_int]
+    for which, structure in enumerate((PackedSettings, _Job)):
+        if (size := native.mh_struct_size(which)) != ctypes.sizeof(structure):
+            raise EngineError(
+                f"The native engine's library does not match this version of manyheads: {structure.__name__} has "
+                f"{size} bytes; expected {ctypes.sizeof(structure)}."
+            )
+    native.mh_message_size.restype = ctypes.c_int
+    native.mh_new.restype = ctypes.c_int
     native.mh_new.argtypes = [
-        ctypes.POINTER(PackedSettings), ctypes.POINTER(_float), _int64, ctypes.c_int64, _int32,
-        ctypes.POINTER(ctypes.c_int64),
+        ctypes.POINTER(PackedSettings), ctypes.POINTER(_float), _int64, ctypes.c_int64, _int32, ctypes.c_int64,
+        ctypes.POINTER(ctypes.c_void_p), ctypes.c_char_p,
     ]  # fmt: skip
+    native.mh_free.restype = None
     native.mh_free.argtypes = [ctypes.c_void_p]
-    native.mh_translate.restype = ctypes.c_int
-    native.mh_translate.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Job)]
+    native.mh_generate.restype = ctypes.c_int
+    native.mh_generate.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Job), ctypes.c_char_p]
     return native

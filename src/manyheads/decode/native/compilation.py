@@ -1,0 +1,131 @@
+"""The compiled libraries of the native engine: sources, variants per processor, and how the compiler is called.
+
+This file imports the standard library only: hatch_build.py loads it by its path while it builds a wheel.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("engine.c")  # includes the other sources
+PREBUILT = Path(__file__).with_name("libraries")  # of a wheel; a source tree has no such folder
+COMPILERS = ("cc", "gcc", "clang")
+# For the processor at hand; the first set of flags that the compiler accepts is used.
+NATIVE_FLAGS = (("-O3", "-march=native"), ("-O3", "-mcpu=native"), ("-O3",))
+COMMON_FLAGS = ("-std=gnu11", "-shared", "-fPIC", "-fno-math-errno", "-fvisibility=hidden")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One library of a wheel: the compiler flags, and the processor features that it needs."""
+
+    name: str
+    flags: tuple[str, ...]
+    features: frozenset[str]  # as /proc/cpuinfo names them
+
+
+_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})
+_V3 = _V2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+
+# Fastest first. No x86-64 level includes the VNNI instructions, which speed up int8: they get their own variants.
+VARIANTS: dict[str, tuple[Variant, ...]] = {
+    "x86_64": (
+        Variant("x86-64-v4-vnni", ("-O3", "-march=x86-64-v4", "-mavx512vnni"), _V4 | {"avx512_vnni"}),
+        Variant("x86-64-v4", ("-O3", "-march=x86-64-v4"), _V4),
+        Variant("x86-64-v3-vnni", ("-O3", "-march=x86-64-v3", "-mavxvnni"), _V3 | {"avx_vnni"}),
+        Variant("x86-64-v3", ("-O3", "-march=x86-64-v3"), _V3),
+        Variant("x86-64-v2", ("-O3", "-march=x86-64-v2"), _V2),
+    ),
+    "aarch64": (Variant("armv8-a", ("-O3", "-march=armv8-a"), frozenset({"asimd"})),),
+}
+
+
+def source_hash() -> str:
+    """Identifies the C sources and the flags that every build has; a library of other sources is never loaded."""
+    digest = hashlib.sha256(repr(COMMON_FLAGS).encode())
+    for path in sorted([*SOURCE.parent.glob("*.c"), *SOURCE.parent.glob("*.h")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def prebuilt_name(variant: Variant) -> str:
+    """The file name of a wheel's library."""
+    return f"engine-{source_hash()}-{variant.name}.so"
+
+
+def runnable_variants() -> list[Variant]:
+    """The variants that this processor can run, fastest first."""
+    if sys.platform != "linux":
+        return []
+    features = cpu_features()
+    return [variant for variant in VARIANTS.get(os.uname().machine, ()) if variant.features <= features]
+
+
+def cpu_features() -> frozenset[str]:
+    """The processor's features; /proc/cpuinfo lists only those that the kernel supports too."""
+    for line in _cpu_lines(("flags", "Features")):
+        return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
+def describe_cpu() -> str:
+    """What distinguishes this processor, so that a home folder on two machines has a cached library for each."""
+    lines = _cpu_lines(("model name", "flags", "Features", "CPU part"))
+    return "\n".join([*lines, sys.platform, os.uname().machine])
+
+
+def _cpu_lines(fields: tuple[str, ...]) -> list[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return list(dict.fromkeys(line for line in lines if line.startswith(fields)))
+
+
+def locate_compiler() -> str | None:
+    """The C compiler: what CC names, or one of the usual names."""
+    named = os.environ.get("CC", "")
+    return next((found for name in ((named,) if named else COMPILERS) if (found := shutil.which(name))), None)
+
+
+def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
+    """Compile into `path`; returns the compiler's first error, or nothing.
+
+    The library is compiled beside its path and moved, so that no process ever loads an incomplete one.
+    """
+    try:
+        handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
+    except OSError as error:
+        return f"{path.parent}: {error.strerror}."
+    os.close(handle)
+    command = [compiler, *flags, *COMMON_FLAGS, "-o", part, str(SOURCE), "-lm"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            Path(part).replace(path)
+            return ""
+    except OSError as error:
+        return f"{error.strerror}."
+    finally:
+        Path(part).unlink(missing_ok=True)
+    first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+    return first or f"it exited with code {done.returncode} without a message."
+
+
+def compile_variants(compiler: str, folder: Path) -> tuple[list[Path], list[str]]:
+    """Every variant of this machine's architecture that the compiler can build, and the errors of the others."""
+    made, errors = [], []
+    for variant in VARIANTS.get(os.uname().machine, ()) if sys.platform == "linux" else ():
+        path = folder / prebuilt_name(variant)
+        if error := compile_library(compiler, variant.flags, path):
+            errors.append(f"{variant.name}: {error}")
+        else:
+            path.chmod(0o755)
+            made.append(path)
+    return made, errors

@@ -1,0 +1,107 @@
+"""Finding the native engine's library: from the wheel, from the cache, or compiled once for this machine."""
+
+import ctypes
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from manyheads.decode.native import compilation
+from manyheads.errors import EngineError
+from manyheads.storage import user_cache_folder
+
+LIBRARY_VARIABLE = "MANYHEADS_NATIVE_LIBRARY"  # the path of a library to load instead, such as one with sanitizers
+
+logger = logging.getLogger(__name__)
+
+
+def library() -> ctypes.CDLL:
+    """Return the compiled engine. A compiler is needed only if there is neither a prebuilt nor a cached library."""
+    if sys.platform == "win32":
+        raise EngineError("The native engine does not run on Windows.")
+    if named := os.environ.get(LIBRARY_VARIABLE):
+        return _load(Path(named))
+    if (prebuilt := _load_prebuilt()) is not None:
+        return prebuilt
+    path = _cache_folder() / f"engine-{_fingerprint()}.so"
+    if not path.exists() and not os.access(path.parent, os.W_OK):
+        path = _temporary_folder() / path.name
+    if not path.exists():
+        compiler = find_compiler()
+        _build(compiler, path)
+        logger.info("Compiled the native engine for this processor with %s. This is done once.", compiler)
+    return _load(path)
+
+
+def find_compiler() -> str:
+    """The C compiler: what CC names, or one of the usual names."""
+    if found := compilation.locate_compiler():
+        return found
+    named = os.environ.get("CC", "")
+    missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
+    raise EngineError(f"The native engine needs a C compiler for its first use: {missing}. Install one, such as gcc.")
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise EngineError(f"The native engine {path} does not load: {error}. Delete the file and try again.") from None
+
+
+def _load_prebuilt() -> ctypes.CDLL | None:
+    """The wheel's fastest library that this processor runs; None: there is none, or the system cannot load it."""
+    if not compilation.PREBUILT.is_dir():
+        return None
+    for variant in compilation.runnable_variants():
+        path = compilation.PREBUILT / compilation.prebuilt_name(variant)
+        if not path.exists():
+            continue
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError as error:  # for instance another C library than the one that it was linked with
+            logger.info("The prebuilt native engine %s does not load: %s.", path, error)
+    return None
+
+
+def _cache_folder() -> Path:
+    """Where compiled compilation are cached: writable by this user alone, because a library runs with our rights."""
+    folder = user_cache_folder("native")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(folder, os.R_OK | os.X_OK):
+            return folder
+    except OSError:
+        pass
+    return _temporary_folder()
+
+
+@cache
+def _temporary_folder() -> Path:
+    """For this process alone, where the cache cannot be trusted or written."""
+    made = tempfile.TemporaryDirectory(prefix="manyheads-native-")
+    _TEMPORARY.append(made)
+    return Path(made.name)
+
+
+_TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
+
+
+def _fingerprint() -> str:
+    """Identifies the sources, the flags and the processor. It needs no compiler, so that a cached library loads."""
+    parts = (compilation.source_hash(), repr(compilation.NATIVE_FLAGS), compilation.describe_cpu())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _build(compiler: str, path: Path) -> None:
+    """Compile with the first flags that the compiler accepts."""
+    errors = []
+    for flags in compilation.NATIVE_FLAGS:
+        if not (error := compilation.compile_library(compiler, flags, path)):
+            return
+        errors.append(error)
+    raise EngineError(f"The native engine could not be compiled by {compiler}: {errors[0]}")

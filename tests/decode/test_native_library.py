@@ -1,0 +1,246 @@
+"""Finding the native engine's library: prebuilt, cached or compiled; and every variant gives the same tokens."""
+
+import ctypes
+import logging
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from manyheads.decode import DecodeSettings, EngineSelector, TorchEngine
+from manyheads.decode.native import compilation, loading
+from manyheads.decode.native.native_engine import NativeEngine
+from manyheads.errors import EngineError
+from manyheads.model import Transformer
+
+from decode.test_native import SEARCHES, SPECIAL_TOKENS, VARIANTS, make_model, make_sources
+
+is_x86_64 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the variants are those of x86-64")
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(loading.LIBRARY_VARIABLE, raising=False)
+    try:
+        loading.find_compiler()
+    except EngineError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No library is cached, and the source tree counts as without prebuilt ones."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(compilation, "PREBUILT", tmp_path / "compilation")
+    return tmp_path / "cache" / "manyheads" / "native"
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every variant of this architecture, compiled as for a wheel."""
+    folder = tmp_path_factory.mktemp("variants")
+    made, errors = compilation.compile_variants(loading.find_compiler(), folder)
+    assert errors == []
+    assert len(made) == len(compilation.VARIANTS[os.uname().machine])
+    return folder
+
+
+def _forbid_compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("A process was started.")
+
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "no-programs"))
+    monkeypatch.setattr(subprocess, "run", run)
+
+
+def _select(selector: EngineSelector, model: Transformer, settings: DecodeSettings) -> str:
+    return selector.select(model, SPECIAL_TOKENS, settings).name
+
+
+@pytest.mark.parametrize("name", ["native", "auto"])
+def test_fallback_without_a_compiler_is_reported_once(
+    name: str, empty_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    selector, model = EngineSelector(name), make_model()
+    with caplog.at_level(logging.WARNING, logger="manyheads"):
+        for _ in range(2):
+            assert _select(selector, model, SEARCHES["beam"]) == "torch"
+    assert len(caplog.records) == 1
+    assert 'CC = "no-such-compiler" was not found' in caplog.text
+
+
+def test_auto_reports_a_fallback_to_torch_too(empty_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    selector, model = EngineSelector(), make_model(scores="cosine")
+    with caplog.at_level(logging.WARNING, logger="manyheads"):
+        for _ in range(2):
+            assert _select(selector, model, SEARCHES["beam"]) == "torch"
+    assert len(caplog.records) == 1
+    assert 'The native engine does not support model.scores = "cosine"' in caplog.text
+
+
+def test_unsupported_search_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    selector, model = EngineSelector(), make_model()
+    with caplog.at_level(logging.INFO, logger="manyheads"):
+        for _ in range(2):
+            assert _select(selector, model, DecodeSettings(method="sample")) == "torch"
+    assert [record.message for record in caplog.records if "Engine: torch" in record.message] == [
+        "Engine: torch. The native engine does not support sampling."
+    ]
+
+
+def test_asking_for_torch_reports_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="manyheads"):
+        assert _select(EngineSelector("torch"), make_model(), DecodeSettings(method="sample")) == "torch"
+    assert caplog.records == []
+
+
+def test_a_compiler_error_is_quoted(empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'engine.c:1: error: no luck today' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(EngineError, match="no luck today"):
+        loading.library()
+    compiler.write_text("#!/bin/sh\nexit 7\n")
+    with pytest.raises(EngineError, match="it exited with code 7 without a message"):
+        loading.library()
+    assert list(empty_cache.iterdir()) == []
+
+
+def test_a_cached_library_loads_without_a_compiler(
+    empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="manyheads"):
+        loading.library()
+        assert [path.suffix for path in empty_cache.iterdir()] == [".so"]
+        assert "This is done once" in caplog.text
+        _forbid_compilers(monkeypatch, tmp_path)
+        assert loading.library().mh_lanes() > 0
+    assert len(caplog.records) == 1
+
+
+def test_other_sources_make_another_library(empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compilation.source_hash()
+    for path in compilation.SOURCE.parent.glob("*.[ch]"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(compilation, "SOURCE", tmp_path / "engine.c")
+    assert compilation.source_hash() == before
+    (tmp_path / "layers.c").write_text("/* changed */\n")
+    assert compilation.source_hash() != before
+
+
+def test_a_cache_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "manyheads" / "native"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert loading._cache_folder() != folder
+    folder.chmod(0o700)
+    assert loading._cache_folder() == folder
+
+
+def test_a_cached_library_that_is_damaged_is_named(empty_cache: Path) -> None:
+    path = loading._cache_folder() / f"engine-{loading._fingerprint()}.so"
+    path.write_text("not a library")
+    with pytest.raises(EngineError, match=f"{path} does not load"):
+        loading.library()
+
+
+def test_a_prebuilt_library_loads_without_a_compiler(
+    empty_cache: Path, variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "PREBUILT", variants)
+    _forbid_compilers(monkeypatch, tmp_path)
+    best = compilation.runnable_variants()[0]
+    assert Path(loading.library()._name) == variants / compilation.prebuilt_name(best)
+    assert not empty_cache.exists()
+
+
+@is_x86_64
+def test_the_processor_chooses_the_variant(variants: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {
+        "x86-64-v2": compilation._V2,
+        "x86-64-v3": compilation._V3,
+        "x86-64-v3-vnni": compilation._V3 | {"avx_vnni"},
+        "x86-64-v4": compilation._V4 | {"avx_vnni"},
+        "x86-64-v4-vnni": compilation._V4 | {"avx512_vnni"},
+    }
+    for name, features in expected.items():
+        monkeypatch.setattr(compilation, "cpu_features", lambda features=features: features)
+        assert compilation.runnable_variants()[0].name == name
+    monkeypatch.setattr(compilation, "cpu_features", lambda: frozenset({"sse2"}))
+    assert compilation.runnable_variants() == []
+
+
+def test_prebuilt_libraries_that_do_not_fit_are_passed_over(
+    empty_cache: Path, variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of other sources by its name; one that the system cannot load by trying."""
+    folder = tmp_path / "compilation"
+    folder.mkdir()
+    first, *others = compilation.runnable_variants()
+    (folder / compilation.prebuilt_name(first)).write_text("linked with another C library")
+    (folder / f"engine-{'0' * 16}-{first.name}.so").write_bytes(b"of other sources")
+    assert loading._load_prebuilt() is None
+    if others:
+        name = compilation.prebuilt_name(others[0])
+        (folder / name).write_bytes((variants / name).read_bytes())
+        found = loading._load_prebuilt()
+        assert found is not None
+        assert Path(found._name) == folder / name
+
+
+def _libraries_of_this_processor(variants: Path, folder: Path) -> dict[str, ctypes.CDLL]:
+    """What a wheel has, what is compiled at first use, and the most portable code."""
+    found = {
+        variant.name: ctypes.CDLL(str(variants / compilation.prebuilt_name(variant)))
+        for variant in compilation.runnable_variants()
+    }
+    for name, flags in {"native": compilation.NATIVE_FLAGS[0], "baseline": ("-O2",)}.items():
+        path = folder / f"{name}.so"
+        assert compilation.compile_library(loading.find_compiler(), flags, path) == ""
+        found[name] = ctypes.CDLL(str(path))
+    return found
+
+
+@is_x86_64
+def test_every_variant_generates_the_same_tokens(variants: Path, tmp_path: Path) -> None:
+    """In float32 the torch engine's; in int8 those of the first variant (sums of bytes are exact everywhere)."""
+    found = _libraries_of_this_processor(variants, tmp_path)
+    sources = make_sources(40)
+    for settings in ({}, VARIANTS["odd sizes"], VARIANTS["swiglu"]):
+        model = make_model(**settings)
+        for search in (SEARCHES["greedy"], SEARCHES["n-best"]):
+            expected = _ids(TorchEngine(model, SPECIAL_TOKENS), sources, search)
+            in_bytes = []
+            for name, library in found.items():
+                assert _ids(NativeEngine(model, SPECIAL_TOKENS, library), sources, search) == expected, name
+                in_bytes.append(_ids(NativeEngine(model, SPECIAL_TOKENS, library, is_int8=True), sources, search))
+            assert all(ids == in_bytes[0] for ids in in_bytes)
+
+
+def _ids(
+    engine: NativeEngine | TorchEngine, sources: list[list[int]], search: DecodeSettings
+) -> list[list[tuple[int, ...]]]:
+    return [[one.ids for one in own] for own in engine.generate(sources, search, range(len(sources)))]
+
+
+@is_x86_64
+def test_variants_use_the_instructions_they_are_named_for(variants: Path, tmp_path: Path) -> None:
+    lanes = {"x86-64-v2": 4, "x86-64-v3": 8, "x86-64-v4": 16}
+    for name, library in _libraries_of_this_processor(variants, tmp_path).items():
+        if name in ("native", "baseline"):
+            continue
+        level = name.removesuffix("-vnni")
+        assert (library.mh_lanes(), library.mh_has_vnni()) == (lanes[level], int(name != level))
+
+
+def test_the_sources_compile_without_a_warning(tmp_path: Path) -> None:
+    for macro in ("-DNDEBUG", "-DMH_TEST_ALLOCATION"):
+        command = [loading.find_compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror=vla", "-O2", macro]
+        command += ["-c", str(compilation.SOURCE), "-o", str(tmp_path / "engine.o")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
