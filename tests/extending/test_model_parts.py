@@ -22,9 +22,11 @@ _NORM = """
 import torch
 from manyheads.model.norms import NORMS, Norm
 
+
 class MaxNorm(Norm):
     def forward(self, x, is_real):
         return self.weight * x / (x.abs().amax(dim=-1, keepdim=True) + self.epsilon)
+
 
 NORMS["max"] = MaxNorm
 """
@@ -33,6 +35,7 @@ _SCORE_FORM = """
 import torch
 from manyheads.model.score_forms import SCORE_FORMS, ScoreForm
 
+
 class NegativeDistance(ScoreForm):
     def __init__(self, heads, max_length):
         super().__init__(heads, max_length)
@@ -40,6 +43,7 @@ class NegativeDistance(ScoreForm):
 
     def forward(self, q, k, view):
         return -self.weight * torch.cdist(q, k)
+
 
 SCORE_FORMS["distance"] = NegativeDistance
 """
