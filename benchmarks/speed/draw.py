@@ -42,7 +42,7 @@ Bar = tuple[str, float, str, bool]  # name, length, label, whether it is manyhea
 
 
 def bars_svg(title: str, groups: Mapping[str, Sequence[Bar]]) -> str:
-    """Bars that begin at nothing, in groups of a scale each; in light and in dark surroundings."""
+    """Bars that start at zero, one scale per group, for light and dark backgrounds."""
     y, parts = 0.0, []
     for name, bars in groups.items():
         longest = max(length for _, length, _, _ in bars)
@@ -70,7 +70,7 @@ def bars_svg(title: str, groups: Mapping[str, Sequence[Bar]]) -> str:
 
 
 class TrainingRecord:
-    """One size of training.json, with what follows from it."""
+    """One size of training.json, with the derived figures."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self.record = record
@@ -105,13 +105,13 @@ class TrainingRecord:
         return median_ratio(self._work("flop"), self.seconds(name)) / 1e9 / self.sgemm
 
     def losses(self, name: str) -> tuple[float, float]:
-        """Of the first step and of the last."""
+        """Return the loss of the first step and of the last."""
         turns = self.record["workers"][name]["turns"]
         return turns[0]["losses"][0], turns[-1]["losses"][-1]
 
 
 def training_table(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """A table a size, with the command and the machine."""
+    """One table per size, with the date and the machine."""
     return "\n".join(_training_part(size, TrainingRecord(record)) for size, record in records.items())
 
 
@@ -123,9 +123,9 @@ def _training_part(size: str, found: TrainingRecord) -> str:
         "",
         f"{shape['layers']} + {shape['layers']} layers, width {shape['width']}, feed-forward "
         f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocab_size']:,} (tied), "
-        f"{shape['batch_tokens']:,} tokens a batch, lengths {record['text']}; {len(found.turns)} turns of "
+        f"{shape['batch_tokens']:,} tokens per batch, lengths {record['text']}; {len(found.turns)} turns of "
         f"{len(found.turns[0])} step(s). {record['date']}, {record['machine']}, one thread, load {record['load']}. "
-        f"SGEMM: {found.sgemm:.1f} GFLOP a CPU second.",
+        f"SGEMM: {found.sgemm:.1f} GFLOP per CPU second.",
         "",
         "| | version | parameters | tokens / CPU s | × nn.Transformer | manyheads is × faster (turns) | of SGEMM "
         "| loss |",
@@ -166,7 +166,7 @@ def training_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def put_between(text: str, mark: str, content: str) -> str:
-    """The text with what stands between two markers replaced."""
+    """Return the text with the part between two markers replaced."""
     pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)", re.DOTALL)
     if not pattern.search(text):
         raise ValueError(f"README.md has no markers <!-- {mark} --> and <!-- end of {mark} -->.")

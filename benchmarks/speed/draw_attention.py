@@ -12,7 +12,7 @@ _LOSSES = {"chunks": "loss in chunks", "whole": "whole logits"}
 
 
 def attention_tables(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Two: forward, and training."""
+    """Return two tables: forward, and training."""
     parts = []
     if "forward" in records:
         parts += [*_forward_table(records["forward"]), ""]
@@ -30,7 +30,7 @@ def _forward_table(record: Mapping[str, Any]) -> list[str]:
     lengths = sorted({one["n"] for one in record["points"]})
     columns = [(path, view) for path in _PATHS for view in ("everywhere", "triangle", "backward")]
     lines = [
-        f"Forward. {_stamp(record)} Seconds are the module's; MB are attention's alone / the module's, mask included.",
+        f"Forward. {_stamp(record)} Seconds of the module; MB of attention alone / of the module, with the mask.",
         "",
         f"| n | {' | '.join(f'{path}, {view}' for path, view in columns)} |",
         f"| ---: | {' | '.join('---:' for _ in columns)} |",
@@ -57,8 +57,8 @@ def _training_table(record: Mapping[str, Any]) -> list[str]:
     lengths = sorted({one["n"] for one in record["points"]})
     memory = {kind: _memory(record, *kind) for kind in kinds}
     lines = [
-        f"Training, one step. {_stamp(record)} Extra MB; the last lines are the power of n that fits all, "
-        "and that between the two longest, where what is fixed weighs least.",
+        f"Training, one step. {_stamp(record)} Extra MB; the last rows are the power of n fitted to all lengths, "
+        "and between the two longest, where fixed costs matter least.",
         "",
         f"| n | {' | '.join(f'{kind}, {_LOSSES[loss]}' for kind, loss in kinds)} |",
         f"| ---: | {' | '.join('---:' for _ in kinds)} |",

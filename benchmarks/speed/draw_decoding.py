@@ -30,12 +30,12 @@ Turns = Sequence[Mapping[str, Any]]
 
 
 def is_alone(task: str) -> bool:
-    """Whether each sentence was a call of its own."""
+    """Return whether each sentence is a separate call."""
     return task.startswith("alone")
 
 
 def seconds(turns: Turns) -> list[float]:
-    """CPU seconds a sentence: of each turn, or of each sentence where each was alone."""
+    """CPU seconds per sentence: of each turn, or of each sentence if each is a separate call."""
     if isinstance(turns[0]["cpu"], list):
         return list(chain.from_iterable(turn["cpu"] for turn in turns))
     return [turn["cpu"] / turn["n_sentences"] for turn in turns]
@@ -47,13 +47,13 @@ def times_faster(ours: Turns, theirs: Turns) -> float:
 
 
 def format_speed(task: str, turns: Turns) -> str:
-    """Milliseconds where a sentence is alone, sentences a second elsewhere."""
+    """Milliseconds if each sentence is a separate call, otherwise sentences per second."""
     one = statistics.median(seconds(turns))
     return f"{1000 * one:,.1f} ms" if is_alone(task) else f"{1 / one:,.0f} /s" if one < 0.1 else f"{1 / one:,.1f} /s"
 
 
 def decoding_table(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Two tables a case: speeds, and ratios."""
+    """Two tables per model: speeds, and ratios."""
     return "\n".join(_part(name, record) for name, record in records.items())
 
 
@@ -68,7 +68,7 @@ def _part(name: str, record: Mapping[str, Any]) -> str:
         f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocab_size']:,}. "
         f"{record['date']}, {record['machine']}, one thread, load {record['load']}. {_versions(record)}.",
         "",
-        "Sentences a CPU second; alone: median CPU time of one.",
+        "Sentences per CPU second; alone: median CPU time per sentence.",
         "",
         f"| | {' | '.join(tasks)} | same as native | BLEU |",
         f"| --- | {dashes} | ---: | ---: |",
@@ -95,7 +95,7 @@ def _versions(record: Mapping[str, Any]) -> str:
 
 
 def _same(tasks: Mapping[str, Any], who: str) -> str:
-    """Of greedy answers and of those of the beam."""
+    """Return the shares of greedy search and of beam search."""
     by_search: dict[str, float] = {}
     for task, found in tasks.items():
         if who in found and not is_alone(task):
@@ -109,7 +109,7 @@ def _bleu(tasks: Mapping[str, Any], who: str) -> str:
 
 
 def _tuning(record: Mapping[str, Any]) -> list[str]:
-    """Which settings were CTranslate2's best."""
+    """The fastest settings of CTranslate2."""
     return [
         f"{CALLED[who]}, beam {beam}: fastest with max_batch_size {tuned['max_batch_size']}, "
         f"{'with' if tuned['return_scores'] else 'without'} scores."
@@ -119,7 +119,7 @@ def _tuning(record: Mapping[str, Any]) -> list[str]:
 
 
 def decoding_bars(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tuple[str, float, str, bool]]]:
-    """A group of bars a task: sentences a CPU second."""
+    """One group of bars per task: sentences per CPU second."""
     groups = {}
     for name, record in records.items():
         for task, found in record["tasks"].items():
