@@ -31,10 +31,10 @@ def recipe_page() -> str:
     ]
     hints = typing.get_type_hints(Recipe)
     top = [field for field in dataclasses.fields(Recipe) if not _sections(hints[field.name], field.name)]
-    lines += _table("Top level", "", Recipe, [field.name for field in top])
+    lines += _table("Top level", Recipe, [field.name for field in top])
     for field in dataclasses.fields(Recipe):
         for title, name, kind in _sections(hints[field.name], field.name):
-            lines += _table(title, name, kind, [one.name for one in dataclasses.fields(kind)])
+            lines += _table(title, kind, [one.name for one in dataclasses.fields(kind)])
             if name == "model":
                 lines += _presets()
     return "\n".join(lines) + "\n"
@@ -88,15 +88,14 @@ def _sections(hint: Any, name: str) -> list[tuple[str, str, type]]:
     return []
 
 
-def _table(title: str, section: str, kind: type, names: list[str]) -> list[str]:
+def _table(title: str, kind: type, names: list[str]) -> list[str]:
     hints, meanings = typing.get_type_hints(kind), described(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     lines = ["", f"## {title}", "", (inspect.getdoc(kind) or "").replace("\n", " "), ""]
     lines += ["| key | values | default | meaning |", "| --- | --- | --- | --- |"]
     for name in names:
-        key = f"{section}.{name}" if section else name
         cells = (
-            f"`{key}`",
+            f"`{name}`",
             _values(hints[name], fields[name].metadata.get("choices")),
             _default(fields[name]),
             meanings.get(name, ""),

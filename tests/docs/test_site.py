@@ -24,8 +24,8 @@ def test_every_recipe_key_has_a_meaning(kind: type) -> None:
 
 def test_recipe_page_lists_values_and_defaults() -> None:
     page = recipe_page()
-    assert '| `model.norm_placement` | `"post"`, `"pre"` | `"post"` |' in page
-    assert "| `model.width` | whole number | `512` |" in page
+    assert '| `norm_placement` | `"post"`, `"pre"` | `"post"` |' in page
+    assert "| `width` | whole number | `512` |" in page
 
 
 def test_command_page_has_every_command() -> None:
