@@ -23,17 +23,18 @@ class SpecialTokens:
 class DecodeSettings:
     """How to decode. The defaults are those of Vaswani 2017."""
 
+    # "greedy" takes the most probable token at each step, "beam" keeps several hypotheses, "sample" draws at random.
     method: Literal["greedy", "beam", "sample"] = "beam"
-    beam: int = 4
+    beam: int = 4  # number of hypotheses that beam search keeps at each step
     length_penalty: float = 0.6  # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016)
     n_best: int = 1  # number of hypotheses to return: of a beam search, or samples
-    max_new_tokens: int | None = None  # of the output; None: length of the source + 50, and 50 after a prompt
+    max_new_tokens: int | None = None  # the most tokens to generate; default: the source's + 50, or 50 after a prompt
     stop: tuple[str, ...] = ()  # generation after a prompt ends before the first of these texts
 
-    temperature: float = 1.0
-    top_k: int | None = None  # sample from the k most probable tokens; None: from all
+    temperature: float = 1.0  # sampling temperature; lower is more deterministic
+    top_k: int | None = None  # sample from the k most probable tokens; default: all
     top_p: float = 1.0  # sample from the smallest set of tokens with this total probability (Holtzman 2020)
-    seed: int = 1
+    seed: int = 1  # seed of sampling
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "decode.") or self._faults())

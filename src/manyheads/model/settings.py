@@ -16,39 +16,49 @@ from manyheads.settings import did_you_mean, raise_faults, toml_value, type_faul
 class ModelSettings:
     """The Transformer to build. The defaults are those of the base model of 2017; None means "not set"."""
 
-    vocab_size: int
+    vocab_size: int  # number of tokens in the vocabulary; a recipe takes it from the tokenizer
+    # The stacks of the model: "encoder-decoder" for seq2seq, "encoder" for classify, tag and masked, "decoder" for
+    # language models.
     shape: Literal["encoder-decoder", "encoder", "decoder"] = "encoder-decoder"
-    width: int = 512  # d_model
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    feed_forward_width: int = 2048
+    width: int = 512  # width of the embeddings and of the residual stream (d_model)
+    n_encoder_layers: int = 6  # number of encoder layers
+    n_decoder_layers: int = 6  # number of decoder layers
+    feed_forward_width: int = 2048  # width of the hidden layer of the feed-forward networks (d_ff)
+    # Activation of the feed-forward networks; "swiglu" multiplies a SiLU gate with a second projection (Shazeer 2020).
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    max_length: int = 1024
+    max_length: int = 1024  # the most tokens of a sequence, special tokens included
 
-    n_heads: int = 8
-    n_key_heads: int | None = None  # fewer than n_heads: grouped queries; default: n_heads
+    n_heads: int = 8  # number of attention heads (h)
+    n_key_heads: int | None = None  # number of key and value heads; fewer than n_heads: grouped-query attention
     head_width: int | None = None  # d_k; default: width / n_heads
     value_width: int | None = None  # d_v; default: head_width
-    attention_bias: bool = False
+    attention_bias: bool = False  # whether the attention projections have a bias
+    # How queries and keys become attention scores; "scaled-dot" is q·k / √d_k.
     scores: str = field(default="scaled-dot", metadata={"choices": SCORE_FORMS})
+    # "separate": W^Q, W^K and W^V; "tied": W^Q = W^K; "shared": one matrix for queries, keys and values; "none": no
+    # matrices, not even W^O.
     projections: Literal["separate", "tied", "shared", "none"] = "separate"
+    # How the model knows positions: vectors added to the embeddings ("sinusoidal", "learned"), rotated queries and
+    # keys ("rotary"), a penalty on distance ("alibi"), or not at all ("none").
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
     # The original numbers of the heads that pruned attentions still have, as {"encoder.0.self": (0, 2)}.
     kept_heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
+    # What is normalized: the features of one token ("layer"; "rms" does not subtract the mean), each feature over the
+    # batch ("batch", "batch-with-padding"), or a whole sample ("sample"). The last three show why "layer" is used.
     norm: str = field(default="layer", metadata={"choices": NORMS})
-    norm_placement: Literal["post", "pre"] = "post"
-    norm_epsilon: float = 1e-5
+    norm_placement: Literal["post", "pre"] = "post"  # normalize after each residual sum, or before each sublayer
+    norm_epsilon: float = 1e-5  # added to the variance, which may be 0
 
-    tie_source_target: bool = True
-    tie_output: bool = True
-    scale_embedding: bool = True
+    tie_source_target: bool = True  # source and target share one embedding
+    tie_output: bool = True  # the output layer shares the weights of the target embedding
+    scale_embedding: bool = True  # multiply embeddings by √width
 
-    dropout: float = 0.1  # of the input of the first block and of the output of each sublayer
-    attention_dropout: float = 0.0  # of attention weights
-    feed_forward_dropout: float = 0.0  # of the hidden layer of the feed-forward network
-    token_dropout: float = 0.0  # of whole tokens: the embedding becomes zero, the position stays
-    head_dropout: float = 0.0  # of whole heads, independently for each sentence (Zhou 2020)
+    dropout: float = 0.1  # dropout of the input of the first block and of the output of each sublayer
+    attention_dropout: float = 0.0  # dropout of attention weights
+    feed_forward_dropout: float = 0.0  # dropout of the hidden layer of the feed-forward network
+    token_dropout: float = 0.0  # dropout of whole tokens: the embedding becomes zero, the position stays
+    head_dropout: float = 0.0  # dropout of whole heads, independently for each sentence (Zhou 2020)
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "model.") or self._choice_faults() or self._faults())

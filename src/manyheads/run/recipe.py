@@ -44,13 +44,13 @@ _RENAMED = {  # keys of recipes before version 0.1, refused with their new names
 class MixSettings:
     """One corpus of a mix: its files and how often they are sampled."""
 
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # the corpus: two parallel files, or one table
     weight: float = 1.0  # how often a row occurs in an epoch; 0.25 samples another quarter of the rows each epoch
-    source_column: str | None = None  # if a corpus sets no column, those of [data] apply
-    target_column: str | None = None
-    text_column: str | None = None
-    label_column: str | None = None
-    tags_column: str | None = None
+    source_column: str | None = None  # column of the source; if no column is set here, those of [data] apply
+    target_column: str | None = None  # column of the target
+    text_column: str | None = None  # column of the text, for tasks without a target
+    label_column: str | None = None  # column of the label or intent
+    tags_column: str | None = None  # column of the tags
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "data.mix.")
@@ -75,16 +75,16 @@ class DataSettings:
     folder: str | None = None  # folder of the files, relative to the recipe; by default the recipe's own
     builtin: str | None = None  # language pair of the built-in corpus, such as "en-zh"; "en" for monolingual tasks
     builtin_rows: int = 40_000  # training rows of the built-in corpus
-    train: tuple[str, ...] = ()
+    train: tuple[str, ...] = ()  # files of the training set
     mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
-    valid: tuple[str, ...] = ()  # without it, a part of the training rows is held out
-    test: tuple[str, ...] = ()  # without it, the final scores are those of the validation set
+    valid: tuple[str, ...] = ()  # files of the validation set; without it, a part of the training rows is held out
+    test: tuple[str, ...] = ()  # files of the test set; without it, the final scores are those of the validation set
     valid_fraction: float | None = None  # fraction of the training rows held out if valid is not set; default 1/20
-    source_column: str | None = None  # columns of .tsv, .csv, .jsonl and .parquet files, by name or number
-    target_column: str | None = None
-    text_column: str | None = None
-    label_column: str | None = None
-    tags_column: str | None = None
+    source_column: str | None = None  # column of the source in a table, by name or number
+    target_column: str | None = None  # column of the target
+    text_column: str | None = None  # column of the text, for tasks without a target
+    label_column: str | None = None  # column of the label or intent
+    tags_column: str | None = None  # column of the tags
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "data.") or [*self._builtin_faults(), *self._file_faults()])
@@ -141,15 +141,15 @@ class DataSettings:
 class Recipe:
     """All settings of a run."""
 
-    model: ModelSettings
-    data: DataSettings
-    clean: CleanSettings = field(default_factory=CleanSettings)
-    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    task: TaskSettings = field(default_factory=Seq2SeqSettings)
-    train: TrainSettings = field(default_factory=TrainSettings)
-    decode: DecodeSettings = field(default_factory=DecodeSettings)
-    seed: int = 1
-    device: str = "auto"
+    model: ModelSettings  # the Transformer to build
+    data: DataSettings  # the text to train and test on
+    clean: CleanSettings = field(default_factory=CleanSettings)  # which training rows are dropped
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)  # how text becomes tokens
+    task: TaskSettings = field(default_factory=Seq2SeqSettings)  # what the model learns, and its loss
+    train: TrainSettings = field(default_factory=TrainSettings)  # how long and how fast to train
+    decode: DecodeSettings = field(default_factory=DecodeSettings)  # how text is generated
+    seed: int = 1  # seed of everything random: held-out rows, tokenizer sample, initial weights, batches, dropout
+    device: str = "auto"  # "cpu", "cuda", "cuda:1", "mps"; "auto": the fastest available
     init_from: str | None = None  # bundle to initialize from: its tokenizer, and every weight that this model has too
     freeze: tuple[str, ...] = ()  # parts of the model that are not trained, such as "encoder.0" or "source_embedding"
 

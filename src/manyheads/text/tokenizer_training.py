@@ -37,14 +37,15 @@ class TokenizerSettings:
     """The settings of the tokenizer.
 
     `sampling` is the strength of subword sampling during training: each time a text is seen, it is split at random.
-    0 turns it off. For unigram it is the alpha of the distribution over all splits, typically 0.1; values near 0 vary
+    0 disables it. For unigram it is the alpha of the distribution over all splits, typically 0.1; values near 0 vary
     most, and 1 follows the learned probabilities. For bpe it is the dropout probability of a merge, typically 0.1;
     values near 1 vary most. With kind = "character", every token is one character, and no space is added before a text.
     """
 
+    # How tokens are learned: a unigram language model, byte-pair encoding, or one token per character.
     kind: Literal["unigram", "bpe", "character"] = "unigram"
     vocab_size: int = 8000  # including 4 special tokens and 256 byte tokens; small texts yield fewer
-    sampling: float = 0.0
+    sampling: float = 0.0  # strength of subword sampling during training, typically 0.1; 0: none
     # Whether a token may contain several Chinese characters. Since words are not separated by spaces, "joined" gives
     # fewer tokens, some of which cross word boundaries (了那); "split" makes each character its own token.
     chinese_characters: Literal["joined", "split"] = "joined"
