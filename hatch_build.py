@@ -52,7 +52,7 @@ class NativeEngineHook(BuildHookInterface):  # type: ignore[misc]
 
 
 def _load_module(path: Path) -> ModuleType:
-    """Load compilation.py by its path: importing the package would need torch, which a build environment does not have."""
+    """Load compilation.py by its path: importing the package needs torch, which a build environment does not have."""
     spec = importlib.util.spec_from_file_location("manyheads_native_compilation", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

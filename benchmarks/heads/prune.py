@@ -2,7 +2,7 @@
 
     python benchmarks/heads/prune.py order  BUNDLE RESULT.json --heads 30     the order of removal (greedy, by loss)
     python benchmarks/heads/prune.py curve  BUNDLE RESULT.json --counts 0 12 20 24
-    python benchmarks/heads/prune.py fine-tune BUNDLE RESULT.json --count 20 --steps 300 -o OUT     fine-tuned, as a bundle
+    python benchmarks/heads/prune.py fine-tune BUNDLE RESULT.json --count 20 --steps 300 -o OUT  a fine-tuned bundle
     python benchmarks/heads/prune.py gates  BUNDLE RESULT.json --count 20 --steps 300 -o OUT     by learned gates
     python benchmarks/heads/prune.py importance BUNDLE RESULT.json --rows 100     by gradient and by ablation
 

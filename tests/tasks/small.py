@@ -23,7 +23,8 @@ def make_task(kind: type[Task], settings: Any, rows: Sequence[Row], **changes: A
         ModelSettings(
             **{
                 "vocab_size": tokenizer.vocab_size, "shape": "encoder", "width": 32, "n_encoder_layers": 1,
-                "n_heads": 2, "feed_forward_width": 64, "positions": "rotary", "norm_placement": "pre", "max_length": 64,
+                "n_heads": 2, "feed_forward_width": 64, "positions": "rotary", "norm_placement": "pre",
+                "max_length": 64,
             } | changes
         )
     )  # fmt: skip

@@ -353,7 +353,8 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
         pick(
             f"Proposed: {size} ({millions}), {estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
             f"(≈ {epochs} epochs)",
-            f"建议：    {size}（{millions}），词表 {estimate.vocab_size:,}，dropout {dropout}，{steps} 步（≈ {epochs} 轮）",
+            f"建议：    {size}（{millions}），词表 {estimate.vocab_size:,}，dropout {dropout}，{steps} 步"
+            f"（≈ {epochs} 轮）",
         )
     )
     click.echo(f"          {_cost(plan, machine)}")

@@ -150,7 +150,8 @@ HEAD_BY_HEAD = Translated(
 
 WITHOUT_SCALE = Translated(
     "The right half shows the same row without the scale. The slope of a weight is its derivative by q·k: "
-    "w(1-w)/√d_k, or w(1-w) without the scale. Gradients are multiplied by it: where it is 0, nothing is learned from that pair.",
+    "w(1-w)/√d_k, or w(1-w) without the scale. Gradients are multiplied by it: where it is 0, nothing is learned "
+    "from that pair.",
     "右边是同一行不除以 √d_k 的结果。斜率是权重对 q·k 的导数：w(1-w)/√d_k，不除则为 w(1-w)。"
     "梯度要乘上它：它为 0 时，从这一对什么也学不到。",
 )

@@ -183,8 +183,8 @@ def _trace_search(task: Task, model_input: ModelInput, search: DecodeSettings) -
     assert isinstance(task, GenerativeTask)
     if task.model.settings.mixes_positions:
         raise LensError(
-            f'A model with model.norm = "{task.model.settings.norm}" recomputes every position at each step of a search, '
-            "so a search has no single trace. Give an answer to trace instead."
+            f'A model with model.norm = "{task.model.settings.norm}" recomputes every position at each step of a '
+            "search, so a search has no single trace. Give an answer to trace instead."
         )
     recorder = Recorder()
     _, written = task.generate_one(model_input, search, recorder)
