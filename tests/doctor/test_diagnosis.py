@@ -1,5 +1,6 @@
-"""What is examined is what training reads, and lines are numbered as an editor does."""
+"""Doctor examines the rows that training reads, and numbers lines as an editor does."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,11 +8,11 @@ import pytest
 
 from manyheads.data import CleanSettings
 from manyheads.doctor.corpus_stats import collect_stats
-from manyheads.doctor.diagnosis import clean_settings, pair_sources
+from manyheads.doctor.diagnosis import clean_settings, examine, pair_sources
 from manyheads.run import Recipe
 
 
-def test_a_few_lines_that_are_not_utf8_are_borne_as_in_training(tmp_path: Path) -> None:
+def test_lines_that_are_not_utf8_are_skipped_as_in_training(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes(b"one\teins\n\xff\xfe\tzwei\nthree\tdrei\n")
     recipe = Recipe.from_table({"data": {"train": [str(path)]}})
@@ -33,6 +34,30 @@ def test_a_few_lines_that_are_not_utf8_are_borne_as_in_training(tmp_path: Path) 
         ("a.jsonl", ("en", "de"), 1),
     ],
 )
-def test_a_header_is_a_line(name: str, columns: tuple[str, str], first: int) -> None:
+def test_header_counts_as_a_line(name: str, columns: tuple[str, str], first: int) -> None:
     data = {"train": [name], "source_column": columns[0], "target_column": columns[1]}
     assert pair_sources(Recipe.from_table({"data": data}))[0].first_line == first
+
+
+def test_dialogue_recipe_is_examined(tmp_path: Path) -> None:
+    turns = [(["Good morning.", f"Is room {number} free?"], f"Yes, room {number} is free.") for number in range(400)]
+    lines = [json.dumps({"history": history, "reply": reply}) for history, reply in turns]
+    (tmp_path / "chat.jsonl").write_text("\n".join(lines), "utf-8")
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        '[data]\ntrain = ["chat.jsonl"]\nsource_column = "history"\ntarget_column = "reply"\n'
+        '[task]\npurpose = "dialogue"\n',
+        "utf-8",
+    )
+    findings = {finding.check: finding for finding in examine(path, quick=True)}
+    assert findings["recipe"].verdict == "good"
+    assert len(findings) > 5
+    assert [finding.message for finding in findings.values() if finding.verdict == "bad"] == []
+
+
+def test_data_without_pairs_is_reported_as_not_checked(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text('[data]\nbuiltin = "en"\n[task]\nkind = "classify"\n', "utf-8")
+    recipe, data = examine(path)
+    assert (recipe.verdict, data.verdict) == ("good", "warning")
+    assert "classify is not checked" in data.message

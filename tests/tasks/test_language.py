@@ -22,7 +22,7 @@ GREEDY = DecodeSettings(method="greedy", max_new_tokens=12)
 SAMPLE = DecodeSettings(method="sample", max_new_tokens=12, n_best=2)
 
 
-def make_language(kind: str = "character", stride: int = 0, **changes: object) -> Language:
+def make_language(kind: str = "character", stride: int | None = None, **changes: object) -> Language:
     tokenizer = TOKENIZERS[kind]
     return Language.create(make_model(tokenizer, "decoder", **changes), tokenizer, LanguageSettings(stride=stride))
 
@@ -253,5 +253,5 @@ def test_line_escapes_line_breaks() -> None:
 def test_stride_beyond_the_context_is_refused() -> None:
     with pytest.raises(RecipeError, match=r"task\.stride = 41 would skip tokens"):
         make_language(stride=41)
-    with pytest.raises(RecipeError, match=r"task\.stride = -1 must be at least 1, or 0"):
-        LanguageSettings(stride=-1)
+    with pytest.raises(RecipeError, match=r"task\.stride = 0 must be at least 1\. Leave it out"):
+        LanguageSettings(stride=0)

@@ -95,10 +95,10 @@ def test_it_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
 
 def test_batch_padding_and_order_change_no_prediction(task: Tag) -> None:
     texts = [row[0].split(" ") for row in ROWS[:12]] + [["Ada"] * 90, ["x"]]
-    together = task.score_words(texts)
-    backwards = task.score_words(texts[::-1])[::-1]
+    together = task.word_tagger.tag(texts)
+    backwards = task.word_tagger.tag(texts[::-1])[::-1]
     for text, one, other in zip(texts, together, backwards, strict=True):
-        (alone,) = task.score_words([text])
+        (alone,) = task.word_tagger.tag([text])
         for found in (other, alone):
             assert one.path == found.path
             torch.testing.assert_close(one.scores, found.scores, atol=1e-5, rtol=0)
@@ -107,7 +107,7 @@ def test_batch_padding_and_order_change_no_prediction(task: Tag) -> None:
 
 def test_whatever_the_weights_the_spans_are_valid(task: Tag) -> None:
     torch.nn.init.normal_(task.module.output.weight, std=3.0)
-    for found in task.score_words([row[0].split(" ") for row in ROWS]):
+    for found in task.word_tagger.tag([row[0].split(" ") for row in ROWS]):
         names = [task.states.names[state] for state in found.path]
         assert tags_to_spans(names, "BIOES") == task.states.spans(found.path)  # raises where they are not
 
@@ -116,7 +116,7 @@ def test_the_probability_of_a_span_is_that_of_all_paths_through_it(task: Tag) ->
     torch.nn.init.normal_(task.module.crf.transitions)
     torch.nn.init.normal_(task.module.output.weight, std=1.0)
     words = ["Ada", "lives", "New", "York"]
-    (found,) = task.score_words([words])
+    (found,) = task.word_tagger.tag([words])
     spans = task.states.spans(found.path)
     assert spans
     total = chance = 0.0
@@ -129,7 +129,7 @@ def test_the_probability_of_a_span_is_that_of_all_paths_through_it(task: Tag) ->
         scored += sum(task.module.crf.transitions[path[place], path[place + 1]].item() for place in range(3))
         total += np.exp(scored)
         chance += np.exp(scored) * is_here
-    assert task._span_probabilities(found, spans)[0] == pytest.approx(chance / total, rel=1e-4)
+    assert task.word_tagger.span_probabilities(found)[0] == pytest.approx(chance / total, rel=1e-4)
 
 
 def test_swapping_keeps_labels_and_everything_outside() -> None:
@@ -239,7 +239,7 @@ def test_tagger_with_ngrams_is_restored_from_its_weights() -> None:
     again.module.eval()
     texts = ["Ada lives in Rome .", "who knows Ben Ng ?"]
     for one, other in zip(
-        task.score_words([t.split() for t in texts]), again.score_words([t.split() for t in texts]), strict=True
+        task.word_tagger.tag([t.split() for t in texts]), again.word_tagger.tag([t.split() for t in texts]), strict=True
     ):
         torch.testing.assert_close(one.scores, other.scores)
     with pytest.raises(TypeError, match="read twice"):

@@ -19,6 +19,7 @@ from manyheads.bundle import Bundle
 from manyheads.errors import DataError
 from manyheads.model import ModelSettings
 from manyheads.run import Corpus, Recipe
+from manyheads.tasks import StreamingTask
 from manyheads.text.readers import read_lines
 
 
@@ -93,8 +94,8 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
         raise DataError(f"{error}{hint}") from None
     if not texts:
         raise DataError(f"{lines or 'The validation set'} has no text. Pass texts with --lines FILE.")
-    # A language model continues the beginning of a document.
-    return [text[:_PROMPT] for text in texts] if bundle.kind == "language" else texts
+    # A model that continues prompts gets the beginning of each document.
+    return [text[:_PROMPT] for text in texts] if isinstance(bundle.task, StreamingTask) else texts
 
 
 def measure_bundle(bundle: Bundle, texts: Sequence[str]) -> Iterator[Event]:

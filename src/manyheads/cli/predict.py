@@ -238,9 +238,9 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]
     """Print a prompt and its continuation, token by token."""
     from manyheads.decode import DecodeSettings
     from manyheads.settings import build, to_table
-    from manyheads.tasks import Language
+    from manyheads.tasks import StreamingTask
 
-    if not isinstance(loaded.task, Language):
+    if not isinstance(loaded.task, StreamingTask):
         raise click.UsageError(f"--prompt needs a language model; {bundle} is a bundle of the task {loaded.kind}.")
     settings = build(DecodeSettings, to_table(loaded.decode) | changes, "decode.")
     click.echo(prompt, nl=False)

@@ -16,7 +16,6 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.language import pick
 from manyheads.run import Corpus, MixSettings, Recipe, RunFolder, read_recipe
 from manyheads.storage import MANIFEST
-from manyheads.tasks import Seq2SeqSettings
 from manyheads.text.readers import Pair, Row
 
 Kind = Literal["recipe", "run", "bundle"]
@@ -59,7 +58,8 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
             yield Finding("recipe", "bad", fault, (), fix)
         return
     yield Finding("recipe", "good", pick(f"{path.name} is valid.", f"{path.name} 有效。"))
-    if not isinstance(recipe.task, Seq2SeqSettings):
+    languages = recipe.task_class.languages(recipe.task)
+    if not languages:
         yield Finding(
             "data",
             "warning",
@@ -70,7 +70,8 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
         )
         return
     all_stats = [collect_stats(source, clean_settings(recipe)) for source in pair_sources(recipe)]
-    yield from check_data(all_stats, (recipe.task.source_language, recipe.task.target_language), clean_settings(recipe))
+    source, target = languages
+    yield from check_data(all_stats, (source, target), clean_settings(recipe))
     if quick:
         return
     train = all_stats[0]

@@ -20,7 +20,7 @@ from manyheads.model.weights import load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
-from manyheads.tasks import Seq2Seq, Seq2SeqSettings
+from manyheads.tasks import HasReferences
 from manyheads.text.tokenizer import Tokenizer
 
 _SENTENCES = 30
@@ -54,13 +54,14 @@ def load_snapshot(run: Path) -> Bundle | None:
             verify_manifest(folder, CheckpointError)
             recipe = Recipe.from_table(RunFolder(run).read_recipe_table())
             tokenizer = Tokenizer.from_file(RunFolder(run).tokenizer_file)
-            if not isinstance(recipe.task, Seq2SeqSettings):
-                return None  # labels are stored in bundles only
+            if not issubclass(recipe.task_class, HasReferences):
+                return None  # the labels of other tasks are stored in bundles only
             model = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
         except (ManyheadsError, OSError, SafetensorError):
             continue  # check_checkpoints reports it
-        return Bundle(Seq2Seq(model, tokenizer, recipe.task), recipe.decode, to_table(recipe))
+        task = recipe.task_class.restore(model, tokenizer, recipe.task, {})
+        return Bundle(task, recipe.decode, to_table(recipe))
     return None
 
 
@@ -127,10 +128,9 @@ def check_dead_rows(weights: Mapping[str, Tensor]) -> Finding:
     )
 
 
-def check_collapse(bundle: Bundle, sentences: Sequence[str]) -> Finding:
+def check_collapse(bundle: Bundle, task: HasReferences, sentences: Sequence[str]) -> Finding:
     """Translate some sentences and check for output collapse."""
-    assert isinstance(bundle.task, Seq2Seq)  # nothing else translates
-    readable = [text for text in sentences if text.strip() and bundle.task.fits(text)]
+    readable = [text for text in sentences if text.strip() and task.fits(text)]
     if not readable:
         return Finding(
             "output collapse",
@@ -156,7 +156,7 @@ def sample_sources(table: Mapping[str, object]) -> list[str]:
         return list(dict.fromkeys(source for source, _ in islice(next(iter(tests.values())), _SENTENCES)))
     except (DataError, OSError):
         pass
-    language = recipe.task.source_language if isinstance(recipe.task, Seq2SeqSettings) else ""
+    language = next(iter(recipe.task_class.languages(recipe.task)), "")
     if language not in corpora.LANGUAGES:
         return []
     other = next(name for name in corpora.LANGUAGES if name != language)
@@ -174,6 +174,6 @@ def check_model(bundle: Bundle) -> list[Finding]:
     weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
     findings = [finite, check_dead_rows(weights)]
-    if finite.verdict == "good" and isinstance(bundle.task, Seq2Seq):
-        findings.append(check_collapse(bundle, sample_sources(bundle.recipe)))
+    if finite.verdict == "good" and isinstance(bundle.task, HasReferences):
+        findings.append(check_collapse(bundle, bundle.task, sample_sources(bundle.recipe)))
     return findings

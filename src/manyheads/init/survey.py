@@ -11,7 +11,7 @@ from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lin
 from manyheads.errors import DataError
 from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import DataSettings
-from manyheads.tasks import Seq2SeqSettings
+from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.proposal import Survey, pluralized
 from manyheads.tasks.task_init import N_VALIDATED
 from manyheads.text.readers import Row
@@ -36,7 +36,7 @@ def survey(
 
     `named_languages` come from file names, which the text may contradict; `requested_languages` from the user.
     """
-    task, cleaning = task or Seq2SeqSettings(), cleaning or CleanSettings()
+    task, cleaning = task or TASKS[DEFAULT_KIND].settings_type(), cleaning or CleanSettings()
     corpus = Corpus(data, 1, cleaning, task)
     part, fields, where = corpus.task_class.init, corpus.fields, " + ".join(data.train)
     are_documents = fields.n_fields == 1

@@ -27,7 +27,6 @@ _CHINESE = {
     # Rows of a training set
     "sentence pairs": "句对",
     "labeled texts": "条带标签文本",
-    "labelled texts": "条带标签文本",
     "tagged texts": "条已标注文本",
     "texts": "条文本",
     "sentences": "个句子",

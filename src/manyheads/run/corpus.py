@@ -17,7 +17,7 @@ from manyheads.errors import DataError
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
-from manyheads.tasks import TASKS, Seq2SeqSettings, Task, TaskSettings
+from manyheads.tasks import DEFAULT_KIND, TASKS, Task, TaskSettings
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 
@@ -39,7 +39,7 @@ class Corpus:
     data: DataSettings
     seed: int
     clean: CleanSettings = field(default_factory=CleanSettings)
-    task: TaskSettings = field(default_factory=Seq2SeqSettings)
+    task: TaskSettings = field(default_factory=TASKS[DEFAULT_KIND].settings_type)
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Corpus":

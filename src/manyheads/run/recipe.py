@@ -12,9 +12,8 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import build, did_you_mean, override, raise_faults, read_toml, toml_value, type_faults
-from manyheads.tasks import TASKS, Seq2Seq, Seq2SeqSettings, Task, TaskSettings
+from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
 from manyheads.text.documents import document_files
-from manyheads.text.tagged_readers import TAGGED_FILES
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings
 
@@ -145,7 +144,7 @@ class Recipe:
     data: DataSettings  # the text to train and test on
     clean: CleanSettings = field(default_factory=CleanSettings)  # which training rows are dropped
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)  # how text becomes tokens
-    task: TaskSettings = field(default_factory=Seq2SeqSettings)  # what the model learns, and its loss
+    task: TaskSettings = field(default_factory=TASKS[DEFAULT_KIND].settings_type)  # what the model learns, and its loss
     train: TrainSettings = field(default_factory=TrainSettings)  # how long and how fast to train
     decode: DecodeSettings = field(default_factory=DecodeSettings)  # how text is generated
     seed: int = 1  # seed of everything random: held-out rows, tokenizer sample, initial weights, batches, dropout
@@ -214,7 +213,7 @@ class Recipe:
         table = {"data": {}, "model": {}} | dict(table)
         model, data, tokenizer, task = (table.get(name, {}) for name in ("model", "data", "tokenizer", "task"))
         # `build` reports values that should be tables and are not.
-        kind = task.get("kind", "seq2seq") if isinstance(task, Mapping) else "seq2seq"
+        kind = task.get("kind", DEFAULT_KIND) if isinstance(task, Mapping) else DEFAULT_KIND
         if not isinstance(kind, str) or kind not in TASKS:
             raise RecipeError(f"task.kind = {toml_value(kind)} is not a task. {did_you_mean(str(kind), TASKS)}")
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
@@ -255,13 +254,13 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     if isinstance(data, dict) and isinstance(data.get("folder", ""), str):
         folder = path.parent / data.pop("folder", "")  # from here on all paths are absolute
         task = table.get("task")
-        parallel = TAGGED_FILES if isinstance(task, Mapping) and task.get("intents") else TAGGED_FILES[:2]
+        task = task if isinstance(task, Mapping) else {}
         for name in ("train", "valid", "test"):
-            _resolve_files(folder, data, name, parallel)
+            _resolve_files(folder, data, name, task)
         mix = data.get("mix")
         for entry in mix if isinstance(mix, list) else []:
             if isinstance(entry, dict):
-                _resolve_files(folder, entry, "files", parallel)
+                _resolve_files(folder, entry, "files", task)
     try:
         return Recipe.from_table(table)
     except RecipeError as error:
@@ -276,10 +275,7 @@ def _use_bundle_sizes(bundle: Path, table: dict[str, Any]) -> None:
         return
     settings = {name: value for name, value in model_settings(bundle).items() if name != "shape"}
     if isinstance(settings.get("kept_heads"), dict):  # a pruned model: use the entries of the stacks that exist here
-        task = table.get("task")
-        kind = task.get("kind") if isinstance(task, Mapping) else None
-        shape = TASKS[kind].shape if isinstance(kind, str) and kind in TASKS else Seq2Seq.shape
-        stacks = shape.split("-")
+        stacks = _named_task(table.get("task")).shape.split("-")
         settings["kept_heads"] = {
             name: numbers
             for name, numbers in settings["kept_heads"].items()
@@ -290,19 +286,23 @@ def _use_bundle_sizes(bundle: Path, table: dict[str, Any]) -> None:
         table["tokenizer"]["vocab_size"] = settings["vocab_size"]
 
 
-def _resolve_files(folder: Path, table: dict[str, Any], name: str, parallel: Sequence[str]) -> None:
-    """Make the paths of a set absolute, and expand folders.
+def _named_task(table: object) -> type[Task]:
+    """Return the task that a [task] table names; the default one if it names none, which `from_table` reports."""
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    return TASKS[kind if isinstance(kind, str) and kind in TASKS else DEFAULT_KIND]
 
-    A folder that contains all `parallel` files (tagged sentences) is expanded to them, any other to its text files.
-    """
+
+def _resolve_files(folder: Path, table: dict[str, Any], name: str, task: Mapping[str, Any]) -> None:
+    """Make the paths of a set absolute; a folder is expanded to the files that the task reads."""
     if not isinstance(table.get(name), list):
         return
     files: list[Path] = []
     for path in ((folder / str(file)).resolve() for file in table[name]):
-        if not path.is_dir():
-            files.append(path)
-        elif all((path / part).is_file() for part in parallel):
-            files += [path / part for part in parallel]
-        else:
-            files += document_files([path])
+        files += _folder_files(path, task) if path.is_dir() else [path]
     table[name] = [str(file) for file in files]
+
+
+def _folder_files(folder: Path, task: Mapping[str, Any]) -> Sequence[Path]:
+    task_class = _named_task(task)
+    files = task_class.folder_files(folder, task) if isinstance(task_class, ReadsFolders) else None
+    return document_files([folder]) if files is None else files

@@ -8,7 +8,7 @@ from manyheads.metrics import Card
 from manyheads.tasks.classify import Classification, Classify, ClassifySettings
 from manyheads.tasks.language import Candidate, Generation, Language, LanguageSettings, LanguageTrainingTask
 from manyheads.tasks.masked import Filling, Masked, MaskedSettings, MaskedTrainingTask
-from manyheads.tasks.registry import TASKS
+from manyheads.tasks.registry import DEFAULT_KIND, TASKS
 from manyheads.tasks.seq2seq import (
     Seq2Seq,
     Seq2SeqSettings,
@@ -16,7 +16,6 @@ from manyheads.tasks.seq2seq import (
     TensorBatch,
     Translation,
     Translations,
-    one_line,
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
@@ -25,14 +24,18 @@ from manyheads.tasks.task import (
     ModelInput,
     Prediction,
     Progress,
+    ReadsFolders,
+    StreamingTask,
     SupportsEngines,
     Task,
     TaskSettings,
     TrainingData,
     ValidationResult,
+    one_line,
 )
 
 __all__ = [
+    "DEFAULT_KIND",
     "TASKS",
     "Candidate",
     "Card",
@@ -53,9 +56,11 @@ __all__ = [
     "ModelInput",
     "Prediction",
     "Progress",
+    "ReadsFolders",
     "Seq2Seq",
     "Seq2SeqSettings",
     "Seq2SeqTrainingTask",
+    "StreamingTask",
     "SupportsEngines",
     "Tag",
     "TagSettings",

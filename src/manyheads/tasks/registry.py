@@ -18,3 +18,4 @@ TASKS: dict[str, type[Task]] = {
     "language": Language,
     "masked": Masked,
 }
+DEFAULT_KIND = "seq2seq"  # of a recipe that does not set task.kind

@@ -6,6 +6,7 @@ what is trained on them, and how a trained model predicts and is scored. The mod
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
@@ -75,6 +76,11 @@ class Prediction(Protocol):
 
     def line(self) -> str:
         """The prediction as one line of text."""
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks replaced by spaces."""
+    return text.replace("\r", " ").replace("\n", " ")
 
 
 @runtime_checkable
@@ -209,8 +215,31 @@ class GenerativeTask(Protocol):
 class HasReferences(Protocol):
     """A task whose answers are texts that are scored against references, so that two systems can be compared."""
 
+    def fits(self, text: str) -> bool:
+        """Whether a text is short enough for the model."""
+
     def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
         """Return the answers to all rows of a test set."""
+
+
+@runtime_checkable
+class StreamingTask(Protocol):
+    """A task whose model continues a prompt."""
+
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
+        """Yield the continuation of a prompt in parts; `number` is the prompt's index among many."""
+
+
+@runtime_checkable
+class ReadsFolders(Protocol):
+    """A task that reads certain files of a folder instead of all of its text files."""
+
+    @staticmethod
+    def folder_files(folder: Path, table: Mapping[str, Any]) -> Sequence[Path] | None:
+        """The files of a set that is given as a folder; None if they are its text files.
+
+        `table` is the recipe's [task] table, which has not been checked yet.
+        """
 
 
 @runtime_checkable

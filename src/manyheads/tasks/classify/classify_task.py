@@ -19,7 +19,7 @@ from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
-from manyheads.model import ModelSettings, Transformer
+from manyheads.model import ModelSettings, Transformer, evaluating
 from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
@@ -32,6 +32,7 @@ from manyheads.tasks.model_inputs import (
     label_log_probabilities,
     windows,
 )
+from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_init import TaskInit
@@ -63,11 +64,11 @@ class Classification:
 
 
 @dataclass(frozen=True)
-class Classify:
+class Classify(MonolingualTask):
     """A model that labels texts; the logits of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
-    noun: ClassVar[str] = "labelled texts"
+    noun: ClassVar[str] = "labeled texts"
     loss_unit: ClassVar[str] = "texts"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro-F1", "micro-F1")
     settings_type: ClassVar[type] = ClassifySettings
@@ -99,16 +100,6 @@ class Classify:
         return Fields(n_fields=2, n_texts=1, may_be_blank=(1,) if settings.multi_label else ())
 
     @staticmethod
-    def languages(settings: ClassifySettings) -> tuple[str, ...]:
-        """The task has one language."""
-        return ()
-
-    @staticmethod
-    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
-        """No setting depends on the language."""
-        return {}
-
-    @staticmethod
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: ClassifySettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
@@ -125,11 +116,6 @@ class Classify:
         """Opinions: positive, negative, mixed or neutral."""
         (language,) = languages
         return corpora.rows("classify", language, split, count, seed)
-
-    @staticmethod
-    def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The texts without the labels."""
-        return (row[0] for row in rows)
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: ClassifySettings) -> list[list[list[int]]]:
@@ -196,7 +182,7 @@ class Classify:
         """The weight of each label in the loss; if multi_label, the weight of having it."""
         if self.settings.class_weights == "none":
             return None
-        counts = torch.tensor(self.counts, dtype=torch.float32, device=self.module.output.weight.device)
+        counts = torch.tensor(self.counts, dtype=torch.float32, device=self.model.device)
         if self.settings.multi_label:
             return ((self.n_rows - counts) / counts).clamp(min=1e-3)
         return self.n_rows / (len(self.counts) * counts)
@@ -207,7 +193,7 @@ class Classify:
 
     def to_ids(self, texts: Sequence[ArrayLike]) -> Int[Tensor, "B S"]:
         """A batch of token ids after BOS, whose position the pooling "first" takes."""
-        return torch.from_numpy(pad(texts, before=BOS)).to(self.module.output.weight.device)
+        return torch.from_numpy(pad(texts, before=BOS)).to(self.model.device)
 
     def targets(self, labels: Sequence[Sequence[str]]) -> Float[Tensor, "B C"]:
         """1 for each label of each text; unknown labels are left out."""
@@ -215,7 +201,7 @@ class Classify:
         indices = {label: index for index, label in enumerate(self.labels)}
         for row, names in zip(targets, labels, strict=True):
             row[[indices[name] for name in names if name in indices]] = 1.0
-        return targets.to(self.module.output.weight.device)
+        return targets.to(self.model.device)
 
     def whole_rows(self, rows: Iterable[Row]) -> Iterator[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]:
         """Batches of all rows at full length, for counting n-grams before training."""
@@ -232,11 +218,6 @@ class Classify:
         """BOS and the tokens of a text, which must fit in one window."""
         return encoder_input(self.tokenizer, text, answer, self.tokenizer.iter_tokens(text), limit=self.limit)
 
-    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows that are not blank."""
-        return (row for row in rows if row[0].strip())
-
-    @torch.no_grad()
     def logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
         """The logits of each text, averaged over its windows."""
         encoded = self.tokenizer.encode_batch(texts)
@@ -246,11 +227,12 @@ class Classify:
             for start, end in windows([1] * len(ids), self.limit)
         ]
         sums, n_parts = torch.zeros(len(texts), len(self.labels)), torch.zeros(len(texts), 1)
-        for batch in batches_by_length([len(ids) + 1 for *_, ids in parts]):
-            owners, starts, tokens = zip(*(parts[part] for part in batch), strict=True)
-            sums.index_add_(0, torch.tensor(owners), self.module(self.to_ids(tokens)).float().cpu())
-            n_parts.index_add_(0, torch.tensor(owners), torch.ones(len(batch), 1))
-            progress(starts.count(0))
+        with evaluating(self.module):
+            for batch in batches_by_length([len(ids) + 1 for *_, ids in parts]):
+                owners, starts, tokens = zip(*(parts[part] for part in batch), strict=True)
+                sums.index_add_(0, torch.tensor(owners), self.module(self.to_ids(tokens)).float().cpu())
+                n_parts.index_add_(0, torch.tensor(owners), torch.ones(len(batch), 1))
+                progress(starts.count(0))
         return sums / n_parts
 
     def probabilities(self, texts: Sequence[str], progress: Progress = lambda done: None) -> NDArray[np.float64]:
@@ -272,12 +254,11 @@ class Classify:
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score the labels of rows."""
-        card, found = self._card(rows, n_resamples=1)
+        card, predictions = self._card(rows, n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         if metric not in scores:
             metric = "exact match" if self.settings.multi_label else "accuracy"
-        predictions = map(self.settings.separator.join, found)
-        samples = [(row[0], answer, row[1]) for row, answer in zip(rows, predictions, strict=True)]
+        samples = [(row[0], prediction.answer, row[1]) for row, prediction in zip(rows, predictions, strict=True)]
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Classify":
@@ -289,10 +270,13 @@ class Classify:
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
-        probabilities = self.probabilities(texts)
+        return self._predictions(texts, self.probabilities(texts))
+
+    def _predictions(self, texts: Sequence[str], probabilities: NDArray[np.float64]) -> list[Classification]:
+        blank = Classification((), 0.0, {}, self.settings.separator)
         return [
-            self._classification(row.tolist()) if text.strip() else Classification((), 0.0, {}, self.settings.separator)
-            for text, row in zip(texts, probabilities, strict=True)
+            self._classification(row) if text.strip() else blank
+            for text, row in zip(texts, probabilities.tolist(), strict=True)
         ]
 
     def _classification(self, probabilities: Sequence[float]) -> Classification:
@@ -307,13 +291,12 @@ class Classify:
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
         """The statistics of accuracy; of micro-F1 if multi_label."""
-        found = [set(one.labels) for one in self.predict([row[0] for row in rows], settings)]
+        predicted = [set(prediction.labels) for prediction in self.predict([row[0] for row in rows], settings)]
         gold = [set(self.settings.labels_of(row[1])) for row in rows]
         if self.settings.multi_label:
-            return f1_tally("micro-F1", gold, found)
-        return share_tally(
-            "accuracy", [one == expected for one, expected in zip(found, gold, strict=True)], [1] * len(rows)
-        )
+            return f1_tally("micro-F1", gold, predicted)
+        is_correct = [labels == expected for labels, expected in zip(predicted, gold, strict=True)]
+        return share_tally("accuracy", is_correct, [1] * len(rows))
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> LabelCard:
         """Compare the predicted labels of every text with its own."""
@@ -321,19 +304,17 @@ class Classify:
 
     def _card(
         self, rows: Sequence[Row], progress: Progress = lambda done: None, n_resamples: int = 1000
-    ) -> tuple[LabelCard, list[tuple[str, ...]]]:
+    ) -> tuple[LabelCard, list[Classification]]:
         texts = [row[0] for row in rows]
         probabilities = self.probabilities(texts, progress)
-        found = [
-            self.choose(row.tolist()) if text.strip() else () for text, row in zip(texts, probabilities, strict=True)
-        ]
+        predictions = self._predictions(texts, probabilities)
         card = label_card(
             texts,
             [self.settings.labels_of(row[1]) for row in rows],
-            found,
+            [prediction.labels for prediction in predictions],
             probabilities,
             self.labels,
             multi_label=self.settings.multi_label,
             n_resamples=n_resamples,
         )
-        return card, found
+        return card, predictions

@@ -12,10 +12,10 @@ from manyheads.tasks.pooling import Pooling
 class ClassifySettings:
     """How a text is pooled into one vector, and how its labels are trained and predicted."""
 
-    kind: Literal["classify"] = "classify"
+    kind: Literal["classify"] = "classify"  # predict the label or labels of a text
     multi_label: bool = False  # a text may have several labels, or none
     separator: str = "|"  # between the labels of a row
-    pooling: Pooling = "mean-max"
+    pooling: Pooling = "mean-max"  # how token vectors become the vector of the text
     head_dropout: float = 0.2  # dropout of the pooled vector
     ngrams: int = 0  # also score n-grams of up to this many tokens beside the Transformer; 0: none
     class_weights: Literal["none", "balanced"] = "none"  # balanced: every label has the same total weight

@@ -1,29 +1,27 @@
 """`Language`: a text in, its continuation out."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from manyheads.data import choose_examples, cut_windows
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_card, rate_tally
-from manyheads.model import Tap, Transformer, projected_loss
-from manyheads.tasks.document_task import DocumentTask
+from manyheads.model import Tap, Transformer
 from manyheads.tasks.language.generation import Generation, TextGenerator
 from manyheads.tasks.language.language_init import LanguageInit
 from manyheads.tasks.language.language_quickstart import QUICKSTART
-from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
+from manyheads.tasks.language.language_training import LanguageTrainingTask
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
 from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_init import TaskInit
@@ -42,54 +40,6 @@ _WORD = re.compile(r"\S+|\n")  # a line break counts as a word, as in published 
 
 
 @dataclass(frozen=True)
-class LanguageTrainingTask:
-    """Documents as the training loop sees them."""
-
-    model: Transformer
-    tokenizer: Tokenizer
-    data: TrainingData
-
-    def plan(self, epoch: int) -> list[Plan]:
-        """Windows of the documents, cut differently in every epoch, packed into rows."""
-        data, context = self.data, self.model.settings.max_length
-        chosen = choose_examples(data.boundaries, data.weights, seed=data.seed, epoch=epoch)
-        lengths = data.encoded.lengths[:, 0]
-        lengths = lengths if chosen is None else lengths[chosen]
-        windows = cut_windows(lengths, context, seed=data.seed, epoch=epoch)
-        if chosen is not None:
-            windows[:, 0] = chosen[windows[:, 0]]
-        return plan_rows(
-            windows,
-            context,
-            data.batch_tokens,
-            seed=data.seed,
-            epoch=epoch,
-            one_per_row=self.model.settings.mixes_positions,
-        )
-
-    def make(self, plan: Plan, seed: int) -> PackedBatch:
-        """Make one batch; nothing in it is random."""
-        column = self.data.encoded.columns[0]
-        batch = make_rows(plan, lambda index: column[index], self.model.device)
-        self.data.encoded.release()
-        return batch
-
-    def loss(self, batch: PackedBatch, step: int) -> Tensor:
-        """Cross-entropy per token, including EOS."""
-        hidden, written = hidden_of(self.model, batch)
-        return projected_loss(hidden[None], self.model.output.weight, written, 0.0)
-
-    def describe(self, plan: Plan) -> str:
-        """The number of windows in a batch, and the beginnings of the first three."""
-        column = self.data.encoded.columns[0]
-        texts = [
-            self.tokenizer.decode(column[index][start : start + 20].tolist())
-            for _, index, start, _ in plan[:3].tolist()
-        ]
-        return f"{len(plan)} windows, {', '.join(f'“{text}…”' for text in texts)}{' …' if len(plan) > 3 else ''}"
-
-
-@dataclass(frozen=True)
 class Language(DocumentTask):
     """A model that continues a text."""
 
@@ -101,46 +51,29 @@ class Language(DocumentTask):
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
     init: ClassVar[TaskInit] = LanguageInit()
 
-    model: Transformer
-    tokenizer: Tokenizer
     settings: LanguageSettings
 
-    @property
-    def module(self) -> Transformer:
-        """The model."""
-        return self.model
-
     @classmethod
-    def create(
-        cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, rows: Iterable[Row] = ()
-    ) -> "Language":
+    def create(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row] = ()) -> "Language":
         """Create an untrained model."""
-        if settings.stride > model.settings.max_length:
+        if settings.stride is not None and settings.stride > model.settings.max_length:
             raise RecipeError(
                 f"task.stride = {settings.stride} would skip tokens: the context, model.max_length, is "
                 f"{model.settings.max_length}. Use at most that."
             )
         return cls(model, tokenizer, settings)
 
-    @classmethod
-    def restore(
-        cls, model: Transformer, tokenizer: Tokenizer, settings: LanguageSettings, metadata: Mapping[str, Any]
-    ) -> "Language":
-        """Create the model; there is no metadata."""
-        return cls(model, tokenizer, settings)
-
     def training_task(self, data: TrainingData) -> LanguageTrainingTask:
         """The task as the training loop sees it."""
-        if data.sampling:
-            raise RecipeError(
-                f"tokenizer.sampling = {data.sampling}: a language model is trained on stored tokens. Use 0."
-            )
+        refuse_sampling(data, "a language model")
         return LanguageTrainingTask(self.model, self.tokenizer, data)
 
     @property
     def stride(self) -> int:
         """The number of tokens by which the scoring window moves."""
-        return self.settings.stride or max(1, self.model.settings.max_length // 2)
+        if self.settings.stride is not None:
+            return self.settings.stride
+        return max(1, self.model.settings.max_length // 2)
 
     def check(self, text: str, where: str) -> None:
         """Any text can be continued; of a long one the last tokens are read."""
@@ -184,15 +117,14 @@ class Language(DocumentTask):
         decode = self.tokenizer.decode
         prompts = [decode(ids[start : start + _PROMPT]) for ids, start in chosen]
         wholes = [decode(ids[start : start + size]) for ids, start in chosen]
-        found = self.predict(prompts, DecodeSettings(method="greedy", max_new_tokens=_SHOWN))
-        return [(one.prompt, one.answer, whole[len(one.prompt) :]) for one, whole in zip(found, wholes, strict=True)]
-
-    def calibrate(self, rows: Sequence[Row]) -> "Language":
-        """Nothing is calibrated."""
-        return self
+        predictions = self.predict(prompts, DecodeSettings(method="greedy", max_new_tokens=_SHOWN))
+        return [
+            (prediction.prompt, prediction.answer, whole[len(prediction.prompt) :])
+            for prediction, whole in zip(predictions, wholes, strict=True)
+        ]
 
     def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
-        """Yield the continuation of a prompt piecewise; together it is what `predict` returns."""
+        """Yield the continuation of a prompt in parts, which together are what `predict` returns."""
         return TextGenerator(self.model, self.tokenizer).stream(prompt, settings, number)
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:
@@ -206,10 +138,9 @@ class Language(DocumentTask):
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
         """The statistics of nats per character."""
         texts = [text for (text,) in rows if text]
-        found = token_nll(self.model, self.tokenizer.encode_batch(texts), self.stride)
-        blocks = [self._blocks(text, nats) for text, nats in zip(texts, found, strict=True)]
-        is_few = len(blocks) < _FEW_DOCUMENTS
-        counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
+        nats_of_texts = token_nll(self.model, self.tokenizer.encode_batch(texts), self.stride)
+        blocks = [self._blocks(text, nats) for text, nats in zip(texts, nats_of_texts, strict=True)]
+        counted = _resampled(blocks)
         return rate_tally(NATS, [block[0] for block in counted], [block[2] for block in counted])
 
     def score(
@@ -227,15 +158,13 @@ class Language(DocumentTask):
             texts += [text[:1000] for text in part[: _SAMPLES - len(texts)]]
         if not blocks:
             raise DataError("The test set is empty: there is nothing to score. Give rows.")
-        is_few = len(blocks) < _FEW_DOCUMENTS
-        counted = [block for document in blocks for block in (document if is_few else [_sum(document)])]
         # Prompt and continuation each get half the context, so that any decoding method fits.
         half = max(1, self.model.settings.max_length // 2)
         prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]
         brief = replace(settings, max_new_tokens=min(settings.max_length(), half))
         return language_card(
-            *zip(*counted, strict=True),
-            item="blocks" if is_few else "documents",
+            *zip(*_resampled(blocks), strict=True),
+            item="blocks" if len(blocks) < _FEW_DOCUMENTS else "documents",
             context=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
             samples=[GenerationSample(one.prompt, one.answer) for one in self.predict(prompts, brief)],
         )
@@ -246,16 +175,23 @@ class Language(DocumentTask):
         borders = np.flatnonzero(np.diff(ends)) + 1  # between characters: byte tokens of one character share its end
         limits = [0, *_spread(borders.tolist(), _BLOCKS - 1), len(ends)]
         words = np.array([word.start() for word in _WORD.finditer(text)])
-        found = []
+        blocks = []
         for start, end in pairwise(limits):
             characters = (int(ends[start - 1]) if start else 0, int(ends[end - 1]))
             n_words = int(np.diff(np.searchsorted(words, characters))[0])
             part = text[slice(*characters)]
-            found.append((float(nats[start:end].sum()), end - start, len(part), n_words, len(part.encode())))
-        return found
+            blocks.append((float(nats[start:end].sum()), end - start, len(part), n_words, len(part.encode())))
+        return blocks
 
 
 _Block = tuple[float, int, int, int, int]  # nats, tokens, characters, words, bytes
+
+
+def _resampled(documents: Sequence[Sequence[_Block]]) -> list[_Block]:
+    """What the bootstrap resamples: documents, or their blocks if there are few documents."""
+    if len(documents) < _FEW_DOCUMENTS:
+        return [block for blocks in documents for block in blocks]
+    return [_sum(blocks) for blocks in documents]
 
 
 def _sum(blocks: Sequence[_Block]) -> _Block:

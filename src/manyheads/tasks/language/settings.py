@@ -10,14 +10,13 @@ from manyheads.settings import raise_faults, type_faults
 class LanguageSettings:
     """What a document is, and how text is scored; the context is model.max_length."""
 
-    kind: Literal["language"] = "language"
-    documents: Literal["file", "paragraph", "line"] = (
-        "file"  # what a document of plain text is; a row of a table is always one
-    )
-    stride: int = 0  # tokens by which the scoring window moves; 0: half the context
+    kind: Literal["language"] = "language"  # continue a text, token by token
+    # What a document of plain text is; a row of a table is always one document.
+    documents: Literal["file", "paragraph", "line"] = "file"
+    stride: int | None = None  # tokens by which the scoring window moves; by default half the context
 
     def __post_init__(self) -> None:
         faults = type_faults(self, "task.")
-        if not faults and self.stride < 0:
-            faults.append(f"task.stride = {self.stride} must be at least 1, or 0 for half the context.")
+        if not faults and self.stride is not None and self.stride < 1:
+            faults.append(f"task.stride = {self.stride} must be at least 1. Leave it out for half the context.")
         raise_faults(faults)

@@ -12,11 +12,10 @@ _MAX_MASK_PROBABILITY = 0.4
 class MaskedSettings:
     """Which tokens of a text are masked."""
 
-    kind: Literal["masked"] = "masked"
-    documents: Literal["file", "paragraph", "line"] = (
-        "file"  # what a document of plain text is; a row of a table is always one
-    )
-    mask_probability: float = 0.15  # share of the tokens
+    kind: Literal["masked"] = "masked"  # predict masked tokens
+    # What a document of plain text is; a row of a table is always one document.
+    documents: Literal["file", "paragraph", "line"] = "file"
+    mask_probability: float = 0.15  # share of the tokens that are masked
     whole_words: bool = False  # mask all tokens of a word together
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """The seq2seq task: one text in, another out (translation, summaries, dialogue)."""
 
-from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq, Translation, Translations, one_line
+from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq, Translation, Translations
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask, TensorBatch
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 
@@ -11,5 +11,4 @@ __all__ = [
     "TensorBatch",
     "Translation",
     "Translations",
-    "one_line",
 ]

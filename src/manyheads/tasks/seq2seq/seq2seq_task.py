@@ -30,7 +30,7 @@ from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
 from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_pairs, read_rows
@@ -65,11 +65,6 @@ class Translations:
     def line(self) -> str:
         """The best candidate as one line; a model may generate line breaks."""
         return one_line(self.answer)
-
-
-def one_line(text: str) -> str:
-    """The text with its line breaks replaced by spaces."""
-    return text.replace("\r", " ").replace("\n", " ")
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 class Seq2SeqSettings:
     """What the target is to the source, and the loss."""
 
-    kind: Literal["seq2seq"] = "seq2seq"
-    purpose: Literal["translation", "summary", "dialogue"] = "translation"  # summaries are also scored by ROUGE
+    kind: Literal["seq2seq"] = "seq2seq"  # generate one text from another
+    purpose: Literal["translation", "summary", "dialogue"] = "translation"  # summaries are also scored with ROUGE
     turns: str = " | "  # joins the turns of a dialogue, if a source is a list of them (JSONL, Parquet)
-    source_language: str = ""
-    target_language: str = ""
+    source_language: str = ""  # language code of the source, such as "en"
+    target_language: str = ""  # language code of the target; it selects the tokenizer of BLEU
     smoothing: float = 0.1  # ε of label smoothing; above 0.9 the correct token would be the least likely
     consistency: float = 0.0  # R-Drop's α: weight of the agreement of two passes with different dropout; 0: one pass
     consistency_after: int = 0  # the step after which R-Drop starts; it doubles the cost of a step

@@ -13,7 +13,7 @@ from manyheads.tasks.pooling import Pooling
 class TagSettings:
     """How tags are decoded and trained, and whether each text also has an intent."""
 
-    kind: Literal["tag"] = "tag"
+    kind: Literal["tag"] = "tag"  # predict the labeled spans of a text
     decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
     head_dropout: float = 0.2  # dropout before the output layer
     ngrams: int = 0  # also score n-grams of up to this many words beside the Transformer; 0: none
@@ -26,7 +26,7 @@ class TagSettings:
     pooling: Pooling = "mean-max"  # how token vectors become the vector of the text, for the intent
     intent_weight: float = 0.3  # weight of the intent loss beside the tag loss
     intent_rule: IntentRule = "strict"  # strict: "a#b" must be predicted as a whole; else "a" is correct, too
-    separator: str = "#"
+    separator: str = "#"  # between the parts of an intent such as "a#b"
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "task.") or self._faults())

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from jaxtyping import Int
+from torch import Tensor
 
 from manyheads import corpora
 from manyheads.data.cleaning import Fields
@@ -17,14 +18,15 @@ from manyheads.errors import DataError
 from manyheads.metrics import SpanCard, Tally, f1_tally, span_card
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
-from manyheads.tasks.model_inputs import batches_by_length, encoder_input, fit_temperature, shift_spans, windows
+from manyheads.tasks.model_inputs import encoder_input, fit_temperature, shift_spans
+from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.seq2seq import one_line
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_examples import tokenize_words
 from manyheads.tasks.tag.tag_init import TagInit
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
+from manyheads.tasks.tag.tag_prediction import Entity, TaggedWords, Tagging, WordTagger
 from manyheads.tasks.tag.tag_quickstart import QUICKSTART
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
@@ -32,57 +34,13 @@ from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 from manyheads.text.tag_schemes import Span, tags_to_spans
-from manyheads.text.tagged_readers import read_tagged
+from manyheads.text.tagged_readers import TAGGED_FILES, read_tagged
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.text.words import SplitBy, choose_split_by, split_text
 
 
 @dataclass(frozen=True)
-class Entity:
-    """A labeled span of a raw text, from character `start` to `end`."""
-
-    start: int
-    end: int
-    label: str
-    text: str
-    probability: float  # of exactly this span with this label
-
-
-@dataclass(frozen=True)
-class Tagging:
-    """The spans of one text, and its intent."""
-
-    text: str
-    spans: tuple[Entity, ...]
-    label: str = ""  # the intent, if the model predicts intents
-    probabilities: Mapping[str, float] = field(default_factory=dict)  # of every intent, the likeliest first
-
-    @property
-    def answer(self) -> tuple[Entity, ...]:
-        """The spans."""
-        return self.spans
-
-    def line(self) -> str:
-        """The text with its spans marked [like this](label), after the intent and a tab if there is an intent."""
-        parts, end = [], 0
-        for span in self.spans:
-            parts += [self.text[end : span.start], f"[{span.text}]({span.label})"]
-            end = span.end
-        marked = one_line("".join([*parts, self.text[end:]]))
-        return f"{self.label}\t{marked}" if self.label else marked
-
-
-@dataclass(frozen=True)
-class TagScores:
-    """The scores of one text's words, the best path through them, and the intent's logits."""
-
-    path: Sequence[int]
-    scores: Float[Tensor, "T K"]
-    intent_logits: Float[Tensor, " C"]
-
-
-@dataclass(frozen=True)
-class Tag:
+class Tag(MonolingualTask):
     """A model that finds spans; the scores of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
@@ -119,16 +77,6 @@ class Tag:
         return Fields(n_fields=len(Tag.fields(settings)), n_texts=1)
 
     @staticmethod
-    def languages(settings: TagSettings) -> tuple[str, ...]:
-        """The task has one language."""
-        return ()
-
-    @staticmethod
-    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
-        """No setting depends on the language."""
-        return {}
-
-    @staticmethod
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: TagSettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
@@ -143,15 +91,17 @@ class Tag:
         )
 
     @staticmethod
+    def folder_files(folder: Path, table: Mapping[str, Any]) -> list[Path] | None:
+        """seq.in, seq.out and, with intents, label; None if the folder lacks one of them."""
+        names = TAGGED_FILES if table.get("intents") else TAGGED_FILES[:2]
+        files = [folder / name for name in names]
+        return files if all(path.is_file() for path in files) else None
+
+    @staticmethod
     def builtin(settings: TagSettings, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
         """Sentences with persons, things, locations and times, and their intents if set."""
         (language,) = languages
         return corpora.rows("intents" if settings.intents else "tag", language, split, count, seed)
-
-    @staticmethod
-    def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The texts."""
-        return (row[0] for row in rows)
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: TagSettings) -> list[list[list[int]]]:
@@ -162,7 +112,7 @@ class Tag:
         texts = [row[0].split(" ") for row in rows]
         words = list({word for text in texts for word in text})
         tokens = dict(zip(words, tokenizer.encode_batch(words), strict=True))
-        ids = [[number for word in text for number in tokens[word]] for text in texts]
+        ids = [[token_id for word in text for token_id in tokens[word]] for text in texts]
         return [ids, [[len(tokens[word]) for word in text] for text in texts]]
 
     @staticmethod
@@ -229,10 +179,6 @@ class Tag:
         """The maximum number of tokens read at once; one position is for BOS."""
         return self.model.settings.max_length - 1
 
-    def intent_number(self, intent: str) -> int:
-        """The index of an intent; −1 if it is unknown."""
-        return self.intents.index(intent) if intent in self.intents else -1
-
     def training_task(self, data: TrainingData) -> TagTrainingTask:
         """The task as the training loop sees it."""
         return TagTrainingTask(
@@ -251,63 +197,19 @@ class Tag:
         )
         return encoder_input(self.tokenizer, text, answer, tokens, limit=self.limit)
 
-    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows that are not blank."""
-        return (row for row in rows if row[0].strip())
-
-    @torch.no_grad()
-    def score_words(self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None) -> list[TagScores]:
-        """Score texts, given as their words; a text without words has an empty path."""
-        names = list({word for words in texts for word in words})
-        tokens = dict(zip(names, self.tokenizer.encode_batch(names), strict=True))
-        cut = [[tokens[word] for word in words] for words in texts]
-        scores = [torch.zeros(len(words), len(self.states)) for words in texts]
-        seen = [torch.zeros(len(words), 1) for words in texts]
-        intents = torch.zeros(len(texts), len(self.intents))
-        n_parts = torch.zeros(len(texts), 1)
-        parts = [
-            (text, start, end)
-            for text, words in enumerate(cut)
-            for start, end in windows([len(word) for word in words], self.limit)
-            if words
-        ]
-        device = self.module.output.weight.device
-        for batch in batches_by_length([1 + sum(map(len, cut[text][start:end])) for text, start, end in parts]):
-            chosen = [parts[part] for part in batch]
-            read = WordBatch.of([cut[text][start:end] for text, start, end in chosen], device)
-            tag_scores, intent_logits = self.module(read.ids, read.words, read.word_hashes)
-            for row, (text, start, end) in enumerate(chosen):
-                scores[text][start:end] += tag_scores[row, : end - start].float().cpu()
-                seen[text][start:end] += 1.0
-                n_parts[text] += 1.0
-                if intent_logits is not None:
-                    intents[text] += intent_logits[row].float().cpu()
-            progress(sum(start == 0 for _, start, _ in chosen))
-        scores = [total / times for total, times in zip(scores, seen, strict=True)]
-        paths = self._paths(scores)
-        means = intents / n_parts.clamp(min=1.0)
-        return [TagScores(path, own, mean) for path, own, mean in zip(paths, scores, means, strict=True)]
-
-    def _paths(self, scores: Sequence[Float[Tensor, "_ K"]]) -> list[list[int]]:
-        paths: list[list[int]] = [[] for _ in scores]
-        indices = [index for index, words in enumerate(scores) if len(words)]
-        for batch in batches_by_length([len(scores[index]) * (1 + len(self.states) // 16) for index in indices]):
-            texts = [indices[number] for number in batch]
-            padded, is_real = _padded([scores[text] for text in texts])
-            device = self.module.output.weight.device
-            for text, path in zip(
-                texts, self.module.crf.best_paths(padded.to(device), is_real.to(device)), strict=True
-            ):
-                paths[text] = path
-        return paths
+    @property
+    def word_tagger(self) -> WordTagger:
+        """The prediction of tags for words."""
+        intents = self.intents if self.settings.intents else ()
+        return WordTagger(self.module, self.tokenizer, self.states, intents, self.temperature)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score the tags of rows."""
-        card, answers = self._card(rows, n_resamples=1)
+        card, predicted = self._card(rows, n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         samples = [
-            (row[0], _format_spans(row[0], answer), _format_spans(row[0], tags_to_spans(row[1].split(" "), "IOB2")))
-            for row, answer in zip(rows, answers, strict=True)
+            (row[0], _format_spans(row[0], words.spans), _format_spans(row[0], _gold_spans(row)))
+            for row, words in zip(rows, predicted, strict=True)
         ]
         metric = metric if metric in scores else "F1"
         return ValidationResult(metric, scores[metric], samples)
@@ -319,53 +221,33 @@ class Tag:
         known = [row for row in self.usable(rows) if row[2] in self.intents]
         if not known:
             return self
-        logits = torch.stack([found.intent_logits for found in self.score_words([row[0].split(" ") for row in known])])
-        numbers = torch.tensor([self.intent_number(row[2]) for row in known])
+        logits = torch.stack([words.intent_logits for words in self._tag_rows(known)])
+        numbers = torch.tensor([self.intents.index(row[2]) for row in known])
         targets = F.one_hot(numbers, len(self.intents)).float()
         return replace(self, temperature=fit_temperature(logits, targets, multi_label=False))
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Tagging]:
         """Predict the spans of each text, as character offsets."""
-        cut = [split_text(text, self.split_by) for text in texts]
-        scored = self.score_words([[word.text for word in words] for words in cut])
+        split = [split_text(text, self.split_by) for text in texts]
+        tagger = self.word_tagger
+        predicted = tagger.tag([[word.text for word in words] for words in split])
         taggings = []
-        for text, words, found in zip(texts, cut, scored, strict=True):
-            spans = self.states.spans(found.path)
-            probabilities = self._span_probabilities(found, spans)
+        for text, words, tagged in zip(texts, split, predicted, strict=True):
             entities = [
                 Entity(start, end, span.label, text[start:end], probability)
-                for span, probability in zip(spans, probabilities, strict=True)
+                for span, probability in zip(tagged.spans, tagger.span_probabilities(tagged), strict=True)
                 for start, end in [(words[span.start].start, words[span.end - 1].end)]
             ]
-            taggings.append(Tagging(text, tuple(entities), *self._intent(found, bool(words))))
+            taggings.append(Tagging(text, tuple(entities), tagged.intent, tagged.intents))
         return taggings
 
-    def _intent(self, found: TagScores, has_words: bool) -> tuple[str, dict[str, float]]:
-        if not self.settings.intents or not has_words:
-            return "", {}
-        probabilities = (found.intent_logits / self.temperature).softmax(-1).tolist()
-        ranked = dict(sorted(zip(self.intents, probabilities, strict=True), key=lambda item: -item[1]))
-        return next(iter(ranked)), ranked
-
-    @torch.no_grad()
-    def _span_probabilities(self, found: TagScores, spans: Sequence[Span]) -> list[float]:
-        """The probability of each span: that of the valid paths through all of its states."""
-        if not spans:
-            return []
-        rows = found.scores.repeat(1 + len(spans), 1, 1)  # the first row is not constrained
-        for row, span in zip(rows[1:], spans, strict=True):
-            for position in range(span.start, span.end):
-                others = torch.arange(len(self.states)) != found.path[position]
-                row[position, others] = -torch.inf
-        device = self.module.output.weight.device
-        is_real = torch.ones(rows.shape[:2], dtype=torch.bool, device=device)
-        totals = self.module.crf.log_partition(rows.to(device), is_real).cpu()
-        return (totals[1:] - totals[0]).exp().clamp(max=1.0).tolist()
+    def _tag_rows(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> list[TaggedWords]:
+        return self.word_tagger.tag([row[0].split(" ") for row in rows], progress)
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
         """The statistics of the F1 of spans."""
-        found = [set(self.states.spans(one.path)) for one in self.score_words([row[0].split(" ") for row in rows])]
-        return f1_tally("F1", [set(tags_to_spans(row[1].split(" "), "IOB2")) for row in rows], found)
+        predicted = [set(words.spans) for words in self._tag_rows(rows)]
+        return f1_tally("F1", [set(_gold_spans(row)) for row in rows], predicted)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:
         """Compare the predicted spans of every row with its own."""
@@ -373,29 +255,25 @@ class Tag:
 
     def _card(
         self, rows: Sequence[Row], progress: Progress = lambda done: None, n_resamples: int = 1000
-    ) -> tuple[SpanCard, list[list[Span]]]:
-        scored = self.score_words([row[0].split(" ") for row in rows], progress)
-        found = [self.states.spans(one.path) for one in scored]
-        gold = [tags_to_spans(row[1].split(" "), "IOB2") for row in rows]
+    ) -> tuple[SpanCard, list[TaggedWords]]:
+        predicted = self._tag_rows(rows, progress)
         has_intents = self.settings.intents
         card = span_card(
             [row[0] for row in rows],
-            gold,
-            found,
+            [_gold_spans(row) for row in rows],
+            [words.spans for words in predicted],
             [row[2] for row in rows] if has_intents else None,
-            [self._intent(one, True)[0] for one in scored] if has_intents else None,
+            [words.intent for words in predicted] if has_intents else None,
             known=self.states.kinds,
             intents=self.settings.intent_rule,
             separator=self.settings.separator,
             n_resamples=n_resamples,
         )
-        return card, found
+        return card, predicted
 
 
-def _padded(rows: Sequence[Float[Tensor, "_ K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:
-    padded = nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
-    lengths = torch.tensor([len(row) for row in rows])
-    return padded, torch.arange(padded.size(1)) < lengths[:, None]
+def _gold_spans(row: Row) -> list[Span]:
+    return tags_to_spans(row[1].split(" "), "IOB2")
 
 
 def _format_spans(text: str, spans: Sequence[Span]) -> str:

@@ -66,7 +66,7 @@ class TagTrainingTask:
         rows = [self._row(row, rng) for row in plan.tolist()]
         intents = [self.intents.index(encoded.text(2, row)) if self.settings.intents else 0 for row in plan.tolist()]
         encoded.release()
-        device = self.module.output.weight.device
+        device = self.module.model.device
         paths = pad([self.states.path_of(tags) for _, tags in rows])
         return TaggedBatch(
             WordBatch.of([tokens for tokens, _ in rows], device),

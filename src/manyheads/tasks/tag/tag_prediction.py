@@ -1,0 +1,157 @@
+"""Prediction of tag: the scores of words, the best paths through them, and the spans and intents they give."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manyheads.model import evaluating
+from manyheads.tasks.model_inputs import batches_by_length, windows
+from manyheads.tasks.tag.crf import States
+from manyheads.tasks.tag.tag_model import Tagger, WordBatch
+from manyheads.tasks.task import Progress, one_line
+from manyheads.text.tag_schemes import Span
+from manyheads.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A labeled span of a raw text, from character `start` to `end`."""
+
+    start: int
+    end: int
+    label: str
+    text: str
+    probability: float  # of exactly this span with this label
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """The spans of one text, and its intent."""
+
+    text: str
+    spans: tuple[Entity, ...]
+    label: str = ""  # the intent, if the model predicts intents
+    probabilities: Mapping[str, float] = field(default_factory=dict)  # of every intent, the likeliest first
+
+    @property
+    def answer(self) -> tuple[Entity, ...]:
+        """The spans."""
+        return self.spans
+
+    def line(self) -> str:
+        """The text with its spans marked [like this](label), after the intent and a tab if there is an intent."""
+        parts, end = [], 0
+        for span in self.spans:
+            parts += [self.text[end : span.start], f"[{span.text}]({span.label})"]
+            end = span.end
+        marked = one_line("".join([*parts, self.text[end:]]))
+        return f"{self.label}\t{marked}" if self.label else marked
+
+
+@dataclass(frozen=True)
+class TaggedWords:
+    """The prediction for one text, given as its words."""
+
+    spans: list[Span]
+    path: Sequence[int]  # the best path of CRF states; empty without words
+    scores: Float[Tensor, "T K"]
+    intent_logits: Float[Tensor, " C"]
+    intents: Mapping[str, float]  # the probability of each intent, the likeliest first; empty without words
+
+    @property
+    def intent(self) -> str:
+        """The likeliest intent; "" if there is none."""
+        return next(iter(self.intents), "")
+
+
+@dataclass(frozen=True)
+class WordTagger:
+    """Predicts the spans of texts that are given as words; the scores of a long text are averaged over windows."""
+
+    module: Tagger
+    tokenizer: Tokenizer
+    states: States
+    intents: tuple[str, ...]
+    temperature: float
+
+    def tag(self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None) -> list[TaggedWords]:
+        """Predict the spans and the intent of each text."""
+        with evaluating(self.module):
+            scores, intent_logits = self._score(texts, progress)
+            paths = self._best_paths(scores)
+        return [
+            TaggedWords(self.states.spans(path), path, own, logits, self._rank_intents(logits) if words else {})
+            for words, path, own, logits in zip(texts, paths, scores, intent_logits, strict=True)
+        ]
+
+    def span_probabilities(self, tagged: TaggedWords) -> list[float]:
+        """The probability of each span: that of the valid paths through all of its states."""
+        if not tagged.spans:
+            return []
+        with evaluating(self.module):
+            rows = tagged.scores.repeat(1 + len(tagged.spans), 1, 1)  # the first row is not constrained
+            for row, span in zip(rows[1:], tagged.spans, strict=True):
+                for position in range(span.start, span.end):
+                    others = torch.arange(len(self.states)) != tagged.path[position]
+                    row[position, others] = -torch.inf
+            device = self.module.model.device
+            is_real = torch.ones(rows.shape[:2], dtype=torch.bool, device=device)
+            totals = self.module.crf.log_partition(rows.to(device), is_real).cpu()
+            return (totals[1:] - totals[0]).exp().clamp(max=1.0).tolist()
+
+    def _rank_intents(self, logits: Float[Tensor, " C"]) -> dict[str, float]:
+        probabilities = (logits / self.temperature).softmax(-1).tolist() if self.intents else []
+        return dict(sorted(zip(self.intents, probabilities, strict=True), key=lambda item: -item[1]))
+
+    def _score(
+        self, texts: Sequence[Sequence[str]], progress: Progress
+    ) -> tuple[list[Float[Tensor, "_ K"]], Float[Tensor, "N C"]]:
+        """The scores of each text's words and of its intents, averaged over its windows."""
+        vocabulary = list({word for words in texts for word in words})
+        tokens = dict(zip(vocabulary, self.tokenizer.encode_batch(vocabulary), strict=True))
+        encoded = [[tokens[word] for word in words] for words in texts]
+        limit = self.module.model.settings.max_length - 1  # one position is for BOS
+        parts = [
+            (text, start, end)
+            for text, words in enumerate(encoded)
+            for start, end in windows([len(word) for word in words], limit)
+            if words
+        ]
+        scores = [torch.zeros(len(words), len(self.states)) for words in texts]
+        counts = [torch.zeros(len(words), 1) for words in texts]
+        intents = torch.zeros(len(texts), len(self.intents))
+        n_parts = torch.zeros(len(texts), 1)
+        for batch in batches_by_length([1 + sum(map(len, encoded[text][start:end])) for text, start, end in parts]):
+            chosen = [parts[part] for part in batch]
+            read = WordBatch.of([encoded[text][start:end] for text, start, end in chosen], self.module.model.device)
+            tag_scores, intent_logits = self.module(read.ids, read.words, read.word_hashes)
+            for row, (text, start, end) in enumerate(chosen):
+                scores[text][start:end] += tag_scores[row, : end - start].float().cpu()
+                counts[text][start:end] += 1.0
+                n_parts[text] += 1.0
+                if intent_logits is not None:
+                    intents[text] += intent_logits[row].float().cpu()
+            progress(sum(start == 0 for _, start, _ in chosen))
+        means = [total / count for total, count in zip(scores, counts, strict=True)]
+        return means, intents / n_parts.clamp(min=1.0)
+
+    def _best_paths(self, scores: Sequence[Float[Tensor, "_ K"]]) -> list[list[int]]:
+        paths: list[list[int]] = [[] for _ in scores]
+        device = self.module.model.device
+        indices = [index for index, words in enumerate(scores) if len(words)]
+        for batch in batches_by_length([len(scores[index]) * (1 + len(self.states) // 16) for index in indices]):
+            texts = [indices[number] for number in batch]
+            padded, is_real = _pad([scores[text] for text in texts])
+            best = self.module.crf.best_paths(padded.to(device), is_real.to(device))
+            for text, path in zip(texts, best, strict=True):
+                paths[text] = path
+        return paths
+
+
+def _pad(rows: Sequence[Float[Tensor, "_ K"]]) -> tuple[Float[Tensor, "B T K"], Bool[Tensor, "B T"]]:
+    padded = nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+    lengths = torch.tensor([len(row) for row in rows])
+    return padded, torch.arange(padded.size(1)) < lengths[:, None]
