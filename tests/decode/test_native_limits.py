@@ -136,7 +136,7 @@ def test_more_beams_than_the_engine_has_are_an_error() -> None:
         ({"n_sentences": -1}, "-1 sentences"),
         ({"n_ids": 4}, "source 0 does not have 1 to 40 tokens"),
         ({"n_ids": 6}, "sources do not have 6 ids"),
-        ({"answers_size": 5}, "answers of sentence 0 do not have their room"),
+        ({"answers_size": 5}, "sentence 0 needs space for"),
         ({"n_forbidden": -1}, "-1 forbidden"),
         ({"n_outputs": 62}, "62 listed ids for 61 tokens"),
         ({"starts": [0, 0]}, "source 0 does not have 1 to 40 tokens"),
@@ -148,7 +148,7 @@ def test_more_beams_than_the_engine_has_are_an_error() -> None:
         ({"forbidden": [0, 1, 61]}, "forbidden ids are not strictly ascending"),
         ({"outputs": [3, 3], "n_outputs": 2}, "listed ids are not strictly ascending"),
         ({"outputs": [3, 61], "n_outputs": 2}, "listed ids are not strictly ascending"),
-        ({"answer_starts": [0, 3]}, "answers of sentence 0 do not have their room"),
+        ({"answer_starts": [0, 3]}, "sentence 0 needs space for"),
     ],
 )
 def test_the_library_checks_every_argument_itself(changes: dict[str, object], message: str) -> None:

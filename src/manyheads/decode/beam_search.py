@@ -11,7 +11,7 @@ from manyheads.decode.sampling import StoppingCriterion, find_stopped
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
 
-# B unfinished sentences, N beams of each, T generated ids, V vocabulary.
+# B unfinished sentences, N beams of each, R = B × N rows, T generated ids, V vocabulary.
 
 
 def beam_search(
@@ -44,13 +44,7 @@ def beam_search(
         length += 1
         log_probabilities = stepper.step(generated[:, :, -1].flatten()).index_fill_(1, forbidden_ids, -torch.inf)
         n_beams = generated.size(1)
-        # At most `beam` extensions of one beam can be among the best, so only the best of each are compared.
-        n_choices = min(settings.beam, log_probabilities.size(1))
-        choices, choice_ids = (x.unflatten(0, generated.shape[:2]) for x in log_probabilities.topk(n_choices))
-        # topk ranks NaN above every number.
-        candidates = (choices + totals[:, :, None]).nan_to_num_(nan=-torch.inf, neginf=-torch.inf).flatten(1)
-        best, index = candidates.topk(min(settings.beam, candidates.size(1)))
-        beams, ids = index // n_choices, choice_ids.flatten(1).gather(1, index)
+        best, beams, ids = _best_extensions(log_probabilities, totals, settings.beam)
 
         is_last = ids == eos
         if should_stop is not None:
@@ -82,6 +76,19 @@ def beam_search(
     return [best_first(hypotheses, settings.n_best) for hypotheses in results]
 
 
+def _best_extensions(
+    log_probabilities: Float[Tensor, "R V"], totals: Float[Tensor, "B N"], beam: int
+) -> tuple[Float[Tensor, "B N2"], Int[Tensor, "B N2"], Int[Tensor, "B N2"]]:
+    """The log-probabilities of the best extensions of each sentence, the beams that they extend, and their last ids."""
+    # At most `beam` extensions of one beam can be among the best, so only the best of each are compared.
+    n_choices = min(beam, log_probabilities.size(1))
+    choices, choice_ids = (x.unflatten(0, totals.shape) for x in log_probabilities.topk(n_choices))
+    # topk ranks NaN above every number.
+    candidates = (choices + totals[:, :, None]).nan_to_num_(nan=-torch.inf, neginf=-torch.inf).flatten(1)
+    best, index = candidates.topk(min(beam, candidates.size(1)))
+    return best, index // n_choices, choice_ids.flatten(1).gather(1, index)
+
+
 def _gather_beams(generated: Int[Tensor, "B N T"], beams: Int[Tensor, "B N2"]) -> Int[Tensor, "B N2 T"]:
     return generated.gather(1, beams[:, :, None].expand(-1, -1, generated.size(2)))
 
@@ -102,7 +109,7 @@ def _add_finished(
     ends: Bool[Tensor, "B N2"],
     alpha: float,
 ) -> None:
-    """Record the hypotheses that end at this step; in `last`, −1 stands for EOS."""
+    """Record the hypotheses that end at this step; in `last`, −1 means EOS."""
     row, beam = ends.nonzero(as_tuple=True)
     ended = zip(
         sentences[row].tolist(),

@@ -31,7 +31,7 @@ static void softmax(float *scores, int n)
     for (int i = 0; i < n; i += LANES) store(scores + i, load(scores + i) * by);
 }
 
-/* Set the strides for so many positions; returns how many floats the keys and values take. */
+/* Set the strides for `n_positions`; returns the number of floats that the keys and values take. */
 static size_t shape_keys_values(KeysValues *kv, const Settings *s, int n_key_heads, int n_positions)
 {
     kv->n_positions = n_positions;

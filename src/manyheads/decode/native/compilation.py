@@ -15,7 +15,7 @@ from pathlib import Path
 SOURCE = Path(__file__).with_name("engine.c")  # includes the other sources
 PREBUILT = Path(__file__).with_name("libraries")  # of a wheel; a source tree has no such folder
 COMPILERS = ("cc", "gcc", "clang")
-# For the processor at hand; the first set of flags that the compiler accepts is used.
+# For the processor that compiles; the first set of flags that the compiler accepts is used.
 NATIVE_FLAGS = (("-O3", "-march=native"), ("-O3", "-mcpu=native"), ("-O3",))
 COMMON_FLAGS = ("-std=gnu11", "-shared", "-fPIC", "-fno-math-errno", "-fvisibility=hidden")
 
@@ -75,7 +75,7 @@ def cpu_features() -> frozenset[str]:
 
 
 def describe_cpu() -> str:
-    """What distinguishes this processor, so that a home folder on two machines has a cached library for each."""
+    """A description of this processor. A home folder shared by two machines caches one library for each."""
     lines = _cpu_lines(("model name", "flags", "Features", "CPU part"))
     return "\n".join([*lines, sys.platform, os.uname().machine])
 
@@ -89,13 +89,13 @@ def _cpu_lines(fields: tuple[str, ...]) -> list[str]:
 
 
 def locate_compiler() -> str | None:
-    """The C compiler: what CC names, or one of the usual names."""
+    """The C compiler: the one that CC names, or else the first of `COMPILERS` that is installed."""
     named = os.environ.get("CC", "")
     return next((found for name in ((named,) if named else COMPILERS) if (found := shutil.which(name))), None)
 
 
 def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
-    """Compile into `path`; returns the compiler's first error, or nothing.
+    """Compile into `path`; return the first error of the compiler, or an empty string.
 
     The library is compiled beside its path and moved, so that no process ever loads an incomplete one.
     """

@@ -1,7 +1,7 @@
 /* The internal header of the native engine: vector operations, data structures and constants.
  *
  * engine.c includes every other source file, so that the compiler sees one translation unit and can inline across
- * files. Only functions whose names begin with `mh_` are exported; engine.py calls them through ctypes.
+ * files. Only functions whose names begin with `mh_` are exported; native_engine.py calls them through ctypes.
  */
 #ifndef MANYHEADS_ENGINE_H
 #define MANYHEADS_ENGINE_H
@@ -21,7 +21,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define ROUND_UP(n, m) (((n) + (m)-1) / (m) * (m))
 
-/* What an exported function returns; engine.py has the same numbers. */
+/* Return codes of exported functions; native_engine.py has the same numbers. */
 enum { MH_OK = 0, MH_NO_MEMORY = 1, MH_STOPPED = 2, MH_INVALID = 3 };
 
 #define MAX_SIZE (1 << 24) /* of any width, count or length: products of two of them fit into 64 bits */
@@ -100,7 +100,7 @@ INLINE int any_lane(ivec is)
 /* Adding 1.5 * 2^23 to a small float leaves its nearest integer in the lowest bits. */
 #define TO_INTEGER 12582912.0f
 
-/* e^x to about one unit in the last place; 0 below -87. */
+/* e^x, accurate to about 1 ulp; 0 below -87. */
 INLINE vec exponential(vec x)
 {
     ivec is_small = x < splat(-87.0f);
@@ -122,7 +122,7 @@ INLINE vec exponential(vec x)
 
 /* ---- The model ---- */
 
-/* `PackedSettings` of packing.py. */
+/* `PackedSettings` of model_packing.py. */
 typedef struct {
     int32_t vocab_size, width, feed_forward_width, n_encoder_layers, n_decoder_layers, head_width, value_width;
     int32_t activation; /* 0 ReLU, 1 GELU, 2 SwiGLU */
@@ -200,13 +200,13 @@ typedef struct {
     KeysValues *cross;           /* one per decoder layer */
     float **cache;               /* one per decoder layer: (position, beam, keys and values) */
     int16_t *ancestors, *next_ancestors; /* (beam, position): the beam that holds the position's keys and values */
-    int32_t *written, *next_written;     /* (beam, position) */
+    int32_t *generated, *next_generated; /* (beam, position) */
     float *totals;               /* log-probability of each beam */
     Hypothesis *found;           /* best first */
     int32_t *found_ids;
 } Sentence;
 
-/* `_Job` of engine.py. Every array is passed with its length, or has one entry per sentence. */
+/* `_Job` of native_engine.py. Every array is passed with its length, or has one entry per sentence. */
 typedef struct {
     int64_t n_sentences;
     const int32_t *ids;    /* of all sources, one after another */
@@ -227,10 +227,11 @@ typedef struct {
     const volatile int32_t *stop; /* another thread sets it to end the call early */
 } Job;
 
-/* Buffers of one call. Rows of x, normed and update are width_stride apart, of wide and heads as their names say. */
+/* Buffers of one call. Rows of x, normed and update are width_stride apart, those of wide wide_stride, those of heads
+ * heads_stride. */
 typedef struct {
     const Model *model;
-    float *x, *normed, *wide, *heads, *update, *scores, *logits, *gains, *forbidden_logits;
+    float *x, *normed, *wide, *heads, *update, *scores, *logits, *log_probs, *forbidden_logits;
     int *ids, *n_choices;
     uint8_t *bytes; /* rows in 8 bits */
     float *byte_scales;

@@ -1,7 +1,7 @@
 /* The encoder and one decoder step, over rows: every token of every sentence is one row, and no row is padding. */
 #include "engine.h"
 
-/* Every row is normalized by itself; its padding stays 0. */
+/* Normalize each row independently; its padding stays 0. */
 static void normalize(const Model *model, const Norm *norm, const float *from, float *to, int n_rows)
 {
     const Settings *s = &model->settings;
@@ -178,8 +178,8 @@ static int cache_width(const Model *model, int layer)
 }
 
 /* Self-attention of the newest position of every beam; its keys and values are added to the cache first. */
-static void attend_written(const Workspace *work, const Job *job, Sentence **sentences, int n_sentences, int index,
-                           int n_rows)
+static void attend_generated(const Workspace *work, const Job *job, Sentence **sentences, int n_sentences, int index,
+                             int n_rows)
 {
     const Model *model = work->model;
     const Settings *s = &model->settings;
@@ -218,7 +218,7 @@ static void attend_source(const Workspace *work, Sentence **sentences, int n_sen
     project_heads(work, cross, &layer->cross_norm, n_rows);
 }
 
-/* The decoder's output for the newest position of every beam, one row each; the caches have room for it. */
+/* The decoder's output for the newest position of every beam, one row each; grow_caches comes first. */
 static const float *decode(const Workspace *work, const Job *job, Sentence **sentences, int n_sentences, int n_rows)
 {
     const Model *model = work->model;
@@ -227,13 +227,13 @@ static const float *decode(const Workspace *work, const Job *job, Sentence **sen
         Sentence *one = sentences[i];
         for (int beam = 0; beam < one->n_beams; beam++, row += model->width_stride) {
             const size_t start = (size_t)beam * one->limit;
-            int id = one->length ? one->written[start + one->length - 1] : model->settings.bos;
+            int id = one->length ? one->generated[start + one->length - 1] : model->settings.bos;
             embed(model, model->target_table, model->target_positions, id, one->length, row);
             one->ancestors[start + one->length] = (int16_t)beam;
         }
     }
     for (int index = 0; index < model->settings.n_decoder_layers; index++) {
-        attend_written(work, job, sentences, n_sentences, index, n_rows);
+        attend_generated(work, job, sentences, n_sentences, index, n_rows);
         attend_source(work, sentences, n_sentences, index, n_rows);
         feed_forward(work, model->decoder + index, n_rows);
     }

@@ -13,7 +13,7 @@ from manyheads.decode.native import compilation
 from manyheads.errors import EngineError
 from manyheads.storage import user_cache_folder
 
-LIBRARY_VARIABLE = "MANYHEADS_NATIVE_LIBRARY"  # the path of a library to load instead, such as one with sanitizers
+LIBRARY_VARIABLE = "MANYHEADS_NATIVE_LIBRARY"  # path of the library to load instead, such as a build with sanitizers
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def library() -> ctypes.CDLL:
 
 
 def find_compiler() -> str:
-    """The C compiler: what CC names, or one of the usual names."""
+    """The C compiler; raises `EngineError` if there is none."""
     if found := compilation.locate_compiler():
         return found
     named = os.environ.get("CC", "")
@@ -53,7 +53,7 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _load_prebuilt() -> ctypes.CDLL | None:
-    """The wheel's fastest library that this processor runs; None: there is none, or the system cannot load it."""
+    """The fastest library in the wheel that this processor can run; None if there is none or it does not load."""
     if not compilation.PREBUILT.is_dir():
         return None
     for variant in compilation.runnable_variants():
@@ -62,13 +62,13 @@ def _load_prebuilt() -> ctypes.CDLL | None:
             continue
         try:
             return ctypes.CDLL(str(path))
-        except OSError as error:  # for instance another C library than the one that it was linked with
+        except OSError as error:  # such as a C library other than the one it was linked with
             logger.info("The prebuilt native engine %s does not load: %s.", path, error)
     return None
 
 
 def _cache_folder() -> Path:
-    """Where compiled compilation are cached: writable by this user alone, because a library runs with our rights."""
+    """The folder for compiled libraries. Only this user may write to it: a library runs with the user's rights."""
     folder = user_cache_folder("native")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -82,7 +82,7 @@ def _cache_folder() -> Path:
 
 @cache
 def _temporary_folder() -> Path:
-    """For this process alone, where the cache cannot be trusted or written."""
+    """A folder of this process, used if the cache is not writable or others may write to it."""
     made = tempfile.TemporaryDirectory(prefix="manyheads-native-")
     _TEMPORARY.append(made)
     return Path(made.name)

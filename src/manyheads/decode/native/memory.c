@@ -20,7 +20,7 @@ INLINE int must_fail(void) { return 0; }
 #define COUNT_ALLOCATION(change) ((void)0)
 #endif
 
-/* Room for `count` elements, aligned to 64 bytes, all zero; NULL: out of memory. */
+/* A zeroed buffer of `count` elements, aligned to 64 bytes; NULL: out of memory. */
 static void *allocate_zeroed(size_t count, size_t size)
 {
     size_t n_bytes;
@@ -31,7 +31,7 @@ static void *allocate_zeroed(size_t count, size_t size)
     return memset(made, 0, n_bytes);
 }
 
-/* `buffer`, or a new one where it is NULL, with room for `count` elements; NULL: out of memory, `buffer` stays valid. */
+/* Resize `buffer` to `count` elements, or allocate it if it is NULL. NULL: out of memory, `buffer` stays valid. */
 static void *reallocate(void *buffer, size_t count, size_t size)
 {
     size_t n_bytes;
@@ -49,7 +49,7 @@ static void release(void *buffer)
     free(buffer);
 }
 
-/* Write an error message for the caller, who passes room for MESSAGE_SIZE characters. */
+/* Write an error message into the caller's buffer of MESSAGE_SIZE characters. */
 __attribute__((format(printf, 2, 3))) static int invalid(char *message, const char *format, ...)
 {
     va_list arguments;

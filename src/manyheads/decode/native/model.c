@@ -1,4 +1,4 @@
-/* Building the model: tensors are read in the order in which packing.py yields them, checked and rearranged. */
+/* Building the model: tensors are read in the order in which model_packing.py yields them, checked and rearranged. */
 #include "engine.h"
 
 static void release_model(Model *model)

@@ -20,8 +20,8 @@ from manyheads.decode.shortlist import Shortlist
 from manyheads.errors import DataError, EngineError
 from manyheads.model import Transformer
 
-_ROWS = 96  # beams side by side: more do not make the products faster, fewer leave the registers idle
-_SENTENCES_AT_ONCE = 64  # of one call: enough to keep the rows full, few enough that no core waits long for another
+_ROWS = 96  # beams per product: more are not faster, fewer leave registers idle
+_SENTENCES_AT_ONCE = 64  # per call: enough to fill the rows, few enough that no core waits long for another
 _MAX_BEAM = 64  # MAX_BEAM of engine.h
 _OK, _NO_MEMORY, _STOPPED = 0, 1, 2  # as in engine.h
 
@@ -111,7 +111,7 @@ class NativeEngine:
         self._threads = ThreadPoolExecutor(_count_cores(), thread_name_prefix="manyheads-native")
 
     def unsupported(self, settings: DecodeSettings) -> str:
-        """Sampling, and very wide beams."""
+        """Return "sampling", a beam that is too wide, or an empty string."""
         if settings.method == "sample":
             return "sampling"
         if settings.method == "beam" and settings.beam > _MAX_BEAM:
@@ -121,12 +121,12 @@ class NativeEngine:
     def generate(
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """Hypotheses for every source. Long sources go first, so that short ones fill the gaps at the end."""
+        """Return the hypotheses of each source, best first. Long sources go first, so that short ones fill the gaps at the end."""
         _check_search(settings)
         _check_lengths(sources, self.max_length)
         limits = [min(settings.max_length(len(source)), self.max_length) for source in sources]
         empty = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
-        found = [[empty] for _ in sources]
+        results = [[empty] for _ in sources]
         order = sorted(
             (row for row, limit in enumerate(limits) if limit > 0 and sources[row]), key=lambda row: -len(sources[row])
         )
@@ -147,8 +147,8 @@ class NativeEngine:
             raise
         for part in parts:
             for row, hypotheses in zip(part.index, _read(part, settings), strict=True):
-                found[row] = hypotheses
-        return found
+                results[row] = hypotheses
+        return results
 
     def _run(self, part: _Part) -> None:
         message = ctypes.create_string_buffer(self._library.mh_message_size())
@@ -171,10 +171,12 @@ class NativeEngine:
     ) -> _Part:
         is_greedy = settings.method == "greedy"
         n_best = 1 if is_greedy else settings.n_best
-        given = [id for row in index for id in sources[row]]
-        if given and not 0 <= min(given) <= max(given) < self.vocab_size:
-            raise ValueError(f"Ids must be from 0 to {self.vocab_size - 1}, not {min(given)} … {max(given)}.")
-        ids = np.array(given, dtype=np.int32)
+        source_ids = [id for row in index for id in sources[row]]
+        if source_ids and not 0 <= min(source_ids) <= max(source_ids) < self.vocab_size:
+            raise ValueError(
+                f"Ids must be from 0 to {self.vocab_size - 1}, not {min(source_ids)} … {max(source_ids)}."
+            )
+        ids = np.array(source_ids, dtype=np.int32)
         starts = np.array([0, *accumulate(len(sources[row]) for row in index)], dtype=np.int64)
         own_limits = np.array([limits[row] for row in index], dtype=np.int32)
         answer_starts = np.array([0, *accumulate(n_best * limits[row] for row in index)], dtype=np.int64)
@@ -230,7 +232,7 @@ class NativeEngine:
 def _check_search(settings: DecodeSettings) -> None:
     """`DecodeSettings` checks itself; this guards the C code against settings that it cannot run."""
     if settings.method == "sample":
-        raise EngineError("The native engine does not sample. Use the reference engine.")
+        raise EngineError("The native engine does not sample. Use the torch engine.")
     if settings.method == "greedy":
         return
     if not 1 <= settings.beam <= _MAX_BEAM:
@@ -243,25 +245,25 @@ def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
     """The hypotheses of a part."""
     ids, lengths, finished = part.ids.tolist(), part.lengths.tolist(), part.finished.tolist()
     log_probabilities = part.log_probabilities.tolist()
-    found = []
+    results = []
     for sentence, (start, limit, count) in enumerate(
         zip(part.starts.tolist()[:-1], part.limits.tolist(), part.counts.tolist(), strict=True)
     ):
         hypotheses = []
         for i in range(count):
             at = sentence * part.job.n_best + i
-            written = ids[start + i * limit : start + i * limit + lengths[at]]
+            generated = ids[start + i * limit : start + i * limit + lengths[at]]
             hypotheses.append(
                 make_hypothesis(
-                    written,
+                    generated,
                     log_probabilities[at],
                     finished=bool(finished[at]),
                     alpha=settings.length_penalty,
-                    length=len(written) + finished[at],
+                    length=len(generated) + finished[at],
                 )
             )
-        found.append(hypotheses)
-    return found
+        results.append(hypotheses)
+    return results
 
 
 def _new_model(

@@ -1,4 +1,4 @@
-/* Greedy and beam search: sentences come and go, so that the products always have many rows. */
+/* Greedy and beam search: finished sentences are replaced by new ones, so that the products always have many rows. */
 #include "engine.h"
 
 #define LOGITS_ROWS 48  /* computed at once: few enough to stay in the cache, enough to reuse each weight */
@@ -53,26 +53,26 @@ static float sum_of_exponentials(const float *from, int n, float less)
     return horizontal_sum(one + other);
 }
 
-/* The best continuations of one beam: their log-probabilities into `gains`, their ids into `ids`; returns how many. */
-static int choose_tokens(const Workspace *work, const Job *job, float *logits, float *gains, int *ids)
+/* Write the best continuations of one beam to `log_probs` and `ids`, best first; returns their number. */
+static int choose_tokens(const Workspace *work, const Job *job, float *logits, float *log_probs, int *ids)
 {
     const int n_columns = work->output->n_panels * PANEL;
-    const int n_wanted = job->beam < work->output->n_out ? job->beam : work->output->n_out;
+    const int n_most = job->beam < work->output->n_out ? job->beam : work->output->n_out;
     for (int k = 0; k < work->n_forbidden; k++) {
         work->forbidden_logits[k] = logits[work->forbidden[k]];
         logits[work->forbidden[k]] = -INFINITY;
     }
-    const int n = choose_largest(logits, n_columns, n_wanted, gains, ids);
+    const int n = choose_largest(logits, n_columns, n_most, log_probs, ids);
     if (!n) return 0;
     /* A forbidden token keeps its share of the probability. Its logit may be the largest by far: subtracting less
      * than the largest of all would overflow. */
-    float most = gains[0];
+    float most = log_probs[0];
     for (int k = 0; k < work->n_forbidden; k++)
         if (work->forbidden_logits[k] > most) most = work->forbidden_logits[k];
     float total = sum_of_exponentials(logits, n_columns, most);
     for (int k = 0; k < work->n_forbidden; k++) total += expf(work->forbidden_logits[k] - most);
     const float log_total = most + logf(total);
-    for (int k = 0; k < n; k++) gains[k] -= log_total;
+    for (int k = 0; k < n; k++) log_probs[k] -= log_total;
     for (int k = 0; job->n_outputs && k < n; k++) ids[k] = job->outputs[ids[k]];
     return n;
 }
@@ -82,15 +82,15 @@ typedef struct {
     int beam, id;
 } Candidate;
 
-/* The best continuations of all beams of a sentence, best first; returns how many. */
-static int choose_candidates(const Job *job, const Sentence *sentence, const float *gains, const int *ids,
+/* Write the best continuations of all beams of a sentence, best first; returns their number. */
+static int choose_candidates(const Job *job, const Sentence *sentence, const float *log_probs, const int *ids,
                              const int *n_choices, Candidate *best)
 {
     const int most = job->beam;
     int n_best = 0;
     for (int beam = 0; beam < sentence->n_beams; beam++)
         for (int i = 0; i < n_choices[beam]; i++) {
-            Candidate one = {sentence->totals[beam] + gains[beam * most + i], beam, ids[beam * most + i]};
+            Candidate one = {sentence->totals[beam] + log_probs[beam * most + i], beam, ids[beam * most + i]};
             if (!(one.total > -INFINITY)) continue; /* nor NaN */
             int at = n_best < most ? n_best++ : one.total > best[most - 1].total ? most - 1 : -1;
             if (at < 0) break;
@@ -100,30 +100,30 @@ static int choose_candidates(const Job *job, const Sentence *sentence, const flo
     return n_best;
 }
 
-/* One more token for a sentence, from the best continuations of its beams; returns whether the sentence is done. */
-static int advance(const Model *model, const Job *job, Sentence *sentence, const float *gains, const int *ids,
+/* Append one token to a sentence, from the best continuations of its beams; returns whether it is finished. */
+static int advance(const Model *model, const Job *job, Sentence *sentence, const float *log_probs, const int *ids,
                    const int *n_choices)
 {
     const int limit = sentence->limit;
     Candidate best[MAX_BEAM];
-    const int n_best = choose_candidates(job, sentence, gains, ids, n_choices, best);
+    const int n_best = choose_candidates(job, sentence, log_probs, ids, n_choices, best);
     const int length = ++sentence->length;
     if (!n_best) { /* no continuation is possible: the beams end unfinished */
         if (!sentence->n_found)
             for (int beam = 0; beam < sentence->n_beams; beam++)
-                keep_hypothesis(job, sentence, sentence->written + (size_t)beam * limit, length - 1,
+                keep_hypothesis(job, sentence, sentence->generated + (size_t)beam * limit, length - 1,
                                 sentence->totals[beam], length - 1, 0);
         return 1;
     }
     int n_beams = 0;
     for (int i = 0; i < n_best; i++) {
-        const int32_t *written = sentence->written + (size_t)best[i].beam * limit;
+        const int32_t *generated = sentence->generated + (size_t)best[i].beam * limit;
         if (best[i].id == model->settings.eos) {
-            keep_hypothesis(job, sentence, written, length - 1, best[i].total, length, 1);
+            keep_hypothesis(job, sentence, generated, length - 1, best[i].total, length, 1);
             continue;
         }
-        int32_t *to = sentence->next_written + (size_t)n_beams * limit;
-        memcpy(to, written, (size_t)(length - 1) * sizeof(int32_t));
+        int32_t *to = sentence->next_generated + (size_t)n_beams * limit;
+        memcpy(to, generated, (size_t)(length - 1) * sizeof(int32_t));
         to[length - 1] = best[i].id;
         int16_t *ancestors = sentence->next_ancestors + (size_t)n_beams * limit;
         memcpy(ancestors, sentence->ancestors + (size_t)best[i].beam * limit, (size_t)(length - 1) * sizeof(int16_t));
@@ -131,17 +131,17 @@ static int advance(const Model *model, const Job *job, Sentence *sentence, const
         sentence->totals[n_beams++] = best[i].total; /* `best` holds copies: the old totals are not read again */
     }
     int16_t *ancestors = sentence->ancestors;
-    int32_t *written = sentence->written;
+    int32_t *generated = sentence->generated;
     sentence->ancestors = sentence->next_ancestors, sentence->next_ancestors = ancestors;
-    sentence->written = sentence->next_written, sentence->next_written = written;
+    sentence->generated = sentence->next_generated, sentence->next_generated = generated;
     sentence->n_beams = n_beams;
-    /* The bound of beam.py: no continuation scores more than its beam's log-probability over the largest penalty. */
+    /* The bound of beam_search.py: no continuation scores more than its beam's log-probability over the largest penalty. */
     const int is_full = sentence->n_found == job->n_best;
     const int is_done = !n_beams || length >= limit ||
                         (is_full && sentence->found[job->n_best - 1].score >= sentence->totals[0] / sentence->longest_penalty);
     if (is_done && !sentence->n_found)
         for (int beam = 0; beam < n_beams; beam++)
-            keep_hypothesis(job, sentence, sentence->written + (size_t)beam * limit, length, sentence->totals[beam],
+            keep_hypothesis(job, sentence, sentence->generated + (size_t)beam * limit, length, sentence->totals[beam],
                             length, 0);
     return is_done;
 }
@@ -154,12 +154,12 @@ static void close_sentence(const Model *model, Sentence *sentence)
     for (int layer = 0; sentence->cache && layer < model->settings.n_decoder_layers; layer++)
         release(sentence->cache[layer]);
     void *buffers[] = {sentence->cache, sentence->cross_buffer, sentence->cross, sentence->ancestors,
-                       sentence->next_ancestors, sentence->written, sentence->next_written, sentence->totals,
+                       sentence->next_ancestors, sentence->generated, sentence->next_generated, sentence->totals,
                        sentence->found, sentence->found_ids, sentence};
     for (size_t i = 0; i < sizeof(buffers) / sizeof(*buffers); i++) release(buffers[i]);
 }
 
-/* A sentence with nothing written, and its buffers; NULL: out of memory. */
+/* A new sentence with its buffers and no generated tokens; NULL: out of memory. */
 static Sentence *open_sentence(const Model *model, const Job *job, int index)
 {
     const Settings *s = &model->settings;
@@ -179,13 +179,13 @@ static Sentence *open_sentence(const Model *model, const Job *job, int index)
     sentence->cross_buffer = allocate(n_floats + LANES, sizeof(float));
     sentence->ancestors = allocate(beam * limit, sizeof(int16_t));
     sentence->next_ancestors = allocate(beam * limit, sizeof(int16_t));
-    sentence->written = allocate(beam * limit, sizeof(int32_t));
-    sentence->next_written = allocate(beam * limit, sizeof(int32_t));
+    sentence->generated = allocate(beam * limit, sizeof(int32_t));
+    sentence->next_generated = allocate(beam * limit, sizeof(int32_t));
     sentence->totals = allocate_zeroed(beam, sizeof(float));
     sentence->found = allocate_zeroed((size_t)job->n_best, sizeof(Hypothesis));
     sentence->found_ids = allocate((size_t)job->n_best * limit, sizeof(int32_t));
     if (!sentence->cross || !sentence->cache || !sentence->cross_buffer || !sentence->ancestors ||
-        !sentence->next_ancestors || !sentence->written || !sentence->next_written || !sentence->totals ||
+        !sentence->next_ancestors || !sentence->generated || !sentence->next_generated || !sentence->totals ||
         !sentence->found || !sentence->found_ids) {
         close_sentence(model, sentence);
         return NULL;
@@ -194,7 +194,7 @@ static Sentence *open_sentence(const Model *model, const Job *job, int index)
     return sentence;
 }
 
-/* Room in the caches for one more position. */
+/* Grow the caches if one more position does not fit. */
 static int grow_caches(const Model *model, const Job *job, Sentence *sentence)
 {
     if (sentence->length < sentence->cache_capacity) return MH_OK;
@@ -225,7 +225,7 @@ static void write_answers(const Job *job, const Sentence *sentence)
     }
 }
 
-/* One more token for every beam of every open sentence; sentences that are done are answered and closed. */
+/* Generate one token for every beam of every open sentence; write the answers of finished ones and close them. */
 static int step(const Workspace *work, const Job *job, Sentence **sentences, int *n_sentences)
 {
     const Model *model = work->model;
@@ -242,7 +242,7 @@ static int step(const Workspace *work, const Job *job, Sentence **sentences, int
         for (int i = 0; i < height; i++) {
             const size_t at = (size_t)(start + i) * job->beam;
             work->n_choices[start + i] =
-                choose_tokens(work, job, work->logits + (size_t)i * n_columns, work->gains + at, work->ids + at);
+                choose_tokens(work, job, work->logits + (size_t)i * n_columns, work->log_probs + at, work->ids + at);
         }
     }
     int n_left = 0;
@@ -250,7 +250,7 @@ static int step(const Workspace *work, const Job *job, Sentence **sentences, int
     for (int i = 0; i < *n_sentences; i++) {
         Sentence *one = sentences[i];
         const size_t n_beams = (size_t)one->n_beams, at = row * job->beam;
-        if (advance(model, job, one, work->gains + at, work->ids + at, work->n_choices + row)) {
+        if (advance(model, job, one, work->log_probs + at, work->ids + at, work->n_choices + row)) {
             write_answers(job, one);
             close_sentence(model, one);
         } else
@@ -281,9 +281,11 @@ static int check_job(const Settings *s, const Job *job, char *message)
             return invalid(message, "source %lld does not have 1 to %d tokens", (long long)i, s->max_length);
         if (job->limits[i] < 1 || job->limits[i] > s->max_length)
             return invalid(message, "limit %lld = %d is not between 1 and %d", (long long)i, job->limits[i], s->max_length);
-        const int64_t room = (int64_t)job->n_best * job->limits[i];
-        if (job->answer_starts[i] > job->answers_size - room || job->answer_starts[i + 1] != job->answer_starts[i] + room)
-            return invalid(message, "the answers of sentence %lld do not have their room", (long long)i);
+        const int64_t n_reserved = (int64_t)job->n_best * job->limits[i];
+        if (job->answer_starts[i] > job->answers_size - n_reserved ||
+            job->answer_starts[i + 1] != job->answer_starts[i] + n_reserved)
+            return invalid(message, "sentence %lld needs space for %lld answer ids", (long long)i,
+                           (long long)n_reserved);
     }
     if (job->starts[job->n_sentences] != job->n_ids) return invalid(message, "the sources do not have %lld ids", (long long)job->n_ids);
     for (int64_t i = 0; i < job->n_ids; i++)
@@ -342,8 +344,8 @@ static Plan plan_job(const Model *model, const Job *job)
 static void close_workspace(Workspace *work, Matrix *listed, int32_t *forbidden)
 {
     void *buffers[] = {work->x, work->normed, work->wide, work->heads, work->update, work->scores, work->logits,
-                       work->gains, work->forbidden_logits, work->ids, work->n_choices, work->bytes, work->byte_scales,
-                       listed->bytes ? (void *)listed->bytes : (void *)listed->weights, forbidden};
+                       work->log_probs, work->forbidden_logits, work->ids, work->n_choices, work->bytes,
+                       work->byte_scales, listed->bytes ? (void *)listed->bytes : (void *)listed->weights, forbidden};
     for (size_t i = 0; i < sizeof(buffers) / sizeof(*buffers); i++) release(buffers[i]);
 }
 
@@ -363,7 +365,7 @@ static int open_workspace(const Model *model, const Job *job, const Plan *plan, 
     work->update = allocate_zeroed(n_rows * model->width_stride, f);
     work->scores = allocate_zeroed(plan->n_scores, f);
     work->logits = allocate_zeroed(LOGITS_ROWS * n_columns, f);
-    work->gains = allocate_zeroed(n_decode * job->beam, f);
+    work->log_probs = allocate_zeroed(n_decode * job->beam, f);
     work->ids = allocate_zeroed(n_decode * job->beam, sizeof(int));
     work->n_choices = allocate_zeroed(n_decode, sizeof(int));
     work->forbidden_logits = allocate_zeroed((size_t)job->n_forbidden, f);
@@ -371,7 +373,7 @@ static int open_workspace(const Model *model, const Job *job, const Plan *plan, 
     work->byte_scales = allocate_zeroed(model->settings.is_int8 ? n_rows : 0, f);
     *forbidden = allocate_zeroed((size_t)job->n_forbidden, sizeof(int32_t));
     if (!work->x || !work->normed || !work->wide || !work->heads || !work->update || !work->scores || !work->logits ||
-        !work->gains || !work->ids || !work->n_choices || !work->forbidden_logits || !work->bytes ||
+        !work->log_probs || !work->ids || !work->n_choices || !work->forbidden_logits || !work->bytes ||
         !work->byte_scales || !*forbidden)
         return MH_NO_MEMORY;
     if (job->n_outputs && !gather_columns(&model->output, job->outputs, job->n_outputs, listed)) return MH_NO_MEMORY;
@@ -388,7 +390,7 @@ static int open_workspace(const Model *model, const Job *job, const Plan *plan, 
 static int admit(const Workspace *work, const Job *job, const Plan *plan, Sentence **sentences, int *n_open, int64_t *next)
 {
     int n_free = plan->n_at_once - *n_open;
-    /* Encoding a single sentence is slow: new ones come in when a quarter of the places is free, or all. */
+    /* Encoding a single sentence is slow: new ones are admitted when a quarter of the slots is free, or all. */
     while (*next < job->n_sentences && n_free && (4 * n_free >= plan->n_at_once || !*n_open)) {
         int n_new = 0, n_tokens = 0;
         while (*next < job->n_sentences && n_new < n_free) {
@@ -408,7 +410,7 @@ static int admit(const Workspace *work, const Job *job, const Plan *plan, Senten
     return MH_OK;
 }
 
-/* Every sentence of a job; on MH_INVALID `message` (MESSAGE_SIZE characters) names the fault. */
+/* Decode every sentence of a job; on MH_INVALID `message` (MESSAGE_SIZE characters) names the fault. */
 EXPORT int mh_generate(const Model *model, const Job *job, char *message)
 {
     message[0] = 0;
