@@ -29,7 +29,7 @@ BLOCK = 20_000
 
 
 def write_corpus(folder: Path, megabytes: int) -> tuple[list[str], int]:
-    """Write two parallel files of about `megabytes` in total: Zipf-distributed words, 12 a line, with some bad rows."""
+    """Write two parallel files of `megabytes` in total: Zipf-distributed words, 12 per line, and some bad rows."""
     rng = np.random.default_rng(1)
     letters = np.array(list("etaoinshrdlucmfwypvbgk"))
     lengths = rng.integers(2, 11, N_WORDS)
@@ -42,8 +42,8 @@ def write_corpus(folder: Path, megabytes: int) -> tuple[list[str], int]:
             block = n_pairs // BLOCK
             if block % 20 == 0:  # generating lines takes longer than reading them: reuse them with another last word
                 columns = _new_lines(rng, words)
-            for stream, column, vocabulary in zip((source, target), columns, words, strict=True):
-                end = f" {vocabulary[block]}\n"
+            for stream, column, last_words in zip((source, target), columns, words, strict=True):
+                end = f" {last_words[block]}\n"
                 written += stream.write("".join(line + end if line else "\n" for line in column).encode())
             n_pairs += BLOCK
     return [str(file) for file in files], n_pairs

@@ -1,11 +1,11 @@
-"""Shape and type checks, switched on for every test, and the small recipe and bundle that tests share."""
+"""Shape and type checks for all tests, and the small recipe and bundle that tests share."""
 
 from jaxtyping import install_import_hook
 
-# Before any test imports them: jaxtyping reads the annotations, beartype enforces them, in every room tensors and
-# arrays pass through. (The rooms of plain text are left to mypy: checking each call would slow the grammar tenfold.)
+# beartype enforces the jaxtyping annotations of all packages with tensors and arrays. The hook must be installed before
+# they are imported. The other packages rely on mypy: checking each call would make the corpora ten times slower.
 install_import_hook(
-    [f"manyheads.{room}" for room in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
+    [f"manyheads.{package}" for package in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
 )
 
 from collections.abc import Callable, Iterator  # noqa: E402
@@ -28,7 +28,7 @@ from manyheads.settings import to_table  # noqa: E402
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings  # noqa: E402
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
 
-torch.set_num_threads(1)  # the tensors of tests are so small that a second thread only costs
+torch.set_num_threads(1)  # a second thread would slow down tensors as small as those of tests
 
 
 def small_table(**changes: object) -> dict[str, object]:
@@ -52,7 +52,7 @@ def small_table(**changes: object) -> dict[str, object]:
 
 @pytest.fixture(autouse=True, scope="session")
 def native_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Built before any test, where there is a compiler, so that no program that a test starts has to tell of it."""
+    """Compile the native engine before any test, so that no process started by a test logs its compilation."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("xdg-cache")))
         with suppress(EngineError):
@@ -62,7 +62,7 @@ def native_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test has a cache of its own; it is made only where one asks for it or trains."""
+    """Give each test its own cache, which is created on first use."""
     folder = tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"
     monkeypatch.setenv("MANYHEADS_CACHE", str(folder))
     return folder
@@ -70,7 +70,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(autouse=True)
 def short_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole runs in a test score a few sentences rather than a thousand; programs that tests start score them all."""
+    """Shorten the built-in test set for runs inside the test process; processes started by tests use all of it."""
     monkeypatch.setattr("manyheads.run.corpus._BUILTIN_TEST", 60)
 
 
@@ -81,7 +81,7 @@ def recipe_table() -> Callable[..., dict[str, object]]:
 
 @pytest.fixture(scope="session")
 def untrained() -> Bundle:
-    """A bundle that is whole but knows nothing: enough for everything but quality."""
+    """A complete bundle with random weights."""
     lines = [text for pair in corpora.pairs("en", "zh", "train", 1000) for text in pair]
     tokenizer = Tokenizer.train(lines, TokenizerSettings(vocab_size=1500))
     torch.manual_seed(5)

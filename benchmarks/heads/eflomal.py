@@ -1,10 +1,10 @@
-"""Word alignment by eflomal, trained on the same text as a model of ours, against the same gold alignments.
+"""Word alignment by eflomal, trained on the same text as a manyheads model and scored on the same gold alignments.
 
 python benchmarks/heads/eflomal.py TRAIN.en TRAIN.de GOLD.en GOLD.de LINKS RESULT.json [--folder .peers]
 
-eflomal is installed into an environment of its own. It reads the training pairs and the gold sentences, lower-cased
-(without seeing their links), and aligns them in both directions; AER is that of each direction, of what both have in
-common, and of both together. The stored cards of the model (multi30k.json) have the heads' AER on the same pairs.
+eflomal is installed in its own environment. It aligns the training pairs and the gold sentences (lower-cased, without
+their links) in both directions. AER is reported for each direction, for their intersection and for their union. The
+stored cards of the model (multi30k.json) contain the AER of its heads on the same pairs.
 """
 
 import argparse

@@ -1,16 +1,16 @@
-"""Attention's time and memory against length: what is fast beside what shows its weights; and training's memory.
+"""Time and memory of attention by sequence length, fused and explicit; memory of a training step.
 
     make bench-attention                                  everything, into benchmarks/speed/ (ten minutes)
     make bench-attention ARGS="--longest 2048"
 
-Forward: one sequence, 8 heads of 64, one thread. The fast path is `MultiHeadAttention` without a tap; the open one is
-its reference, which makes the weights whole, and is left out where those would need more than 4 GB. Extra memory is the
-most that a process held beyond what it held before. "Attention" is given queries, keys and values; "module" is given
-vectors and also projects them and makes the mask. Views: everywhere (an encoder's), triangle (a language model's),
-backward (a translator's decoder, whose mask knows padding).
+Forward: one sequence, 8 heads of width 64, one thread. The fused path is `MultiHeadAttention` without a tap. The
+explicit path stores all attention weights; it is skipped where they would need more than 4 GB. Extra memory is the peak
+memory of the process minus its memory before. "attention" takes queries, keys and values; "module" also computes the
+projections and the mask. Views: bidirectional (an encoder), causal (a language model), and causal with a padding mask
+(the decoder of a seq2seq model).
 
-Training: one step forward and backward of a small model (2 layers, or 2 + 2, of width 128, 6,000 words) on one
-sequence, with the loss in chunks (`projected_loss`) and with whole logits (`smoothed_cross_entropy`).
+Training: one forward and backward pass of a small model (2 layers, or 2 + 2, width 128, vocab_size 6,000) on one
+sequence, with the loss computed in chunks (`projected_loss`) and from all logits (`smoothed_cross_entropy`).
 """
 
 import argparse
@@ -40,15 +40,15 @@ RESULT = HERE / "attention.json"
 N_HEADS, HEAD_WIDTH = 8, 64
 MOST_BYTES = 4e9
 LENGTHS = [2**power for power in range(7, 15)]
-VOCABULARY = 6_000
+VOCAB_SIZE = 6_000
 
 
 def make_view(name: str, n: int) -> View:
     is_real = torch.ones(1, n, dtype=torch.bool)
     match name:
-        case "everywhere":
+        case "bidirectional":
             return View.bidirectional(is_real)
-        case "triangle":
+        case "causal":
             return View.packed(torch.ones(1, n, dtype=torch.long))
         case _:
             return View.causal(is_real, count_positions(is_real), n)
@@ -63,7 +63,7 @@ def make_attention() -> MultiHeadAttention:
 
 @torch.no_grad()
 def forward(path: str, what: str, view: str, n: int) -> dict[str, Any]:
-    """One point, in a child."""
+    """Measure one point of the forward pass; runs in a child process."""
     attention = make_attention()
     if path == "explicit":
         attention._attend_fused = lambda form, q, k, v, view, bias: attention._attend_explicit(
@@ -73,22 +73,22 @@ def forward(path: str, what: str, view: str, n: int) -> dict[str, Any]:
         x = torch.randn(1, n, N_HEADS * HEAD_WIDTH)
         return measure(lambda: attention(x, x, make_view(view, n)), seconds=1.0)
     q, k, v = torch.randn(3, 1, N_HEADS, n, HEAD_WIDTH)
-    given = make_view(view, n)
-    return measure(lambda: attention._attend_fused(attention.scores, q, k, v, given, None), seconds=1.0)
+    mask = make_view(view, n)
+    return measure(lambda: attention._attend_fused(attention.scores, q, k, v, mask, None), seconds=1.0)
 
 
 def train(kind: str, loss: str, n: int) -> dict[str, Any]:
-    """One point, in a child: forward and backward, gradients included."""
+    """Measure one point of training: forward and backward pass with gradients; runs in a child process."""
     settings = ModelSettings.preset(
         "tiny",
-        vocab_size=VOCABULARY,
+        vocab_size=VOCAB_SIZE,
         n_encoder_layers=2,
         n_decoder_layers=2,
         max_length=n,
         shape="decoder" if kind == "language" else "encoder-decoder",
     )
     model = Transformer(settings)
-    ids = torch.randint(4, VOCABULARY, (1, n))
+    ids = torch.randint(4, VOCAB_SIZE, (1, n))
 
     def step() -> None:
         model.zero_grad(set_to_none=True)
@@ -109,10 +109,10 @@ def train(kind: str, loss: str, n: int) -> dict[str, Any]:
 def forward_points(longest: int) -> Iterator[dict[str, Any]]:
     for n in (n for n in LENGTHS if n <= longest):
         for path in ("fused", "explicit"):
-            # Scores, hidden scores and weights are there at once.
+            # Scores, masked scores and weights are in memory at the same time.
             if path == "explicit" and 3 * N_HEADS * n * n * 4 > MOST_BYTES:
                 continue
-            for view in ("everywhere", "triangle", "backward"):
+            for view in ("bidirectional", "causal", "padded causal"):
                 for what in ("attention", "module"):
                     point = {"path": path, "what": what, "view": view, "n": n}
                     yield _measure_and_print(
@@ -125,7 +125,7 @@ def training_points(longest: int) -> Iterator[dict[str, Any]]:
         for loss in ("chunks", "whole"):
             before = 0
             for n in (n for n in LENGTHS if n <= longest):
-                # At worst it grows by the square.
+                # Memory grows at most quadratically.
                 if 4 * before > MOST_BYTES:
                     break
                 point = _measure_and_print(
@@ -144,15 +144,15 @@ def _measure_and_print(point: dict[str, Any], work: Callable[[], dict[str, Any]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--longest", type=int, default=16_384, help="of the forward pass")
+    parser.add_argument("--longest", type=int, default=16_384, help="maximum length of the forward pass")
     parser.add_argument("--longest-training", type=int, default=8_192)
     parser.add_argument("--keep-nothing", action="store_true", help="print the tables, but write no files")
     given = parser.parse_args()
     refuse_other_systems()
     os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     torch.set_num_threads(1)
-    for path in ("fused", "explicit"):  # warm: a child inherits it
-        forward(path, "module", "everywhere", 16)
+    for path in ("fused", "explicit"):  # warm-up, which child processes inherit
+        forward(path, "module", "bidirectional", 16)
     train("translation", "chunks", 16)
     records = {
         "forward": {**stamp(), "points": list(forward_points(given.longest))},

@@ -1,4 +1,4 @@
-"""The batches that all workers of a run get alike: lengths as those of Multi30k, or real text."""
+"""The batches of a run, the same for all workers: synthetic ids with the lengths of Multi30k, or real text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
 N_PAIRS = 29_000
 FIRST_WORD = 4  # below are PAD, UNK, BOS and EOS
-# Of Multi30k's English and German in 6,000 tokens, EOS included: the logarithms' means and covariance.
+# Mean and covariance of the log lengths of Multi30k (English, German; vocab_size 6,000; EOS included).
 MEANS = (2.698, 2.722)
 COVARIANCE = ((0.0906, 0.0859), (0.0859, 0.1100))
 
@@ -19,7 +19,7 @@ Ids = Sequence[NDArray[np.int64]]
 
 
 def drawn_pairs(vocab_size: int, seed: int = 1) -> tuple[Ids, Ids]:
-    """Words by Zipf's law in sentences whose lengths are drawn from the normal distribution of their logarithms."""
+    """Sample pairs of sentences: Zipf-distributed ids, log-normal lengths."""
     rng = np.random.default_rng(seed)
     lengths = np.exp(rng.multivariate_normal(MEANS, COVARIANCE, N_PAIRS)).round().astype(np.int64)
     frequency = 1.0 / np.arange(1, vocab_size - FIRST_WORD + 1)
@@ -31,7 +31,7 @@ def drawn_pairs(vocab_size: int, seed: int = 1) -> tuple[Ids, Ids]:
 
 
 def real_pairs(files: Sequence[Path], vocab_size: int) -> tuple[Ids, Ids]:
-    """Two parallel texts in tokens that they share."""
+    """Tokenize two parallel texts with a shared vocabulary."""
     texts = [file.read_text(encoding="utf-8").splitlines() for file in files]
     tokenizer = Tokenizer.train((*texts[0], *texts[1]), TokenizerSettings(kind="bpe", vocab_size=vocab_size))
     sides = [[np.array(ids) for ids in tokenizer.encode_batch(text)] for text in texts]
@@ -39,15 +39,15 @@ def real_pairs(files: Sequence[Path], vocab_size: int) -> tuple[Ids, Ids]:
 
 
 def make_batches(pairs: tuple[Ids, Ids], budget: int, count: int) -> list[PairBatch]:
-    """The first `count` of an epoch, as our own training would make them: `budget` padded tokens on either side."""
+    """Return the first `count` batches of an epoch, with up to `budget` padded tokens on each side."""
     lengths = np.array([[len(ids) + 1 for ids in side] for side in pairs]).T
     plan = plan_batches(lengths, budget, seed=1, epoch=0)
-    # The last ones of like lengths may be nearly empty.
+    # The last batch of each length may be nearly empty.
     full = [rows for rows in plan if len(rows) * lengths[rows].max() > 0.8 * budget]
     return [make_batch(*([side[row] for row in rows] for side in pairs)) for rows in full[:count]]
 
 
 def save_batches(path: Path, batches: Sequence[PairBatch]) -> None:
-    """As one file that numpy reads."""
+    """Write all batches to one .npz file."""
     fields = ("source", "target_input", "target_output")
     np.savez(path, **{f"{n}.{field}": getattr(batch, field) for n, batch in enumerate(batches) for field in fields})

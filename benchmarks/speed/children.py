@@ -1,7 +1,7 @@
-"""Measurements in a child of their own: the most memory it held beyond what it began with, and its CPU time.
+"""Measure peak memory and CPU time in a forked child process.
 
-A child is forked when torch is there and warm, so that nothing of the one before is left in its memory, and nothing is
-imported again. Linux only: elsewhere the most a process held cannot be set back.
+The parent has imported torch and warmed it up, so a child imports nothing again and holds no memory of earlier
+measurements. Linux only: other systems cannot reset the peak memory of a process.
 """
 
 import ctypes
@@ -22,9 +22,9 @@ def _kilobytes(field: str) -> int:
 
 
 def measure(work: Callable[[], object], seconds: float, most: int = 20) -> dict[str, Any]:
-    """Extra bytes of the first time, CPU seconds of those that follow, or of the first if it was long already."""
+    """Return the extra memory of the first call and the CPU seconds of the next ones (of the first if it was long)."""
     ctypes.CDLL(None).malloc_trim(0)
-    _CLEAR.write_text("5")  # the peak is now what is held now
+    _CLEAR.write_text("5")  # resets the peak to the current size
     before = _kilobytes("VmRSS")
     times = [_time(work)]
     extra = max(0, _kilobytes("VmHWM") - before) * 1024
@@ -40,7 +40,7 @@ def _time(work: Callable[[], object]) -> float:
 
 
 def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `work` gives, computed in a fork; an error of its is ours."""
+    """Return the result of `work`, computed in a forked process; raise an error if it fails."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -64,4 +64,4 @@ def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def refuse_other_systems() -> None:
     if not _CLEAR.exists():
-        raise SystemExit("This benchmark counts memory by /proc, which only Linux has.")
+        raise SystemExit("This benchmark reads memory from /proc, which only Linux has.")

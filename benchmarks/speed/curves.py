@@ -1,4 +1,4 @@
-"""Curves on logarithmic axes, in panels beside one another, as SVG; and the power that fits them."""
+"""Curves on logarithmic axes as SVG, in panels, and the power law that fits a curve."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _ROW, _MARGIN = 15, 22  # of the legend
 
 @dataclass(frozen=True)
 class Curve:
-    """One line with its label."""
+    """One curve with its label."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -39,24 +39,24 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one axis."""
+    """Curves with a common horizontal axis."""
 
     title: str
     across: str
     curves: Sequence[Curve]
-    unit: Callable[[float], str]
-    limit: tuple[float, str] | None = None  # a level to be kept, and its name
+    format_value: Callable[[float], str]
+    limit: tuple[float, str] | None = None  # a value not to exceed, and its label
 
 
 def fit_power(points: Sequence[tuple[float, float]]) -> float:
-    """The slope of the straight line nearest to the points on logarithmic axes."""
+    """Return the exponent of the power law that fits the points: the least-squares slope on logarithmic axes."""
     logs = [(math.log(x), math.log(y)) for x, y in points]
     mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs, strict=True))
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
 def curves_svg(title: str, panels: Sequence[Panel], columns: int = 2) -> str:
-    """All panels, `columns` a row; in light and in dark surroundings."""
+    """Return all panels as one SVG image, `columns` per row, with a light and a dark color scheme."""
     legend = max(len(panel.curves) + (panel.limit is not None) for panel in panels) * _ROW + 6
     tall, rows = _HEIGHT + legend, -(-len(panels) // columns)
     width, height = columns * _WIDTH, rows * tall + 8
@@ -77,19 +77,21 @@ def _draw(panel: Panel) -> str:
     ys = [y for _, y in every] + ([panel.limit[0]] if panel.limit else [])
     low_x, high_x, low_y, high_y = xs[0], xs[-1], min(ys) / 1.25, max(ys) * 1.25
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def to_pixels(x: float, y: float) -> tuple[float, float]:
         right = math.log(x / low_x) / math.log(high_x / low_x) if high_x > low_x else 0.5
         up = math.log(y / low_y) / math.log(high_y / low_y)
         return _LEFT + right * (_WIDTH - _LEFT - _RIGHT), _HEIGHT - _BOTTOM - up * (_HEIGHT - _TOP - _BOTTOM)
 
     parts = [f'<text class="title" x="{_LEFT}" y="20">{escape(panel.title)}</text>']
     for level in _levels(low_y, high_y):
-        _, y = place(low_x, level)
+        _, y = to_pixels(low_x, level)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(panel.unit(level))}</text>')
+        parts.append(
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(panel.format_value(level))}</text>'
+        )
     taken = -math.inf
     for x in xs:
-        across, _ = place(x, low_y)
+        across, _ = to_pixels(x, low_y)
         label = _short(x)
         half = 3.2 * len(label) + 3
         if across - half < taken:  # labels must not touch
@@ -99,10 +101,10 @@ def _draw(panel: Panel) -> str:
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 5}" text-anchor="middle">{escape(panel.across)}</text>')
     if panel.limit:
-        _, y = place(low_x, panel.limit[0])
+        _, y = to_pixels(low_x, panel.limit[0])
         parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
     for number, curve in enumerate(panel.curves):
-        at = [place(*point) for point in curve.points]
+        at = [to_pixels(*point) for point in curve.points]
         parts.append(f'<polyline class="s{number}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in at)}"/>')
         parts += [f'<circle class="f{number}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>' for x, y in at]
         y = _HEIGHT + 12 + number * _ROW
@@ -116,7 +118,7 @@ def _draw(panel: Panel) -> str:
 
 
 def _levels(low: float, high: float) -> list[float]:
-    """Round numbers between the two: powers of ten, with 2 and 5 between where there would be few."""
+    """Return round numbers in a range: powers of ten, with numbers between them if there are fewer than three."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     tens = [10.0**power for power in range(first, last + 1)]
     for steps in ((1,), (1, 3), (1, 2, 5), tuple(range(1, 10))):

@@ -121,31 +121,31 @@ CASES = {
 
 @dataclass(frozen=True)
 class BenchmarkData:
-    """What a case works on, as files that every worker can read."""
+    """The data of a case, in files that every worker can read."""
 
     order: Mapping[str, Any]  # for the workers
-    sources: Sequence[Sequence[int]]  # with EOS; those of like length beside one another
-    texts: Sequence[str] = ()  # of the same order
+    sources: Sequence[Sequence[int]]  # with EOS, sorted by length
+    texts: Sequence[str] = ()  # in the same order
     references: Sequence[str] = ()
 
 
-def make_multi30k(given: argparse.Namespace, place: Path) -> BenchmarkData:
-    """The trained bundle and its test set."""
+def make_multi30k(given: argparse.Namespace, folder: Path) -> BenchmarkData:
+    """Return the data of the trained bundle: its weights and its test set."""
     bundle = load(given.bundle)
     model, tokenizer = bundle.task.model, bundle.task.tokenizer
     pairs = list(zip(*(file.read_text(encoding="utf-8").splitlines() for file in given.data), strict=True))
     rows = sorted(zip(tokenizer.encode_batch([source for source, _ in pairs]), pairs, strict=True), key=_length)
     tokens = [tokenizer._processor.id_to_piece(number) for number in range(tokenizer.vocab_size)]
-    places = torch.arange(model.settings.max_length)[None]
-    save_file({"positions": model.source_embedding.positions(places)[0]}, place / "positions.safetensors")
+    indices = torch.arange(model.settings.max_length)[None]
+    save_file({"positions": model.source_embedding.positions(indices)[0]}, folder / "positions.safetensors")
     return BenchmarkData(
         {
             "bundle": str(given.bundle),
             "weights": str(given.bundle / "weights.safetensors"),
-            "positions": str(place / "positions.safetensors"),
+            "positions": str(folder / "positions.safetensors"),
             "tokenizer": str(given.bundle / "tokenizer.model"),
             "settings": asdict(model.settings),
-            "exported": str(export_with_tokens(model, place / "exported", tokens)),
+            "exported": str(export_with_tokens(model, folder / "exported", tokens)),
             "tokens": tokens,
             "fixed_length": 0,
         },
@@ -155,21 +155,21 @@ def make_multi30k(given: argparse.Namespace, place: Path) -> BenchmarkData:
     )
 
 
-def make_base(given: argparse.Namespace, place: Path) -> BenchmarkData:
-    """A model of the paper's base size that has learnt nothing."""
+def make_base(given: argparse.Namespace, folder: Path) -> BenchmarkData:
+    """Return the data of a model of the base size of the paper with random weights."""
     torch.manual_seed(1)
     model = Transformer(ModelSettings(**BASE)).eval()
-    save_file({name: value.contiguous() for name, value in weights_of(model).items()}, place / "weights.safetensors")
+    save_file({name: value.contiguous() for name, value in weights_of(model).items()}, folder / "weights.safetensors")
     tokens = [f"token {number}" for number in range(model.settings.vocab_size)]
     words = np.random.default_rng(1).integers(4, model.settings.vocab_size, size=(96, FIXED - 1))
     return BenchmarkData(
         {
             "bundle": "",
-            "weights": str(place / "weights.safetensors"),
+            "weights": str(folder / "weights.safetensors"),
             "positions": "",
             "tokenizer": "",
             "settings": asdict(model.settings),
-            "exported": str(export_with_tokens(model, place / "exported", tokens)),
+            "exported": str(export_with_tokens(model, folder / "exported", tokens)),
             "tokens": tokens,
             "fixed_length": FIXED,
         },
@@ -188,17 +188,17 @@ def export_with_tokens(model: Transformer, folder: Path, tokens: Sequence[str]) 
     return folder
 
 
-def spread(count: int, n_wanted: int) -> list[int]:
-    """So many of the first `count` numbers, at even distances."""
-    return [int(row) for row in np.linspace(0, count - 1, min(count, n_wanted))]
+def spread(count: int, n_chosen: int) -> list[int]:
+    """Return `n_chosen` evenly spaced numbers below `count`."""
+    return [int(row) for row in np.linspace(0, count - 1, min(count, n_chosen))]
 
 
 def choose_rows(
     data: BenchmarkData, case: Case, task: Task, contender: Contender, turn: int, n_turns: int
 ) -> list[int]:
-    """Which sentences a contender gets in a turn."""
+    """Return the sentences that a contender gets in a turn."""
     count = len(data.sources)
-    if task.do == "alone":  # those of one turn are spread over all lengths
+    if task.do == "alone":  # the sentences of one turn have all lengths
         return spread(count, case.n_alone)[turn % n_turns :: n_turns]
     if contender.is_slow and count > SHARE * BATCH:
         return [row for first in range(turn % SHARE * BATCH, count, SHARE * BATCH) for row in
@@ -207,7 +207,7 @@ def choose_rows(
 
 
 def start(case: Case, given: argparse.Namespace, logs: Path, failed: dict[str, str]) -> dict[str, Worker]:
-    """The workers, each in its environment; a peer without one is reported in `failed`."""
+    """Start the workers, each in its environment; peers that cannot be installed are added to `failed`."""
     workers = {}
     for name in case.contenders:
         contender = CONTENDERS[name]
@@ -222,24 +222,24 @@ def start(case: Case, given: argparse.Namespace, logs: Path, failed: dict[str, s
 
 
 class Measurement:
-    """The turns of one case."""
+    """Runs the turns of one case and collects the answers."""
 
-    def __init__(self, case: Case, data: BenchmarkData, place: Path, n_turns: int) -> None:
-        self.case, self.data, self.place, self.n_turns = case, data, place, n_turns
-        self.turns: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by task, by contender
-        self.written: dict[str, dict[str, dict[int, Any]]] = {}  # by task, by contender: what was written for each row
+    def __init__(self, case: Case, data: BenchmarkData, folder: Path, n_turns: int) -> None:
+        self.case, self.data, self.folder, self.n_turns = case, data, folder, n_turns
+        self.turns: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by task and contender
+        self.written: dict[str, dict[str, dict[int, Any]]] = {}  # by task, contender and row: the output
 
     def message(self, task: Task, name: str, rows: Sequence[int]) -> dict[str, Any]:
         if task.do != "file":
             return {"do": task.do, "beam": task.beam, "sources": [self.data.sources[row] for row in rows]}
-        source, target = self.place / "source.txt", self.place / "target.txt"
+        source, target = self.folder / "source.txt", self.folder / "target.txt"
         source.write_text("".join(f"{self.data.texts[row]}\n" for row in rows), encoding="utf-8")
         return {"do": "file", "beam": task.beam, "source": str(source), "target": str(target)}
 
     def take(self, task: Task, name: str, rows: Sequence[int], answer: dict[str, Any]) -> None:
         written = answer.pop("written", None)
         if written is None:
-            written = (self.place / "target.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            written = (self.folder / "target.txt").read_text(encoding="utf-8").split("\n")[:-1]
         assert len(written) == len(rows), f"{name}: {len(rows)} sentences in, {len(written)} out"
         self.written.setdefault(task.name, {}).setdefault(name, {}).update(zip(rows, written, strict=True))
         self.turns.setdefault(task.name, {}).setdefault(name, []).append({"n_sentences": len(rows), **answer})
@@ -258,12 +258,12 @@ class Measurement:
                 print(f"turn {turn + 1} of {self.n_turns}: {task.name}", file=sys.stderr, flush=True)
 
     def agreement(self, task: str, name: str) -> float:
-        """How many of the answers are those of the native engine."""
+        """The share of outputs that equal those of the native engine."""
         own, native = self.written[task][name], self.written[task]["native"]
         return sum(own[row] == native[row] for row in own) / len(own)
 
     def bleu(self, task: str, name: str) -> float | None:
-        """Of what was written for the whole test set."""
+        """BLEU of the outputs; None if they do not cover the whole test set."""
         texts = self.written[task][name]
         if not self.data.references or len(texts) < len(self.data.references):
             return None
@@ -272,19 +272,19 @@ class Measurement:
 
 
 def measure(name: str, case: Case, given: argparse.Namespace) -> dict[str, Any]:
-    """One case, all workers."""
+    """Measure all workers of one case."""
     failed: dict[str, str] = {}
     about: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as folder:
-        place = Path(folder)
-        data = (make_multi30k if name == "multi30k" else make_base)(given, place)
-        workers = start(case, given, place, failed)
+    with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as temporary:
+        folder = Path(temporary)
+        data = (make_multi30k if name == "multi30k" else make_base)(given, folder)
+        workers = start(case, given, folder, failed)
         for who in list(workers):
             contender = CONTENDERS[who]
             model = {**data.order, "engine": contender.engine, "precision": contender.precision}
             order = {"core": given.core, "model": model}
             ask_or_fail(workers, who, order, failed, lambda answer, who=who: about.update({who: answer}))
-        measurement = Measurement(case, data, place, given.turns or case.n_turns)
+        measurement = Measurement(case, data, folder, given.turns or case.n_turns)
         for who in list(workers):
             for beam in CONTENDERS[who].beams:
                 n_tuning = case.n_tuning if beam == 1 else case.n_tuning // 2
@@ -322,9 +322,9 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--bundle", type=Path, default=ROOT / "runs" / "multi30k" / "bundle")
     parser.add_argument("--data", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="the test set of multi30k")
-    parser.add_argument("--turns", type=int, default=0, help="number of turns; 0: that of the case")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the peers' environments are or shall be")
-    parser.add_argument("--core", type=int, help="to run on; none: the last that is allowed")
+    parser.add_argument("--turns", type=int, default=0, help="number of turns; default: that of the case")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder for the environments of the peers")
+    parser.add_argument("--core", type=int, help="core to run on; default: the last one available")
     parser.add_argument("--keep-nothing", action="store_true", help="print the table, but write no files")
     given = parser.parse_args()
     if "multi30k" in given.cases and (not given.data or not given.bundle.is_dir()):

@@ -1,4 +1,4 @@
-"""Tables and pictures from the stored results, into README.md between its markers and into SVG files beside it.
+"""Write the stored results as tables into README.md, between its markers, and as SVG files beside it.
 
 python benchmarks/speed/draw.py
 """
@@ -42,7 +42,7 @@ Bar = tuple[str, float, str, bool]  # name, length, label, whether it is manyhea
 
 
 def bars_svg(title: str, groups: Mapping[str, Sequence[Bar]]) -> str:
-    """Bars that start at zero, one scale per group, for light and dark backgrounds."""
+    """Return bar charts as one SVG image with a light and a dark color scheme; each group has its own scale."""
     y, parts = 0.0, []
     for name, bars in groups.items():
         longest = max(length for _, length, _, _ in bars)
@@ -70,48 +70,48 @@ def bars_svg(title: str, groups: Mapping[str, Sequence[Bar]]) -> str:
 
 
 class TrainingRecord:
-    """One size of training.json, with the derived figures."""
+    """The record of one size in training.json, and figures computed from it."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self.record = record
         self.names = list(record["workers"])
         self.turns = record["turns"][record["n_warming"] :]
 
-    def _work(self, fact: str) -> list[int]:
-        return [sum(self.record["batches"][number][fact] for number in turn) for turn in self.turns]
+    def _work(self, count: str) -> list[int]:
+        return [sum(self.record["batches"][number][count] for number in turn) for turn in self.turns]
 
     def seconds(self, name: str) -> list[float]:
         return [turn["cpu"] for turn in self.record["workers"][name]["turns"][self.record["n_warming"] :]]
 
     def speed(self, name: str) -> float:
-        """Real target tokens per CPU second."""
+        """The number of real target tokens per CPU second."""
         return median_ratio(self._work("target_tokens"), self.seconds(name))
 
     def times_faster(self, name: str, than: str) -> float:
         return median_ratio(self.seconds(than), self.seconds(name))
 
     def format_range(self, name: str, than: str) -> str:
-        """The slowest and the fastest turn: how far the median can be trusted."""
+        """Return the ratios of the slowest and the fastest turn, which show the spread around the median."""
         ratios = [one / other for one, other in zip(self.seconds(than), self.seconds(name), strict=True)]
         return f"{min(ratios):.2f}–{max(ratios):.2f}"
 
     @property
     def sgemm(self) -> float:
-        """GFLOP per CPU second at the size at which it is fastest."""
+        """GFLOP per CPU second of the fastest matrix size."""
         counted = self.record["sgemm_gflop_per_cpu_second"][self.record["n_warming"] :]
         return max((statistics.median(speeds) for speeds in zip(*counted, strict=True)), default=float("nan"))
 
-    def utilisation(self, name: str) -> float:
+    def utilization(self, name: str) -> float:
         return median_ratio(self._work("flop"), self.seconds(name)) / 1e9 / self.sgemm
 
     def losses(self, name: str) -> tuple[float, float]:
-        """Return the loss of the first step and of the last."""
+        """Return the loss of the first and of the last step."""
         turns = self.record["workers"][name]["turns"]
         return turns[0]["losses"][0], turns[-1]["losses"][-1]
 
 
 def training_table(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """One table per size, with the date and the machine."""
+    """Return a table per size, with the date and the machine."""
     return "\n".join(_training_part(size, TrainingRecord(record)) for size, record in records.items())
 
 
@@ -140,7 +140,7 @@ def _training_part(size: str, found: TrainingRecord) -> str:
             f"| {CALLED.get(name, name)} | {versions[0] if versions else worker['versions']['torch']} "
             f"| {worker['parameters']:,} | {found.speed(name):,.0f} "
             f"| {against} | {found.times_faster(OURS, name):.2f} ({found.format_range(OURS, name)}) "
-            f"| {found.utilisation(name):.0%} "
+            f"| {found.utilization(name):.0%} "
             f"| {first:.2f} → {last:.2f} |"
         )
     lines += [f"| {CALLED.get(name, name)} | did not run: {line} ||||||" for name, line in record["failed"].items()]
@@ -148,7 +148,7 @@ def _training_part(size: str, found: TrainingRecord) -> str:
 
 
 def training_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Tokens per CPU second."""
+    """Return bar charts of tokens per CPU second."""
     groups = {}
     for size, record in records.items():
         found = TrainingRecord(record)
@@ -165,11 +165,11 @@ def training_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
     return bars_svg("Training speed of manyheads and its peers · 训练速度对比", groups)
 
 
-def put_between(text: str, mark: str, content: str) -> str:
-    """Return the text with the part between two markers replaced."""
-    pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)", re.DOTALL)
+def put_between(text: str, name: str, content: str) -> str:
+    """Replace the text between two markers."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
     if not pattern.search(text):
-        raise ValueError(f"README.md has no markers <!-- {mark} --> and <!-- end of {mark} -->.")
+        raise ValueError(f"README.md has no markers <!-- {name} --> and <!-- end of {name} -->.")
     return pattern.sub(lambda found: f"{found[1]}{content}{found[2]}", text)
 
 

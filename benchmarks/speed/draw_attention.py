@@ -1,4 +1,4 @@
-"""The tables and the picture of attention.json."""
+"""Tables and the plot of attention.json."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -6,13 +6,13 @@ from typing import Any
 
 from curves import Curve, Panel, curves_svg, fit_power
 
-_ASKED = 64e6  # bytes more, of attention at 8,192 positions
+_TARGET = 64e6  # extra bytes of attention at 8,192 positions
 _PATHS = ("fused", "explicit")
 _LOSSES = {"chunks": "loss in chunks", "whole": "whole logits"}
 
 
 def attention_tables(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return two tables: forward, and training."""
+    """Return the tables of the forward pass and of training."""
     parts = []
     if "forward" in records:
         parts += [*_forward_table(records["forward"]), ""]
@@ -28,9 +28,9 @@ def _stamp(record: Mapping[str, Any]) -> str:
 def _forward_table(record: Mapping[str, Any]) -> list[str]:
     found = {(one["path"], one["what"], one["view"], one["n"]): one for one in record["points"]}
     lengths = sorted({one["n"] for one in record["points"]})
-    columns = [(path, view) for path in _PATHS for view in ("everywhere", "triangle", "backward")]
+    columns = [(path, view) for path in _PATHS for view in ("bidirectional", "causal", "padded causal")]
     lines = [
-        f"Forward. {_stamp(record)} Seconds of the module; MB of attention alone / of the module, with the mask.",
+        f"Forward. {_stamp(record)} Seconds of the module; extra MB of attention alone / of the module with its mask.",
         "",
         f"| n | {' | '.join(f'{path}, {view}' for path, view in columns)} |",
         f"| ---: | {' | '.join('---:' for _ in columns)} |",
@@ -57,8 +57,8 @@ def _training_table(record: Mapping[str, Any]) -> list[str]:
     lengths = sorted({one["n"] for one in record["points"]})
     memory = {kind: _memory(record, *kind) for kind in kinds}
     lines = [
-        f"Training, one step. {_stamp(record)} Extra MB; the last rows are the power of n fitted to all lengths, "
-        "and between the two longest, where fixed costs matter least.",
+        f"Training, one step. {_stamp(record)} Extra MB. The last rows are the power of n that fits all lengths, "
+        "and that between the two longest, where fixed costs matter least.",
         "",
         f"| n | {' | '.join(f'{kind}, {_LOSSES[loss]}' for kind, loss in kinds)} |",
         f"| ---: | {' | '.join('---:' for _ in kinds)} |",
@@ -81,7 +81,7 @@ def _memory(record: Mapping[str, Any], kind: str, loss: str) -> dict[int, int]:
 
 
 def attention_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Seconds and memory of the forward pass, memory of training."""
+    """Plot time and memory of the forward pass, and memory of training."""
     panels = []
     if "forward" in records:
         points = records["forward"]["points"]
@@ -91,7 +91,12 @@ def attention_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
             return Curve(f"{path}, {view}", [(one["n"], value(one)) for one in chosen])
 
         # The explicit path costs the same for every view.
-        ways = [("fused", "everywhere"), ("fused", "triangle"), ("fused", "backward"), ("explicit", "everywhere")]
+        ways = [
+            ("fused", "bidirectional"),
+            ("fused", "causal"),
+            ("fused", "padded causal"),
+            ("explicit", "bidirectional"),
+        ]
         panels += [
             Panel(
                 "Forward: CPU seconds, 8 heads of 64",
@@ -104,7 +109,7 @@ def attention_picture(records: Mapping[str, Mapping[str, Any]]) -> str:
                 "positions",
                 [curve(path, "attention", view, lambda one: one["extra_bytes"]) for path, view in ways],
                 _bytes,
-                limit=(_ASKED, "64 MB: the target at 8,192 positions"),
+                limit=(_TARGET, "64 MB: the target at 8,192 positions"),
             ),
         ]
     if "training" in records:

@@ -7,7 +7,7 @@ from typing import Any
 
 from frame import median_ratio
 
-# Ours against whom, and what is asked for; the first of ours that is there.
+# The pairs to compare.
 AGAINST = (
     ("native", "CTranslate2"),
     ("native int8", "CTranslate2 int8"),
@@ -30,30 +30,30 @@ Turns = Sequence[Mapping[str, Any]]
 
 
 def is_alone(task: str) -> bool:
-    """Return whether each sentence is a separate call."""
+    """Whether each sentence was a separate call."""
     return task.startswith("alone")
 
 
 def seconds(turns: Turns) -> list[float]:
-    """CPU seconds per sentence: of each turn, or of each sentence if each is a separate call."""
+    """Return CPU seconds per sentence: one number per turn, or per sentence for the task `alone`."""
     if isinstance(turns[0]["cpu"], list):
         return list(chain.from_iterable(turn["cpu"] for turn in turns))
     return [turn["cpu"] / turn["n_sentences"] for turn in turns]
 
 
 def times_faster(ours: Turns, theirs: Turns) -> float:
-    """The median over turns, or over sentences."""
+    """Return the median ratio over turns, or over sentences."""
     return median_ratio(seconds(theirs), seconds(ours))
 
 
 def format_speed(task: str, turns: Turns) -> str:
-    """Milliseconds if each sentence is a separate call, otherwise sentences per second."""
+    """Format milliseconds for the task `alone`, sentences per second for the others."""
     one = statistics.median(seconds(turns))
     return f"{1000 * one:,.1f} ms" if is_alone(task) else f"{1 / one:,.0f} /s" if one < 0.1 else f"{1 / one:,.1f} /s"
 
 
 def decoding_table(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Two tables per model: speeds, and ratios."""
+    """Return two tables per case: speeds, and ratios."""
     return "\n".join(_part(name, record) for name, record in records.items())
 
 
@@ -68,7 +68,7 @@ def _part(name: str, record: Mapping[str, Any]) -> str:
         f"{shape['feed_forward_width']:,}, {shape['n_heads']} heads, vocabulary {shape['vocab_size']:,}. "
         f"{record['date']}, {record['machine']}, one thread, load {record['load']}. {_versions(record)}.",
         "",
-        "Sentences per CPU second; alone: median CPU time per sentence.",
+        "Sentences per CPU second; alone: median CPU time of one sentence.",
         "",
         f"| | {' | '.join(tasks)} | same as native | BLEU |",
         f"| --- | {dashes} | ---: | ---: |",
@@ -95,7 +95,7 @@ def _versions(record: Mapping[str, Any]) -> str:
 
 
 def _same(tasks: Mapping[str, Any], who: str) -> str:
-    """Return the shares of greedy search and of beam search."""
+    """Return the share of outputs equal to those of the native engine, for greedy and beam search."""
     by_search: dict[str, float] = {}
     for task, found in tasks.items():
         if who in found and not is_alone(task):
@@ -109,7 +109,7 @@ def _bleu(tasks: Mapping[str, Any], who: str) -> str:
 
 
 def _tuning(record: Mapping[str, Any]) -> list[str]:
-    """The fastest settings of CTranslate2."""
+    """Return the fastest settings of CTranslate2."""
     return [
         f"{CALLED[who]}, beam {beam}: fastest with max_batch_size {tuned['max_batch_size']}, "
         f"{'with' if tuned['return_scores'] else 'without'} scores."
@@ -119,13 +119,13 @@ def _tuning(record: Mapping[str, Any]) -> list[str]:
 
 
 def decoding_bars(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tuple[str, float, str, bool]]]:
-    """One group of bars per task: sentences per CPU second."""
+    """Return a group of bars per task."""
     groups = {}
     for name, record in records.items():
         for task, found in record["tasks"].items():
             speed = {who: 1 / statistics.median(seconds(own["turns"])) for who, own in found.items()}
-            unit = "CPU time of one sentence (longer is faster)" if is_alone(task) else "sentences per CPU second"
-            groups[f"{name}, {task}: {unit}"] = [
+            measure = "CPU time of one sentence (longer is faster)" if is_alone(task) else "sentences per CPU second"
+            groups[f"{name}, {task}: {measure}"] = [
                 (CALLED[who], value, format_speed(task, found[who]["turns"]), who in OURS)
                 for who, value in sorted(speed.items(), key=lambda pair: -pair[1])
             ]

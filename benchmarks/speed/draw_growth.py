@@ -1,4 +1,4 @@
-"""The table and the picture of growth.json."""
+"""The table and the plot of growth.json."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -7,11 +7,11 @@ from typing import Any
 from curves import Curve, Panel, curves_svg, fit_power
 
 _ACROSS = {
-    "length": "tokens of a sentence",
-    "batch": "sentences together",
-    "vocabulary": "words",
-    "layers": "layers of either stack",
-    "heads kept": "heads of 8 kept in every attention",
+    "length": "tokens per sentence",
+    "batch": "sentences per batch",
+    "vocabulary": "tokens in the vocabulary",
+    "layers": "layers per stack",
+    "heads kept": "heads kept in every attention, of 8",
     "corpus": "pairs",
 }
 
@@ -20,14 +20,14 @@ def _points(curve: Mapping[str, Any]) -> list[tuple[float, float]]:
     return [(size, median(times)) for size, times in zip(curve["sizes"], curve["cpu"], strict=True)]
 
 
-def _unit(curve: Mapping[str, Any]) -> str:
+def _measured(curve: Mapping[str, Any]) -> str:
     if curve["curve"] == "corpus":
         return "an epoch" if curve["what"] == "training" else "the file"
     return "a step" if curve["what"] == "training" else "a sentence"
 
 
 def growth_table(record: Mapping[str, Any]) -> str:
-    """A line a curve."""
+    """Return a table with one row per curve."""
     lines = [
         f"{record['n_turns']} turns. {record['date']}, {record['machine']}, one thread, load {record['load']}.",
         "",
@@ -38,7 +38,7 @@ def growth_table(record: Mapping[str, Any]) -> str:
         points = _points(curve)
         engine = f" ({curve['engine']})" if "engine" in curve else ""
         lines.append(
-            f"| {curve['curve']} | {curve['what']}{engine} | {points[0][0]:,} … {points[-1][0]:,} | {_unit(curve)} "
+            f"| {curve['curve']} | {curve['what']}{engine} | {points[0][0]:,} … {points[-1][0]:,} | {_measured(curve)} "
             f"| {_seconds(points[0][1])} | {_seconds(points[-1][1])} | {fit_power(points):.2f} "
             f"| {fit_power(points[-2:]):.2f} |"
         )
@@ -46,12 +46,12 @@ def growth_table(record: Mapping[str, Any]) -> str:
 
 
 def growth_picture(record: Mapping[str, Any]) -> str:
-    """A panel for everything that grows."""
+    """Plot one panel per variable."""
     panels = []
     for name in dict.fromkeys(curve["curve"] for curve in record["curves"]):
         curves = [
             Curve(
-                f"{curve['what']}, {_unit(curve)}: power {fit_power(_points(curve)):.2f} "
+                f"{curve['what']}, {_measured(curve)}: power {fit_power(_points(curve)):.2f} "
                 f"({fit_power(_points(curve)[-2:]):.2f} at the end)",
                 _points(curve),
             )

@@ -1,8 +1,8 @@
-"""The frame of the speed benchmarks: workers in processes of their own, asked in turns; medians; a stamp; a store.
+"""Shared code of the speed benchmarks: worker processes, medians, the stamp of a record, and stored results.
 
-A worker is a script that answers a line of JSON by a line of JSON (workers/turns.py). All workers of a run are started
-first and then asked in turns, the first of a turn moving on by one each time: whatever else the machine does meets all
-of them alike. A worker that waits costs nothing, so that one core is enough for any number.
+A worker is a script that answers each line of JSON with a line of JSON (workers/turns.py). All workers of a run are
+started first. They then take turns, and another worker begins each turn, so that other load on the machine affects all
+of them equally. A waiting worker uses no CPU time, so one core is enough for any number of workers.
 """
 
 import json
@@ -24,11 +24,11 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 
 
 class WorkerError(Exception):
-    """A worker gave up; the last line of its error."""
+    """A worker failed; the message is the last line of its error."""
 
 
 class Worker:
-    """One process that answers."""
+    """A process that answers messages."""
 
     def __init__(
         self, python: Path | str, script: str, log: Path, environment: Mapping[str, str] | None = None
@@ -45,7 +45,7 @@ class Worker:
             )
 
     def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """One answer; an error of the worker's is raised."""
+        """Return the answer to a message; raise `WorkerError` if the worker fails."""
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
             self.process.stdin.write(json.dumps(message) + "\n")
@@ -54,15 +54,15 @@ class Worker:
         except BrokenPipeError:
             line = ""
         if not line:
-            said = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-            raise WorkerError(said[-1].strip() if said else f"ended with {self.process.wait()}")
+            lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+            raise WorkerError(lines[-1].strip() if lines else f"ended with {self.process.wait()}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer
 
     def end(self) -> None:
-        """Nobody asks it any more."""
+        """Close the worker's input and wait until it ends."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -73,7 +73,7 @@ class Worker:
 def ask_in_turns(
     workers: dict[str, Worker], messages: Sequence[Mapping[str, Any]], failed: dict[str, str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The replies of each worker; one that fails leaves `workers`, and `failed` has the last line of its error."""
+    """Return the answers of each worker. A worker that fails is moved from `workers` to `failed`, with its error."""
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
     for turn, message in enumerate(messages):
         names = list(workers)
@@ -101,18 +101,18 @@ def ask_or_fail(
 
 
 def median_ratio(ones: Iterable[float], others: Iterable[float]) -> float:
-    """The median of the ratios of each turn, in which both did the same work."""
+    """The median ratio over turns; in each turn, both did the same work."""
     return statistics.median(one / other for one, other in zip(ones, others, strict=True))
 
 
 def stamp() -> dict[str, Any]:
-    """When, on what, and by which command."""
+    """Return the date, the machine and the command of a measurement."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),  # others' work stretches seconds, and CPU seconds much less
-        # Where a user keeps things is nobody's business.
+        "load": round(os.getloadavg()[0], 1),  # other load increases wall time a lot, CPU time little
+        # Folders are removed: they may be private.
         "command": " ".join(["python", *(re.sub(r"[^=]*/", "", word) for word in sys.argv)]),
     }
 
@@ -128,7 +128,7 @@ def _processor() -> str:
 
 
 def store(path: Path, key: str, record: Mapping[str, Any]) -> None:
-    """Put one record among the others of a file; the one that had its key before goes."""
+    """Add a record to a JSON file; it replaces an older record with the same key."""
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known[key] = record
     path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,17 +1,17 @@
-"""How cost grows: one thing at a time is changed, and seconds are fitted by a power of it.
+"""How cost grows: one variable at a time is changed, and a power law is fitted to the seconds.
 
     make bench-growth                                     every curve, into benchmarks/speed/ (five minutes)
     make bench-growth ARGS="--curves length vocabulary --turns 3"
 
-A small model (2 + 2 layers of width 128, 8 heads of 16, 4,000 words, sentences of 16 tokens, 32 of them together). Of
-each curve one thing grows: the length of the sentences, how many there are together, the vocab_size, the layers of
-either stack, the heads kept in every attention (the others are pruned away), the pairs of the corpus. Training is one
-step, forward, backward and update, by our own loop; of the corpus, one epoch of a yet smaller model, with planning and
-making its batches. Decoding is greedy, by the engine that is the default here; seconds are those of a sentence, but of
-the corpus those of all of its lines. One thread; CPU seconds; points take turns, and the median counts.
+The model is small: 2 + 2 layers of width 128, 8 heads of width 16, vocab_size 4,000, batches of 32 sentences of 16
+tokens. Each curve changes one variable: sentence length, batch size, vocab_size, layers per stack, heads kept in every
+attention (the others are pruned), or sentence pairs in the corpus. Training measures one step of the training loop;
+for the corpus curve, one epoch of a smaller model, including planning and making batches. Decoding is greedy with the
+default engine and measures seconds per sentence; for the corpus curve, seconds for all sentences. One thread; CPU
+seconds; sizes alternate, and the median is reported.
 
-A power of 1 is in proportion, 0 is no growth. Where a part does not grow (a fixed cost) it is lower than it will be
-farther out, so the power between the two largest points is reported as well.
+A power of 1 means proportional cost, 0 constant cost. Fixed costs lower the power at small sizes, so the power between
+the two largest sizes is reported too.
 """
 
 import argparse
@@ -56,12 +56,12 @@ SMALLER = replace(
 
 @dataclass(frozen=True)
 class Case:
-    """One point: a model, and what it is given."""
+    """One point of a curve: a model and the size of its data."""
 
     model: ModelSettings = MODEL
     length: int = 16
     batch: int = 32
-    n_pairs: int = 0  # a whole corpus of so many, instead of one batch
+    n_pairs: int = 0  # size of a whole corpus; 0: one batch instead
 
 
 def keep_heads(count: int) -> ModelSettings:
@@ -78,11 +78,11 @@ CURVES: dict[str, tuple[Sequence[int], Callable[[int], Case]]] = {
 }
 
 
-class Made:
-    """A training task whose batches are there already, or are planned and made of a corpus."""
+class RandomIds:
+    """A training task of random ids: one batch, or a corpus that is planned into batches."""
 
     def __init__(self, model: Transformer, case: Case) -> None:
-        # Text and training data are for making batches of text, and here there is none.
+        # Tokenizer and training data are not needed: there is no text.
         self.inner = Seq2SeqTrainingTask(model, None, Seq2SeqSettings(), None)
         self.case = case
         rng = np.random.default_rng(1)
@@ -108,19 +108,19 @@ class Made:
         return self.inner.loss(batch, step)
 
     def describe(self, plan: Any) -> str:
-        return "drawn ids"
+        return "random ids"
 
 
 class Training:
-    """Seconds of a step, or of an epoch where there is a corpus."""
+    """Measures the seconds of a step, or of an epoch of a corpus."""
 
     def __init__(self, case: Case) -> None:
         torch.manual_seed(1)
         model = Transformer(case.model)
-        how = TrainSettings(steps=10**6, learning_rate=1e-4, warmup=1)
-        self.training_task = Made(model, case)
+        settings = TrainSettings(steps=10**6, learning_rate=1e-4, warmup=1)
+        self.training_task = RandomIds(model, case)
         self.is_epoch = bool(case.n_pairs)
-        self.steps = Trainer(model, self.training_task, how, width=case.model.width, seed=1).run()
+        self.steps = Trainer(model, self.training_task, settings, width=case.model.width, seed=1).run()
         next(self.steps)
 
     def measure(self) -> float:
@@ -132,12 +132,12 @@ class Training:
 
 
 class Decoding:
-    """Seconds of a sentence, or of a file where there is a corpus."""
+    """Measures the seconds per sentence, or of a whole corpus."""
 
     def __init__(self, case: Case) -> None:
         self.engine: Engine = EngineSelector().select(make_endless_model(case.model), SPECIAL_TOKENS, GREEDY)
-        self.sources = [[*ids.tolist(), EOS] for ids in Made(Transformer(SMALLER), case).sides[0]]
-        # An output is as long as an average source.
+        self.sources = [[*ids.tolist(), EOS] for ids in RandomIds(Transformer(SMALLER), case).sides[0]]
+        # Outputs are as long as an average source.
         self.settings = replace(GREEDY, max_new_tokens=round(np.mean([len(source) for source in self.sources])))
         self.share = 1 if case.n_pairs else len(self.sources)
 
@@ -154,7 +154,7 @@ def measure_curve(name: str, n_turns: int) -> Iterator[dict[str, Any]]:
     for what, kind in (("training", Training), ("decoding", Decoding)):
         subjects = {size: kind(make(size)) for size in sizes}
         found: dict[int, list[float]] = {size: [] for size in sizes}
-        for turn in range(1 + n_turns):  # the first does not count
+        for turn in range(1 + n_turns):  # the first is a warm-up
             for size, subject in subjects.items():
                 seconds = subject.measure()
                 if turn:

@@ -1,10 +1,10 @@
-"""An environment of its own for each peer, by name.
+"""Install each peer in its own virtual environment.
 
     python benchmarks/speed/peers.py                       all of them, in .peers/
     python benchmarks/speed/peers.py eole joeynmt --folder somewhere
 
-pip installs with our constraints.txt, so that every peer runs on the very torch that manyheads runs on. A peer whose
-own pins forbid that torch is installed without its dependencies, and then the few that its import needs.
+pip installs with the constraints.txt of manyheads, so that every peer runs on the same torch. A peer whose pins exclude
+that torch is installed without its dependencies; then those that its import needs are installed.
 """
 
 import argparse
@@ -20,10 +20,10 @@ FOLDER = ROOT / ".peers"
 
 @dataclass(frozen=True)
 class Peer:
-    """What its environment holds, and how one sees that it works."""
+    """The packages of a peer's environment, and the imports that check it."""
 
-    packages: tuple[str, ...]  # with what they depend on
-    alone: str  # without what it depends on; "": nothing
+    packages: tuple[str, ...]  # installed with their dependencies
+    alone: str  # installed without its dependencies; "": none
     imports: tuple[str, ...]
 
 
@@ -32,7 +32,7 @@ PEERS = {
         ("torch", "numpy", "transformers", "sentencepiece"), "", ("transformers.models.marian.modeling_marian",)
     ),
     "joeynmt": Peer(
-        # Its pin of protobuf is of before Python 3.11.
+        # Its pin of protobuf is older than Python 3.11.
         (
             *("torch", "numpy", "pyyaml", "importlib_metadata", "packaging", "tensorboard", "matplotlib"),
             *("sentencepiece", "subword-nmt"),
@@ -41,7 +41,7 @@ PEERS = {
         ("joeynmt.model", "joeynmt.loss", "joeynmt.batch"),
     ),
     "opennmt-py": Peer(
-        # Its pin of torch is < 2.3.
+        # It requires torch < 2.3.
         (
             *("torch", "numpy", "pyyaml", "configargparse", "pyonmttok", "spacy", "pyahocorasick", "rapidfuzz"),
             *("regex", "fasttext", "six", "sacrebleu"),
@@ -50,7 +50,7 @@ PEERS = {
         ("onmt.model_builder", "onmt.utils.loss", "onmt.opts"),
     ),
     "eole": Peer(
-        # What else it wants is for serving, for speech and for pictures.
+        # Its other dependencies are for serving, speech and images.
         ("torch", "numpy", "pyyaml", "safetensors", "pyonmttok", "pydantic", "regex", "sacrebleu", "rapidfuzz"),
         "eole==0.6.4",
         ("eole.models.model", "eole.utils.loss", "eole.config.run"),
@@ -60,26 +60,26 @@ PEERS = {
 
 
 class PeerError(Exception):
-    """A peer that cannot be installed or imported; the last line of what went wrong."""
+    """A peer cannot be installed or imported; the message is the last line of the error."""
 
 
 def prepare(name: str, folder: Path = FOLDER) -> Path:
-    """The Python of a peer's environment, which is made where it is not yet there."""
+    """Return the Python of a peer's environment; install the environment if necessary."""
     peer, home = PEERS[name], folder / name
-    python, mark = home / "bin" / "python", home / "installed"
-    wanted = f"{peer}\n{CONSTRAINTS.read_text(encoding='utf-8')}"
-    if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
+    python, record = home / "bin" / "python", home / "installed"
+    content = f"{peer}\n{CONSTRAINTS.read_text(encoding='utf-8')}"
+    if record.exists() and record.read_text(encoding="utf-8") == content:
         return python
     print(f"{name}: installing into {home}", file=sys.stderr)
     _run(sys.executable, "-m", "venv", "--clear", str(home))
-    # Of what is installed only a small part is ever imported: compiling all of it takes most of the time.
+    # Compiling all packages would take most of the time, and only a small part is imported.
     install = (str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", "-qq")
     constrained = (*install, "--constraint", str(CONSTRAINTS))
-    if peer.alone:  # first, so that pip's complaints about it are not the last line
+    if peer.alone:  # first, so that pip's warnings about it are not the last line
         _run(*constrained, "--no-deps", peer.alone)
     _run(*constrained, *peer.packages)
     _run(str(python), "-W", "ignore", "-c", f"import {', '.join(peer.imports)}")
-    mark.write_text(wanted, encoding="utf-8")
+    record.write_text(content, encoding="utf-8")
     return python
 
 
@@ -92,12 +92,12 @@ def _run(*command: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PEERS)}; none: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PEERS)}; default: all")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in PEERS]
     if unknown:
-        parser.error(f"no peer is called {', '.join(unknown)}. There are {', '.join(PEERS)}.")
+        parser.error(f"unknown peer: {', '.join(unknown)}. Known: {', '.join(PEERS)}.")
     failed = False
     for name in given.names or PEERS:
         try:

@@ -2,17 +2,16 @@
 
     make bench-training                                       all peers, tiny and base, into benchmarks/speed/
     make bench-training ARGS="--sizes tiny --peers torch transformers --turns 5"
-    make bench-training ARGS="--source before=/other/tree/src"     another manyheads as one more peer
+    make bench-training ARGS="--source before=/other/tree/src"     another version of manyheads as a peer
 
-One step is forward, label-smoothed loss (0.1), backward, clip and Adam, on padded ids that are there already. Every
-worker is a process of its own with one thread, on one core; they take turns of a few steps, all on the same batches,
-and what counts is CPU time. A ratio is the median over turns.
+One step is forward, label-smoothed loss (0.1), backward, clipping and Adam, on padded ids that are prepared in advance.
+Every worker is a process with one thread on one core. Workers alternate, with a few steps per turn on the same batches,
+and CPU time is compared. A ratio is the median over turns.
 
-How much of the machine training uses is FLOP of the model / CPU seconds / what SGEMM reaches in the same run. FLOP of
-the model are those of its matrix products on real tokens, padding not counted, the forward pass's × 3; the formula
-stands in src/manyheads/bench/flop.py.
-Dropout stands where the paper has it, on what enters a stack and on what a sub-layer adds. What peers drop besides
-(attention weights, inside the feed-forward) is off for all, or with --inner-dropout on for all.
+Utilization is the FLOP of the model per CPU second, divided by those of SGEMM in the same run. FLOP are counted for
+the matrix products on real tokens, without padding, as three times the forward pass (`manyheads.bench.count_flop`).
+Dropout is applied as in the paper: to the input of each stack and to the output of each sublayer. The other dropouts of
+the peers (attention weights, inside the feed-forward) are off for all, or on for all with --inner-dropout.
 """
 
 import argparse
@@ -35,19 +34,19 @@ from manyheads.model import ModelSettings
 
 RESULT = HERE / "training.json"
 OURS = "manyheads"
-N_WARMING = 1  # turns that are not counted
+N_WARMING = 1  # warm-up turns, which are not counted
 
 
 @dataclass(frozen=True)
 class Size:
-    """A model and how much of the corpus it sees at once."""
+    """The sizes of a model and of its batches, and the number of steps to measure."""
 
-    layers: int  # of the encoder, and of the decoder
+    layers: int  # per stack
     width: int
     feed_forward_width: int
     n_heads: int
     vocab_size: int
-    batch_tokens: int  # padded, on either side
+    batch_tokens: int  # with padding, on each side
     steps_per_turn: int
     n_turns: int
     dropout: float = 0.1
@@ -60,7 +59,7 @@ SIZES = {
     "tiny": Size(4, 128, 256, 4, 6_000, 1250, steps_per_turn=2, n_turns=15),
     "base": Size(6, 512, 2048, 8, 16_000, 1500, steps_per_turn=1, n_turns=9),
 }
-# By whom, in whose environment ("": ours), with which worker.
+# Each peer: its environment ("": that of manyheads) and its worker script.
 WORKERS = {
     "torch": ("", "training_torch.py"),
     "transformers": ("transformers", "training_transformers.py"),
@@ -71,7 +70,7 @@ WORKERS = {
 
 
 def count_flop(size: Size, batch: PairBatch) -> int:
-    """Of a step on this batch; the formula is `manyheads.bench.count_flop`'s."""
+    """The FLOP of a training step on this batch."""
     settings = ModelSettings(
         vocab_size=size.vocab_size,
         n_encoder_layers=size.layers,
@@ -100,7 +99,7 @@ def describe(batches: Sequence[PairBatch], size: Size) -> list[dict[str, Any]]:
 def start(
     names: Sequence[str], sources: dict[str, Path], given: argparse.Namespace, logs: Path, failed: dict[str, str]
 ):
-    """The workers, each with its environment; a peer without one is reported in `failed`."""
+    """Start the workers, each in its environment; peers that cannot be installed are added to `failed`."""
     ours = {OURS: ROOT / "src", **sources}
     workers = {
         name: Worker(sys.executable, "training_manyheads.py", logs / name, {"MANYHEADS_SRC": str(source)})
@@ -123,16 +122,16 @@ def start(
 
 
 def measure(size: Size, given: argparse.Namespace, sources: dict[str, Path]) -> dict[str, Any]:
-    """One size, all workers."""
+    """Measure all workers at one size."""
     n_turns = given.turns or size.n_turns
     pairs = real_pairs(given.data, size.vocab_size) if given.data else drawn_pairs(size.vocab_size)
     batches = make_batches(pairs, size.batch_tokens, size.steps_per_turn * (N_WARMING + n_turns))
     failed: dict[str, str] = {}
     about: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as place:
-        save_batches(Path(place) / "batches.npz", batches)
-        order = {"size": asdict(size), "batches": str(Path(place) / "batches.npz"), "core": given.core}
-        workers = start(given.peers, sources, given, Path(place), failed)
+    with tempfile.TemporaryDirectory(prefix="manyheads-speed-") as folder:
+        save_batches(Path(folder) / "batches.npz", batches)
+        order = {"size": asdict(size), "batches": str(Path(folder) / "batches.npz"), "core": given.core}
+        workers = start(given.peers, sources, given, Path(folder), failed)
         for name in list(workers):
             ask_or_fail(workers, name, order, failed, lambda answer, name=name: about.update({name: answer}))
         turns = [
@@ -159,7 +158,9 @@ def measure(size: Size, given: argparse.Namespace, sources: dict[str, Path]) -> 
 def _named_source(text: str) -> tuple[str, Path]:
     name, _, source = text.partition("=")
     if not name or name in (OURS, "sgemm", *WORKERS) or not (Path(source) / "manyheads").is_dir():
-        raise argparse.ArgumentTypeError(f"{text} should be NAME=FOLDER, the folder that holds another manyheads")
+        raise argparse.ArgumentTypeError(
+            f"{text} must be NAME=FOLDER, where FOLDER contains another version of manyheads"
+        )
     return name, Path(source).resolve()
 
 
@@ -168,14 +169,18 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--peers", nargs="*", choices=WORKERS, default=list(WORKERS))
     parser.add_argument("--source", action="append", type=_named_source, default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--turns", type=int, default=0, help="number of turns; 0: that of the size")
+    parser.add_argument("--turns", type=int, default=0, help="number of turns; default: that of the size")
     parser.add_argument("--inner-dropout", type=float, default=0.0)
     parser.add_argument("--bfloat16", action="store_true", help='also with train.precision = "bfloat16"')
     parser.add_argument(
-        "--data", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="parallel text to take instead"
+        "--data",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "TARGET"),
+        help="parallel text to use instead of synthetic text",
     )
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the peers' environments are or shall be")
-    parser.add_argument("--core", type=int, help="to run on; none: the last that is allowed")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder for the environments of the peers")
+    parser.add_argument("--core", type=int, help="core to run on; default: the last one available")
     parser.add_argument("--keep-nothing", action="store_true", help="print the table, but write no files")
     given = parser.parse_args()
     if given.core is None and hasattr(os, "sched_getaffinity"):

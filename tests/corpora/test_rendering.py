@@ -243,7 +243,7 @@ def comparison(b):
     )
 
 
-def colour_question(b):
+def color_question(b):
     return Tree(
         b.clause(
             kind="quality", subject=b.noun("shirt", plural=True), adjective="white", tense="state", question="whether"
@@ -374,7 +374,7 @@ EXPECTED = {
         "这栋房子比那个房间漂亮。",
         "Dieses Haus ist schöner als das Zimmer.",
     ),
-    colour_question: ("Are the shirts white?", "那些衬衫是白色的吗？", "Sind die Hemden weiß?"),
+    color_question: ("Are the shirts white?", "那些衬衫是白色的吗？", "Sind die Hemden weiß?"),
     request: ("Please give the umbrella to me.", "请把那把雨伞给我。", "Bitte gib mir den Regenschirm."),
     couple: (
         "Anna and Peter will take a walk together in the park this evening.",

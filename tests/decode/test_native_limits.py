@@ -81,7 +81,7 @@ def test_every_failing_allocation_is_one_clear_error(
 
 @pytest.mark.parametrize("is_int8", [False, True])
 def test_values_wider_than_every_other_input_fit(is_int8: bool) -> None:
-    """The 8-bit rows of W^O's input, n_heads × value_width numbers, once had no room: a heap overflow."""
+    """The 8-bit rows of W^O's input, n_heads × value_width numbers, once did not fit: a heap overflow."""
     shape = {"n_heads": 8, "n_key_heads": 1, "head_width": 8, "value_width": 64}
     model = make_model(width=64, feed_forward_width=128, vocab_size=61, max_length=64, **shape)
     random = np.random.default_rng(2)

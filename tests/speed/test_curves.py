@@ -1,4 +1,4 @@
-"""Curves of the speed benchmarks: the power that fits, what is drawn of it, and memory that is counted."""
+"""Curves of the speed benchmarks: fitted powers, tables and plots, and measured memory."""
 
 import re
 import sys
@@ -19,12 +19,12 @@ def curves(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return curves
 
 
-def test_the_power_of_a_power_is_found(curves: ModuleType) -> None:
+def test_fit_power_returns_the_exponent(curves: ModuleType) -> None:
     assert curves.fit_power([(x, 3 * x**1.7) for x in (1, 2, 5, 9)]) == pytest.approx(1.7)
     assert curves.fit_power([(x, 4.0) for x in (1, 2, 5)]) == pytest.approx(0)
 
 
-def test_a_table_and_a_picture_of_growth(curves: ModuleType) -> None:
+def test_table_and_plot_of_growth(curves: ModuleType) -> None:
     import draw_growth
 
     sizes = [128, 256, 512]
@@ -39,19 +39,19 @@ def test_a_table_and_a_picture_of_growth(curves: ModuleType) -> None:
     picture = draw_growth.growth_picture(record)
     assert picture.count("<polyline") == 2
     assert "training, a step: power 2.00 (2.00 at the end)" in picture
-    # On logarithmic axes points whose ratio is the same are as far from one another.
+    # On logarithmic axes, equal ratios have equal distances.
     across = [float(x) for x in re.findall(r'<circle class="f0" cx="([\d.]+)"', picture)]
     assert across[1] - across[0] == pytest.approx(across[2] - across[1], abs=0.2)
 
 
-def test_what_was_left_out_has_no_figure(curves: ModuleType) -> None:
+def test_skipped_measurements_are_empty_cells(curves: ModuleType) -> None:
     import draw_attention
 
     points = [
         {"path": path, "what": what, "view": view, "n": n, "extra_bytes": 2e6 * n, "cpu": [0.5]}
         for n in (128, 256)
         for path in ("fused", "explicit")
-        for view in ("everywhere", "triangle", "backward")
+        for view in ("bidirectional", "causal", "padded causal")
         for what in ("attention", "module")
         if (path, n) != ("explicit", 256)
     ]
@@ -61,16 +61,16 @@ def test_what_was_left_out_has_no_figure(curves: ModuleType) -> None:
     assert draw_attention.attention_picture(records).count("<polyline") == 8
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts by /proc")
-def test_memory_is_counted_in_a_child_alone(curves: ModuleType) -> None:
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+def test_memory_is_measured_in_a_child_process(curves: ModuleType) -> None:
     import children
 
     def hold(n_bytes: int) -> dict[str, object]:
         return children.measure(lambda: torch.ones(n_bytes // 4), seconds=0.0)
 
-    torch.ones(10_000_000)  # warm, as the benchmarks are: what torch touches for the first time is not counted
+    torch.ones(10_000_000)  # warm-up as in the benchmarks: the first allocations of torch are not counted
     few, many = (children.in_child(lambda n=n: hold(n))["extra_bytes"] for n in (40_000_000, 80_000_000))
     assert few == pytest.approx(40e6, rel=0.1)
     assert many - few == pytest.approx(40e6, rel=0.02)
     with pytest.raises(RuntimeError, match="A measurement failed"):
-        children.in_child(lambda: {"made": set()})
+        children.in_child(lambda: {"result": set()})

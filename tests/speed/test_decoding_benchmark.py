@@ -1,4 +1,4 @@
-"""The decoding benchmark gives everybody the same work, and its tables say what was measured."""
+"""The decoding benchmark: all contenders get the same work, and its tables report the measurements."""
 
 import argparse
 import sys
@@ -31,27 +31,27 @@ def data(decoding: ModuleType, count: int) -> Any:
     return decoding.BenchmarkData({}, [[4, 3]] * count)
 
 
-def test_what_takes_long_sees_every_sentence_in_as_many_turns_as_there_are_shares(decoding: ModuleType) -> None:
+def test_slow_contenders_get_every_sentence_over_all_turns(decoding: ModuleType) -> None:
     case, task = decoding.CASES["multi30k"], decoding.Task("ids", 1)
     slow, fast = decoding.CONTENDERS["Hugging Face"], decoding.CONTENDERS["native"]
-    given = data(decoding, 1000)
-    turns = [decoding.choose_rows(given, case, task, slow, turn, 3) for turn in range(decoding.SHARE)]
+    benchmark_data = data(decoding, 1000)
+    turns = [decoding.choose_rows(benchmark_data, case, task, slow, turn, 3) for turn in range(decoding.SHARE)]
     assert sorted(row for rows in turns for row in rows) == list(range(1000))
     assert all(len(rows) >= 3 * decoding.BATCH for rows in turns)
-    assert decoding.choose_rows(given, case, task, fast, 1, 3) == list(range(1000))
+    assert decoding.choose_rows(benchmark_data, case, task, fast, 1, 3) == list(range(1000))
 
 
-def test_sentences_alone_are_the_same_for_all_and_none_comes_twice(decoding: ModuleType) -> None:
-    case, task, given = decoding.CASES["multi30k"], decoding.Task("alone", 5), data(decoding, 1000)
+def test_single_sentences_are_distinct_and_the_same_for_all_contenders(decoding: ModuleType) -> None:
+    case, task, benchmark_data = decoding.CASES["multi30k"], decoding.Task("alone", 5), data(decoding, 1000)
     by_contender = [
-        [row for turn in range(3) for row in decoding.choose_rows(given, case, task, contender, turn, 3)]
+        [row for turn in range(3) for row in decoding.choose_rows(benchmark_data, case, task, contender, turn, 3)]
         for contender in decoding.CONTENDERS.values()
     ]
     assert all(rows == by_contender[0] for rows in by_contender)
     assert len(set(by_contender[0])) == case.n_alone
 
 
-def test_a_ratio_is_of_the_same_turn_and_counted_by_sentence(decoding: ModuleType) -> None:
+def test_ratios_compare_seconds_per_sentence_turn_by_turn(decoding: ModuleType) -> None:
     draw = sys.modules["draw_decoding"]
     ours = [{"cpu": 1.0, "n_sentences": 100}, {"cpu": 4.0, "n_sentences": 100}, {"cpu": 1.0, "n_sentences": 100}]
     theirs = [{"cpu": 0.5, "n_sentences": 10}, {"cpu": 2.0, "n_sentences": 10}, {"cpu": 0.3, "n_sentences": 10}]
@@ -61,30 +61,30 @@ def test_a_ratio_is_of_the_same_turn_and_counted_by_sentence(decoding: ModuleTyp
     assert draw.format_speed("file, greedy", ours) == "100 /s"
 
 
-def test_the_export_with_tokens_writes_what_the_model_writes(decoding: ModuleType, tmp_path: Path) -> None:
+def test_exported_model_generates_the_same_tokens(decoding: ModuleType, tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     torch.manual_seed(1)
     model = Transformer(ModelSettings(**SMALL)).eval()  # type: ignore[arg-type]
     tokens = ["<pad>", "<unk>", "<s>", "</s>", *(f"word{number}" for number in range(36))]
     folder = decoding.export_with_tokens(model, tmp_path / "exported", tokens)
     sources = [[5, 9, 17, 3], [30, 8, 3]]
-    given = ctranslate2.Translator(str(folder), intra_threads=1).translate_batch(
+    results = ctranslate2.Translator(str(folder), intra_threads=1).translate_batch(
         [[tokens[number] for number in source] for source in sources],
         beam_size=1,
-        # By itself it writes special_tokens that a model of random weights finds likely, and never nothing at all.
+        # By default CTranslate2 generates special tokens, and never an empty output.
         suppress_sequences=[[tokens[number]] for number in decoding.SPECIAL_TOKENS.forbidden],
         min_decoding_length=0,
         max_decoding_length=8,
     )
     settings = DecodeSettings(method="greedy", max_new_tokens=8)
     expected = TorchEngine(model, decoding.SPECIAL_TOKENS).generate(sources, settings, [0, 1])
-    for result, found in zip(given, expected, strict=True):
-        written = [tokens[number] for number in found[0].ids][:8]
-        assert result.hypotheses[0] == written and written
+    for result, hypotheses in zip(results, expected, strict=True):
+        output = [tokens[number] for number in hypotheses[0].ids][:8]
+        assert result.hypotheses[0] == output and output
 
 
 @pytest.mark.slow
-def test_a_run_from_workers_to_table_and_bars(decoding: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_benchmark_with_table_and_bars(decoding: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "BASE", SMALL)
     case = decoding.Case(
         (decoding.Task("ids", 1, 32), decoding.Task("alone", 5)), ("native", "torch"),

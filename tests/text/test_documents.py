@@ -70,7 +70,7 @@ def test_unreadable_input_raises_at_once(tmp_path: Path, file: Path) -> None:
         read_documents([])
 
 
-def test_folder_stands_for_its_text_files(tmp_path: Path, file: Path) -> None:
+def test_folder_is_read_as_its_text_files(tmp_path: Path, file: Path) -> None:
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "a.txt.gz").write_bytes(gzip.compress(b"packed\n"))
     (tmp_path / "none.txt").write_bytes(b"")

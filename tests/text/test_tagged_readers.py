@@ -145,7 +145,7 @@ class TestColumns:
 
 
 class TestSentencePerLine:
-    def test_folder_stands_for_its_files(self, write: Write, tmp_path: Path) -> None:
+    def test_folder_is_read_as_its_files(self, write: Write, tmp_path: Path) -> None:
         files = [write("seq.in", "add  this song \nto\tit\n"), write("seq.out", "O O B-item\nO O \n")]
         assert (
             list(read_tagged(files))

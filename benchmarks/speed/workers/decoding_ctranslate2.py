@@ -1,4 +1,4 @@
-"""CTranslate2's own `translate_batch`, as a user calls it: SentencePiece before and behind it."""
+"""`translate_batch` of CTranslate2, with SentencePiece before and after it, as a user calls it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ import ctranslate2
 import sentencepiece
 from translating import Ids, serve, timed
 
-SIZES = (512, 1024, 2048, 4096)  # tokens of a batch that are tried
+SIZES = (512, 1024, 2048, 4096)  # batch sizes in tokens to try
 
 
 class CTranslate2:
@@ -30,7 +30,7 @@ class CTranslate2:
             self.best[beam] = {"max_batch_size": size, "return_scores": has_scores}
             return timed(lambda: self.translate(prepared, beam))[0]
 
-        try_one(SIZES[0], False)  # the first is never the fastest
+        try_one(SIZES[0], False)  # warm-up
         tried = [(try_one(size, False), size, False) for size in SIZES]
         tried.append((try_one(min(tried)[1], True), min(tried)[1], True))
         _, size, has_scores = min(tried)
@@ -54,8 +54,8 @@ class CTranslate2:
             prepared, beam_size=beam, batch_type="tokens", **self.best[beam], **self.fixed
         )
 
-    def read(self, given: Any) -> list[list[int]]:
-        return [[self.ids[token] for token in result.hypotheses[0]] for result in given]
+    def read(self, output: Any) -> list[list[int]]:
+        return [[self.ids[token] for token in result.hypotheses[0]] for result in output]
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ class Manyheads:
             raise RuntimeError(self.engine.fallback)  # a fallback to torch must not be measured as another engine
         return engine.generate(prepared, settings, list(range(len(prepared))))
 
-    def read(self, given: list[list[Hypothesis]]) -> list[list[int]]:
-        return [list(found[0].ids) for found in given]
+    def read(self, output: list[list[Hypothesis]]) -> list[list[int]]:
+        return [list(found[0].ids) for found in output]
 
 
 if __name__ == "__main__":

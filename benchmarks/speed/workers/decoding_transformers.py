@@ -1,7 +1,7 @@
-"""Hugging Face's `generate`, 32 sentences at once.
+"""`generate` of Hugging Face, in batches of 32 sentences.
 
-A model that was trained has the very weights of ours, as an M2M100: like ours it has its norms before the sub-layers,
-which Marian has not. The model of random weights is a Marian.
+The weights of the trained model are loaded into M2M100, which is pre-norm like that model; Marian is post-norm. The
+model with random weights is a Marian model.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _PROJECTIONS = {"project.query": "q_proj", "project.key": "k_proj", "project.val
 
 
 def make_config(kind: type, settings: Mapping[str, Any]) -> Any:
-    """Of our sizes."""
+    """Return a configuration with the sizes of the manyheads model."""
     sides = {
         f"{side}_{what}": settings[ours]
         for side in ("encoder", "decoder")
@@ -52,7 +52,7 @@ def make_config(kind: type, settings: Mapping[str, Any]) -> Any:
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], positions: Tensor) -> None:
-    """Ours under its names; its attention has biases, which become zero, and counts places from 1."""
+    """Load the weights of manyheads into M2M100, with attention biases of 0 and positions that start at 1."""
     state = {name: torch.zeros_like(value) if "attn" in name else value for name, value in model.state_dict().items()}
     for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
         state[f"{name}.weight"] = weights["source_embedding.token_embedding.weight"]
@@ -66,20 +66,20 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], positions: Ten
 
 
 def _rename(name: str) -> str:
-    """decoder.0.cross_attention.project.key.weight → model.decoder.layers.0.encoder_attn.k_proj.weight, and so on."""
+    """Return the name in M2M100: model.decoder.layers.0.encoder_attn.k_proj.weight for the first cross-attention."""
     name, _, what = name.rpartition(".")
     side, _, rest = name.partition(".")
     if side.endswith("_norm"):
         return f"model.{side.removesuffix('_norm')}.layer_norm.{what}"
     layer, _, part = rest.partition(".")
     if part.endswith("_sublayer.norm"):
-        place = f"{_NORMS[part.removesuffix('.norm')]}_layer_norm"
+        module = f"{_NORMS[part.removesuffix('.norm')]}_layer_norm"
     elif part.startswith("feed_forward"):
-        place = "fc1" if part.endswith("inner") else "fc2"
+        module = "fc1" if part.endswith("inner") else "fc2"
     else:
         attention, _, projection = part.partition(".")
-        place = f"{'self_attn' if attention == 'attention' else 'encoder_attn'}.{_PROJECTIONS[projection]}"
-    return f"model.{side}.layers.{layer}.{place}.{what}"
+        module = f"{'self_attn' if attention == 'attention' else 'encoder_attn'}.{_PROJECTIONS[projection]}"
+    return f"model.{side}.layers.{layer}.{module}.{what}"
 
 
 class HuggingFace:
@@ -124,8 +124,8 @@ class HuggingFace:
             for source in prepared
         ]
 
-    def read(self, given: list[Tensor]) -> list[list[int]]:
-        return [[id for id in row if id not in (PAD, BOS, EOS)] for batch in given for row in batch.tolist()]
+    def read(self, output: list[Tensor]) -> list[list[int]]:
+        return [[id for id in row if id not in (PAD, BOS, EOS)] for batch in output for row in batch.tolist()]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How a worker hears and answers: a line of JSON each way."""
+"""Communication of a worker: it reads and writes lines of JSON."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def take_over_output() -> Callable[[Mapping[str, Any]], None]:
-    """What answers on standard output; what peers print there, as they like, goes to standard error from now on."""
+    """Return a function that answers on standard output; anything else printed there goes to standard error."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -20,7 +20,7 @@ def take_over_output() -> Callable[[Mapping[str, Any]], None]:
 
 
 def take_order() -> dict[str, Any]:
-    """The first line: what to be, and on which core."""
+    """Read the first message, which configures the worker, and pin the process to its core."""
     order: dict[str, Any] = json.loads(sys.stdin.readline())
     if order["core"] is not None:
         os.sched_setaffinity(0, [order["core"]])

@@ -1,4 +1,4 @@
-"""How fast this machine multiplies matrices of 32-bit numbers, at best: what all others are measured against."""
+"""The highest float32 matrix product speed of this machine, the upper bound for all training speeds."""
 
 import time
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ SIZES = (512, 768, 1024, 1536)
 
 
 class Products:
-    """A turn's "losses" are its GFLOP per CPU second, one for each of SIZES."""
+    """Reports GFLOP per CPU second, one number for each of `SIZES`, in place of losses."""
 
     def __init__(self, size: Mapping[str, Any]) -> None:
         self.model = nn.Module()

@@ -44,7 +44,7 @@ class Eole:
         assert vocabularies["tgt"][DefaultTokens.PAD] == PAD and len(vocabularies["tgt"]) == size["vocab_size"]
         self.model = get_model_class(config.model).for_training(config.model, vocabularies, config.training)
         for name, module in self.model.named_modules():
-            if name.endswith("mlp.dropout_1"):  # after the activation; it has the other places' rate
+            if name.endswith("mlp.dropout_1"):  # after the activation; eole uses the same rate everywhere
                 module.p = size["inner_dropout"]
         self.loss = LossCompute.from_config(config, self.model, vocabularies)
         self.update = Update(self.model, size["learning_rate"])

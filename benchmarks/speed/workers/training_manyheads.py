@@ -1,6 +1,6 @@
-"""manyheads in training: its own training task and its own loop; from the source tree MANYHEADS_SRC where that is set.
+"""manyheads in training: its own training task and training loop.
 
-MANYHEADS_PRECISION is train.precision, as "bfloat16".
+MANYHEADS_SRC is the source tree to import, if set. MANYHEADS_PRECISION is train.precision, such as "bfloat16".
 """
 
 import os
@@ -23,7 +23,7 @@ from manyheads.train.settings import TrainSettings
 
 class Manyheads:
     def __init__(self, size: Mapping[str, Any]) -> None:
-        settings = ModelSettings(
+        model_settings = ModelSettings(
             vocab_size=size["vocab_size"],
             n_encoder_layers=size["layers"],
             n_decoder_layers=size["layers"],
@@ -34,12 +34,12 @@ class Manyheads:
             attention_dropout=size["inner_dropout"],
             feed_forward_dropout=size["inner_dropout"],
         )
-        self.model = Transformer(settings)
-        # Text and training data are for making batches, and those are given.
+        self.model = Transformer(model_settings)
+        # Tokenizer and training data are not needed: the batches exist already.
         self.training_task = Seq2SeqTrainingTask(self.model, None, Seq2SeqSettings(smoothing=size["smoothing"]), None)
         precision = os.environ.get("MANYHEADS_PRECISION", "auto")
-        how = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip_norm=1.0, precision=precision)
-        self.trainer = Trainer(self.model, self.training_task, how, width=size["width"], seed=1)
+        settings = TrainSettings(learning_rate=size["learning_rate"], warmup=1, clip_norm=1.0, precision=precision)
+        self.trainer = Trainer(self.model, self.training_task, settings, width=size["width"], seed=1)
 
     def prepare(self, ids: Ids) -> Any:
         return self.training_task._to_tensors(PairBatch(*(part.numpy() for part in ids)))

@@ -18,7 +18,7 @@ class OpenNMT:
     def __init__(self, size: Mapping[str, Any]) -> None:
         parser = ArgumentParser()
         onmt.opts.train_opts(parser)
-        options = parser.parse_args(["-data", "{}", "-src_vocab", "given"])  # the two that have no default
+        options = parser.parse_args(["-data", "{}", "-src_vocab", "given"])  # the only options without a default
         chosen = {
             "encoder_type": "transformer",
             "decoder_type": "transformer",
@@ -47,7 +47,9 @@ class OpenNMT:
         assert vocabularies["tgt"][DefaultTokens.PAD] == PAD and len(vocabularies["tgt"]) == size["vocab_size"]
         self.model = build_model(options, options, vocabularies, None, 0)
         for name, module in self.model.named_modules():
-            if name.endswith("feed_forward.dropout_1"):  # after the activation; it has the other places' rate
+            if name.endswith(
+                "feed_forward.dropout_1"
+            ):  # after the activation; OpenNMT-py uses the same rate everywhere
                 module.p = size["inner_dropout"]
         self.loss = LossCompute.from_opts(options, self.model, vocabularies["tgt"])
         self.update = Update(self.model, size["learning_rate"])

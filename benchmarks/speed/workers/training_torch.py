@@ -1,4 +1,4 @@
-"""torch.nn.Transformer in training, with the embedding, the positions and the loss that its users write around it."""
+"""torch.nn.Transformer in training, with the embedding, positions and loss that its users add."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Hugging Face's Marian in training: the encoder–decoder that its translation models are."""
+"""Hugging Face in training: Marian, the encoder–decoder of its translation models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +46,7 @@ class Marian:
     def step(self, prepared: tuple[Ids, dict[str, Tensor]]) -> float:
         ids, real = prepared
         logits = self.model(input_ids=ids.source, decoder_input_ids=ids.target_input, **real).logits
-        # Its own LabelSmoother gives the same number and took a little longer.
+        # LabelSmoother of Hugging Face gives the same loss and is slightly slower.
         loss = F.cross_entropy(
             logits.flatten(0, 1), ids.target_output.flatten(), ignore_index=PAD, label_smoothing=self.smoothing
         )

@@ -1,12 +1,12 @@
-"""What every worker that translates does alike: a line of JSON in, work, a line of JSON out.
+"""Shared code of the decoding workers: each message is one measurement.
 
     → {"core": 1, "model": {…}}                                    ← {"versions": {…}}
     → {"do": "tune", "sources": [[…], …], "beam": 5}               ← {"tuned": {…}}
     → {"do": "file", "source": "a.en", "target": "a.de", …}        ← {"cpu": 1.21, "wall": 1.25}
     → {"do": "ids", "sources": [[…], …], "beam": 1}                ← {"cpu": …, "wall": …, "written": [[…], …]}
-    → {"do": "alone", "sources": [[…], …], "beam": 1}              the same, one call a sentence: lists of seconds
+    → {"do": "alone", "sources": [[…], …], "beam": 1}              the same with one call per sentence: lists of seconds
 
-It needs nothing but Python, for it runs in the peers' environments.
+It imports only the standard library, because it runs in the environments of the peers.
 """
 
 import importlib.metadata
@@ -23,26 +23,26 @@ Ids = Sequence[Sequence[int]]
 
 
 class Translator(Protocol):
-    """A model that translates, as the frame knows it."""
+    """The interface of a translation system."""
 
     def tune(self, sources: Ids, beam: int) -> dict[str, Any]:
         """Find and keep the fastest settings; return them with the measurements."""
 
     def translate_file(self, source: str, target: str, beam: int) -> None:
-        """A line for a line."""
+        """Translate a text file line by line."""
 
     def prepare(self, sources: Ids) -> Any:
-        """Sources, EOS included, as its engine takes them; not timed."""
+        """Convert sources (with EOS) to the format of the engine; not timed."""
 
     def translate(self, prepared: Any, beam: int) -> Any:
-        """What its engine gives."""
+        """Return the output of the engine."""
 
-    def read(self, given: Any) -> list[list[int]]:
-        """The ids of that, without EOS; not timed."""
+    def read(self, output: Any) -> list[list[int]]:
+        """Convert the output of `translate` to ids without EOS; not timed."""
 
 
 def serve(packages: Sequence[str], make: Callable[[Mapping[str, Any]], Translator]) -> None:
-    """Answer until nobody asks any more; an error is answered by its last line."""
+    """Answer messages until the input ends; an error is answered with its last line."""
     reply = take_over_output()
     try:
         order = take_order()
@@ -65,19 +65,19 @@ def _answer(translator: Translator, order: Mapping[str, Any]) -> dict[str, Any]:
             return {"cpu": cpu, "wall": wall}
         case "ids":
             prepared = translator.prepare(order["sources"])
-            cpu, wall, given = timed(lambda: translator.translate(prepared, beam))
-            return {"cpu": cpu, "wall": wall, "written": translator.read(given)}
+            cpu, wall, output = timed(lambda: translator.translate(prepared, beam))
+            return {"cpu": cpu, "wall": wall, "written": translator.read(output)}
         case "alone":
             singles = [translator.prepare([source]) for source in order["sources"]]
-            turns = [timed(lambda one=one: translator.translate(one, beam)) for one in singles]
-            written = [translator.read(given)[0] for _, _, given in turns]
-            return {"cpu": [turn[0] for turn in turns], "wall": [turn[1] for turn in turns], "written": written}
+            calls = [timed(lambda one=one: translator.translate(one, beam)) for one in singles]
+            written = [translator.read(output)[0] for _, _, output in calls]
+            return {"cpu": [cpu for cpu, _, _ in calls], "wall": [wall for _, wall, _ in calls], "written": written}
         case other:
-            raise ValueError(f"nobody knows how to do {other}")
+            raise ValueError(f"unknown measurement: {other}")
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """CPU seconds of all threads, seconds, and what came of it."""
+    """Return CPU seconds of all threads, wall seconds, and the result of `work`."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     return time.process_time() - cpu, time.perf_counter() - wall, result

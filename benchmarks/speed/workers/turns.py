@@ -1,9 +1,9 @@
-"""What every worker does alike: a line of JSON in, a turn of work, a line of JSON out.
+"""Shared code of the training workers: each message is one turn of a few steps.
 
     → {"size": {…}, "batches": "batches.npz", "core": 1}     ← {"parameters": 2131712, "versions": {…}}
     → {"batches": [0, 1, 2]}                                 ← {"cpu": 1.21, "wall": 1.25, "losses": […]}
 
-It needs nothing but torch and numpy, for it runs in the peers' environments.
+It imports only torch and numpy, because it runs in the environments of the peers.
 """
 
 import importlib.metadata
@@ -19,11 +19,11 @@ import torch
 from orders import take_order, take_over_output
 from torch import Tensor, nn
 
-PAD = 0  # in the batches
+PAD = 0  # id in the batches
 
 
 class Ids(NamedTuple):
-    """One batch: B × S and, twice, B × T; what is read is what is written, one place later, behind BOS."""
+    """One batch: B × S, B × T and B × T ids; `target_input` is `target_output` shifted by BOS."""
 
     source: Tensor
     target_input: Tensor
@@ -31,7 +31,7 @@ class Ids(NamedTuple):
 
     @property
     def target(self) -> Tensor:
-        """BOS, the target, EOS, in one row, as some want it: B × (T + 1)."""
+        """The target with BOS and EOS in one tensor, B × (T + 1), as some peers expect it."""
         return torch.cat([self.target_input[:, :1], self.target_output], dim=1)
 
     @property
@@ -40,19 +40,19 @@ class Ids(NamedTuple):
 
 
 class Learner(Protocol):
-    """A model in training, as the frame knows it."""
+    """The interface of a model in training."""
 
     model: nn.Module
 
     def prepare(self, ids: Ids) -> Any:
-        """A batch as this learner takes it; not timed."""
+        """Convert a batch to the format of the model; not timed."""
 
     def step(self, prepared: Any) -> float:
-        """Forward, loss, backward, clip, update; the loss per real token."""
+        """Run forward, loss, backward, clipping and update; return the loss per real token."""
 
 
 class Update:
-    """Backward, clip and Adam, alike for every peer: the fused Adam is the fastest that torch has."""
+    """Backward, clipping and Adam, the same for every peer: fused Adam is the fastest in torch."""
 
     def __init__(self, model: nn.Module, learning_rate: float) -> None:
         self.parameters = list(model.parameters())
@@ -70,7 +70,7 @@ class Update:
 
 
 def serve(packages: list[str], make: Callable[[Mapping[str, Any]], Learner]) -> None:
-    """Answer turns until nobody asks any more; an error is answered by its last line."""
+    """Answer messages until the input ends; an error is answered with its last line."""
     reply = take_over_output()
     try:
         order = take_order()

@@ -81,14 +81,14 @@ fresh       | fresh ~                     | 新鲜的 新鲜       | frisch ~   
 ripe        | ripe ~                      | 成熟的 熟         | reif ~              | fruit                  | +
 delicious   | delicious ~                 | 好吃的 好吃       | lecker ~            | baked soup sausage sweetish cheese | +
 # Colors
-red         | red ~                       | 红色的 是红色的   | rot ~               | coloured flower apple  | 0
-blue        | blue ~                      | 蓝色的 是蓝色的   | blau ~              | coloured flower               | 0
-green       | green ~                     | 绿色的 是绿色的   | grün ~              | coloured apple         | 0
-yellow      | yellow ~                    | 黄色的 是黄色的   | gelb ~              | coloured flower               | 0
-white       | white ~                     | 白色的 是白色的   | weiß ~              | coloured flower coloured-animal | 0
-black       | black ~                     | 黑色的 是黑色的   | schwarz ~           | coloured coloured-animal | 0
-brown       | brown ~                     | 棕色的 是棕色的   | braun ~             | coloured coloured-animal | 0
-grey        | grey ~                      | 灰色的 是灰色的   | grau ~              | coloured coloured-animal | 0
+red         | red ~                       | 红色的 是红色的   | rot ~               | colored flower apple   | 0
+blue        | blue ~                      | 蓝色的 是蓝色的   | blau ~              | colored flower         | 0
+green       | green ~                     | 绿色的 是绿色的   | grün ~              | colored apple          | 0
+yellow      | yellow ~                    | 黄色的 是黄色的   | gelb ~              | colored flower         | 0
+white       | white ~                     | 白色的 是白色的   | weiß ~              | colored flower colored-animal | 0
+black       | black ~                     | 黑色的 是黑色的   | schwarz ~           | colored colored-animal | 0
+brown       | brown ~                     | 棕色的 是棕色的   | braun ~             | colored colored-animal | 0
+grey        | grey ~                      | 灰色的 是灰色的   | grau ~              | colored colored-animal | 0
 """
 
 

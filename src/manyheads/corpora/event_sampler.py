@@ -42,7 +42,7 @@ _DISTRIBUTIVE = frozenset({"eat", "munch", "pick", "cook", "write"})
 _FAMILY = frozenset({"love", "kiss", "hug"})
 # Verbs with a singular object.
 _SINGULAR_OBJECT = frozenset({"push", "carry", "use", "find", "build", "build-bridge"})
-# Destinations that nobody goes to every day.
+# Destinations of rare journeys, not daily ones.
 _OUTINGS = frozenset({"cinema", "theatre", "museum", "zoo", "restaurant", "airport", "hospital", "beach"})
 # Verbs that are not negated.
 _NOT_NEGATED = frozenset({"play", "fall", "disappear", "fly", "bark"})
@@ -169,7 +169,7 @@ class EventSampler(Sampler):
             clause.object.owner = None
 
     def avoid_clash(self, clause: Clause) -> None:
-        """Remove an adjective that contradicts the verb: nobody washes a clean cup."""
+        """Remove an adjective that contradicts the verb, such as washing a clean cup."""
         item = clause.object
         if clause.verb and item and item.adjective and (clause.verb.en.base, item.adjective.key) in _CLASHES:
             item.adjective = None
@@ -209,7 +209,7 @@ class EventSampler(Sampler):
             clause.frequency = FREQUENCIES[1]  # "Peter usually studies" is incomplete without a location
 
     def _add_place(self, clause: Clause, verb: Verb) -> None:
-        """Add a location that fits the verb; animals have their own, and nobody buys a house in a supermarket."""
+        """Add a location that fits the verb; animals have their own, and a house is not bought in a supermarket."""
         subject, item = clause.subject, clause.object
         places = verb.places
         if subject and subject.noun and not subject.is_person:

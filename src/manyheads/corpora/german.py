@@ -131,7 +131,7 @@ def _linking_verb(clause: Clause, who: str) -> RenderedWord:
         return ((_WAS if clause.tense == "past" else _BE)[who], (base + TENSE,))
     table = _BE
     if topic and topic.noun and clause.question == "" and clause.place:
-        is_upright = "stands" in topic.noun.tags and not clause.place.key.startswith("in-")
+        is_upright = "upright" in topic.noun.tags and not clause.place.key.startswith("in-")
         table = _STAND if is_upright else _LIE if "small" in topic.noun.tags else _BE
     return (table[who], (base + VERB,))
 

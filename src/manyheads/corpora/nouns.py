@@ -53,14 +53,14 @@ colleague        | 同事 位     | der Kollege*, Kollegen                  | he
 """
 
 ANIMALS = """
-dog              | 狗 只       | der Hund, Hunde                         | it  | animal pet sized hunter coloured-animal audible
-cat              | 猫 只       | die Katze, Katzen                       | it  | animal pet sized hunter coloured-animal
-rabbit           | 兔子 只     | das Kaninchen, Kaninchen                | it  | animal pet sized prey coloured-animal
+dog              | 狗 只       | der Hund, Hunde                         | it  | animal pet sized hunter colored-animal audible
+cat              | 猫 只       | die Katze, Katzen                       | it  | animal pet sized hunter colored-animal
+rabbit           | 兔子 只     | das Kaninchen, Kaninchen                | it  | animal pet sized prey colored-animal
 bird             | 鸟 只       | der Vogel, Vögel                        | it  | animal prey flying audible
-horse            | 马 匹       | das Pferd, Pferde                       | it  | animal farm coloured-animal
-cow              | 牛 头       | die Kuh, Kühe                           | it  | animal farm coloured-animal
+horse            | 马 匹       | das Pferd, Pferde                       | it  | animal farm colored-animal
+cow              | 牛 头       | die Kuh, Kühe                           | it  | animal farm colored-animal
 pig              | 猪 头       | das Schwein, Schweine                   | it  | animal farm
-goat             | 山羊 只     | die Ziege, Ziegen                       | it  | animal farm coloured-animal
+goat             | 山羊 只     | die Ziege, Ziegen                       | it  | animal farm colored-animal
 hen              | 母鸡 只     | die Henne, Hennen                       | it  | animal farm prey
 duck             | 鸭子 只     | die Ente, Enten                         | it  | animal farm prey
 mouse/mice       | 老鼠 只     | die Maus, Mäuse                         | it  | animal prey
@@ -100,8 +100,8 @@ newspaper        | 报纸 份     | die Zeitung, Zeitungen                  | it
 magazine         | 杂志 本     | die Zeitschrift, Zeitschriften          | it  | goods small made tale readable packed boxed
 letter           | 信 封       | der Brief, Briefe                       | it  | portable small readable written sent longish packed boxed
 novel            | 小说 本     | der Roman, Romane                       | it  | goods small tale readable gift longish thick packed
-poem             | 诗 首       | das Gedicht, Gedichte                   | it  | tale readable written longish told
-story            | 故事 个     | die Geschichte, Geschichten             | it  | tale told longish
+poem             | 诗 首       | das Gedicht, Gedichte                   | it  | tale readable written longish
+story            | 故事 个     | die Geschichte, Geschichten             | it  | tale longish
 question         | 问题 个     | die Frage, Fragen                       | it  | asked
 song             | 歌 首       | das Lied, Lieder                        | it  | sung audible longish
 film             | 电影 部     | der Film, Filme                         | it  | tale watched longish
@@ -110,56 +110,56 @@ photo            | 照片 张     | das Foto, Fotos                         | it
 map              | 地图 张     | die Landkarte, Landkarten               | it  | goods portable small made shown packed boxed
 stamp            | 邮票 张     | die Briefmarke, Briefmarken             | it  | goods collected
 ticket           | 票 张       | das Ticket, Tickets                     | it  | goods portable sent priced packed
-pen              | 钢笔 支     | der Füller, Füller                      | it  | goods portable small made coloured lent used packed
-pencil           | 铅笔 支     | der Bleistift, Bleistifte               | it  | goods portable small made coloured lent used packed
+pen              | 钢笔 支     | der Füller, Füller                      | it  | goods portable small made colored lent used packed
+pencil           | 铅笔 支     | der Bleistift, Bleistifte               | it  | goods portable small made colored lent used packed
 table            | 桌子 张     | der Tisch, Tische                       | it  | goods made sized furniture heavy
-chair            | 椅子 把     | der Stuhl, Stühle                       | it  | goods made sized furniture mended comfortable
+chair            | 椅子 把     | der Stuhl, Stühle                       | it  | goods made sized furniture repairable comfortable
 bed              | 床 张       | das Bett, Betten                        | it  | goods made sized furniture comfortable
-sofa             | 沙发 张     | das Sofa, Sofas                         | it  | goods made sized furniture comfortable coloured
-lamp             | 灯 盏       | die Lampe, Lampen                       | it  | goods made small mended stands
+sofa             | 沙发 张     | das Sofa, Sofas                         | it  | goods made sized furniture comfortable colored
+lamp             | 灯 盏       | die Lampe, Lampen                       | it  | goods made small repairable upright
 mirror           | 镜子 面     | der Spiegel, Spiegel                    | it  | goods made sized breakable
-door             | 门 扇       | die Tür, Türen                          | it  | openable coloured
+door             | 门 扇       | die Tür, Türen                          | it  | openable colored
 window           | 窗户 扇     | das Fenster, Fenster                    | it  | openable wiped
-house            | 房子 栋     | das Haus, Häuser                        | it  | costly made sized built coloured pretty priced
+house            | 房子 栋     | das Haus, Häuser                        | it  | costly made sized built colored pretty priced
 room             | 房间 个     | das Zimmer, Zimmer                      | it  | sized tidied quiet pretty
 bridge           | 桥 座       | die Brücke, Brücken                     | it  | longish
-car              | 汽车 辆     | das Auto, Autos                         | it  | costly made vehicle washed mended coloured priced stands
-bicycle          | 自行车 辆   | das Fahrrad, Fahrräder                  | it  | goods made vehicle stolen mended coloured lent priced stands
-boat             | 船 条       | das Boot, Boote                         | it  | costly made sized built mended coloured
-cup              | 杯子 个     | die Tasse, Tassen                       | it  | goods small made breakable dish coloured stands boxed
-plate            | 盘子 个     | der Teller, Teller                      | it  | goods small made breakable dish stands boxed
-bowl             | 碗 个       | die Schüssel, Schüsseln                 | it  | goods small made breakable dish sized stands boxed
-bottle           | 瓶子 个     | die Flasche, Flaschen                   | it  | small breakable hollow stands
-vase             | 花瓶 个     | die Vase, Vasen                         | it  | goods small made breakable gift pretty stands boxed
+car              | 汽车 辆     | das Auto, Autos                         | it  | costly made vehicle washed repairable colored priced upright
+bicycle          | 自行车 辆   | das Fahrrad, Fahrräder                  | it  | goods made vehicle stolen repairable colored lent priced upright
+boat             | 船 条       | das Boot, Boote                         | it  | costly made sized built repairable colored
+cup              | 杯子 个     | die Tasse, Tassen                       | it  | goods small made breakable dish colored upright boxed
+plate            | 盘子 个     | der Teller, Teller                      | it  | goods small made breakable dish upright boxed
+bowl             | 碗 个       | die Schüssel, Schüsseln                 | it  | goods small made breakable dish sized upright boxed
+bottle           | 瓶子 个     | die Flasche, Flaschen                   | it  | small breakable hollow upright
+vase             | 花瓶 个     | die Vase, Vasen                         | it  | goods small made breakable gift pretty upright boxed
 knife/knives     | 刀 把       | das Messer, Messer                      | it  | goods small made used sharp
 spoon            | 勺子 把     | der Löffel, Löffel                      | it  | goods small made used
 key              | 钥匙 把     | der Schlüssel, Schlüssel                | it  | portable small packed boxed
-box              | 箱子 个     | die Kiste, Kisten                       | it  | sized heavy openable hollow carried stands
-bag              | 包 个       | die Tasche, Taschen                     | it  | goods portable made sized heavy coloured hollow
-suitcase         | 行李箱 个   | der Koffer, Koffer                      | it  | goods portable made sized heavy openable carried coloured
-umbrella         | 雨伞 把     | der Regenschirm, Regenschirme           | it  | goods portable small made coloured lent used packed
-watch            | 手表 块     | die Armbanduhr, Armbanduhren            | it  | goods portable small made mended worn gift pretty priced packed
-phone            | 手机 部     | das Handy, Handys                       | it  | goods portable small made mended used priced packed
-computer         | 电脑 台     | der Computer, Computer                  | it  | goods made mended used stolen priced
-camera           | 照相机 台   | die Kamera, Kameras                     | it  | goods portable small made mended used lent priced packed
-radio            | 收音机 台   | das Radio, Radios                       | it  | goods made mended
+box              | 箱子 个     | die Kiste, Kisten                       | it  | sized heavy openable hollow carried upright
+bag              | 包 个       | die Tasche, Taschen                     | it  | goods portable made sized heavy colored hollow
+suitcase         | 行李箱 个   | der Koffer, Koffer                      | it  | goods portable made sized heavy openable carried colored
+umbrella         | 雨伞 把     | der Regenschirm, Regenschirme           | it  | goods portable small made colored lent used packed
+watch            | 手表 块     | die Armbanduhr, Armbanduhren            | it  | goods portable small made repairable worn gift pretty priced packed
+phone            | 手机 部     | das Handy, Handys                       | it  | goods portable small made repairable used priced packed
+computer         | 电脑 台     | der Computer, Computer                  | it  | goods made repairable used stolen priced
+camera           | 照相机 台   | die Kamera, Kameras                     | it  | goods portable small made repairable used lent priced packed
+radio            | 收音机 台   | das Radio, Radios                       | it  | goods made repairable
 piano            | 钢琴 架     | das Klavier, Klaviere                   | it  | costly made instrument heavy
 guitar           | 吉他 把     | die Gitarre, Gitarren                   | it  | goods made instrument gift
 violin           | 小提琴 把   | die Geige, Geigen                       | it  | goods made bowed gift
-ball             | 球 个       | der Ball, Bälle                         | it  | goods portable small sized coloured thrown boxed
+ball             | 球 个       | der Ball, Bälle                         | it  | goods portable small sized colored thrown boxed
 doll             | 娃娃 个     | die Puppe, Puppen                       | it  | goods portable small gift pretty packed boxed
-hat              | 帽子 顶     | der Hut, Hüte                           | it  | goods portable small made coloured worn pretty packed boxed
-scarf/scarves    | 围巾 条     | der Schal, Schals                       | it  | goods portable small coloured worn clothing longish gift packed
-coat             | 大衣 件     | der Mantel, Mäntel                      | it  | goods portable made coloured clothes clothing
-shirt            | 衬衫 件     | das Hemd, Hemden                        | it  | goods small made coloured clothes clothing packed
-dress            | 连衣裙 条   | das Kleid, Kleider                      | it  | goods made coloured ladies clothing longish pretty priced
-skirt            | 裙子 条     | der Rock, Röcke                         | it  | goods made coloured ladies clothing longish
-sweater          | 毛衣 件     | der Pullover, Pullover                  | it  | goods small made coloured clothes clothing gift packed
-jacket           | 夹克 件     | die Jacke, Jacken                       | it  | goods portable made coloured clothes clothing
+hat              | 帽子 顶     | der Hut, Hüte                           | it  | goods portable small made colored worn pretty packed boxed
+scarf/scarves    | 围巾 条     | der Schal, Schals                       | it  | goods portable small colored worn clothing longish gift packed
+coat             | 大衣 件     | der Mantel, Mäntel                      | it  | goods portable made colored clothes clothing
+shirt            | 衬衫 件     | das Hemd, Hemden                        | it  | goods small made colored clothes clothing packed
+dress            | 连衣裙 条   | das Kleid, Kleider                      | it  | goods made colored ladies clothing longish pretty priced
+skirt            | 裙子 条     | der Rock, Röcke                         | it  | goods made colored ladies clothing longish
+sweater          | 毛衣 件     | der Pullover, Pullover                  | it  | goods small made colored clothes clothing gift packed
+jacket           | 夹克 件     | die Jacke, Jacken                       | it  | goods portable made colored clothes clothing
 ring             | 戒指 枚     | der Ring, Ringe                         | it  | goods portable small worn gift pretty stolen priced packed
-blanket          | 毯子 条     | die Decke, Decken                       | it  | goods coloured clothing
-towel            | 毛巾 条     | das Handtuch, Handtücher                | it  | goods small coloured clothing packed boxed
-candle           | 蜡烛 根     | die Kerze, Kerzen                       | it  | goods small coloured stands boxed
+blanket          | 毯子 条     | die Decke, Decken                       | it  | goods colored clothing
+towel            | 毛巾 条     | das Handtuch, Handtücher                | it  | goods small colored clothing packed boxed
+candle           | 蜡烛 根     | die Kerze, Kerzen                       | it  | goods small colored upright boxed
 gift             | 礼物 件     | das Geschenk, Geschenke                 | it  | goods small gift sent priced packed boxed
 flower           | 花 朵       | die Blume, Blumen                       | it  | goods picked pretty painting
 tree             | 树 棵       | der Baum, Bäume                         | it  | sized planted painting

@@ -302,12 +302,12 @@ class World:
         thing.state, doer.mood = "there", 1
 
     def _like(self, doer: Person, other: Person, thing: Thing) -> None:
-        self._judge(doer, thing, 1)
+        self._evaluate(doer, thing, 1)
 
     def _dislike(self, doer: Person, other: Person, thing: Thing) -> None:
-        self._judge(doer, thing, -1)
+        self._evaluate(doer, thing, -1)
 
-    def _judge(self, doer: Person, thing: Thing, verdict: int) -> None:
+    def _evaluate(self, doer: Person, thing: Thing, verdict: int) -> None:
         if doer.name and doer.name not in thing.tried:
             self._report(f"{doer.name} does not know it yet: {thing.noun}")
         if thing.verdict == -verdict:
@@ -318,14 +318,14 @@ class World:
 
     def _taste(self, doer: Person, other: Person, thing: Thing) -> None:
         if not thing.tried:
-            self._report(f"nobody can know this yet of: {thing.noun}")
-        self._judge(Person(""), thing, 1)
+            self._report(f"this is not known yet of: {thing.noun}")
+        self._evaluate(Person(""), thing, 1)
         self._cheer(thing, 1)
 
     def _bore(self, doer: Person, other: Person, thing: Thing) -> None:
         if not thing.tried:
-            self._report(f"nobody can know this yet of: {thing.noun}")
-        self._judge(Person(""), thing, -1)
+            self._report(f"this is not known yet of: {thing.noun}")
+        self._evaluate(Person(""), thing, -1)
         self._cheer(thing, -1)
 
     def _cheer(self, thing: Thing, mood: int) -> None:
@@ -333,7 +333,7 @@ class World:
             self.people[name].mood = mood
 
     def _admire(self, doer: Person, other: Person, thing: Thing) -> None:
-        self._judge(Person(""), thing, 1)
+        self._evaluate(Person(""), thing, 1)
 
     def _starve(self, doer: Person, other: Person, thing: Thing) -> None:
         if thing.state != "there" or any(line.kind == "fed" for line in self.lines):

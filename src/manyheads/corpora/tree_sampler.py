@@ -313,12 +313,12 @@ def is_clear(tree: Tree) -> bool:
     meant: list[str] = []
     free: list[str] = []
     for nominal in tree.nominals:
-        stands_for = "they" if nominal.plural or nominal.second else nominal.sex
+        pronoun = "they" if nominal.plural or nominal.second else nominal.sex
         if nominal.kind == "anaphor":
-            meant.append(nominal.pronoun or stands_for)
+            meant.append(nominal.pronoun or pronoun)
         elif nominal.kind in ("noun", "name"):
             named.append(id(nominal.name or nominal.noun))
-            antecedents.append(stands_for)
+            antecedents.append(pronoun)
         elif nominal.pronoun in ("he", "she", "they"):
             free.append(nominal.pronoun)
             antecedents.append(nominal.pronoun)

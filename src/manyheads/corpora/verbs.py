@@ -28,7 +28,7 @@ tidy     | tidy                | 整理  | auf¦räumen räumt räumte aufgeräu
 open     | open                | 打开  | öffnen öffnet öffnete geöffnet            | person > openable | PFMIN | - | carefully slowly secretly | 打开
 close    | close               | 关上  | schließen schließt schloss geschlossen    | person > door window | PFMI | - | carefully | 关上
 break    | break broke broken  | 打破  | zerbrechen zerbricht zerbrach zerbrochen  | person pet > breakable | P | - | - | 打破
-repair   | repair              | 修理  | reparieren repariert reparierte repariert | person > mended   | PGHFMCI | - | carefully quickly | 修好
+repair   | repair              | 修理  | reparieren repariert reparierte repariert | person > repairable   | PGHFMCI | - | carefully quickly | 修好
 look-for | look:for            | 寻找  | suchen sucht suchte gesucht               | person > portable pet | GM | - | - | -
 find     | find found found    | 找到  | finden findet fand gefunden               | person > portable pet | PMCN | street outdoors | - | 找到
 lose     | lose lost lost      | 弄丢  | verlieren verliert verlor verloren        | person > portable | P | street travel | - | -

@@ -83,7 +83,7 @@ class PaddedBatchNorm(BatchNorm):
 
 
 class SampleNorm(LayerNorm):
-    """Over all positions and features of a sample: it depends on padding and leaks the future, so nobody uses it."""
+    """Over all positions and features of a sample. Not used in practice: it depends on padding and leaks the future."""
 
     mixes_positions = True
 

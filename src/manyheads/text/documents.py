@@ -17,7 +17,7 @@ _MAX_CHARACTERS = 1 << 22  # a longer file is split into several documents, so t
 def read_documents(
     paths: Sequence[Path | str], kind: DocumentKind = "file", column: str | None = None, *, on_bad: OnBad | None = None
 ) -> Iterator[Row]:
-    """Yield the documents of one or more files as rows of one field; a folder stands for its .txt files.
+    """Yield the documents of one or more files as rows of one field; a folder is read as its .txt files.
 
     In a .tsv, .csv, .jsonl or .parquet file each row is a document, taken from the column "text" or from `column`.
     In plain text a document is a file, a paragraph (paragraphs are separated by blank lines) or a line, depending on

@@ -95,7 +95,7 @@ def _reader(files: Sequence[Path], columns: Sequence[str | None]) -> Callable[[O
 
 
 def _files(paths: Sequence[Path | str], joint: bool) -> list[Path]:
-    """Return the files to read; a folder stands for the parallel files in it."""
+    """Return the files to read; a folder is replaced by the parallel files in it."""
     files = [Path(path) for path in paths]
     names = TAGGED_FILES[: 3 if joint else 2]
     if len(files) == 1 and all((files[0] / name).is_file() for name in names):

@@ -91,7 +91,7 @@ def _cpu_lines(fields: tuple[str, ...]) -> list[str]:
 def locate_compiler() -> str | None:
     """The C compiler: the one that CC names, or else the first of `COMPILERS` that is installed."""
     named = os.environ.get("CC", "")
-    return next((found for name in ((named,) if named else COMPILERS) if (found := shutil.which(name))), None)
+    return next((path for name in ((named,) if named else COMPILERS) if (path := shutil.which(name))), None)
 
 
 def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
@@ -120,12 +120,12 @@ def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
 
 def compile_variants(compiler: str, folder: Path) -> tuple[list[Path], list[str]]:
     """Every variant of this machine's architecture that the compiler can build, and the errors of the others."""
-    made, errors = [], []
+    paths, errors = [], []
     for variant in VARIANTS.get(os.uname().machine, ()) if sys.platform == "linux" else ():
         path = folder / prebuilt_name(variant)
         if error := compile_library(compiler, variant.flags, path):
             errors.append(f"{variant.name}: {error}")
         else:
             path.chmod(0o755)
-            made.append(path)
-    return made, errors
+            paths.append(path)
+    return paths, errors

@@ -194,7 +194,7 @@ typedef struct {
 } Hypothesis;
 
 typedef struct {
-    int index, n_source, limit, length, n_beams, n_found, cache_capacity;
+    int index, n_source, limit, length, n_beams, n_hypotheses, cache_capacity;
     float longest_penalty;       /* the length penalty at the limit */
     float *cross_buffer;         /* the keys and values of all decoder layers */
     KeysValues *cross;           /* one per decoder layer */
@@ -202,8 +202,8 @@ typedef struct {
     int16_t *ancestors, *next_ancestors; /* (beam, position): the beam that holds the position's keys and values */
     int32_t *generated, *next_generated; /* (beam, position) */
     float *totals;               /* log-probability of each beam */
-    Hypothesis *found;           /* best first */
-    int32_t *found_ids;
+    Hypothesis *hypotheses;      /* the finished ones, best first */
+    int32_t *hypothesis_ids;
 } Sentence;
 
 /* `_Job` of native_engine.py. Every array is passed with its length, or has one entry per sentence. */

@@ -38,8 +38,8 @@ def library() -> ctypes.CDLL:
 
 def find_compiler() -> str:
     """The C compiler; raises `EngineError` if there is none."""
-    if found := compilation.locate_compiler():
-        return found
+    if compiler := compilation.locate_compiler():
+        return compiler
     named = os.environ.get("CC", "")
     missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
     raise EngineError(f"The native engine needs a C compiler for its first use: {missing}. Install one, such as gcc.")
@@ -83,9 +83,9 @@ def _cache_folder() -> Path:
 @cache
 def _temporary_folder() -> Path:
     """A folder of this process, used if the cache is not writable or others may write to it."""
-    made = tempfile.TemporaryDirectory(prefix="manyheads-native-")
-    _TEMPORARY.append(made)
-    return Path(made.name)
+    folder = tempfile.TemporaryDirectory(prefix="manyheads-native-")
+    _TEMPORARY.append(folder)
+    return Path(folder.name)
 
 
 _TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends

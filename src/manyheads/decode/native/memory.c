@@ -24,11 +24,11 @@ INLINE int must_fail(void) { return 0; }
 static void *allocate_zeroed(size_t count, size_t size)
 {
     size_t n_bytes;
-    void *made = NULL;
+    void *buffer = NULL;
     if (__builtin_mul_overflow(count, size, &n_bytes) || must_fail()) return NULL;
-    if (posix_memalign(&made, 64, n_bytes ? n_bytes : 1)) return NULL;
+    if (posix_memalign(&buffer, 64, n_bytes ? n_bytes : 1)) return NULL;
     COUNT_ALLOCATION(1);
-    return memset(made, 0, n_bytes);
+    return memset(buffer, 0, n_bytes);
 }
 
 /* Resize `buffer` to `count` elements, or allocate it if it is NULL. NULL: out of memory, `buffer` stays valid. */
@@ -36,9 +36,9 @@ static void *reallocate(void *buffer, size_t count, size_t size)
 {
     size_t n_bytes;
     if (__builtin_mul_overflow(count, size, &n_bytes) || must_fail()) return NULL;
-    void *made = realloc(buffer, n_bytes ? n_bytes : 1);
-    if (made && !buffer) COUNT_ALLOCATION(1);
-    return made;
+    void *resized = realloc(buffer, n_bytes ? n_bytes : 1);
+    if (resized && !buffer) COUNT_ALLOCATION(1);
+    return resized;
 }
 
 static void *allocate(size_t count, size_t size) { return reallocate(NULL, count, size); }

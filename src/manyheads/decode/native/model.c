@@ -33,9 +33,9 @@ static void *own(Reader *reader, size_t count, size_t size)
         model->owned = owned;
         model->owned_capacity = capacity;
     }
-    void *made = allocate_zeroed(count, size);
-    if (!made) { reader->code = MH_NO_MEMORY; return NULL; }
-    return model->owned[model->n_owned++] = made;
+    void *buffer = allocate_zeroed(count, size);
+    if (!buffer) { reader->code = MH_NO_MEMORY; return NULL; }
+    return model->owned[model->n_owned++] = buffer;
 }
 
 /* The next tensor, which must have `size` elements, or 0 if it is optional. NULL: it has none, or an error. */
@@ -46,11 +46,11 @@ static const float *read_tensor(Reader *reader, int64_t size, int is_optional)
         reader->code = invalid(reader->message, "%lld tensors are too few", (long long)reader->n_tensors);
         return NULL;
     }
-    const int64_t index = reader->at++, found = reader->sizes[index];
-    if (!found && (is_optional || !size)) return NULL;
-    if (found != size || !reader->tensors[index]) {
+    const int64_t index = reader->at++, n_elements = reader->sizes[index];
+    if (!n_elements && (is_optional || !size)) return NULL;
+    if (n_elements != size || !reader->tensors[index]) {
         reader->code = invalid(reader->message, "tensor %lld has %lld elements; expected %lld", (long long)index,
-                               (long long)found, (long long)size);
+                               (long long)n_elements, (long long)size);
         return NULL;
     }
     return reader->tensors[index];
@@ -236,9 +236,9 @@ static void read_model(Reader *reader)
 
 /* Build a model from copies of the tensors; on MH_INVALID `message` (MESSAGE_SIZE characters) names the fault. */
 EXPORT int mh_new(const Settings *settings, const float *const *tensors, const int64_t *sizes, int64_t n_tensors,
-                  const int32_t *counts, int64_t n_counts, Model **made, char *message)
+                  const int32_t *counts, int64_t n_counts, Model **result, char *message)
 {
-    *made = NULL;
+    *result = NULL;
     message[0] = 0;
     const int code = check_settings(settings, message);
     if (code) return code;
@@ -250,7 +250,7 @@ EXPORT int mh_new(const Settings *settings, const float *const *tensors, const i
     if (reader.code)
         release_model(model);
     else
-        *made = model;
+        *result = model;
     return reader.code;
 }
 

@@ -121,7 +121,10 @@ class NativeEngine:
     def generate(
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source, best first. Long sources go first, so that short ones fill the gaps at the end."""
+        """Return the hypotheses of each source, best first.
+
+        Long sources are decoded first, so that short ones fill the gaps at the end.
+        """
         _check_search(settings)
         _check_lengths(sources, self.max_length)
         limits = [min(settings.max_length(len(source)), self.max_length) for source in sources]
@@ -173,9 +176,7 @@ class NativeEngine:
         n_best = 1 if is_greedy else settings.n_best
         source_ids = [id for row in index for id in sources[row]]
         if source_ids and not 0 <= min(source_ids) <= max(source_ids) < self.vocab_size:
-            raise ValueError(
-                f"Ids must be from 0 to {self.vocab_size - 1}, not {min(source_ids)} … {max(source_ids)}."
-            )
+            raise ValueError(f"Ids must be from 0 to {self.vocab_size - 1}, not {min(source_ids)} … {max(source_ids)}.")
         ids = np.array(source_ids, dtype=np.int32)
         starts = np.array([0, *accumulate(len(sources[row]) for row in index)], dtype=np.int64)
         own_limits = np.array([limits[row] for row in index], dtype=np.int32)
@@ -273,7 +274,7 @@ def _new_model(
     pointers = (_float * len(tensors))(*(_at(tensor, _float) for tensor in tensors))
     sizes = np.array([tensor.size for tensor in tensors], dtype=np.int64)
     message = ctypes.create_string_buffer(native.mh_message_size())
-    made = ctypes.c_void_p()
+    address = ctypes.c_void_p()
     code = native.mh_new(
         ctypes.byref(settings),
         pointers,
@@ -281,15 +282,15 @@ def _new_model(
         len(tensors),
         _at(groups, _int32),
         len(groups),
-        ctypes.byref(made),
+        ctypes.byref(address),
         message,
     )
     if code == _NO_MEMORY:
         n_megabytes = sum(tensor.nbytes for tensor in tensors) / 1e6
         raise EngineError(f"The native engine ran out of memory for a model of {n_megabytes:,.0f} MB.")
-    if code != _OK or not made.value:
+    if code != _OK or not address.value:
         raise EngineError(f"The native engine does not support this model: {message.value.decode(errors='replace')}.")
-    return made.value
+    return address.value
 
 
 def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:

@@ -12,15 +12,15 @@ static void keep_hypothesis(const Job *job, Sentence *sentence, const int32_t *i
                             int counted, int is_finished)
 {
     float score = log_probability / penalty(counted, job->length_penalty);
-    int at = sentence->n_found;
-    while (at > 0 && score > sentence->found[at - 1].score) at--;
+    int at = sentence->n_hypotheses;
+    while (at > 0 && score > sentence->hypotheses[at - 1].score) at--;
     if (at >= job->n_best) return;
-    const int last = sentence->n_found < job->n_best ? sentence->n_found : job->n_best - 1;
-    int32_t *buffer = sentence->found[last].ids;
-    memmove(sentence->found + at + 1, sentence->found + at, (size_t)(last - at) * sizeof(Hypothesis));
+    const int last = sentence->n_hypotheses < job->n_best ? sentence->n_hypotheses : job->n_best - 1;
+    int32_t *buffer = sentence->hypotheses[last].ids;
+    memmove(sentence->hypotheses + at + 1, sentence->hypotheses + at, (size_t)(last - at) * sizeof(Hypothesis));
     memcpy(buffer, ids, (size_t)n_ids * sizeof(int32_t));
-    sentence->found[at] = (Hypothesis){n_ids, is_finished, log_probability, score, buffer};
-    if (sentence->n_found < job->n_best) sentence->n_found++;
+    sentence->hypotheses[at] = (Hypothesis){n_ids, is_finished, log_probability, score, buffer};
+    if (sentence->n_hypotheses < job->n_best) sentence->n_hypotheses++;
 }
 
 /* The k largest of n numbers, best first; of equal ones the first. n is a multiple of LANES. */
@@ -109,7 +109,7 @@ static int advance(const Model *model, const Job *job, Sentence *sentence, const
     const int n_best = choose_candidates(job, sentence, log_probs, ids, n_choices, best);
     const int length = ++sentence->length;
     if (!n_best) { /* no continuation is possible: the beams end unfinished */
-        if (!sentence->n_found)
+        if (!sentence->n_hypotheses)
             for (int beam = 0; beam < sentence->n_beams; beam++)
                 keep_hypothesis(job, sentence, sentence->generated + (size_t)beam * limit, length - 1,
                                 sentence->totals[beam], length - 1, 0);
@@ -136,10 +136,10 @@ static int advance(const Model *model, const Job *job, Sentence *sentence, const
     sentence->generated = sentence->next_generated, sentence->next_generated = generated;
     sentence->n_beams = n_beams;
     /* The bound of beam_search.py: no continuation scores more than its beam's log-probability over the largest penalty. */
-    const int is_full = sentence->n_found == job->n_best;
+    const int is_full = sentence->n_hypotheses == job->n_best;
     const int is_done = !n_beams || length >= limit ||
-                        (is_full && sentence->found[job->n_best - 1].score >= sentence->totals[0] / sentence->longest_penalty);
-    if (is_done && !sentence->n_found)
+                        (is_full && sentence->hypotheses[job->n_best - 1].score >= sentence->totals[0] / sentence->longest_penalty);
+    if (is_done && !sentence->n_hypotheses)
         for (int beam = 0; beam < n_beams; beam++)
             keep_hypothesis(job, sentence, sentence->generated + (size_t)beam * limit, length, sentence->totals[beam],
                             length, 0);
@@ -155,7 +155,7 @@ static void close_sentence(const Model *model, Sentence *sentence)
         release(sentence->cache[layer]);
     void *buffers[] = {sentence->cache, sentence->cross_buffer, sentence->cross, sentence->ancestors,
                        sentence->next_ancestors, sentence->generated, sentence->next_generated, sentence->totals,
-                       sentence->found, sentence->found_ids, sentence};
+                       sentence->hypotheses, sentence->hypothesis_ids, sentence};
     for (size_t i = 0; i < sizeof(buffers) / sizeof(*buffers); i++) release(buffers[i]);
 }
 
@@ -182,15 +182,15 @@ static Sentence *open_sentence(const Model *model, const Job *job, int index)
     sentence->generated = allocate(beam * limit, sizeof(int32_t));
     sentence->next_generated = allocate(beam * limit, sizeof(int32_t));
     sentence->totals = allocate_zeroed(beam, sizeof(float));
-    sentence->found = allocate_zeroed((size_t)job->n_best, sizeof(Hypothesis));
-    sentence->found_ids = allocate((size_t)job->n_best * limit, sizeof(int32_t));
+    sentence->hypotheses = allocate_zeroed((size_t)job->n_best, sizeof(Hypothesis));
+    sentence->hypothesis_ids = allocate((size_t)job->n_best * limit, sizeof(int32_t));
     if (!sentence->cross || !sentence->cache || !sentence->cross_buffer || !sentence->ancestors ||
         !sentence->next_ancestors || !sentence->generated || !sentence->next_generated || !sentence->totals ||
-        !sentence->found || !sentence->found_ids) {
+        !sentence->hypotheses || !sentence->hypothesis_ids) {
         close_sentence(model, sentence);
         return NULL;
     }
-    for (int i = 0; i < job->n_best; i++) sentence->found[i].ids = sentence->found_ids + (size_t)i * limit;
+    for (int i = 0; i < job->n_best; i++) sentence->hypotheses[i].ids = sentence->hypothesis_ids + (size_t)i * limit;
     return sentence;
 }
 
@@ -213,15 +213,15 @@ static int grow_caches(const Model *model, const Job *job, Sentence *sentence)
 static void write_answers(const Job *job, const Sentence *sentence)
 {
     const int index = sentence->index;
-    job->n_answers[index] = sentence->n_found;
-    for (int i = 0; i < sentence->n_found; i++) {
-        const Hypothesis *found = sentence->found + i;
+    job->n_answers[index] = sentence->n_hypotheses;
+    for (int i = 0; i < sentence->n_hypotheses; i++) {
+        const Hypothesis *hypothesis = sentence->hypotheses + i;
         const size_t at = (size_t)index * job->n_best + i;
-        memcpy(job->answers + job->answer_starts[index] + (size_t)i * sentence->limit, found->ids,
-               (size_t)found->n_ids * sizeof(int32_t));
-        job->answer_lengths[at] = found->n_ids;
-        job->are_finished[at] = found->is_finished;
-        job->log_probabilities[at] = found->log_probability;
+        memcpy(job->answers + job->answer_starts[index] + (size_t)i * sentence->limit, hypothesis->ids,
+               (size_t)hypothesis->n_ids * sizeof(int32_t));
+        job->answer_lengths[at] = hypothesis->n_ids;
+        job->are_finished[at] = hypothesis->is_finished;
+        job->log_probabilities[at] = hypothesis->log_probability;
     }
 }
 
