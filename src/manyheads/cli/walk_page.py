@@ -9,7 +9,7 @@ from rich.text import Text
 
 from manyheads.cli import walk_text as texts
 from manyheads.cli.number_format import WHOLE, Line, labels, shortened, wrapped
-from manyheads.language import pick
+from manyheads.language import Bilingual, pick
 from manyheads.lens.attention_walk import Walk
 from manyheads.lens.toy_model import Saturation
 from manyheads.text.tokenizer import METASPACE
@@ -61,7 +61,7 @@ class Page:
         """The numbers and names of the keys, padded to one width."""
         return labels(self.walk.key_names)
 
-    def explain(self, *explanations: texts.Translated) -> Iterator[Line]:
+    def explain(self, *explanations: Bilingual) -> Iterator[Line]:
         """Yield explanations as wrapped lines, in the language in use."""
         for explanation in explanations:
             yield from map(Text, wrapped(str(explanation), self.width))

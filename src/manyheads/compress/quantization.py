@@ -9,7 +9,7 @@ from manyheads.compress.trade_off import Compressed, measure_trade_off, require_
 from manyheads.decode import EngineSelector
 from manyheads.errors import BundleError, EngineError
 from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
-from manyheads.tasks import Seq2Seq
+from manyheads.tasks import SupportsEngines
 from manyheads.text.readers import Row
 
 
@@ -23,16 +23,18 @@ class QuantizationReport:
 def quantize(bundle: Bundle, rows: Sequence[Row]) -> Compressed[QuantizationReport]:
     """Quantize the weights of a bundle to int8 and measure the cost on these rows; a large cost is refused."""
     task = bundle.task
-    if not isinstance(task, Seq2Seq):
+    if not isinstance(task, SupportsEngines):
         raise BundleError(f"Only seq2seq bundles can be quantized; this bundle is of task {bundle.kind}.")
     if bundle.int8 is not None:
         raise BundleError("This bundle is quantized already.")
-    rounded = replace(task, model=deepcopy(task.model))
+    rounded = task.restore(deepcopy(task.model), task.tokenizer, task.settings, task.metadata())
+    assert isinstance(rounded, SupportsEngines)
     load_weights(rounded.model, dequantize_weights(quantize_weights(weights_of(task.model))), "the quantized weights")
-    quantized = rounded.with_engine(EngineSelector("native", is_int8=True))
+    selector = EngineSelector("native", is_int8=True)
+    quantized = rounded.with_engine(selector)
     engine = quantized.engine_for(bundle.decode).name
     if engine == "torch":
-        raise EngineError(f"Only the native engine computes with int8 weights. {quantized.engine.fallback}")
+        raise EngineError(f"Only the native engine computes with int8 weights. {selector.fallback}")
     trade_off = measure_trade_off(task.with_engine(EngineSelector("auto")), quantized, rows, bundle.decode)
     require_small_cost(trade_off, "Quantization", "Use the bundle as it is.")
     report = QuantizationReport(engine)

@@ -23,6 +23,7 @@ from manyheads.lens.aligner import Aligner, choose_aligner, require_cross_attent
 from manyheads.lens.head_counts import MapTap
 from manyheads.model import MultiHeadAttention, evaluating
 from manyheads.settings import raise_faults
+from manyheads.tasks import SupportsEngines
 from manyheads.tasks.model_inputs import batches_by_length
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
@@ -68,16 +69,19 @@ def add_shortlist(
 ) -> Compressed[ShortlistReport]:
     """Learn a shortlist from `train` and measure its cost on `valid`; a large cost is refused."""
     task = require_cross_attention(bundle, where)
+    if not isinstance(task, SupportsEngines):
+        raise BundleError(f"Only seq2seq bundles can have a shortlist; {where} is a bundle of task {bundle.kind}.")
     if bundle.shortlist is not None:
         raise BundleError(f"{where} already has a shortlist. Give the bundle it was made from.")
     aligner = choose_aligner(bundle, where, [(row[0], row[1]) for row in train])
     shortlist = learn_shortlist(aligner, train, settings)
     is_int8 = bundle.int8 is not None
-    unlisted = task.with_engine(EngineSelector("native", is_int8=is_int8))
+    selector = EngineSelector("native", is_int8=is_int8)
+    unlisted = task.with_engine(selector)
     listed = task.with_engine(EngineSelector("native", is_int8=is_int8, shortlist=shortlist))
     engine = unlisted.engine_for(bundle.decode).name
     if engine == "torch":
-        raise EngineError(f"Only the native engine supports shortlists. {unlisted.engine.fallback}")
+        raise EngineError(f"Only the native engine supports shortlists. {selector.fallback}")
     single, batch = (
         measure_trade_off(unlisted, listed, valid, bundle.decode, batch_rows=batch_rows, clock=process_time)
         for batch_rows in (1, len(valid))
@@ -96,8 +100,8 @@ def add_shortlist(
         batch=batch,
     )
     metadata = asdict(settings) | asdict(report) | {"heads": list(aligner.heads)}
-    selector = EngineSelector("auto", is_int8=is_int8, shortlist=shortlist)
-    fast = replace(bundle, shortlist=shortlist, shortlist_cost=metadata, engine=selector)
+    engine_selector = EngineSelector("auto", is_int8=is_int8, shortlist=shortlist)
+    fast = replace(bundle, shortlist=shortlist, shortlist_cost=metadata, engine=engine_selector)
     return Compressed(fast, costlier, report)
 
 

@@ -1,4 +1,4 @@
-"""`TradeOff`: the measured cost of a compressed bundle in quality, and its gain in speed."""
+"""`TradeOff`: what a compressed bundle loses in quality and wins in speed, as measured."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
-from manyheads.errors import BundleError
+from manyheads.errors import BundleError, DataError
 from manyheads.metrics import Change, bleu_tally, compare_tallies
-from manyheads.tasks import Seq2Seq
+from manyheads.tasks import Task
 from manyheads.text.readers import Row
 
 MAX_COST = 0.2  # BLEU; a bundle that loses more is not made
@@ -48,8 +48,8 @@ def require_small_cost(trade_off: TradeOff, what: str, advice: str) -> None:
 
 
 def measure_trade_off(
-    before: Seq2Seq,
-    after: Seq2Seq,
+    before: Task,
+    after: Task,
     rows: Sequence[Row],
     decode: DecodeSettings,
     *,
@@ -66,7 +66,7 @@ def measure_trade_off(
     speedups = []
     for start in range(0, len(rows), size):
         batch = rows[start : start + size]
-        sources = [row[0] if before.fits(row[0]) else "" for row in batch]
+        sources = [row[0] if _fits(before, row[0]) else "" for row in batch]
         for repeat in range(_N_REPEATS if len(rows) <= size else 1):  # many batches are repeats enough
             seconds = []
             for texts, task in zip(outputs, (before, after), strict=True):
@@ -76,10 +76,18 @@ def measure_trade_off(
                 if repeat == 0:
                     texts += [translation.line() for translation in translations]
             speedups.append(seconds[0] / max(seconds[1], 1e-9))
-    references, language = [row[1] for row in rows], before.settings.target_language
+    references, language = [row[1] for row in rows], before.languages(before.settings)[-1]
     tallies = [bleu_tally(texts, references, language) for texts in outputs]
     return TradeOff(
         change=compare_tallies(tallies[1], tallies[0]),
         speedup=median(speedups),
         identical=sum(a == b for a, b in zip(*outputs, strict=True)) / len(rows),
     )
+
+
+def _fits(task: Task, text: str) -> bool:
+    try:
+        task.check(text, "the text")
+    except DataError:
+        return False
+    return True

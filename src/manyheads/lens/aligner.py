@@ -22,7 +22,7 @@ from manyheads.lens.head_counts import for_each_map, kind_of
 from manyheads.lens.measures import ALIGNMENT_VARIANTS, aligned_maps, argmax_links, count_links
 from manyheads.model import Transformer
 from manyheads.model.transformer import DecoderState
-from manyheads.tasks import Seq2Seq
+from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example
 from manyheads.text.gold_alignments import Link
 from manyheads.text.tokenizer import EOS
@@ -37,7 +37,7 @@ _MIN_DROP = math.log(2)  # nats: without its source word, a target word is at mo
 class Aligner:
     """The heads that align, the alignment variant, and their agreement with the links they were chosen by."""
 
-    task: Seq2Seq
+    task: Task
     heads: tuple[str, ...]
     variant: str  # one of measures.ALIGNMENT_VARIANTS
     agreement: float  # 1 − AER
@@ -68,9 +68,9 @@ def split_words(text: str) -> Rendering:
     return Rendering(text, tuple(word.text for word in words), tuple((word.start, word.end) for word in words), ())
 
 
-def require_cross_attention(bundle: Bundle, where: str) -> Seq2Seq:
+def require_cross_attention(bundle: Bundle, where: str) -> Task:
     """Return the bundle's task; raise `LensError` if its model has no cross-attention."""
-    if not isinstance(bundle.task, Seq2Seq):
+    if not bundle.task.model.settings.has_cross_attention:
         raise LensError(
             f"{where} is a bundle of task {bundle.kind} and has no cross-attention. Only seq2seq bundles have it."
         )
@@ -89,7 +89,7 @@ def choose_aligner(bundle: Bundle, where: str, pairs: Sequence[tuple[str, str]] 
     return fit_aligner(task, encode_examples(task, examples).examples)
 
 
-def fit_aligner(task: Seq2Seq, encoded_examples: Sequence[EncodedExample]) -> Aligner:
+def fit_aligner(task: Task, encoded_examples: Sequence[EncodedExample]) -> Aligner:
     """Choose the heads, at most four together, whose links agree best with gold or, without gold, with occlusion."""
     has_gold = all(encoded.example.has_gold_alignment for encoded in encoded_examples)
     references = [

@@ -122,7 +122,7 @@ def require_known_script(encoded_sample: EncodedSample, tokenizer: Tokenizer, wh
 def _encode(task: Task, example: Example, sides_tokens: Sequence[list[Token]]) -> EncodedExample | None:
     """Encode one example; None if it is empty, too long, or lacks its target."""
     settings = task.model.settings
-    is_pair = settings.has_encoder and settings.has_decoder
+    is_pair = settings.has_cross_attention
     special_tokens: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((BOS,), ()),)  # before, after
     if is_pair:
         special_tokens = (((), (EOS,)), ((BOS,), ()))

@@ -109,6 +109,11 @@ class ModelSettings:
         return self.shape != "encoder"
 
     @property
+    def has_cross_attention(self) -> bool:
+        """Whether the decoder attends to an encoded source."""
+        return self.has_encoder and self.has_decoder
+
+    @property
     def score_form(self) -> type[ScoreForm]:
         """The class that `scores` names."""
         return SCORE_FORMS[self.scores]
