@@ -23,15 +23,15 @@ SETTINGS = ModelSettings(
 SOURCES = [[*range(10, 10 + length), EOS] for length in (3, 9, 5, 7)]
 
 
-def test_an_endless_model_generates_the_maximum_length() -> None:
+def test_endless_model_generates_the_maximum_length() -> None:
     engine = TorchEngine(make_endless_model(SETTINGS), SpecialTokens(BOS, EOS, PAD, (PAD, UNK, BOS)))
     for settings in (GREEDY, BEAM):
-        found = engine.generate(SOURCES, replace(settings, max_new_tokens=7), range(4))
-        assert [len(best[0].ids) for best in found] == [7] * 4
-        assert not any(best[0].finished for best in found)
+        hypotheses = engine.generate(SOURCES, replace(settings, max_new_tokens=7), range(4))
+        assert [len(best[0].ids) for best in hypotheses] == [7] * 4
+        assert not any(best[0].finished for best in hypotheses)
 
 
-def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **options: object) -> Engine:
         raise EngineError("There is no compiler.")
 

@@ -15,13 +15,13 @@ def test_blank_lines_are_skipped(untrained: Bundle, tmp_path: Path) -> None:
     assert read_texts(untrained, tmp_path / "a.en") == ["one", "two"]
 
 
-def test_the_validation_set_of_the_recipe(untrained: Bundle) -> None:
+def test_default_texts_are_the_validation_set(untrained: Bundle) -> None:
     texts = read_texts(untrained)
     assert len(texts) > 10
     assert all(untrained.task.fits(text) for text in texts)
 
 
-def test_a_file_without_text_is_refused(untrained: Bundle, tmp_path: Path) -> None:
+def test_file_without_text_is_refused(untrained: Bundle, tmp_path: Path) -> None:
     (tmp_path / "blank.en").write_text("\n \n", "utf-8")
     with pytest.raises(DataError, match=r"blank\.en has no text\. Pass texts with --lines FILE\.$"):
         read_texts(untrained, tmp_path / "blank.en")
@@ -29,7 +29,7 @@ def test_a_file_without_text_is_refused(untrained: Bundle, tmp_path: Path) -> No
         read_texts(untrained, tmp_path / "missing.en")
 
 
-def test_a_missing_validation_set_is_reported(untrained: Bundle) -> None:
+def test_missing_validation_set_is_reported(untrained: Bundle) -> None:
     recipe = {**untrained.recipe, "data": {"train": ["gone.en", "gone.zh"], "valid": ["gone2.en", "gone2.zh"]}}
     with pytest.raises(DataError, match="validation set cannot be read: pass texts with --lines FILE"):
         read_texts(replace(untrained, recipe=recipe))

@@ -1,4 +1,4 @@
-"""Running the command line as a user does: a process, its two streams and its exit code."""
+"""Runs the command line in a process, with its streams and its exit code."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def manyheads(tmp_path: Path) -> Run:
-    """`manyheads(*words, stdin=…)` in an empty folder."""
+    """Return a function that runs `manyheads` with these arguments in an empty folder."""
 
     def run(*words: object, stdin: str | bytes = "", n_threads: int = 1) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
@@ -25,7 +25,7 @@ def manyheads(tmp_path: Path) -> Run:
             check=False,
         )
         out, err = done.stdout.decode(), done.stderr.decode()
-        # A model that knows nothing seldom finds the end of a sentence.
+        # Untrained models rarely generate EOS, so warnings about cut-off output are expected.
         err = "".join(line for line in err.splitlines(keepends=True) if "were cut off at" not in line)
         assert "Traceback" not in err, err
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)

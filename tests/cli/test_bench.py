@@ -1,4 +1,4 @@
-"""manyheads bench: what is measured is positive and agrees with what is told."""
+"""`manyheads bench`: measurements are positive, and estimates follow from them."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import Run
 
 
-def test_the_machine_in_json(manyheads: Run) -> None:
+def test_machine_as_json(manyheads: Run) -> None:
     done = manyheads("bench", "--quick", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     payload = json.loads(done.stdout)
@@ -21,8 +21,8 @@ def test_the_machine_in_json(manyheads: Run) -> None:
     assert training["model"] == "tiny"
     assert training["tokens_per_second"] > 0
     assert 0 < training["utilization"] < 2
-    for turn in training["steps"]:
-        assert turn["n_tokens"] <= training["batch_tokens"]
+    for step in training["steps"]:
+        assert step["n_tokens"] <= training["batch_tokens"]
     check_decoding(payload["decoding"])
     engines = {row["engine"] for row in payload["decoding"]} | set(payload["missing"])
     assert engines >= {"torch", "native", "native int8"}
@@ -55,13 +55,13 @@ def check_translating(payload: dict[str, Any]) -> None:
     assert not speeds
 
 
-def test_a_bundle_with_lines_of_the_users(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+def test_bundle_with_a_file_of_lines(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "letters.en").write_text("The dog sleeps.\n\nWho is it?\n" * 4, "utf-8")
     done = manyheads("bench", bundle_folder, "--lines", "letters.en", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     payload = json.loads(done.stdout)
     assert "training" not in payload
-    assert {row["n_sentences"] for row in payload["decoding"]} == {8}  # blank lines are no sentences
+    assert {row["n_sentences"] for row in payload["decoding"]} == {8}  # blank lines are skipped
     assert {row["method"] for row in payload["decoding"]} == {"beam 2", "greedy"}
     check_decoding(payload["decoding"])
     check_translating(payload)
@@ -84,7 +84,7 @@ def test_bundle_on_its_own_validation_set(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["nowhere"], 1, "Error: nowhere: there is no such folder."),
         (["--lines", "a.en"], 2, "--lines needs a bundle"),
@@ -92,9 +92,11 @@ def test_bundle_on_its_own_validation_set(
         (["BUNDLE", "--lines", "long.en"], 1, "Split it up."),
     ],
 )
-def test_bad_input(manyheads: Run, bundle_folder: Path, tmp_path: Path, words: list[str], code: int, told: str) -> None:
+def test_bad_input(
+    manyheads: Run, bundle_folder: Path, tmp_path: Path, words: list[str], code: int, message: str
+) -> None:
     (tmp_path / "long.en").write_text("cat " * 200, "utf-8")
     done = manyheads("bench", *(bundle_folder if word == "BUNDLE" else word for word in words))
     assert done.returncode == code
-    assert told in done.stderr
+    assert message in done.stderr
     assert code == 2 or len(done.stderr.splitlines()) == 1

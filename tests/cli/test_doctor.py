@@ -1,4 +1,4 @@
-"""manyheads doctor as a user runs it."""
+"""`manyheads doctor` for recipes and bundles."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def recipe(tmp_path: Path, recipe_table: Table) -> Path:
 
 def test_recipe(manyheads: Run, recipe: Path) -> None:
     done = manyheads("doctor", recipe, "--quick")
-    assert done.returncode == 1, done.stdout + done.stderr  # half the valid set is known
+    assert done.returncode == 1, done.stdout + done.stderr  # half of the validation set is in the training set
     assert "✗ leakage" in done.stdout
     assert "v.en:1: This is sentence number 7" in done.stdout
     assert "✓ alignment" in done.stdout
@@ -53,7 +53,7 @@ def test_json_and_all_faults_of_a_recipe(manyheads: Run, recipe: Path) -> None:
     assert "Did you mean n_heads?" in payload["findings"][0]["message"]
 
 
-def test_a_file_that_is_not_there_is_a_finding(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
+def test_missing_file_is_a_finding(manyheads: Run, recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "a.de").unlink()
     done = manyheads("doctor", recipe)
     assert done.returncode == 1
@@ -68,9 +68,11 @@ def test_bundle(manyheads: Run, untrained: Bundle, tmp_path: Path) -> None:
     assert checks == ["manifest", "finite weights", "dead rows", "output collapse"]
 
 
-@pytest.mark.parametrize(("path", "told"), [("nowhere", "there is no such file or folder"), (".", "is neither a run")])
-def test_bad_input(manyheads: Run, path: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "message"), [("nowhere", "there is no such file or folder"), (".", "is neither a run")]
+)
+def test_bad_input(manyheads: Run, path: str, message: str) -> None:
     done = manyheads("doctor", path)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""manyheads predict: a line for a line, whatever the lines."""
+"""`manyheads predict`: one output line for each input line."""
 
 import json
 from pathlib import Path
@@ -19,27 +19,31 @@ def test_standard_input_gives_one_line_each(manyheads: Run, bundle_folder: Path,
     assert done.stdout.split("\n")[1] == ""
 
 
-def test_a_file_to_a_file(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:
+def test_file_to_file(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:
     (tmp_path / "in.en").write_text("\r\n".join(LINES), encoding="utf-8-sig")
     done = manyheads("predict", bundle_folder, "in.en", "-o", "out.zh", "--greedy")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "out.zh").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES, method="greedy")
 
 
-def test_an_output_that_is_the_input_a_folder_or_a_device(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+def test_output_to_the_input_a_folder_or_a_device(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("The dog sleeps.\n", "utf-8")
     (tmp_path / "link").symlink_to("text")
-    for output, told in (("text", "is the file being read"), ("link", "is the file being read"), (".", "is a folder")):
+    for output, message in (
+        ("text", "is the file being read"),
+        ("link", "is the file being read"),
+        (".", "is a folder"),
+    ):
         done = manyheads("predict", bundle_folder, "text", "-o", output)
         assert done.returncode == 1
-        assert told in done.stderr
+        assert message in done.stderr
     assert (tmp_path / "text").read_text("utf-8") == "The dog sleeps.\n"
     assert manyheads("predict", bundle_folder, "text", "-o", "/dev/null").returncode == 0
     assert Path("/dev/null").is_char_device()
     assert list(tmp_path.glob("*.partial")) == []
 
 
-def test_what_was_done_before_an_error_is_kept_and_named(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+def test_partial_output_is_kept_after_an_error(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"The dog sleeps.\n" * 1001 + b"\xff\n")
     (tmp_path / "out").write_text("precious")
     done = manyheads("predict", bundle_folder, "text", "-o", "out", "--greedy")
@@ -50,7 +54,7 @@ def test_what_was_done_before_an_error_is_kept_and_named(manyheads: Run, bundle_
     assert (tmp_path / "out").read_text() == "precious"
 
 
-def test_a_line_too_long_is_told_and_its_place_stays_empty(manyheads: Run, bundle_folder: Path) -> None:
+def test_too_long_line_is_reported_and_its_output_is_empty(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, stdin="The dog sleeps.\n" + "cat " * 200 + "\nThe dog sleeps.\n")
     assert done.returncode == 1
     first, second, third, end = done.stdout.split("\n")
@@ -71,7 +75,7 @@ def test_n_best_and_json(manyheads: Run, bundle_folder: Path) -> None:
     assert payload["candidates"][0]["log_probability"] < 0
 
 
-def test_json_says_which_line_was_too_long(manyheads: Run, bundle_folder: Path) -> None:
+def test_json_reports_a_too_long_line(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--json", stdin="cat " * 200 + "\n")
     payload = json.loads(done.stdout)
     assert payload["candidates"] == []
@@ -86,7 +90,7 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "stdin", "code", "told"),
+    ("words", "stdin", "code", "message"),
     [
         (["nowhere"], b"x\n", 1, "Error: nowhere: there is no such folder."),
         (["BUNDLE", "missing.en"], b"", 1, "missing.en"),
@@ -103,10 +107,12 @@ def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None
         (["BUNDLE", "--device", "tpu"], b"x\n", 1, 'device = "tpu" is not available on this machine'),
     ],
 )
-def test_bad_input(manyheads: Run, bundle_folder: Path, words: list[str], stdin: bytes, code: int, told: str) -> None:
+def test_bad_input(
+    manyheads: Run, bundle_folder: Path, words: list[str], stdin: bytes, code: int, message: str
+) -> None:
     done = manyheads("predict", *(bundle_folder if word == "BUNDLE" else word for word in words), stdin=stdin)
     assert done.returncode == code
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_no_input_gives_no_output(manyheads: Run, bundle_folder: Path) -> None:
@@ -114,7 +120,7 @@ def test_no_input_gives_no_output(manyheads: Run, bundle_folder: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_damaged_bundle_is_one_clear_line(manyheads: Run, bundle_folder: Path) -> None:
+def test_damaged_bundle_is_an_error_of_one_line(manyheads: Run, bundle_folder: Path) -> None:
     weights = bundle_folder / "weights.safetensors"
     content = bytearray(weights.read_bytes())
     content[len(content) // 2] ^= 1

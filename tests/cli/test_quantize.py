@@ -38,13 +38,13 @@ def test_every_engine_predicts_the_same(manyheads: Run, bundle_folder: Path) -> 
     assert answers["auto"].count("\n") == 2
 
 
-def test_a_fallback_to_torch_is_reported(manyheads: Run, bundle_folder: Path) -> None:
+def test_fallback_to_torch_is_reported(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--sample", "--engine", "native", stdin="The dog sleeps.\n")
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
     assert done.stderr == "Warning: Engine: torch. The native engine does not support sampling.\n"
 
 
-def test_an_unknown_engine_is_refused(manyheads: Run, bundle_folder: Path) -> None:
+def test_unknown_engine_is_refused(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--engine", "natve", stdin="The dog sleeps.\n")
     assert done.returncode == 1
     assert 'engine = "natve" is not an engine. Did you mean native?' in done.stderr

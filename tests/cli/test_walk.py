@@ -50,13 +50,13 @@ def text_of(page: Page, *steps: int) -> list[str]:
 
 def joined(lines: list[str]) -> list[str]:
     """Join the lines of each wrapped sum."""
-    found: list[str] = []
+    sums: list[str] = []
     for line in lines:
         if re.match(r" +[+=] ", line):
-            found[-1] += " " + line.strip()
+            sums[-1] += " " + line.strip()
         else:
-            found.append(line)
-    return found
+            sums.append(line)
+    return sums
 
 
 def number_in(text: str) -> float:
@@ -75,24 +75,24 @@ def evaluate_side(side: str) -> float:
 
 def printed_sums(lines: list[str]) -> list[list[float]]:
     """Evaluate the sides of every printed equation with a ×."""
-    found = []
+    equations = []
     for line in joined(lines):
         if "×" in line and " = " in line and " × " not in line and "√" not in line:
             *_, shown = re.split(r"\s{2,}|\] = (?=\S)", line.strip(), maxsplit=1)
-            found.append([evaluate_side(side) for side in shown.split(" = ")])
-    return found
+            equations.append([evaluate_side(side) for side in shown.split(" = ")])
+    return equations
 
 
 @pytest.fixture(scope="module")
 def pages(untrained: Bundle) -> dict[str, Page]:
-    found: dict[str, Walk] = {
+    walks: dict[str, Walk] = {
         "cats": walk_sentence("I love cats"),
         "course": walk_sentence("我爱水课", layer="decoder.0.self", query="爱"),
         "across": walk_sentence("猫在睡觉", layer="decoder.0.cross", head=1),
         "bundle": walk(untrained, "Two cats are sleeping.", answer="两只猫在睡觉。", layer="decoder.0.cross", head=2),
         "long": walk(untrained, WIDE_TEXT, head=1, query="teacher"),
     }
-    kept = {name: Page(one, "bundle" if name in ("bundle", "long") else "untrained") for name, one in found.items()}
+    kept = {name: Page(one, "bundle" if name in ("bundle", "long") else "untrained") for name, one in walks.items()}
     return {"worked": Page(worked_example(), "worked", saturations=measure_saturation()), **kept}
 
 
@@ -263,7 +263,7 @@ def test_json_has_every_number(here: Here) -> None:
     assert payload["contrast"]["scale"] == 1.0
 
 
-def test_a_bundle(here: Here, bundle_folder: Path) -> None:
+def test_walk_of_a_bundle(here: Here, bundle_folder: Path) -> None:
     words = ("walk", bundle_folder, "Two cats are sleeping.", "--layer", "decoder.0.cross", "--head", "2")
     code, out, err = here(*words, "--answer", "两只猫在睡觉。", "--query", "0")
     assert (code, err) == (0, "")
@@ -274,9 +274,13 @@ def test_a_bundle(here: Here, bundle_folder: Path) -> None:
 
 def test_bad_input_is_one_line(here: Here, bundle_folder: Path) -> None:
     for words, code, message in (
-        ([bundle_folder, "Two cats.", "--layer", "encoder.5.self"], 1, "There are encoder.0.self, decoder.0.self,"),
+        ([bundle_folder, "Two cats.", "--layer", "encoder.5.self"], 1, "Known: encoder.0.self, decoder.0.self,"),
         ([bundle_folder, "Two cats.", "--head", "7"], 1, "encoder.0.self has heads 0 to 3"),
-        ([bundle_folder, "Two cats.", "--query", "dogs"], 1, "There is no query 'dogs'. There are 0 ▁Two"),
+        (
+            [bundle_folder, "Two cats.", "--query", "dogs"],
+            1,
+            "There is no query 'dogs'. Give a word or its number: 0 ▁Two",
+        ),
         ([bundle_folder, " "], 1, "The text is empty"),
         ([bundle_folder, "cats " * 99], 1, "this model reads at most 39"),
         (["nowhere", "Two cats."], 1, "nowhere: there is no such folder"),
@@ -288,7 +292,7 @@ def test_bad_input_is_one_line(here: Here, bundle_folder: Path) -> None:
         (["cats", "--steps", "2", "--json"], 2, "leave out --steps"),
         (["--head", "1"], 2, "The worked example has one head"),
     ):
-        found, out, err = here("walk", *words)
-        assert (found, out) == (code, ""), words
+        exit_code, out, err = here("walk", *words)
+        assert (exit_code, out) == (code, ""), words
         assert message in err
         assert len([line for line in err.splitlines() if line.startswith("Error: ")]) == 1

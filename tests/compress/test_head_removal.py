@@ -89,9 +89,9 @@ def test_pruned_bundle_is_an_ordinary_bundle(untrained: Bundle, tmp_path) -> Non
     texts = ["the cat sleeps", "a dog sees the small house"]
     with gated(untrained.task.model, ablation_gates(untrained.task.model, find_heads(untrained.task.model, heads))):
         expected = untrained.candidates(texts, method="beam", beam=3)
-    for found, gold in zip(again.candidates(texts, method="beam", beam=3), expected, strict=True):
-        assert found[0].text == gold[0].text
-        assert found[0].log_probability == pytest.approx(gold[0].log_probability, abs=1e-4)
+    for candidates, gold in zip(again.candidates(texts, method="beam", beam=3), expected, strict=True):
+        assert candidates[0].text == gold[0].text
+        assert candidates[0].log_probability == pytest.approx(gold[0].log_probability, abs=1e-4)
 
 
 @pytest.mark.parametrize(("kind", "languages"), [("seq2seq", "en-zh"), ("classify", "en"), ("language", "en")])

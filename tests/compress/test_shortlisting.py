@@ -38,14 +38,14 @@ def _skip_without_compiler() -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize(("variant", "shift"), [("align weights written", 0), ("align norms read", -1)])
+@pytest.mark.parametrize(("variant", "offset"), [("align weights written", 0), ("align norms read", -1)])
 def test_source_tokens_allow_the_aligned_target_tokens(
-    untrained: Bundle, monkeypatch: pytest.MonkeyPatch, variant: str, shift: int
+    untrained: Bundle, monkeypatch: pytest.MonkeyPatch, variant: str, offset: int
 ) -> None:
     """With perfectly diagonal heads, each source token allows the target tokens at its own position."""
 
     def diagonal(aligner: Aligner, source: Tensor, read: Tensor) -> Tensor:
-        return torch.eye(source.size(1))[(torch.arange(read.size(1)) + shift).clamp(0, source.size(1) - 1)].expand(
+        return torch.eye(source.size(1))[(torch.arange(read.size(1)) + offset).clamp(0, source.size(1) - 1)].expand(
             len(source), -1, -1
         )
 
@@ -56,10 +56,10 @@ def test_source_tokens_allow_the_aligned_target_tokens(
     rows: list[Row] = [("cat dog", "dog bird")] * 2 + [("cat", "bird")]
     tokens = [task.tokenizer.encode_batch([row[side] for row in rows]) for side in (0, 1)]
     links = {(a, b) for source, target in zip(*tokens, strict=True) for a, b in zip(source, target, strict=False)}
-    found = learn_shortlist(aligner, rows, ShortlistSettings(words=5, frequent=0))
-    assert found.always.tolist() == [EOS]
+    shortlist = learn_shortlist(aligner, rows, ShortlistSettings(words=5, frequent=0))
+    assert shortlist.always.tolist() == [EOS]
     for token in {a for a, _ in links}:
-        own = found.token_ids[found.starts[token] : found.starts[token + 1]].tolist()
+        own = shortlist.token_ids[shortlist.starts[token] : shortlist.starts[token + 1]].tolist()
         assert set(own) == {token, *(b for a, b in links if a == token)}
     one = learn_shortlist(aligner, rows, ShortlistSettings(words=1, frequent=0))
     first, often = tokens[0][0][0], tokens[1][0][0]

@@ -169,14 +169,14 @@ def test_choose_position() -> None:
     assert choose_position(tokens, "酒店", 1) == 6
     assert choose_position(["<s>", "▁", "n", "o", "t"], "not", 1) == 2
     for query in ("at", "9", "-1", "", "茶"):
-        with pytest.raises(LensError, match=r"There is no query .* 0 <s> · 1 ▁two .*: give a word or its number"):
+        with pytest.raises(LensError, match=r"There is no query .* Give a word or its number: 0 <s> · 1 ▁two "):
             choose_position(tokens, query, 1)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"layer": "encoder.9.self"}, r"no layer 'encoder.9.self'. There are encoder.0.self, decoder.0.self, decoder"),
+        ({"layer": "encoder.9.self"}, r"no layer 'encoder.9.self'. Known: encoder.0.self, decoder.0.self, decoder"),
         ({"head": 4}, "encoder.0.self has heads 0 to 3"),
         ({"head": -1}, "encoder.0.self has heads 0 to 3"),
         ({"query": "dogs"}, "no query 'dogs'"),

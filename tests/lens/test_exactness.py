@@ -65,17 +65,17 @@ def compute_padded(model: Transformer, model_input: ModelInput) -> dict[str, tup
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_head_equals_the_fused_path_under_padding(kind: str, model: str) -> None:
-    task, found = traced(kind, model)
-    fused = compute_padded(task.model, found.model_input)
-    assert list(found.attentions) == list(fused)
-    for name, one in found.attentions.items():
+    task, recorded = traced(kind, model)
+    fused = compute_padded(task.model, recorded.model_input)
+    assert list(recorded.attentions) == list(fused)
+    for name, one in recorded.attentions.items():
         joined, output = (value[: len(one.queries)] for value in fused[name])
         heads = joined.unflatten(-1, (one.n_heads, -1)).transpose(0, 1)
         assert relative_difference(one.weights @ one.v, heads) <= BOUND
         assert relative_difference(one.heads, heads) <= BOUND
         assert relative_difference(one.output, output) <= BOUND
         assert relative_difference(one.sum_of_heads(), output) <= BOUND
-    assert found.difference <= BOUND
+    assert recorded.difference <= BOUND
 
 
 def kernel_weights(attention: MultiHeadAttention, one: AttentionTrace) -> Tensor:
@@ -99,9 +99,9 @@ def kernel_weights(attention: MultiHeadAttention, one: AttentionTrace) -> Tensor
 @pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith(("additive", "dense", "random"))])
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_equal_those_of_the_fused_kernel(kind: str, model: str) -> None:
-    task, found = traced(kind, model)
+    task, recorded = traced(kind, model)
     for attention in task.model.attentions():
-        one = found[attention.name]
+        one = recorded[attention.name]
         difference = (one.weights - kernel_weights(attention, one)).abs().max()
         assert difference <= BOUND
 
@@ -109,8 +109,8 @@ def test_weights_equal_those_of_the_fused_kernel(kind: str, model: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_sum_to_one_and_decoders_are_causal(kind: str, model: str) -> None:
-    _, found = traced(kind, model)
-    for name, one in found.attentions.items():
+    _, recorded = traced(kind, model)
+    for name, one in recorded.attentions.items():
         assert (one.weights >= 0).all()
         assert (one.weights.sum(-1) - 1.0).abs().max() <= BOUND
         assert torch.equal(one.scores.softmax(-1), one.weights)
@@ -124,9 +124,9 @@ def test_rows_sum_to_one_and_decoders_are_causal(kind: str, model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_norms_are_those_of_the_contributed_vectors(model: str) -> None:
-    task, found = traced("seq2seq", model)
+    task, recorded = traced("seq2seq", model)
     attentions = {attention.name: attention for attention in task.model.attentions()}
-    for name, one in found.attentions.items():
+    for name, one in recorded.attentions.items():
         # The vectors α f(x) of every pair and head add up to the output; f(x) goes through the model's own W^O.
         output = attentions[name].output
         vectors = torch.zeros(one.n_heads, len(one.queries), len(one.keys), one.output.size(-1))
@@ -141,9 +141,9 @@ def test_norms_are_those_of_the_contributed_vectors(model: str) -> None:
         assert relative_difference(vectors.sum((0, 2)) + bias, one.output) <= BOUND
 
 
-def assert_same(found: Trace, expected: Trace) -> None:
-    assert list(found.attentions) == list(expected.attentions)
-    for name, one in found.attentions.items():
+def assert_same(recorded: Trace, expected: Trace) -> None:
+    assert list(recorded.attentions) == list(expected.attentions)
+    for name, one in recorded.attentions.items():
         for what in ("q", "k", "v", "weights", "heads", "output"):
             ours, theirs = getattr(one, what), getattr(expected[name], what)
             assert ours.shape == theirs.shape
@@ -152,7 +152,7 @@ def assert_same(found: Trace, expected: Trace) -> None:
         is_visible = expected[name].scores.isfinite()
         assert torch.equal(one.scores.isfinite(), is_visible)
         assert relative_difference(one.scores[is_visible], expected[name].scores[is_visible]) <= BOUND
-    for stack, hidden in found.hidden.items():
+    for stack, hidden in recorded.hidden.items():
         assert relative_difference(hidden, expected.hidden[stack]) <= BOUND
 
 
@@ -185,9 +185,9 @@ def test_trace_of_a_search_equals_a_forward_pass_over_its_answer(
     kind: str, model: str, search: dict[str, Any], text: str, max_new_tokens: int
 ) -> None:
     task, decode = task_of(kind, model), DecodeSettings(**search, max_new_tokens=max_new_tokens)
-    found = trace(task, text, search=decode)
-    assert_same(found, trace_input(task.model, found.model_input))
-    assert found.model_input.answer == task.predict([text], decode)[0].answer
+    recorded = trace(task, text, search=decode)
+    assert_same(recorded, trace_input(task.model, recorded.model_input))
+    assert recorded.model_input.answer == task.predict([text], decode)[0].answer
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -215,8 +215,8 @@ def test_finished_beam_is_traced_although_the_search_continued(n_best: int) -> N
     )
     assert best.finished
     assert len(model_input.target) < recorder.n_calls("decoder")
-    found = trace(task, "no", search=DecodeSettings(beam=5, n_best=n_best, max_new_tokens=5))
-    assert_same(found, trace_input(task.model, found.model_input))
+    recorded = trace(task, "no", search=DecodeSettings(beam=5, n_best=n_best, max_new_tokens=5))
+    assert_same(recorded, trace_input(task.model, recorded.model_input))
 
 
 def test_stop_string_ends_the_trace() -> None:
@@ -228,21 +228,21 @@ def test_stop_string_ends_the_trace() -> None:
     )
     free = task.generate_one(prompt, replace(sample, seed=seed))[1]
     stop = free.answer.strip()[1:3]
-    found = trace(task, "the cat", search=replace(sample, seed=seed, stop=(stop,)))
-    assert stop not in found.model_input.answer
-    assert found.model_input.last is not None
-    assert found.model_input.last.id != EOS
-    n_written = len(found.model_input.written)
-    assert [token.id for token in found.model_input.written] == [token.id for token in free.written[:n_written]]
-    assert_same(found, trace_input(task.model, found.model_input))
+    recorded = trace(task, "the cat", search=replace(sample, seed=seed, stop=(stop,)))
+    assert stop not in recorded.model_input.answer
+    assert recorded.model_input.last is not None
+    assert recorded.model_input.last.id != EOS
+    n_written = len(recorded.model_input.written)
+    assert [token.id for token in recorded.model_input.written] == [token.id for token in free.written[:n_written]]
+    assert_same(recorded, trace_input(task.model, recorded.model_input))
 
 
 def test_trace_that_differs_from_the_model_is_refused() -> None:
-    task, found = traced("seq2seq", "2017")
-    fused = run_fused(task.model, found.model_input)
-    assert found.check(fused) <= BOUND
+    task, recorded = traced("seq2seq", "2017")
+    fused = run_fused(task.model, recorded.model_input)
+    assert recorded.check(fused) <= BOUND
     name = "decoder.1.cross"
-    one = found[name]
+    one = recorded[name]
     for wrong in (
         replace(one, weights=one.weights.flip(-1)),
         replace(one, heads=one.heads + 1e-3),
@@ -251,6 +251,6 @@ def test_trace_that_differs_from_the_model_is_refused() -> None:
         replace(one, weights=one.weights * torch.nan),
     ):
         with pytest.raises(LensError, match=f"The trace is not what the model computes: {name}"):
-            replace(found, attentions={**found.attentions, name: wrong}).check(fused)
+            replace(recorded, attentions={**recorded.attentions, name: wrong}).check(fused)
     with pytest.raises(LensError, match="decoder differ"):
-        replace(found, hidden={**found.hidden, "decoder": found.hidden["decoder"] * 1.01}).check(fused)
+        replace(recorded, hidden={**recorded.hidden, "decoder": recorded.hidden["decoder"] * 1.01}).check(fused)

@@ -32,8 +32,8 @@ def test_heads_of_a_model_are_unique() -> None:
 
 
 def test_find_heads_removes_duplicates_and_expands_attentions() -> None:
-    found = find_heads(Transformer(small()), ["decoder.0.cross", "encoder.1.self/1", Head("encoder.1.self", 1)])
-    assert list(map(str, found)) == ["encoder.1.self/1", "decoder.0.cross/0", "decoder.0.cross/1"]
+    heads = find_heads(Transformer(small()), ["decoder.0.cross", "encoder.1.self/1", Head("encoder.1.self", 1)])
+    assert list(map(str, heads)) == ["encoder.1.self/1", "decoder.0.cross/0", "decoder.0.cross/1"]
 
 
 def test_unknown_head_is_refused_with_a_suggestion() -> None:
@@ -45,7 +45,7 @@ def test_unknown_head_is_refused_with_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_an_ablated_head_equals_zeroed_columns_of_the_output_matrix(bias: bool) -> None:
+def test_ablated_head_equals_zeroed_columns_of_the_output_matrix(bias: bool) -> None:
     torch.manual_seed(0)
     model = shaken(Transformer(small(attention_bias=bias)))
     source, target = random_ids(2, 5), random_ids(2, 4, seed=1)

@@ -52,20 +52,20 @@ def test_gradient_importance_is_the_mean_absolute_gradient_of_examples(untrained
         slopes.append(n * (losses[0] - losses[1]) / (2 * step))
         n_tokens += n
     with open_sample(task, ROWS, GREEDY) as sample:
-        found = {one.head: one for one in gradient_importance(task, sample)}
+        importances = {one.head: one for one in gradient_importance(task, sample)}
     assert min(slopes) < 0 < max(slopes)  # so that the mean of |gradient| differs from |mean gradient|
-    assert found[head].raw == pytest.approx(sum(map(abs, slopes)) / n_tokens, rel=1e-3)
-    assert found[head].n_examples == len(ROWS)
+    assert importances[head].raw == pytest.approx(sum(map(abs, slopes)) / n_tokens, rel=1e-3)
+    assert importances[head].n_examples == len(ROWS)
 
 
 def test_gradient_importance_is_normalized_per_attention(untrained: Bundle) -> None:
     with open_sample(untrained.task, ROWS, GREEDY) as sample:
-        found = gradient_importance(untrained.task, sample)
-    assert [one.head for one in found] == heads_of(untrained.task.model)
+        importances = gradient_importance(untrained.task, sample)
+    assert [one.head for one in importances] == heads_of(untrained.task.model)
     for attention in untrained.task.model.attentions():
-        values = [one.value for one in found if one.head.attention == attention.name]
+        values = [one.value for one in importances if one.head.attention == attention.name]
         assert np.linalg.norm(values) == pytest.approx(1.0)
-    assert all(one.low <= one.value <= one.high and one.low < one.high for one in found)
+    assert all(one.low <= one.value <= one.high and one.low < one.high for one in importances)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_importance_for_every_task(kind, settings, shape) -> None:
     rows = list(kind.builtin(settings, ["en"], "train", 12, 1))
     task = make_task(kind, settings, rows, shape=shape, n_decoder_layers=1)
     with open_sample(task, rows, GREEDY) as sample:
-        found = gradient_importance(task, sample)
+        importances = gradient_importance(task, sample)
         changes = ablate(task, sample, [*single_heads(task), *whole_attentions(task)])
         if kind in (Classify, Tag):
-            assert {one.n_examples for one in found} == {12}  # R-Drop's second pass is not counted
+            assert {one.n_examples for one in importances} == {12}  # R-Drop's second pass is not counted
         assert sample.loss(task) > 0
-    assert len(found) == 2
+    assert len(importances) == 2
     assert [len(one.heads) for one in changes] == [1, 1, 2]
 
 
@@ -117,8 +117,8 @@ def test_rank_agreement() -> None:
     assert rank_agreement([1, 1, 1], [1, 2, 3]).value == 0.0
     rng = np.random.default_rng(0)
     values = rng.normal(size=48)
-    found = rank_agreement(values, values + rng.normal(size=48))
-    assert 0.3 < found.low < found.value < found.high < 0.95
+    agreement = rank_agreement(values, values + rng.normal(size=48))
+    assert 0.3 < agreement.low < agreement.value < agreement.high < 0.95
     with pytest.raises(ValueError, match="at least three heads"):
         rank_agreement([1, 2], [1, 2])
 

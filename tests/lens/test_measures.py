@@ -163,10 +163,10 @@ def test_cross_attention_and_diagonal_baseline() -> None:
 
 def test_js_divergence() -> None:
     first, second = offset_maps(4, 4, [0, -1], is_causal=False)
-    found = js_divergence(np.stack([first, first, second]))
-    assert found[0, 1] == 0.0
-    assert found[0, 2] == pytest.approx(0.75)  # only the first row attends to the same position
-    assert found == pytest.approx(found.T)
+    divergences = js_divergence(np.stack([first, first, second]))
+    assert divergences[0, 1] == 0.0
+    assert divergences[0, 2] == pytest.approx(0.75)  # only the first row attends to the same position
+    assert divergences == pytest.approx(divergences.T)
     uniform = uniform_map(4, 4, is_causal=False)[0]
     apart = np.zeros((4, 4))
     apart[:, 0] = 1.0

@@ -151,13 +151,13 @@ def test_norms_are_those_of_the_contributed_vectors() -> None:
     tap = Tap()
     ids = [torch.from_numpy(side.ids)[None] for side in encoded_examples[0].sides]
     task.model.hidden(ids[0], ids[1], tap=tap)
-    found: dict[str, Floats] = {}
-    for_each_map(task.model, encoded_examples, lambda _, name, weights, norms: found.update({name: norms}))
+    norms_of: dict[str, Floats] = {}
+    for_each_map(task.model, encoded_examples, lambda _, name, weights, norms: norms_of.update({name: norms}))
     for attention in task.model.attentions():
         v, weights = tap[f"{attention.name}.v"][0], tap[f"{attention.name}.weights"][0]
         matrix = attention.output.weight.T.unflatten(0, (v.size(0), v.size(-1)))
         expected = (weights[..., None] * (v @ matrix)[:, None]).norm(dim=-1)
-        np.testing.assert_allclose(found[attention.name], expected.detach().numpy(), atol=1e-5)
+        np.testing.assert_allclose(norms_of[attention.name], expected.detach().numpy(), atol=1e-5)
 
 
 def test_builtin_examples_separate_relative_pronouns() -> None:
@@ -198,9 +198,9 @@ def test_unusable_texts_are_refused_or_skipped() -> None:
 
 
 def test_alignment_is_displayed_as_error_rate() -> None:
-    found = Statistic(0.75, 0.5, 0.875, 10, 0.25, "diagonal", 0.125)
-    assert as_displayed("align norms written", found) == (
+    statistic = Statistic(0.75, 0.5, 0.875, 10, 0.25, "diagonal", 0.125)
+    assert as_displayed("align norms written", statistic) == (
         "AER ",
         Statistic(0.25, 0.125, 0.5, 10, 0.75, "diagonal", 0.875),
     )
-    assert as_displayed("confidence", found) == ("", found)
+    assert as_displayed("confidence", statistic) == ("", statistic)

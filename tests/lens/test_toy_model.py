@@ -75,13 +75,13 @@ def test_empty_answer_and_unknown_head_are_refused() -> None:
 
 
 def test_median_slope_vanishes_without_the_scale() -> None:
-    found = measure_saturation()
-    for plain, scaled in zip(found[::2], found[1::2], strict=True):
+    saturations = measure_saturation()
+    for plain, scaled in zip(saturations[::2], saturations[1::2], strict=True):
         assert (plain.head_width, plain.is_scaled) == (scaled.head_width, not scaled.is_scaled)
         assert plain.spread == pytest.approx(plain.head_width**0.5, rel=0.05)
         assert scaled.spread == pytest.approx(1.0, rel=0.05)
         assert scaled.largest_weight < 0.4
         assert plain.mean_slope > scaled.mean_slope
-    widest, widest_scaled = found[-2:]
+    widest, widest_scaled = saturations[-2:]
     assert widest.largest_weight > 0.999
     assert widest.slope < 1e-12 < 1e-3 < widest_scaled.slope

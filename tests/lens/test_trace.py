@@ -17,12 +17,14 @@ ENCODERS = [kind for kind in KINDS if kind not in WRITERS]
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_head_of_every_task_is_traced(kind: str) -> None:
     task = task_of(kind)
-    found = trace(task, TEXTS[kind], search=SHORT)
-    assert found.heads == heads_of(task.model)
-    for name, one in found.attentions.items():
-        assert one.queries == (found.model_input.source if name.startswith("encoder") else found.model_input.target)
+    recorded = trace(task, TEXTS[kind], search=SHORT)
+    assert recorded.heads == heads_of(task.model)
+    for name, one in recorded.attentions.items():
+        assert one.queries == (
+            recorded.model_input.source if name.startswith("encoder") else recorded.model_input.target
+        )
         is_source = name.startswith("encoder") or name.endswith("cross")
-        assert one.keys == (found.model_input.source if is_source else found.model_input.target)
+        assert one.keys == (recorded.model_input.source if is_source else recorded.model_input.target)
         heads, width = task.model.settings.heads, task.model.settings.width
         n_queries, n_keys = len(one.queries), len(one.keys)
         assert one.q.shape == (heads.n_heads, n_queries, heads.head_width)
@@ -43,17 +45,19 @@ def test_docstring_example(untrained: Bundle) -> None:
 @pytest.mark.parametrize("kind", WRITERS)
 def test_search_is_greedy_by_default(kind: str) -> None:
     task = task_of(kind, max_length=8)
-    found = trace(task, "no")
-    assert found.model_input.answer == task.predict(["no"], DecodeSettings(method="greedy", max_new_tokens=6))[0].answer
+    recorded = trace(task, "no")
+    assert (
+        recorded.model_input.answer == task.predict(["no"], DecodeSettings(method="greedy", max_new_tokens=6))[0].answer
+    )
 
 
 def test_language_model_with_an_empty_answer_only_reads() -> None:
-    found = trace(task_of("language"), "the dog ran", "")
-    assert [token.text for token in found.model_input.target] == ["<s>", "▁the", "▁dog", "▁ran"]
-    assert [token.text for token in found.model_input.written] == ["▁the", "▁dog", "▁ran"]
+    recorded = trace(task_of("language"), "the dog ran", "")
+    assert [token.text for token in recorded.model_input.target] == ["<s>", "▁the", "▁dog", "▁ran"]
+    assert [token.text for token in recorded.model_input.written] == ["▁the", "▁dog", "▁ran"]
     nothing_written = trace(task_of("language"), "the dog ran", search=DecodeSettings(max_new_tokens=0))
-    assert nothing_written.model_input.target == found.model_input.target
-    assert torch.equal(nothing_written.weights("decoder.1.self/0"), found.weights("decoder.1.self/0"))
+    assert nothing_written.model_input.target == recorded.model_input.target
+    assert torch.equal(nothing_written.weights("decoder.1.self/0"), recorded.weights("decoder.1.self/0"))
 
 
 def test_tracing_restores_mode_and_hooks() -> None:
@@ -68,9 +72,9 @@ def test_tracing_restores_mode_and_hooks() -> None:
 
 
 def test_head_by_name() -> None:
-    found = trace(task_of("seq2seq"), "no", "cat")
-    assert torch.equal(found.weights("decoder.1.cross/3"), found["decoder.1.cross"].weights[3])
-    assert torch.equal(found.norms(Head("encoder.0.self", 2)), found["encoder.0.self"].norms(2))
+    recorded = trace(task_of("seq2seq"), "no", "cat")
+    assert torch.equal(recorded.weights("decoder.1.cross/3"), recorded["decoder.1.cross"].weights[3])
+    assert torch.equal(recorded.norms(Head("encoder.0.self", 2)), recorded["encoder.0.self"].norms(2))
 
 
 @pytest.mark.parametrize(
@@ -82,8 +86,8 @@ def test_head_by_name() -> None:
     ],
 )
 def test_unknown_head_is_refused(head: str, message: str) -> None:
-    found = trace(task_of("seq2seq"), "no", "cat")
-    for method in (found.weights, found.norms):
+    recorded = trace(task_of("seq2seq"), "no", "cat")
+    for method in (recorded.weights, recorded.norms):
         with pytest.raises(LensError) as error:
             method(head)
         assert str(error.value) == message
@@ -127,6 +131,6 @@ def test_search_with_sample_norm_has_no_trace() -> None:
     task = task_of("language", norm="sample")
     with pytest.raises(LensError, match=r'model\.norm = "sample" .* Give an answer to trace instead'):
         trace(task, "no", search=SHORT)
-    found = trace(task, "no", " cat")
-    assert isinstance(found, Trace)
-    assert found.difference <= 1e-5
+    recorded = trace(task, "no", " cat")
+    assert isinstance(recorded, Trace)
+    assert recorded.difference <= 1e-5

@@ -26,15 +26,15 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_round_trip_is_exact_to_half_a_step(kind: str, tmp_path: Path) -> None:
-    found = traced(kind)
-    write_trace(found, tmp_path / "trace.bin")
+    recorded = traced(kind)
+    write_trace(recorded, tmp_path / "trace.bin")
     stored = read_trace(tmp_path / "trace.bin")
     stored.check()
-    assert stored.model_input == found.model_input
-    assert stored.heads == found.heads
-    for head in found.heads:
+    assert stored.model_input == recorded.model_input
+    assert stored.heads == recorded.heads
+    for head in recorded.heads:
         for kind_of_map in ("weights", "norms"):
-            exact = getattr(found, kind_of_map)(head)
+            exact = getattr(recorded, kind_of_map)(head)
             error = stored.error(kind_of_map, head)
             read = getattr(stored, kind_of_map)(head)
             assert read.shape == exact.shape
@@ -45,9 +45,9 @@ def test_round_trip_is_exact_to_half_a_step(kind: str, tmp_path: Path) -> None:
 
 
 def test_head_without_output_is_stored_as_zeros(tmp_path: Path) -> None:
-    found = traced()
-    zeroed = replace(found["encoder.0.self"], v=torch.zeros_like(found["encoder.0.self"].v))
-    write_trace(replace(found, attentions={**found.attentions, zeroed.name: zeroed}), tmp_path / "trace.bin")
+    recorded = traced()
+    zeroed = replace(recorded["encoder.0.self"], v=torch.zeros_like(recorded["encoder.0.self"].v))
+    write_trace(replace(recorded, attentions={**recorded.attentions, zeroed.name: zeroed}), tmp_path / "trace.bin")
     stored = read_trace(tmp_path / "trace.bin")
     assert (stored.norms("encoder.0.self/1") == 0).all()
     assert stored.error("norms", "encoder.0.self/1") == 0.0
@@ -62,18 +62,18 @@ def test_format_is_as_documented(file: Path) -> None:
     assert hashlib.sha256(content[48 : 48 + n]).digest() == content[16:48]
     header = json.loads(content[48 : 48 + n])
     assert len(content) == 48 + n + header["n_bytes"]
-    found = traced()
+    recorded = traced()
     for attention in header["attentions"]:
         queries, keys = header[attention["queries"]], header[attention["keys"]]
         for number, entry in enumerate(attention["weights"]):
             start = 48 + n + entry["offset"]
             map_ = content[start : start + len(queries) * len(keys)]
-            exact = found[attention["name"]].weights[number].flatten().tolist()
+            exact = recorded[attention["name"]].weights[number].flatten().tolist()
             assert all(
                 abs(byte * entry["step"] - weight) <= entry["step"] / 2 + 1e-6
                 for byte, weight in zip(map_, exact, strict=True)
             )
-    assert header["source"][0] == ["▁the", found.model_input.source[0].id, 0, 3]
+    assert header["source"][0] == ["▁the", recorded.model_input.source[0].id, 0, 3]
 
 
 def test_one_head_is_read_without_the_others(file: Path) -> None:
@@ -142,8 +142,8 @@ def test_unknown_head_is_refused(file: Path, head: str) -> None:
 
 
 def test_nan_is_not_stored(tmp_path: Path) -> None:
-    found = traced()
-    nan = replace(found["encoder.1.self"], weights=found["encoder.1.self"].weights * torch.nan)
+    recorded = traced()
+    nan = replace(recorded["encoder.1.self"], weights=recorded["encoder.1.self"].weights * torch.nan)
     with pytest.raises(LensError, match=r"The attention of encoder\.1\.self/0 contains NaN"):
-        write_trace(replace(found, attentions={**found.attentions, nan.name: nan}), tmp_path / "trace.bin")
+        write_trace(replace(recorded, attentions={**recorded.attentions, nan.name: nan}), tmp_path / "trace.bin")
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text 
 OTHERS = [text if index % 5 else text.replace("鱼", "") for index, text in enumerate(REFERENCES)]
 
 
-def test_a_resample_draws_as_many_items_as_there_are() -> None:
+def test_resample_has_the_size_of_the_data() -> None:
     draws = list(resamples(17, 50))
     assert len(draws) == 50
     assert all(draw.sum() == 17 and draw.min() >= 0 for draw in draws)
@@ -47,8 +47,8 @@ def test_percentage_and_f1_of_nothing_are_zero() -> None:
 
 
 def test_intervals_of_corpus_scores_do_not_change() -> None:
-    found = [bleu(HYPOTHESES, REFERENCES, "zh"), chrf(HYPOTHESES, REFERENCES), ter(HYPOTHESES, REFERENCES, "zh")]
-    assert [(score.low, score.high) for score in found] == [
+    scores = [bleu(HYPOTHESES, REFERENCES, "zh"), chrf(HYPOTHESES, REFERENCES), ter(HYPOTHESES, REFERENCES, "zh")]
+    assert [(score.low, score.high) for score in scores] == [
         pytest.approx((80.22792394427326, 92.73115013855943), rel=1e-12),
         pytest.approx((77.12618625124121, 91.39801185888555), rel=1e-12),
         pytest.approx((3.6363636363636362, 9.545454545454547), rel=1e-12),

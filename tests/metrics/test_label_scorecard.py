@@ -91,11 +91,11 @@ def test_interval_agrees_with_slow_resampling() -> None:
         accuracies.append(100 * np.mean([g == p for g, p in zip(*drawn, strict=True)]))
         macros.append(np.mean([slow_f1(*drawn, label) for label in LABELS]))
     card = label_card(["x"] * 150, gold, predicted, sure_of(predicted), LABELS)
-    found = {score.name: score for score in card.scores}
+    scores = {score.name: score for score in card.scores}
     for name, values in (("accuracy", accuracies), ("macro-F1", macros)):
-        assert [found[name].low, found[name].high] == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=2)
-        assert found[name].low < found[name].value < found[name].high
-        assert found[name].signature.startswith("n:150|resamples:1000")
+        assert [scores[name].low, scores[name].high] == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=2)
+        assert scores[name].low < scores[name].value < scores[name].high
+        assert scores[name].signature.startswith("n:150|resamples:1000")
 
 
 def test_abstaining_counts_as_wrong_and_is_reported() -> None:
@@ -173,15 +173,15 @@ def test_mistakes_with_several_labels() -> None:
     assert card.n_abstained == 0  # no label is an answer
 
 
-def test_a_card_is_json_without_odd_numbers() -> None:
+def test_card_is_valid_json_without_nan() -> None:
     gold, predicted = random_answers(30, 1)
-    told = json.dumps(asdict(card_of(gold, predicted)), allow_nan=False)
-    assert json.loads(told)["confusion"]["labels"] == LABELS
+    text = json.dumps(asdict(card_of(gold, predicted)), allow_nan=False)
+    assert json.loads(text)["confusion"]["labels"] == LABELS
     json.dumps(asdict(card_of([("bad",)], [()])), allow_nan=False)
     json.dumps(asdict(card_of([()], [()], multi_label=True)), allow_nan=False)
 
 
-def test_a_matrix_too_large_to_read_is_left_out() -> None:
+def test_matrix_too_large_to_read_is_left_out() -> None:
     labels = [f"label {number}" for number in range(250)]
     rows = one_each(*labels)
     card = label_card(labels, rows, rows, np.eye(250), labels, n_resamples=5)

@@ -29,7 +29,7 @@ def test_by_hand() -> None:
     assert json.loads(json.dumps(asdict(card)))["samples"] == [{"prompt": "once", "text": " upon a time"}]
 
 
-def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary() -> None:
+def test_uniform_model_has_the_perplexity_of_its_vocab_size() -> None:
     card = language_card([5 * math.log(1000)], [5], [20], [4], [20])
     assert card.scores[-1].value == pytest.approx(1000)
 

@@ -34,11 +34,11 @@ def test_differences_and_p_values_agree_with_sacrebleu(shares: tuple[float, floa
     mine, other = damage(REFERENCES, shares[0], 1), damage(REFERENCES, shares[1], 2)
     metrics = {"BLEU": BLEU(force=True), "chrF": CHRF()}
     systems = [("other", other), ("mine", mine)]
-    found = compare(mine, other, REFERENCES, "en", n_trials=3000)
-    assert [one.name for one in found] == ["BLEU", "chrF"]
+    comparisons = compare(mine, other, REFERENCES, "en", n_trials=3000)
+    assert [one.name for one in comparisons] == ["BLEU", "chrF"]
     for test_type, n_samples in (("ar", 3000), ("bs", 1000)):
         _, columns = PairedTest(systems, metrics, [REFERENCES], test_type=test_type, n_samples=n_samples)()
-        for one in found:
+        for one in comparisons:
             theirs, ours = columns[{"chrF": "chrF2"}.get(one.name, one.name)]
             assert (one.other, one.value) == pytest.approx((theirs.score, ours.score))
             assert one.difference == pytest.approx(ours.score - theirs.score)
@@ -46,7 +46,7 @@ def test_differences_and_p_values_agree_with_sacrebleu(shares: tuple[float, floa
                 assert one.p_randomization == pytest.approx(ours.p_value, abs=0.02)
             else:  # that of sacreBLEU is one-sided
                 assert one.p_bootstrap == pytest.approx(2 * ours.p_value, abs=0.05)
-    for one in found:
+    for one in comparisons:
         assert one.low < one.difference < one.high
         assert (one.low > 0) is is_clear
         assert (one.p_bootstrap < 0.05) is is_clear
@@ -73,9 +73,9 @@ def test_system_does_not_differ_from_itself() -> None:
 
 def test_single_sentences_and_empty_outputs_can_be_compared() -> None:
     for mine, other in ((["a b c d e"], [""]), ([""], [""])):
-        found = compare(mine, other, ["a b c d e"], tokenized=True, n_resamples=50, n_trials=50)
-        assert [one.difference for one in found] == pytest.approx([100 if any(mine) else 0] * 3)
-        assert all(one.p_randomization == 1 for one in found)  # one sentence proves nothing
+        comparisons = compare(mine, other, ["a b c d e"], tokenized=True, n_resamples=50, n_trials=50)
+        assert [one.difference for one in comparisons] == pytest.approx([100 if any(mine) else 0] * 3)
+        assert all(one.p_randomization == 1 for one in comparisons)  # one sentence proves nothing
 
 
 def test_outputs_of_another_length_are_refused() -> None:

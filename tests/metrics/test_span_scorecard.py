@@ -56,8 +56,8 @@ def random_spans(n: int) -> tuple[list[str], list[list[Span]], list[list[Span]]]
 
     def draw() -> list[Span]:
         ends = np.flatnonzero(rng.random(12) < 0.3)
-        found = [Span(int(max(end - 1, 0)), int(end) + 1, str(rng.choice(["A", "B", "C"]))) for end in ends[::2]]
-        return [span for at, span in enumerate(found) if not at or span.start >= found[at - 1].end]
+        spans = [Span(int(max(end - 1, 0)), int(end) + 1, str(rng.choice(["A", "B", "C"]))) for end in ends[::2]]
+        return [span for at, span in enumerate(spans) if not at or span.start >= spans[at - 1].end]
 
     gold = [draw() for _ in range(n)]
     return ["w " * 12 + "w"] * n, gold, [row if rng.random() < 0.7 else draw() for row in gold]

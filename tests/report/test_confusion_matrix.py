@@ -18,13 +18,13 @@ def drawn(confusion: Confusion) -> ElementTree.Element:
 
 def cells(picture: ElementTree.Element) -> dict[str, tuple[str, float, str]]:
     """Return kind, shade and text of each cell, by its title."""
-    found = {}
+    by_title = {}
     for group in picture.iter(f"{SVG}g"):
         if group.attrib.get("class") == "soft":  # the legend
             continue
         title, box, label = group
-        found[str(title.text)] = (box.attrib["class"], float(box.attrib["fill-opacity"]), str(label.text))
-    return found
+        by_title[str(title.text)] = (box.attrib["class"], float(box.attrib["fill-opacity"]), str(label.text))
+    return by_title
 
 
 def chain(n: int, name: str = "label") -> Confusion:
@@ -37,8 +37,8 @@ def chain(n: int, name: str = "label") -> Confusion:
 
 
 def test_counts_shares_and_colors() -> None:
-    found = cells(drawn(Confusion(["cat", "dog"], [[90, 10], [0, 1234]])))
-    assert found == {
+    drawn_cells = cells(drawn(Confusion(["cat", "dog"], [[90, 10], [0, 1234]])))
+    assert drawn_cells == {
         "cat → cat: 90 (90.0 %)": ("right", pytest.approx(0.95, abs=0.01), "90"),
         "cat → dog: 10 (10.0 %)": ("wrong", pytest.approx(0.32, abs=0.01), "10"),
         "dog → dog: 1,234 (100.0 %)": ("right", 1.0, "1,234"),
@@ -53,10 +53,10 @@ def test_all_elements_are_inside_the_picture(n: int) -> None:
         if "x" in box.attrib:
             assert 0 <= float(box.attrib["x"]) <= width - float(box.attrib["width"])
             assert 0 <= float(box.attrib["y"]) <= height - float(box.attrib["height"])
-    for told in picture.iter(f"{SVG}text"):
-        assert 0 <= float(told.attrib["x"]) <= width
-        assert 0 <= float(told.attrib["y"]) <= height
-        assert float(told.attrib["font-size"]) >= 8
+    for text in picture.iter(f"{SVG}text"):
+        assert 0 <= float(text.attrib["x"]) <= width
+        assert 0 <= float(text.attrib["y"]) <= height
+        assert float(text.attrib["font-size"]) >= 8
 
 
 def test_most_confused_labels_are_drawn() -> None:
@@ -65,8 +65,7 @@ def test_most_confused_labels_are_drawn() -> None:
     for quiet in range(10, 30):
         confusion.counts[quiet][(quiet + 1) % 60] = 0  # type: ignore[index]
     picture = drawn(confusion)
-    told = "".join(picture.itertext())
-    assert "40 of 60 labels" in told
+    assert "40 of 60 labels" in "".join(picture.itertext())
     assert "label 50 → label 3: 500 (83.3 %)" in cells(picture)  # of the whole row
     assert "label 3 → label 3: 90 (90.0 %)" in cells(picture)
     assert "label 20 → label 20: 90 (100.0 %)" not in cells(picture)
@@ -88,7 +87,7 @@ def test_labels_are_escaped_and_truncated() -> None:
     attack = "</text><script>alert(1)</script>"
     picture = drawn(Confusion([attack, "x" * 500], [[1, 2], [3, 4]]))
     assert not list(picture.iter(f"{SVG}script"))
-    labels = ["".join(told.itertext()) for told in picture.iter(f"{SVG}text")]
+    labels = ["".join(text.itertext()) for text in picture.iter(f"{SVG}text")]
     assert attack in labels
     assert max(map(len, labels)) < 80
 

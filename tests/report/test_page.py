@@ -56,8 +56,8 @@ def page_of(folder: Path, *entries: Mapping[str, object], tail: str = "", recipe
 
 def drawn(page: str) -> dict[str, Any]:
     """Return the data that the script of the page draws."""
-    (found,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
-    return json.loads(found)
+    (payload,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
+    return json.loads(payload)
 
 
 class Balance(HTMLParser):
@@ -288,7 +288,7 @@ def test_repeated_steps_replace_earlier_ones(tmp_path: Path) -> None:
 
 
 def test_unknown_missing_and_invalid_entries(tmp_path: Path) -> None:
-    odd = [
+    entries = [
         {"event": "Eclipse", "step": 1},
         {"no": "event"},
         {"event": "Prepared"},
@@ -301,10 +301,10 @@ def test_unknown_missing_and_invalid_entries(tmp_path: Path) -> None:
         {"event": "Resumed"},
         {"event": "Finished", "cards": {"test": 7, "other": {"scores": [{"name": "BLEU"}, 3], "sections": 3}}},
     ]
-    for count in range(len(odd) + 1):
-        page = page_of(tmp_path, *odd[:count])
+    for count in range(len(entries) + 1):
+        page = page_of(tmp_path, *entries[:count])
         assert Balance(page).open == []
-        if count == len(odd):
+        if count == len(entries):
             assert drawn(page)["curves"]["loss"][0] == [None, None]
             assert drawn(page)["validations"] == [[2, 0, 52.25]]
             assert drawn(page)["metric"] == "chrF"

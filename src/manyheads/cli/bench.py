@@ -83,11 +83,11 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
 
         loaded = load(bundle)
         events = measure_bundle(loaded, read_texts(loaded, lines))
-    found = _collect(events, machine, is_silent=as_json)
+    measurements = _collect(events, machine, is_silent=as_json)
     if as_json:
-        _print_json(machine, found)
+        _print_json(machine, measurements)
     else:
-        _show_estimates(found.estimates, found.example)
+        _show_estimates(measurements.estimates, measurements.example)
         if bundle is None:
             command = f"{program_name()} init YOUR-FILES"
             click.echo(
@@ -123,7 +123,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
     from manyheads.bench import DecodingSpeed, MatmulSpeed, MissingEngine, Sentences, Stage, TrainingSpeed
     from manyheads.cli.progress import make_console
 
-    found = _Measurements()
+    measurements = _Measurements()
     console = Console(quiet=True) if is_silent else make_console(plain=False)
     _show_machine(machine, console)
     model = ""
@@ -133,16 +133,16 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
             if isinstance(event, Stage):
                 status.update(f"[dim]{event.what} …")
             elif isinstance(event, Sentences):
-                found.lengths, found.example = event.mean_lengths, event.example
+                measurements.lengths, measurements.example = event.mean_lengths, event.example
             elif isinstance(event, MatmulSpeed):
-                found.matmul = event
+                measurements.matmul = event
                 console.print(
                     f"  {'SGEMM':<13}{event.gflop_per_second:,.0f} GFLOP/s"
                     + pick(f" for matrices of {event.size:,}", f"（矩阵大小 {event.size:,}）")
                 )
                 _warn_if_busy(event, console)
             elif isinstance(event, TrainingSpeed):
-                found.training.append(event)
+                measurements.training.append(event)
                 console.print(
                     pick(
                         f"\nTraining   {event.model}, {event.n_parameters / 1e6:.1f} M parameters, vocabulary "
@@ -153,8 +153,8 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                     )
                 )
             elif isinstance(event, DecodingSpeed):
-                found.decoding.append(event)
-                if found.matmul is None and not model:
+                measurements.decoding.append(event)
+                if measurements.matmul is None and not model:
                     _show_load(machine, console)
                 if event.model != model:
                     console.print(
@@ -166,11 +166,11 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                 model = event.model
                 _show_decoding(event, console)
             elif isinstance(event, MissingEngine):
-                found.missing.append(event)
+                measurements.missing.append(event)
                 console.print(f"  {event.engine:<13}{event.reason}", style="yellow", markup=False)
             if isinstance(event, Stage):
                 status.start()
-    return found
+    return measurements
 
 
 def _show_machine(machine: "Machine", console: "Console") -> None:
@@ -263,21 +263,21 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 86_400:,.1f} {units[-1]}"
 
 
-def _print_json(machine: "Machine", found: _Measurements) -> None:
+def _print_json(machine: "Machine", measurements: _Measurements) -> None:
     import json
     from dataclasses import asdict
 
     payload: dict[str, Any] = {"machine": asdict(machine)}
-    if found.matmul is not None:
-        payload["matmul"] = {**asdict(found.matmul), "gflop_per_second": found.matmul.gflop_per_second}
-        payload["sentences"] = {"example": found.example, "mean_lengths": found.lengths}
+    if measurements.matmul is not None:
+        payload["matmul"] = {**asdict(measurements.matmul), "gflop_per_second": measurements.matmul.gflop_per_second}
+        payload["sentences"] = {"example": measurements.example, "mean_lengths": measurements.lengths}
         payload["training"] = [
             {
                 **asdict(speed),
                 "tokens_per_second": speed.tokens_per_second,
                 "utilization": speed.utilization,
             }
-            for speed in found.training
+            for speed in measurements.training
         ]
     payload["decoding"] = [
         {
@@ -285,9 +285,9 @@ def _print_json(machine: "Machine", found: _Measurements) -> None:
             "latency_ms": speed.latency_ms,
             "sentences_per_second": speed.sentences_per_second,
         }
-        for speed in found.decoding
+        for speed in measurements.decoding
     ]
-    payload["missing"] = {one.engine: one.reason for one in found.missing}
-    payload["estimates"] = asdict(found.estimates)
+    payload["missing"] = {one.engine: one.reason for one in measurements.missing}
+    payload["estimates"] = asdict(measurements.estimates)
     json.dump(payload, sys.stdout, ensure_ascii=False, indent=2)
     click.echo()

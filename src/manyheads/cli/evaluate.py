@@ -214,15 +214,15 @@ class _Comparison:
             )
 
     def _translate_with_rival(self, rival: "Bundle") -> dict[str, Sequence[str]]:
-        found = _translate(rival, self.tests, str(self.against_bundle))
-        n_too_long = sum(answers.n_too_long for answers in found.values())
+        answers_by_test = _translate(rival, self.tests, str(self.against_bundle))
+        n_too_long = sum(answers.n_too_long for answers in answers_by_test.values())
         if n_too_long:
             line = pick(
                 f"{n_too_long:,} sources are too long for {self.against_bundle}; their translations count as empty.",
                 f"{n_too_long:,} 条原文对 {self.against_bundle} 过长，其译文按空计。",
             )
             click.echo(line, err=True)
-        return {name: answers.texts for name, answers in found.items()}
+        return {name: answers.texts for name, answers in answers_by_test.items()}
 
     def warn_if_tokenized(self) -> None:
         """Warn about a BLEU that does not suit the references: its figures would not be comparable."""

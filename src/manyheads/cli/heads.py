@@ -87,7 +87,7 @@ _SAMPLE_ROWS = click.option(
         """Show the role of every head, by published definitions.
 
         Each statistic is shown beside its best fixed baseline and the best head of untrained models, with a 95 %
-        interval over texts. Heads that match no definition are labelled "unknown". A bundle trained on the built-in
+        interval over texts. Heads that match no definition are labeled "unknown". A bundle trained on the built-in
         corpus has gold annotation. Other bundles use their validation text, --text, or --gold: CoNLL-U trees, or word
         alignments in three files (source words, target words, links).
 

@@ -1,4 +1,4 @@
-"""`manyheads init`: look at the data, propose a recipe for it and this machine, estimate the time."""
+"""`manyheads init`: inspect the data, propose a recipe for it and this machine, estimate the time."""
 
 import os
 import re
@@ -59,9 +59,9 @@ def _task_names() -> list[str]:
 
 
 @click.command(
-    short_help=pick("Look at your data and propose a recipe.", "查看数据，建议配方。"),
+    short_help=pick("Inspect your data and propose a recipe.", "查看数据，建议配方。"),
     help=pick(
-        """Look at your data, and write a commented recipe for it and for this machine.
+        """Inspect your data, and write a commented recipe for it and for this machine.
 
         DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
         two parallel files (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets

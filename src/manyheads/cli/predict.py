@@ -29,7 +29,7 @@ _CHUNK_SIZE = 1000
         is too long for the model is reported, and its output line stays empty.
 
         With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
-        aligned with word j of the translation. Punctuation marks and Chinese characters count as words of their own;
+        aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
         --json lists the words.
 
         \b

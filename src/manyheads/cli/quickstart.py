@@ -32,8 +32,8 @@ def _quickstarts() -> "dict[str, Quickstart]":
     """Return the quickstart of each task that brings one, by its name."""
     from manyheads.tasks import TASKS
 
-    found = (getattr(task, "quickstart", None) for task in TASKS.values())
-    return {one.name: one for one in found if one is not None}
+    quickstarts = (getattr(task, "quickstart", None) for task in TASKS.values())
+    return {one.name: one for one in quickstarts if one is not None}
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""Ctrl-C while training: finish the step, save, say how to go on. A second Ctrl-C quits at once."""
+"""Ctrl-C while training: finish the step, save, and show how to resume. A second Ctrl-C quits at once."""
 
 import signal
 from types import FrameType, TracebackType

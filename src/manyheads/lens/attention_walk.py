@@ -245,7 +245,7 @@ def choose_attention(model: Transformer, layer: str | None, head: int) -> MultiH
     attentions = {attention.name: attention for attention in model.attentions()}
     name = next(iter(attentions)) if layer is None else layer
     if name not in attentions:
-        raise LensError(f"There is no layer {name!r}. There are {', '.join(attentions)}.")
+        raise LensError(f"There is no layer {name!r}. Known: {', '.join(attentions)}.")
     find_heads(model, [Head(name, head)])
     return attentions[name]
 
@@ -272,7 +272,7 @@ def choose_position(names: Sequence[str], query: str | None, default: int) -> in
         return int(word)
     shown = " · ".join(f"{position} {name}" for position, name in enumerate(names[:_N_SHOWN]))
     more = f" · … {len(names) - 1}" if len(names) > _N_SHOWN else ""
-    raise LensError(f"There is no query {query!r}. There are {shown}{more}: give a word or its number.")
+    raise LensError(f"There is no query {query!r}. Give a word or its number: {shown}{more}.")
 
 
 def _first_of(view: View) -> View:

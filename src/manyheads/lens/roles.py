@@ -2,7 +2,7 @@
 
 A head has a role if the lower end of the 95 % interval of its statistic (a bootstrap over texts) meets the threshold of
 the role, and no head of a randomly initialized model with the same settings meets it, for any of the control seeds. A
-head can have several roles. Heads that match no definition are labelled "unknown". `lens/measures.py` defines the
+head can have several roles. Heads that match no definition are labeled "unknown". `lens/measures.py` defines the
 statistics.
 
     role                 threshold                                                              source

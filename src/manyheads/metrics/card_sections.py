@@ -87,7 +87,7 @@ class Examples:
 
     title: Bilingual
     rows: Sequence[ExampleRow]
-    are_random: bool = False  # drawn at random, so that they may stand for the test set
+    are_random: bool = False  # drawn at random, so that they represent the test set
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Downsampled:
 
 
 def curves_json(history: History) -> str:
-    """Return the data that the script draws, as JSON that cannot end the script element it stands in."""
+    """Return the data that the script draws, as JSON that cannot end the script element around it."""
     steps, best = history.steps, history.best
     starts = bucket_starts(len(steps))
     curves: dict[str, object] = {}

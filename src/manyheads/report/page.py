@@ -93,8 +93,8 @@ def _parse_recipe(recipe: str) -> dict[str, Any]:
 
 
 def _setting(table: Mapping[str, Any], section: str, key: str) -> object:
-    found = table.get(section)
-    return found.get(key) if isinstance(found, Mapping) else None
+    value = table.get(section)
+    return value.get(key) if isinstance(value, Mapping) else None
 
 
 def _n_steps(table: Mapping[str, Any]) -> int:
