@@ -123,7 +123,7 @@ def test_long_answer_is_refused(kind: str, message: str) -> None:
 def test_answer_without_a_decoder_is_refused(kind: str) -> None:
     with pytest.raises(DataError) as error:
         trace(task_of(kind), TEXTS[kind], ANSWER)
-    message = "This model has no decoder: it reads a text, and writes no answer. Leave the answer out."
+    message = "This model has no decoder and generates no answer. Leave the answer out."
     assert str(error.value) == message
 
 
