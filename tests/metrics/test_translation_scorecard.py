@@ -85,7 +85,11 @@ def test_score_reports_progress(untrained: Bundle) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "message"), [([], "the test set is empty"), ([("a", " "), ("b", "")], "every reference is empty")]
+    ("pairs", "message"),
+    [
+        ([], "The test set is empty: there is nothing to score"),
+        ([("a", " "), ("b", "")], "Every reference is empty: there is nothing"),
+    ],
 )
 def test_empty_test_set_is_an_error(untrained: Bundle, pairs: list[tuple[str, str]], message: str) -> None:
     with pytest.raises(DataError, match=message):
