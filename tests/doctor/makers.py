@@ -1,4 +1,4 @@
-"""Made-up data, healthy and sick."""
+"""Generated data with and without faults."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Each check finds what it is for, and is silent where there is nothing."""
+"""Checks of data: each reports its fault, and healthy data is good."""
 
 import random
 from collections import Counter
@@ -95,7 +95,7 @@ def test_invisible_characters() -> None:
     assert any("<U+200B>" in example for example in finding.examples)
 
 
-def test_joiners_that_belong_are_no_fault() -> None:
+def test_legitimate_joiners_are_good() -> None:
     pictures = [("A family \U0001f468\u200d\U0001f469.", "Eine Familie \U0001f468\u200d\U0001f469.")]
     persian = [("I want it.", "می\u200cخواهم آن را.")]
     assert data_checks.check_invisible(make_stats(pictures * 20)).verdict == "good"
@@ -122,7 +122,7 @@ def test_blank_and_long_lines() -> None:
 
 
 @pytest.mark.parametrize("where", [0, 700])
-def test_a_slip_is_found_to_the_line(where: int) -> None:
+def test_misalignment_is_located_to_the_line(where: int) -> None:
     pairs = healthy()
     targets = [target for _, target in pairs]
     slipped = [
@@ -136,7 +136,7 @@ def test_a_slip_is_found_to_the_line(where: int) -> None:
     assert "missing in the target" in finding.fix
 
 
-def test_a_slip_that_ends_is_bounded() -> None:
+def test_end_of_a_misalignment_is_located() -> None:
     pairs = healthy()
     targets = [target for _, target in pairs]
     moved = [*targets[:400], "Eine Zeile zu viel steht hier.", *targets[400:900], *targets[901:]]
@@ -154,7 +154,7 @@ def test_shuffled_lines_are_found() -> None:
     assert "are unrelated" in finding.message
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_examined() -> None:
+def test_read_error_is_reported_and_the_rows_before_it_are_checked() -> None:
     def broken() -> Iterator[tuple[str, str]]:
         yield from healthy()
         raise DataError("a.en has 9 lines, but a.de has 8.")
@@ -171,7 +171,7 @@ def test_empty_set_and_truncated_set() -> None:
     assert "the first 100 pairs were checked" in data_checks.check_readable(part).message
 
 
-def test_marks_within_numbers_have_no_width() -> None:
+def test_punctuation_inside_numbers_has_no_width() -> None:
     pairs = [(source, f"{target}，9:30有1,000人") for source, target in healthy("zh", 300)]
     assert data_checks.check_full_width(make_stats(pairs)).verdict == "good"
 
@@ -180,7 +180,7 @@ def test_leakage_counts_the_training_pairs_it_costs() -> None:
     pairs = [*healthy(), ("Quite so.", "Ja."), ("Yes!", "Ja."), ("Indeed.", "ja.")]
     held = [("Certainly.", "Ja."), ("Unheard-of words.", "Neu.")]
     finding = data_checks.check_leakage(make_stats(pairs), make_stats(held, "valid"), CLEAN)
-    assert finding.verdict == "warning"  # training mends it by itself
+    assert finding.verdict == "warning"  # training drops these pairs
     assert "That is 3 of 1,503" in finding.message
     assert "remove these sentences from valid" in finding.fix
     counts: Counter[str] = Counter()

@@ -17,14 +17,14 @@ def test_share_shows_small_shares() -> None:
     assert share(0, 5) == "0 of 5"
 
 
-def test_excerpt_makes_the_invisible_visible() -> None:
+def test_excerpt_shows_invisible_characters() -> None:
     assert excerpt(" a\u200bb ") == "␣a<U+200B>b␣"
     assert excerpt("x" * 200 + "\xa0end") == "…" + "x" * 56 + "<U+00A0>end"
     assert excerpt("x" * 200).endswith("x…")
     assert excerpt("   ") == "␣␣␣"
 
 
-def test_good_ones_speak_once() -> None:
+def test_good_findings_are_reported_once() -> None:
     good, bad = Finding("a", "good", "fine"), Finding("a", "bad", "broken")
     assert merge_good([good, good]) == [good]
     assert merge_good([good, bad]) == [bad]

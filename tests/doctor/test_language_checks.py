@@ -1,4 +1,4 @@
-"""Which language stands where, by script and by letters."""
+"""Checks of languages, by script and by letters."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_one_side_in_the_wrong_language(target: str) -> None:
     assert "0 of 1,500 pairs have their sides exchanged" in finding.message
 
 
-def test_a_whole_set_exchanged_against_the_training_set() -> None:
+def test_set_with_sides_exchanged_against_the_training_set() -> None:
     pairs = healthy()
     finding = check_mixed_languages(make_stats([(b, a) for a, b in pairs[:100]], "valid"), make_stats(pairs))
     assert finding.verdict == "bad"
@@ -59,6 +59,6 @@ def test_scripts_of_languages() -> None:
     ]  # fmt: skip
 
 
-def test_one_endless_line_does_not_condemn_the_others() -> None:
+def test_one_very_long_line_does_not_affect_the_others() -> None:
     found = make_stats([*healthy(count=300), ("x " * 500_000, "Ein Haus.")])
     assert check_mixed_languages(found, found).verdict == "good"

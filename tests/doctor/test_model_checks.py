@@ -1,4 +1,4 @@
-"""Bundles with something wrong in them, and translations that are no longer alive."""
+"""Checks of bundles: damaged weights and collapsed outputs."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
 
 
-def test_a_bundle_that_knows_nothing_is_whole_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
+def test_untrained_bundle_is_intact_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
     untrained.save(tmp_path / "b")
     found = {finding.check: finding for finding in check_bundle(tmp_path / "b")}
     assert [found[name].verdict for name in ("manifest", "finite weights", "dead rows")] == ["good"] * 3
@@ -26,7 +26,7 @@ def test_a_bundle_that_knows_nothing_is_whole_but_collapsed(untrained: Bundle, t
     assert [finding.verdict for finding in check_bundle(tmp_path / "b")] == ["bad"]
 
 
-def test_weights_that_are_no_numbers_and_rows_that_are_dead(untrained: Bundle) -> None:
+def test_nan_weights_and_dead_rows(untrained: Bundle) -> None:
     weights = {name: value.clone() for name, value in weights_of(untrained.task.model).items()}
     assert check_finite_weights(weights).verdict == "good"
     assert check_dead_rows(weights).verdict == "good"
@@ -40,18 +40,18 @@ def test_weights_that_are_no_numbers_and_rows_that_are_dead(untrained: Bundle) -
     assert finding.examples[0].startswith(f"{name}: 1 of ")
 
 
-def test_sentences_of_its_own_test_set_or_of_the_built_in_corpus(untrained: Bundle) -> None:
+def test_sources_come_from_the_test_set_or_the_built_in_corpus(untrained: Bundle) -> None:
     table = dict(untrained.recipe)
     assert len(sample_sources(table)) > 20
     gone = {"data": {"train": ["/nowhere/a.en", "/nowhere/a.zh"]}, "model": {"preset": "tiny"}}
     assert len(sample_sources({**gone, "task": {"source_language": "en", "target_language": "zh"}})) > 20
     assert sample_sources({**gone, "task": {"source_language": "sw", "target_language": "zh"}}) == []
     assert sample_sources({"model": 3}) == []
-    assert to_table(untrained.decode)  # the fixture's settings are whole
+    assert to_table(untrained.decode)  # the fixture's settings are complete
 
 
 @pytest.mark.parametrize(
-    ("outputs", "told"),
+    ("outputs", "message"),
     [
         (["Same."] * 10, "10 have the same"),
         ([f"go on {n} and on and on and on and on" for n in range(10)], "10 are repetitive"),
@@ -59,14 +59,14 @@ def test_sentences_of_its_own_test_set_or_of_the_built_in_corpus(untrained: Bund
         ([""] * 10, "10 are empty"),
     ],
 )
-def test_collapse(outputs: list[str], told: str) -> None:
+def test_collapse(outputs: list[str], message: str) -> None:
     finding = check_outputs("output collapse", [f"Source {n}." for n in range(10)], outputs)
     assert finding.verdict == "bad"
-    assert told in finding.message
+    assert message in finding.message
     assert finding.examples
 
 
-def test_live_outputs_are_good() -> None:
+def test_varied_outputs_are_good() -> None:
     finding = check_outputs("output collapse", [f"Source {n}." for n in range(10)], [f"Ziel {n}." for n in range(10)])
     assert finding.verdict == "good"
 

@@ -1,4 +1,4 @@
-"""Short trainings: a healthy model learns a handful by heart, and a wild rate is told."""
+"""Short trainings: a healthy model overfits one batch, and a learning rate that is too high is reported."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,13 +25,13 @@ def probe(recipe_table: Table, monkeypatch: pytest.MonkeyPatch) -> overfit_probe
     return probe
 
 
-def test_a_healthy_model_learns_by_heart(probe: overfit_probe.Probe) -> None:
+def test_healthy_model_overfits_one_batch(probe: overfit_probe.Probe) -> None:
     finding = overfit_probe.check_one_batch(probe)
     assert finding.verdict == "good", finding.message
     assert "2 sentences" in finding.message
 
 
-def test_a_model_that_cannot_learn(probe: overfit_probe.Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_that_cannot_learn(probe: overfit_probe.Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overfit_probe, "_safe_rate", lambda width: 1e-9)
     monkeypatch.setattr(overfit_probe, "_STEPS", 5)
     finding = overfit_probe.check_one_batch(probe)
@@ -39,7 +39,7 @@ def test_a_model_that_cannot_learn(probe: overfit_probe.Probe, monkeypatch: pyte
     assert "cannot memorize one batch" in finding.message
 
 
-def test_rates(probe: overfit_probe.Probe) -> None:
+def test_learning_rates(probe: overfit_probe.Probe) -> None:
     calm = overfit_probe.check_learning_rate(probe, TrainSettings(learning_rate=2e-2, warmup=100))
     assert calm.verdict == "good", calm.message
     wild = overfit_probe.check_learning_rate(probe, TrainSettings(learning_rate=20.0, warmup=100))
@@ -48,7 +48,7 @@ def test_rates(probe: overfit_probe.Probe) -> None:
     assert "Lower train.learning_rate" in wild.fix
 
 
-def test_no_text_no_patient(recipe_table: Table) -> None:
+def test_data_without_text_is_not_probed(recipe_table: Table) -> None:
     recipe = Recipe.from_table(recipe_table())
     assert overfit_probe.make_probe(recipe, [("", ""), (" ", "x")]) is None
     short = replace(recipe, model=replace(recipe.model, max_length=4))

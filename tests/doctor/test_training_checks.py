@@ -1,4 +1,4 @@
-"""Checks of a run, on logs made up for each illness."""
+"""Checks of a run, on a log made for each fault."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def falling(count: int = 400) -> list[float]:
     return [8.0 * math.exp(-step / 150) + 1.0 for step in range(count)]
 
 
-def test_a_healthy_run_is_good(tmp_path: Path) -> None:
+def test_healthy_run_is_good(tmp_path: Path) -> None:
     scores = [validated(step, step / 20, f"Translation {step}.") for step in range(50, 401, 50)]
     log = logged(tmp_path, steps(falling()) + scores)
     checks = [
@@ -79,7 +79,7 @@ def test_overfitting_since_its_best_step(tmp_path: Path, key: str) -> None:
     )
 
 
-def test_a_loss_that_rises_because_r_drop_begins_is_no_fault(tmp_path: Path) -> None:
+def test_rise_of_the_loss_at_the_start_of_r_drop_is_good(tmp_path: Path) -> None:
     values = {100: 20.0, 150: 35.0, 250: 33.0, 300: 31.0, 350: 30.0, 400: 29.0}
     events = [validated(step, score) for step, score in values.items()]
     losses = [loss + 4.0 * (step > 200) for step, loss in enumerate(falling(), 1)]
@@ -107,7 +107,7 @@ def test_unexpected_end_and_stuck_run(tmp_path: Path) -> None:
         assert "stuck at step 400" in training_checks.check_running(log, now=1e9 + 4000).message
 
 
-def test_steps_made_again_count_once_and_torn_lines_are_passed_over(tmp_path: Path) -> None:
+def test_repeated_steps_count_once_and_truncated_lines_are_skipped(tmp_path: Path) -> None:
     events = [*steps([9.0] * 20), {"event": "Resumed", "time": 1e9, "step": 10}, *steps([1.0] * 5, 11)]
     log = logged(tmp_path, events)
     assert log.step == 15
@@ -117,7 +117,7 @@ def test_steps_made_again_count_once_and_torn_lines_are_passed_over(tmp_path: Pa
     assert training_checks.check_log(read_log(tmp_path)).verdict == "warning"
 
 
-def test_a_damaged_checkpoint(tmp_path: Path) -> None:
+def test_damaged_checkpoint(tmp_path: Path) -> None:
     for step in (1, 2):
         with atomic_folder(tmp_path / "checkpoints" / f"step-0000000{step}") as folder:
             (folder / "weights.safetensors").write_bytes(b"abc")

@@ -267,13 +267,13 @@ class _Writer:
         from manyheads.tasks import Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        answers = self.bundle.predictions(readable, first=start - 1, **self.changes)
+        predictions = self.bundle.predictions(readable, first=start - 1, **self.changes)
         if self.aligned:
-            self.aligned.align(start, readable, [found.answer for found in answers])
-        for number, found in enumerate(answers, start):
-            if isinstance(found, Translations):
-                self.n_cut_off += not found.candidates[0].finished
-            yield from self._format(number, lines[number - start], found)
+            self.aligned.align(start, readable, [prediction.answer for prediction in predictions])
+        for number, prediction in enumerate(predictions, start):
+            if isinstance(prediction, Translations):
+                self.n_cut_off += not prediction.candidates[0].finished
+            yield from self._format(number, lines[number - start], prediction)
 
     def _fits(self, line: str, number: int) -> bool:
         from manyheads.errors import DataError
@@ -286,22 +286,22 @@ class _Writer:
             return False
         return True
 
-    def _format(self, number: int, line: str, found: "Prediction") -> Iterator[str]:
+    def _format(self, number: int, line: str, prediction: "Prediction") -> Iterator[str]:
         from manyheads.tasks import Translations, one_line
 
         if self.as_json:
-            yield self._as_json(number, line, found)
-        elif isinstance(found, Translations) and self.changes.get("n_best", 1) > 1:
-            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in found.candidates)
+            yield self._as_json(number, line, prediction)
+        elif isinstance(prediction, Translations) and self.changes.get("n_best", 1) > 1:
+            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
         else:
-            line_out = "" if number in self.too_long else found.line()
+            line_out = "" if number in self.too_long else prediction.line()
             yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out
 
-    def _as_json(self, number: int, line: str, found: "Prediction") -> str:
+    def _as_json(self, number: int, line: str, prediction: "Prediction") -> str:
         import json
         from dataclasses import asdict
 
-        payload: dict[str, Any] = asdict(found)  # type: ignore[call-overload]
+        payload: dict[str, Any] = asdict(prediction)  # type: ignore[call-overload]
         if number in self.too_long:
             lists: dict[str, Any] = {name: [] for name, value in payload.items() if isinstance(value, list | tuple)}
             payload = {**lists, "error": self.too_long[number]}
@@ -319,7 +319,7 @@ class _Aligned:
         require_cross_attention(bundle, str(path))
         self.bundle, self.path = bundle, path
         self.aligner: Aligner | None = None
-        self.found: dict[int, dict[str, Any]] = {}
+        self.alignments: dict[int, dict[str, Any]] = {}
 
     def align(self, start: int, sources: list[str], targets: list[str]) -> None:
         """Align the answers with these lines; alignment heads are chosen at the first chunk."""
@@ -328,11 +328,11 @@ class _Aligned:
         if self.aligner is None:
             pairs = [(source, target) for source, target in zip(sources, targets, strict=True) if source.strip()]
             if not pairs:
-                self.found = {number: {"alignment": []} for number in range(start, start + len(sources))}
+                self.alignments = {number: {"alignment": []} for number in range(start, start + len(sources))}
                 return
             self.aligner = choose_aligner(self.bundle, str(self.path), pairs)
         links = self.aligner.align(sources, targets)
-        self.found = {
+        self.alignments = {
             number: {
                 "alignment": own,
                 "source_words": split_words(source).words,
@@ -344,8 +344,8 @@ class _Aligned:
 
     def pairs(self, number: int) -> str:
         """Return the pairs of a line in Pharaoh format."""
-        return " ".join(f"{i}-{j}" for i, j in self.found[number]["alignment"])
+        return " ".join(f"{i}-{j}" for i, j in self.alignments[number]["alignment"])
 
     def payload(self, number: int) -> dict[str, Any]:
         """Return the pairs of a line with the words they refer to."""
-        return self.found[number]
+        return self.alignments[number]

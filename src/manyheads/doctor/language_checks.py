@@ -1,6 +1,6 @@
 """Checks of languages: sides exchanged, untranslated, or in a third language.
 
-Sides with different scripts are told apart by script. Otherwise (English and German, for example) a naive Bayes
+Sides with different scripts are distinguished by script. Otherwise (English and German, for example) a naive Bayes
 classifier over hashed letter trigrams, trained on the two sides of the training set, decides.
 """
 
@@ -50,7 +50,7 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
     if misfit or is_named_wrong:
         names = " + ".join(stats.source.files)
         declared = pick(
-            f"; the recipe says {languages[0]} → {languages[1]}"
+            f"; the recipe has {languages[0]} → {languages[1]}"
             + (f", the files are {names}." if is_named_wrong else "."),
             f"；配方写的是 {languages[0]} → {languages[1]}" + (f"，文件为 {names}。" if is_named_wrong else "。"),
         )

@@ -156,7 +156,7 @@ def check_divergence(log: RunLog) -> Finding:
     """Check for a loss that rises and stays high, which a too high learning rate causes."""
     found = [_divergence(means) for means in map(_means, log.comparable_losses()) if means]
     if not found:
-        return Finding("divergence", "good", pick("too few steps to tell.", "步数太少，无法判断。"))
+        return Finding("divergence", "good", pick("not checked: too few steps.", "步数太少，无法判断。"))
     return max(reversed(found), key=lambda finding: ("good", "warning", "bad").index(finding.verdict))
 
 
@@ -209,7 +209,7 @@ def check_progress(log: RunLog) -> Finding:
     means = _means(log.losses)
     if log.step < _EARLY_STEPS or not means:
         return Finding(
-            check, "good", pick(f"{log.step:,} steps are too few to tell.", f"只有 {log.step:,} 步，无法判断。")
+            check, "good", pick(f"not checked: {log.step:,} steps are too few.", f"只有 {log.step:,} 步，无法判断。")
         )
     first, last = log.losses[min(log.losses)], means[max(means)]
     best = max(log.scores.values(), default=None)
@@ -238,7 +238,7 @@ def check_overfitting(log: RunLog) -> Finding:
     check = "over-fitting"
     steps = sorted(log.scores)
     if len(steps) <= _PATIENCE:
-        message = pick(f"{len(steps)} validations are too few to tell.", f"只有 {len(steps)} 次验证，无法判断。")
+        message = pick(f"not checked: {len(steps)} validations are too few.", f"只有 {len(steps)} 次验证，无法判断。")
         return Finding(check, "good", message)
     best = max(steps, key=lambda step: log.scores[step])
     later = [step for step in steps if step > best]
@@ -286,7 +286,7 @@ def check_samples(log: RunLog) -> Finding:
     steps = sorted(log.samples)[-6:]
     samples = [log.samples[step] for step in steps]
     if log.step < _EARLY_STEPS or len(samples) < _PATIENCE:
-        return Finding("samples", "good", pick("too early to tell.", "为时尚早，无法判断。"))
+        return Finding("samples", "good", pick("not checked: too early.", "为时尚早，无法判断。"))
     return check_outputs("samples", [source for source, _, _ in samples], [found for _, found, _ in samples])
 
 
