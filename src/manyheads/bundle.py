@@ -7,7 +7,7 @@
     shortlist.safetensors  if bundle.json has "shortlist": the target tokens allowed for each source token
     MANIFEST.sha256        checksums of all other files, verified on load
 
-There is no pickle. May import tasks and everything below.
+No file is a pickle. This module may import tasks and all packages below it.
 """
 
 import json

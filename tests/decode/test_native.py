@@ -147,7 +147,7 @@ def test_an_unsupported_setting_is_named(changes: dict[str, str], setting: str) 
 
 
 def test_int8_is_close_to_float32() -> None:
-    """Eight bits change a log-probability a little: more than rounding, far less than another model would."""
+    """Quantization changes log-probabilities more than rounding, and far less than another model would."""
     model, settings, sources = make_model(norm_placement="pre"), SEARCHES["greedy"], make_sources(60)
     exact = make_native(model, SPECIAL_TOKENS).generate(sources, settings, range(60))
     rounded = make_native(model, SPECIAL_TOKENS, is_int8=True).generate(sources, settings, range(60))

@@ -39,7 +39,7 @@ def _needs_the_library() -> None:
 
 
 def _random_settings(random: np.random.Generator) -> ModelSettings:
-    """Settings that a model can have; those that do not fit one another are drawn again."""
+    """Random valid settings: invalid combinations are drawn again."""
     while True:
         n_heads = int(random.integers(1, 9))
         table: dict[str, Any] = {
@@ -126,7 +126,7 @@ def _check_tie(
 
 
 def _log_probability(model: Transformer, source: list[int], own: Hypothesis, special_tokens: SpecialTokens) -> float:
-    """Of one hypothesis, by the torch model without any search."""
+    """The log-probability of one hypothesis by the torch model, without a search."""
     written = [*own.ids, *([special_tokens.eos] if own.finished else [])]
     given = _log_probabilities(model, source, written[:-1], special_tokens)
     return sum(given[i, id].item() for i, id in enumerate(written))
@@ -135,7 +135,7 @@ def _log_probability(model: Transformer, source: list[int], own: Hypothesis, spe
 def _rounding(
     model: Transformer, sources: list[list[int]], found: list[list[Hypothesis]], special_tokens: SpecialTokens
 ) -> float:
-    """How far float32 is from float64 in the log-probabilities of some hypotheses."""
+    """The difference of float32 and float64 in the log-probabilities of some hypotheses."""
     exact = deepcopy(model).double()
     some = [(source, own[0]) for source, own in zip(sources, found, strict=True) if own[0].ids][:12]
     pairs = [[_log_probability(one, source, own, special_tokens) for one in (model, exact)] for source, own in some]

@@ -30,7 +30,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No library is cached, and the source tree counts as without prebuilt ones."""
+    """Use an empty cache, and no prebuilt libraries."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(compilation, "PREBUILT", tmp_path / "compilation")
     return tmp_path / "cache" / "manyheads" / "native"
@@ -175,10 +175,10 @@ def test_the_processor_chooses_the_variant(variants: Path, monkeypatch: pytest.M
     assert compilation.runnable_variants() == []
 
 
-def test_prebuilt_libraries_that_do_not_fit_are_passed_over(
+def test_unusable_prebuilt_libraries_are_skipped(
     empty_cache: Path, variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of other sources by its name; one that the system cannot load by trying."""
+    """A library of other sources is skipped by its name, a library that does not load after an attempt."""
     folder = tmp_path / "compilation"
     folder.mkdir()
     first, *others = compilation.runnable_variants()
@@ -194,7 +194,7 @@ def test_prebuilt_libraries_that_do_not_fit_are_passed_over(
 
 
 def _libraries_of_this_processor(variants: Path, folder: Path) -> dict[str, ctypes.CDLL]:
-    """What a wheel has, what is compiled at first use, and the most portable code."""
+    """The libraries of a wheel, the one compiled on first use, and the most portable one."""
     found = {
         variant.name: ctypes.CDLL(str(variants / compilation.prebuilt_name(variant)))
         for variant in compilation.runnable_variants()
@@ -208,7 +208,7 @@ def _libraries_of_this_processor(variants: Path, folder: Path) -> dict[str, ctyp
 
 @is_x86_64
 def test_every_variant_generates_the_same_tokens(variants: Path, tmp_path: Path) -> None:
-    """In float32 the torch engine's; in int8 those of the first variant (sums of bytes are exact everywhere)."""
+    """Float32 is compared with the torch engine, int8 with the first variant: sums of bytes are exact."""
     found = _libraries_of_this_processor(variants, tmp_path)
     sources = make_sources(40)
     for settings in ({}, VARIANTS["odd sizes"], VARIANTS["swiglu"]):

@@ -39,7 +39,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def _count_failures(library: ctypes.CDLL, act: Callable[[], object]) -> int:
-    """Repeat `act` with its first, second, … allocation failing, until it needs no more; how often it failed."""
+    """Repeat `act` with a failing first, second, … allocation until it succeeds; return the number of failures."""
     for n in range(10_000):
         library.mh_fail_allocation_after(n)
         try:
@@ -97,7 +97,7 @@ def test_values_wider_than_every_other_input_fit(is_int8: bool) -> None:
 
 @pytest.mark.parametrize("search", ["greedy", "n-best"])
 def test_a_forbidden_token_may_lead_by_any_margin(search: str) -> None:
-    """e^(lead) overflows beyond a lead of 88: every hypothesis was empty then."""
+    """e^(lead) overflows beyond a lead of 88, which once made every hypothesis empty."""
     model = make_model(tie_output=False, norm_placement="pre")
     with torch.no_grad():  # every decoder output has a component along the last norm's bias
         direction = torch.randn(32)

@@ -85,11 +85,11 @@ def test_samples_differ_and_a_seed_reproduces_them() -> None:
 def test_a_sample_does_not_depend_on_the_batch_order(seed: int, order: list[int], n_best: int) -> None:
     how = DecodeSettings(method="sample", n_best=n_best, seed=seed)
     lengths = [3, 9, 0, 5, 7]
-    straight = search(TableStepper(seed, list(range(5))), lengths, settings=how, **SPECIAL)
-    turned = search(
+    in_order = search(TableStepper(seed, list(range(5))), lengths, settings=how, **SPECIAL)
+    reordered = search(
         TableStepper(seed, list(order)), [lengths[i] for i in order], settings=how, streams=order, **SPECIAL
     )
-    assert turned == [straight[i] for i in order]
+    assert reordered == [in_order[i] for i in order]
 
 
 def test_a_uniform_number_close_to_1_never_samples_an_impossible_id() -> None:

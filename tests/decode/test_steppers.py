@@ -9,7 +9,7 @@ from manyheads.model import Tap, gated
 from decode.small import BOS, KINDS, random_model, random_sources
 
 
-def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps: int = 5) -> None:
+def compare_steppers(steppers: list[Stepper], n_sentences: int, seed: int, n_steps: int = 5) -> None:
     """Run random ids and random selections through all steppers, and compare them at every step."""
     generator = torch.Generator().manual_seed(seed)
     n_beams = 1
@@ -35,7 +35,9 @@ def walk_together(steppers: list[Stepper], n_sentences: int, seed: int, n_steps:
 def test_cached_equals_uncached_for_any_selection(kind: str, seed: int, lengths: list[int]) -> None:
     model = random_model(seed, **KINDS[kind])
     source, is_real = random_sources(seed, lengths)
-    walk_together([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], len(lengths), seed)
+    compare_steppers(
+        [CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], len(lengths), seed
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -45,7 +47,7 @@ def test_cached_equals_uncached_after_a_prompt(kind: str, n_prompt: int) -> None
     model = random_model(1, shape="decoder", **KINDS[kind])
     prompt = torch.randint(4, 9, (3, n_prompt))
     steppers = [made(model, prompt=prompt) for made in (CachedStepper, UncachedStepper)]
-    walk_together(steppers, 3, 1)
+    compare_steppers(steppers, 3, 1)
 
 
 @pytest.mark.parametrize("made", [CachedStepper, UncachedStepper])
@@ -64,7 +66,7 @@ def test_selecting_before_the_first_step_keeps_each_prompt_with_its_source(made:
 def test_learned_positions_count_tokens_not_beams() -> None:
     model = random_model(3, positions="learned", max_length=6)
     source, is_real = random_sources(3, [4])
-    walk_together([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], 1, 3, n_steps=6)
+    compare_steppers([CachedStepper(model, source, is_real), UncachedStepper(model, source, is_real)], 1, 3, n_steps=6)
 
 
 @torch.inference_mode()

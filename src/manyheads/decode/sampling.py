@@ -1,6 +1,7 @@
 """Greedy search and sampling: one id per step, never revised."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy
 import torch
@@ -29,62 +30,110 @@ def greedy_or_sample(
     should_stop: StoppingCriterion | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; every maximum length is at least 1."""
-    device = stepper.device
-    results: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    forbidden_ids = torch.tensor(forbidden, dtype=torch.long, device=device)
-    sentences = torch.arange(len(max_lengths), device=device)
-    limits = torch.tensor(max_lengths, device=device)
-    shape = (len(max_lengths), settings.n_best)
-    if settings.n_best > 1 and len(sentences):
-        stepper.select(sentences[:, None].expand(shape))
+    n_samples = settings.n_best
+    results: dict[int, list[Hypothesis]] = {}
+    forbidden_ids = torch.tensor(forbidden, dtype=torch.long, device=stepper.device)
     uniforms = None
     if settings.method == "sample":
-        uniforms = draw_uniforms(streams, max_lengths, settings).to(device)
+        uniforms = draw_uniforms(streams, max_lengths, settings).to(stepper.device)
+    samples = _Samples.start(max_lengths, n_samples, bos, stepper.device)
+    if n_samples > 1 and len(max_lengths):
+        stepper.select(samples.sentences[:, None].expand(-1, n_samples))
 
-    generated = torch.full((*shape, 1), bos, device=device)
-    totals = torch.zeros(shape, device=device)
-    n_ids = torch.zeros(shape, dtype=torch.long, device=device)
-    n_scored = n_ids  # ids in the total log-probability: EOS is one more
-    is_open = torch.ones(shape, dtype=torch.bool, device=device)
-    is_finished = ~is_open
-    length = 0
-    while len(sentences):
-        length += 1
-        log_probabilities = stepper.step(generated[:, :, -1].flatten()).nan_to_num_(nan=-torch.inf, neginf=-torch.inf)
-        log_probabilities.index_fill_(1, forbidden_ids, -torch.inf)
+    while len(samples.sentences):
+        log_probabilities = stepper.step(samples.generated[:, :, -1].flatten())
+        log_probabilities.nan_to_num_(nan=-torch.inf, neginf=-torch.inf).index_fill_(1, forbidden_ids, -torch.inf)
         if uniforms is None:
             ids = log_probabilities.argmax(dim=-1)
         else:
-            ids = sample_ids(log_probabilities, uniforms[:, :, length - 1].flatten(), settings)
-        step_scores = log_probabilities.gather(1, ids[:, None]).reshape(totals.shape)
-        ids = ids.reshape(totals.shape)
+            ids = sample_ids(log_probabilities, uniforms[:, :, samples.length].flatten(), settings)
+        samples.append(ids, log_probabilities.gather(1, ids[:, None]), eos, should_stop)
 
-        # A row without any possible id ends here. Closed rows keep stepping; their ids are ignored.
-        is_open = is_open & step_scores.isfinite()
-        totals = torch.where(is_open, totals + step_scores, totals)
-        n_scored = n_scored + is_open
-        is_finished = is_finished | (is_open & (ids == eos))
-        n_ids = n_ids + (is_open & (ids != eos))
-        is_open = is_open & (ids != eos)
-        generated = torch.cat([generated, ids[:, :, None]], dim=2)
-        if should_stop is not None:
-            has_stopped = is_open & find_stopped(generated, is_open, should_stop)
-            is_finished, is_open = is_finished | has_stopped, is_open & ~has_stopped
-        is_open = is_open & (length < limits)[:, None]
-
-        is_done = ~is_open.any(dim=1)
+        is_done = ~samples.is_open.any(dim=1)
         if is_done.any():
-            state = (generated, n_ids, n_scored, totals, is_finished)
-            done = _make_hypotheses(*(tensor[is_done] for tensor in state), settings=settings)
-            for sentence, hypotheses in zip(sentences[is_done].tolist(), done, strict=True):
-                results[sentence] = hypotheses
-            rest = (~is_done).nonzero().flatten()
-            sentences, limits, generated, totals = sentences[rest], limits[rest], generated[rest], totals[rest]
-            n_ids, n_scored, is_open, is_finished = n_ids[rest], n_scored[rest], is_open[rest], is_finished[rest]
+            done, rest = (chosen.nonzero().flatten() for chosen in (is_done, ~is_done))
+            results |= samples.select(done).hypotheses(settings)
+            samples = samples.select(rest)
             uniforms = None if uniforms is None else uniforms[rest]
             if len(rest):
-                stepper.select(rest[:, None] * shape[1] + torch.arange(shape[1], device=device))
-    return results
+                stepper.select(rest[:, None] * n_samples + torch.arange(n_samples, device=stepper.device))
+    return [results[sentence] for sentence in range(len(max_lengths))]
+
+
+@dataclass
+class _Samples:
+    """The samples of the unfinished sentences. Closed samples get further ids, which are ignored."""
+
+    sentences: Int[Tensor, " B"]  # the index of each sentence
+    limits: Int[Tensor, " B"]
+    generated: Int[Tensor, "B N T"]  # starts with BOS
+    totals: Float[Tensor, "B N"]  # log-probabilities
+    n_ids: Int[Tensor, "B N"]
+    n_scored: Int[Tensor, "B N"]  # ids in the total log-probability: EOS is one more
+    is_open: Bool[Tensor, "B N"]
+    is_finished: Bool[Tensor, "B N"]
+
+    @classmethod
+    def start(cls, max_lengths: Sequence[int], n_samples: int, bos: int, device: torch.device) -> "_Samples":
+        """Samples without any generated ids."""
+        shape = (len(max_lengths), n_samples)
+        none = torch.zeros(shape, dtype=torch.long, device=device)
+        return cls(
+            sentences=torch.arange(len(max_lengths), device=device),
+            limits=torch.tensor(max_lengths, dtype=torch.long, device=device),
+            generated=torch.full((*shape, 1), bos, device=device),
+            totals=torch.zeros(shape, device=device),
+            n_ids=none,
+            n_scored=none,
+            is_open=torch.ones(shape, dtype=torch.bool, device=device),
+            is_finished=torch.zeros(shape, dtype=torch.bool, device=device),
+        )
+
+    @property
+    def length(self) -> int:
+        """The number of generated ids, without BOS."""
+        return self.generated.size(2) - 1
+
+    def append(
+        self,
+        ids: Int[Tensor, " R"],
+        log_probabilities: Float[Tensor, "R 1"],
+        eos: int,
+        should_stop: StoppingCriterion | None,
+    ) -> None:
+        """Append one id to each sample, and close the samples that end."""
+        ids, log_probabilities = ids.reshape(self.totals.shape), log_probabilities.reshape(self.totals.shape)
+        is_eos = ids == eos
+        is_open = self.is_open & log_probabilities.isfinite()  # a sample without any possible id ends
+        self.totals = torch.where(is_open, self.totals + log_probabilities, self.totals)
+        self.n_scored = self.n_scored + is_open
+        self.is_finished = self.is_finished | (is_open & is_eos)
+        is_open = is_open & ~is_eos
+        self.n_ids = self.n_ids + is_open
+        self.generated = torch.cat([self.generated, ids[:, :, None]], dim=2)
+        if should_stop is not None:
+            has_stopped = is_open & find_stopped(self.generated, is_open, should_stop)
+            self.is_finished, is_open = self.is_finished | has_stopped, is_open & ~has_stopped
+        self.is_open = is_open & (self.length < self.limits)[:, None]
+
+    def select(self, rows: Int[Tensor, " B2"]) -> "_Samples":
+        """The samples of these sentences."""
+        return _Samples(**{name: value[rows] for name, value in vars(self).items()})
+
+    def hypotheses(self, settings: DecodeSettings) -> dict[int, list[Hypothesis]]:
+        """The hypotheses of each sentence, best first."""
+        state = (self.generated[:, :, 1:], self.n_ids, self.n_scored, self.totals, self.is_finished)
+        rows = zip(*(tensor.tolist() for tensor in state), strict=True)
+        return {
+            sentence: best_first(
+                [
+                    make_hypothesis(ids[:n], total, finished=finished, alpha=settings.length_penalty, length=length)
+                    for ids, n, length, total, finished in zip(*samples, strict=True)
+                ],
+                settings.n_best,
+            )
+            for sentence, samples in zip(self.sentences.tolist(), rows, strict=True)
+        }
 
 
 def find_stopped(
@@ -124,25 +173,3 @@ def sample_ids(
     targets = uniforms[:, None].to(sums) * sums.gather(1, last)
     index = torch.minimum((sums <= targets).sum(dim=1, keepdim=True), last)
     return ids.gather(1, index).squeeze(1)
-
-
-def _make_hypotheses(
-    generated: Int[Tensor, "B N T"],
-    n_ids: Int[Tensor, "B N"],
-    n_scored: Int[Tensor, "B N"],
-    totals: Float[Tensor, "B N"],
-    is_finished: Bool[Tensor, "B N"],
-    *,
-    settings: DecodeSettings,
-) -> list[list[Hypothesis]]:
-    sentences = zip(*(x.tolist() for x in (generated[:, :, 1:], n_ids, n_scored, totals, is_finished)), strict=True)
-    return [
-        best_first(
-            [
-                make_hypothesis(ids[:n], total, finished=finished, alpha=settings.length_penalty, length=length)
-                for ids, n, length, total, finished in zip(*samples, strict=True)
-            ],
-            settings.n_best,
-        )
-        for samples in sentences
-    ]

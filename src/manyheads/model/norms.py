@@ -37,7 +37,7 @@ class LayerNorm(Norm):
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Normalize each token by itself."""
+        """Normalize each token independently."""
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
@@ -45,7 +45,7 @@ class RMSNorm(Norm):
     """γ x / √(mean x² + ε): layer norm without centering (Zhang 2019)."""
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
-        """Scale each token by itself."""
+        """Scale each token independently."""
         return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
 
 

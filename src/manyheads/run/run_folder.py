@@ -3,11 +3,11 @@
 recipe.toml      the resolved recipe
 data.json        format number; digests of the training files; name of the cached text
 tokenizer.model
-log.jsonl        one event a line
+log.jsonl        one event per line
 checkpoints/     everything needed to resume, at the newest two saved steps
 snapshots/       weights of the last saved steps, for the final average; or of all, for the timeline of heads
 best/            weights of the best validation, if the recipe has a patience
-heads.jsonl      the timeline of heads, once it has been computed
+heads.jsonl      the timeline of heads, if it was computed
 report.html
 lock
 bundle/          the result
@@ -54,7 +54,7 @@ class RunFolder:
 
     @property
     def log_file(self) -> Path:
-        """The log of events, one JSON object a line."""
+        """The log of events, one JSON object per line."""
         return self.path / "log.jsonl"
 
     @property

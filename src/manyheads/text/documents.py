@@ -80,7 +80,7 @@ def _read(path: Path, kind: DocumentKind, column: str | None, on_bad: OnBad | No
 
 
 def _valid_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False) -> Iterator[str]:
-    """Yield the lines that are UTF-8; the rest of the document is still worth reading."""
+    """Yield the lines that are valid UTF-8 and skip the others."""
     bad: list[DataError] = []
 
     def collect(error: DataError) -> None:

@@ -159,7 +159,7 @@ def _binary_format(data: bytes) -> tuple[str, str]:
 
 
 def _decompressed(path: Path, file: io.BufferedReader) -> io.BufferedReader:
-    """Return the stream of an open file's text, decompressed if the file name calls for it."""
+    """Return the stream of an open file's text, decompressed if its suffix is .gz or .zst."""
     start = file.peek(8)[:8]
     if not is_compressed(path) or not start:
         return file

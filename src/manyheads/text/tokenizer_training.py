@@ -78,7 +78,7 @@ def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) ->
         lines = (_CHINESE_CHARACTER.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
     if not any(chunk.strip() for chunk in sample):
-        raise DataError("There is no text to train a tokenizer on: every line is empty. Give some text.")
+        raise DataError("There is no text to train a tokenizer on: every line is empty. Add some text.")
     if settings.kind == "character":  # its trainer gives no error if the vocabulary is too small for the space
         return _train(_without_rare_characters(sample, settings.vocab_size), settings)
     try:
