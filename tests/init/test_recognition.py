@@ -8,11 +8,12 @@ import pytest
 
 from manyheads.errors import DataError
 from manyheads.init.recognition import RecognizedData, recognize
+from manyheads.language import using
 from manyheads.tasks import ClassifySettings, LanguageSettings, MaskedSettings, Seq2SeqSettings, TagSettings
 from manyheads.tasks.task_init import Request
 
 REVIEWS = [(f"this is review number {n} of a film", ("good", "bad")[n % 2]) for n in range(40)]
-POEM = "the moon looks in at the window, and nobody is at home but the cat"
+POEM = "the moon shines in at the window, and no one is at home but the cat"
 
 
 def write(path: Path, text: str) -> Path:
@@ -152,7 +153,7 @@ def test_lists_of_words_and_tags(tmp_path: Path) -> None:
     record: dict[str, object] = {"tokens": ["Ann", "sees", "New York"], "ner": ["B-PER", "O", "B-LOC"]}
     plain = recognize([jsonl(tmp_path / "a.jsonl", [record] * 9)])
     assert (plain.task, columns(plain)) == (TagSettings(), {"text": "tokens", "tags": "ner"})
-    joint = [{**record, "intent": ("see", "look")[n % 2]} for n in range(9)]
+    joint = [{**record, "intent": ("see", "hear")[n % 2]} for n in range(9)]
     sets = recognize([jsonl(tmp_path / "b.jsonl", joint)])
     assert (sets.task, columns(sets)["label"]) == (TagSettings(intents=True), "intent")
 
@@ -203,7 +204,7 @@ def test_pairs_of_texts_are_translations(tmp_path: Path) -> None:
         sets = recognize([path])
         assert (sets.task, columns(sets), sets.clean.max_ratio) == (Seq2SeqSettings(), expected, 3.0)
     sides = [
-        table(tmp_path / f"m.{side}", [(pair[place],) for pair in pairs]) for place, side in ((0, "en"), (1, "de"))
+        table(tmp_path / f"m.{side}", [(pair[index],) for pair in pairs]) for index, side in ((0, "en"), (1, "de"))
     ]
     assert recognize(sides).languages == ("en", "de")
 
@@ -267,7 +268,7 @@ def test_options_override_recognition(tmp_path: Path) -> None:
         ("a.csv", "", {}, "a.csv is empty"),
         ("a.txt", "", {}, "a.txt is empty"),
         ("a.jsonl", "{}\n[1]\n", {}, "a.jsonl, line 2 is not a JSON object"),
-        ("a.dat", "some words\n", {}, "a.dat: it is not clear what this is"),
+        ("a.dat", "some words\n", {}, "a.dat is not recognized"),
         (
             "a.txt",
             "体育\t一条新闻\n" * 20,
@@ -333,3 +334,21 @@ def test_texts_in_subfolders_are_documents_if_requested(tmp_path: Path) -> None:
     for name in ("pos/1.txt", "neg/1.txt"):
         write(tmp_path / name, f"{POEM}\n" * 50)
     assert len(recognize([tmp_path], request=Request(task="language")).settings.train) == 2
+
+
+def test_reasons_are_in_the_language_in_use(tmp_path: Path) -> None:
+    data = [
+        table(tmp_path / "a.csv", [(f"film {n}", ("good", "bad")[n % 2]) for n in range(20)], "text,label", ","),
+        write(tmp_path / "b.conll", sentences(20)),
+        write(tmp_path / "c.txt", POEM),
+        table(tmp_path / "d.tsv", [(f"one {n}", f"eins {n}") for n in range(20)]),
+    ]
+    with using("zh"):
+        reasons = [recognize([path]).reason for path in data]
+    assert reasons == [
+        "label 列是 text 列文本的标签：2 种取值（good, bad）",
+        "每行是一个词及其标注，句子之间有空行",
+        "纯文本",
+        "有两列文本",
+    ]
+    assert not any("\u4e00" <= character <= "\u9fff" for path in data for character in recognize([path]).reason)

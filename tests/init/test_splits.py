@@ -47,7 +47,7 @@ def test_valid_and_test_files_beside_the_training_files_are_found(tmp_path: Path
     assert sets.found_splits == ("valid", "test")
 
 
-def test_a_given_split_is_not_searched_for(tmp_path: Path) -> None:
+def test_split_on_the_command_line_is_not_searched_for(tmp_path: Path) -> None:
     given = touch(tmp_path, "train.tsv")
     touch(tmp_path, "dev.tsv", "mine.tsv")
     sets = recognize_pairs(given, valid=[tmp_path / "mine.tsv"])
@@ -156,7 +156,7 @@ def test_file_given_twice_is_refused(tmp_path: Path) -> None:
 def test_files_in_the_opposite_direction_are_refused(tmp_path: Path) -> None:
     english, german = touch(tmp_path, "v.en", "v.de")
     given = touch(tmp_path, "a.en", "a.de")
-    exchange = r"go from de to en, but the direction asked for is en → de. Exchange the two files."
+    exchange = r"go from de to en, but the requested direction is en → de. Exchange the two files."
     with pytest.raises(DataError, match=exchange):
         recognize_pairs(given, valid=[german, english])
     with pytest.raises(DataError, match=exchange):

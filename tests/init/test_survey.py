@@ -71,7 +71,7 @@ def test_languages_contradicted_by_the_script(
     data = write_pairs(tmp_path / "a.tsv", list(corpora.pairs("en", "zh", "train", 300)))
     if expected is None:
         with pytest.raises(
-            DataError, match=r"the target is written in zh, but the direction asked for is zh.*. Exchange"
+            DataError, match=r"the target is written in zh, but the requested direction is zh.*. Exchange"
         ):
             survey(data, named_languages=named, requested_languages=requested)
     else:

@@ -1,4 +1,4 @@
-"""Small language models that know nothing, and what they are asked about."""
+"""Small untrained models and documents for tests of language and masked."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Small data and small models for the tasks that understand."""
+"""Small untrained models and stored rows for tests of classify and tag."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
 
 def make_task(kind: type[Task], settings: Any, rows: Sequence[Row], **changes: Any) -> Any:
-    """A task of untrained weights for these rows."""
+    """Create an untrained task for these rows."""
     torch.manual_seed(1)
     tokenizer = Tokenizer.train(kind.lines(rows), TokenizerSettings(vocab_size=340))
     model = Transformer(
@@ -36,7 +36,7 @@ def make_task(kind: type[Task], settings: Any, rows: Sequence[Row], **changes: A
 def make_training_data(
     task: Task, rows: Sequence[Row], folder: Path, batch_tokens: int = 300, **changes: Any
 ) -> TrainingData:
-    """The rows as a run would store them."""
+    """Store the rows as a run does."""
     Texts.write(folder / "text", rows, len(rows[0]))
     texts = Texts.open(folder / "text")
     encode = partial(task.encode_rows, tokenizer=task.tokenizer, settings=task.settings)

@@ -25,8 +25,8 @@ ROWS = [
     for end in ("", "indeed", "on the whole of it")
 ]
 SEVERAL = [
-    ("red and round", "colour|shape"), ("red", "colour"), ("round", "shape"), ("nothing", ""), ("blue", "colour"),
-    ("square", "shape"), ("blue and square", "shape|colour"), ("heavy", ""),
+    ("red and round", "color|shape"), ("red", "color"), ("round", "shape"), ("nothing", ""), ("blue", "color"),
+    ("square", "shape"), ("blue and square", "shape|color"), ("heavy", ""),
 ]  # fmt: skip
 ANY = DecodeSettings()
 
@@ -56,7 +56,7 @@ def test_batch_padding_and_order_change_no_prediction(task: Classify) -> None:
     np.testing.assert_allclose(together, backwards, atol=1e-5)
 
 
-def test_a_long_text_is_the_mean_of_its_windows(task: Classify) -> None:
+def test_logits_of_a_long_text_are_averaged_over_windows(task: Classify) -> None:
     text = " ".join(f"{noun} number {number}" for number in range(60) for noun in ("film", "hotel"))
     ids = task.tokenizer.encode(text)
     assert len(ids) > 2 * task.limit
@@ -93,9 +93,9 @@ def test_classifier_learns_labels(task: Classify, tmp_path: Path) -> None:
 def test_ngrams_are_scored_beside_the_transformer(tmp_path: Path) -> None:
     task = make_task(Classify, ClassifySettings(ngrams=2), ROWS)
     assert task.module.ngrams is not None
-    read, told = task.module.branch_logits(task.to_ids(task.tokenizer.encode_batch(["the film was awful"])))
-    torch.testing.assert_close(task.logits(["the film was awful"]), (read + told).detach())
-    assert told[0, 0] > told[0, 1]  # counted, not yet learnt
+    transformer, ngrams = task.module.branch_logits(task.to_ids(task.tokenizer.encode_batch(["the film was awful"])))
+    torch.testing.assert_close(task.logits(["the film was awful"]), (transformer + ngrams).detach())
+    assert ngrams[0, 0] > ngrams[0, 1]  # from counts, before training
     before = task.module.ngrams.weight.clone()
     learn(task, make_training_data(task, ROWS, tmp_path), steps=5)
     assert not task.module.ngrams.weight.equal(before)
@@ -110,11 +110,11 @@ def test_ngrams_are_scored_beside_the_transformer(tmp_path: Path) -> None:
         Classify.create(task.model, task.tokenizer, task.settings, iter(ROWS))
 
 
-def test_several_labels_or_none(tmp_path: Path) -> None:
+def test_multi_label_predicts_any_number_of_labels(tmp_path: Path) -> None:
     task = make_task(Classify, ClassifySettings(multi_label=True, class_weights="balanced"), SEVERAL * 6)
     learn(task, make_training_data(task, SEVERAL * 6, tmp_path), steps=60)
     answers = {text: task.predict([text], ANY)[0].labels for text, _ in SEVERAL}
-    assert answers["red and round"] == ("colour", "shape")
+    assert answers["red and round"] == ("color", "shape")
     assert answers["nothing"] == ()
     assert task.predict(["nothing"], ANY)[0].line().startswith("?\t")
     assert task.validate(SEVERAL, "accuracy").metric == "exact match"
@@ -130,12 +130,12 @@ def test_no_label_is_predicted_below_the_threshold(task: Classify) -> None:
     assert shy.score(ROWS, ANY).n_abstained == len(ROWS)
 
 
-def test_a_blank_text_has_no_label(task: Classify) -> None:
+def test_blank_text_has_no_label(task: Classify) -> None:
     blank, _ = task.predict(["  ", "film"], ANY)
     assert blank.labels == () and blank.probabilities == {}
 
 
-def test_a_label_seen_only_at_test_time_is_counted(task: Classify) -> None:
+def test_unknown_gold_label_is_counted(task: Classify) -> None:
     rows = [*ROWS[:9], ("the film was so so", "medium")]
     card = task.score(rows, ANY)
     assert card.n_unknown == 1
@@ -143,7 +143,7 @@ def test_a_label_seen_only_at_test_time_is_counted(task: Classify) -> None:
     assert task.validate(rows, "accuracy").score <= 90.0
 
 
-def test_a_batch_is_a_function_of_its_plan_and_seed(task: Classify, tmp_path: Path) -> None:
+def test_batch_depends_on_plan_and_seed_only(task: Classify, tmp_path: Path) -> None:
     rows = [*ROWS, ("film " * 100, "good")]
     data = make_training_data(task, rows, tmp_path, sampling=0.1)
     training_task = task.training_task(data)
@@ -154,7 +154,7 @@ def test_a_batch_is_a_function_of_its_plan_and_seed(task: Classify, tmp_path: Pa
     assert "49 texts, “the film was lovely” (good)" in training_task.describe(np.arange(49))
 
 
-def test_the_loss_is_a_mean_over_texts_and_weights_make_rare_labels_count(tmp_path: Path) -> None:
+def test_loss_is_a_mean_over_texts_and_balanced_weights_raise_rare_labels(tmp_path: Path) -> None:
     rows = [row for row in ROWS if row[1] == "good"] + [row for row in ROWS if row[1] == "bad"][:6]
     task = make_task(Classify, ClassifySettings(class_weights="balanced"), rows)
     assert task.label_weights is not None

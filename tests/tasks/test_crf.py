@@ -1,4 +1,4 @@
-"""The chain of tags against every path there is, one by one."""
+"""The CRF against an enumeration of all paths."""
 
 import itertools
 
@@ -13,15 +13,15 @@ STATES = States(["LOC", "PER"])
 
 
 def is_valid(path: tuple[int, ...]) -> bool:
-    """By the tags themselves: what `tags_to_spans` reads without complaint in BIOES."""
+    """Whether `tags_to_spans` accepts the tags of a path as BIOES."""
     faults: list[object] = []
     tags_to_spans([STATES.names[state] for state in path], "BIOES", on_bad=faults.append)
     return not faults
 
 
 def score(chain: CRF, scores: Tensor, path: tuple[int, ...]) -> float:
-    """The slow twin: words and transitions, added up in turn."""
-    total = sum(scores[place, state].item() for place, state in enumerate(path))
+    """The score of a path, added up word by word."""
+    total = sum(scores[position, state].item() for position, state in enumerate(path))
     return total + sum(chain.transitions[one, next_one].item() for one, next_one in itertools.pairwise(path))
 
 
@@ -47,7 +47,7 @@ IS_REAL = torch.tensor([[True] * 4, [True] * 2 + [False] * 2, [True] + [False] *
 LENGTHS = (4, 2, 1)
 
 
-def test_the_total_and_the_best_path_are_those_of_all_valid_paths(chain: CRF, scores: Tensor) -> None:
+def test_partition_and_best_path_equal_enumeration(chain: CRF, scores: Tensor) -> None:
     totals = chain.log_partition(scores, IS_REAL)
     best = chain.best_paths(scores, IS_REAL)
     for row, length in enumerate(LENGTHS):
@@ -83,7 +83,7 @@ def test_gradients_are_finite_where_scores_are_huge(chain: CRF) -> None:
     assert scores.grad is not None and scores.grad.isfinite().all()
 
 
-def test_paths_and_spans_are_two_ways_to_write_the_same() -> None:
+def test_path_of_tags_gives_their_spans() -> None:
     for path in every_path(4):
         tags = [STATES.names[state] for state in path]
         spans = tags_to_spans(tags, "BIOES")
@@ -91,5 +91,5 @@ def test_paths_and_spans_are_two_ways_to_write_the_same() -> None:
         assert tuple(STATES.path_of(spans_to_tags(spans, len(path), "IOB2"))) == path
 
 
-def test_a_kind_that_is_not_known_is_outside() -> None:
+def test_unknown_kind_becomes_o() -> None:
     assert STATES.path_of(["B-MISC", "I-MISC", "B-LOC"]) == [0, 0, 4]

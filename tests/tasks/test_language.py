@@ -34,13 +34,13 @@ def make_training_task(language: Language, folder: Path, **changes: object) -> L
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_a_packed_row_is_the_same_as_each_document_alone(tmp_path: Path, positions: str) -> None:
+def test_packed_documents_do_not_attend_to_one_another(tmp_path: Path, positions: str) -> None:
     language = make_language(positions=positions, norm_placement="pre")
     training_task = make_training_task(language, tmp_path)
     seen = 0
     for plan in training_task.plan(0):
         hidden, written = hidden_of(language.model, training_task.make(plan, 0))
-        # Row by row as the windows stand in the plan.
+        # Row by row, in the order of the plan.
         for _, document, start, end in plan.tolist():
             ids = [*language.tokenizer.encode(DOCUMENTS[document]), EOS][start:end]
             alone = language.model.hidden(target=torch.tensor([[BOS, *ids[:-1]]]))[0]
@@ -64,14 +64,14 @@ def test_every_token_is_trained_on_once_per_epoch(tmp_path: Path) -> None:
         assert sum(batch.n_tokens for batch in batches) == len(wanted)
 
 
-def test_the_order_is_a_function_of_the_epoch(tmp_path: Path) -> None:
+def test_order_depends_on_the_epoch(tmp_path: Path) -> None:
     training_task = make_training_task(make_language(), tmp_path)
     first, again, other = ([plan.tolist() for plan in training_task.plan(epoch)] for epoch in (0, 0, 1))
     assert first == again
     assert first != other
 
 
-def test_the_loss_is_the_mean_over_real_tokens(tmp_path: Path) -> None:
+def test_loss_is_the_mean_over_real_tokens(tmp_path: Path) -> None:
     language = make_language()
     training_task = make_training_task(language, tmp_path)
     batch = training_task.make(training_task.plan(0)[0], 0)
@@ -80,7 +80,7 @@ def test_the_loss_is_the_mean_over_real_tokens(tmp_path: Path) -> None:
     torch.testing.assert_close(training_task.loss(batch, 1), expected)
 
 
-def test_a_norm_over_the_whole_row_has_each_window_in_its_own(tmp_path: Path) -> None:
+def test_norm_over_positions_gets_one_window_per_row(tmp_path: Path) -> None:
     training_task = make_training_task(make_language(norm="sample"), tmp_path)
     assert all(len(plan) == len(set(plan[:, 0].tolist())) for plan in training_task.plan(0))
 
@@ -93,13 +93,13 @@ def test_weights_choose_documents(tmp_path: Path) -> None:
     assert counts.tolist()[2:] == [1, 1]
 
 
-def test_a_batch_is_described_by_how_its_windows_begin(tmp_path: Path) -> None:
+def test_batch_is_described_by_the_beginnings_of_its_windows(tmp_path: Path) -> None:
     training_task = make_training_task(make_language(), tmp_path)
     plan = np.array([[0, 0, 0, 30], [1, 3, 7, 47]])
     assert training_task.describe(plan) == f"2 windows, “{DOCUMENTS[0][:20]}…”, “{DOCUMENTS[3][7:27]}…”"
 
 
-def test_random_splits_are_refused(tmp_path: Path) -> None:
+def test_subword_sampling_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a language model is trained on stored tokens"):
         make_training_task(make_language("bpe"), tmp_path, sampling=0.1)
 
@@ -125,7 +125,7 @@ def test_every_token_is_predicted_from_its_window(stride: int) -> None:
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
-def test_the_card_counts_all_of_every_text(kind: str) -> None:
+def test_card_counts_every_token_of_every_text(kind: str) -> None:
     language = make_language(kind, stride=10)
     rows = [(text,) for text in [*DOCUMENTS, "né 😀\n"]]
     done: list[int] = []
@@ -153,25 +153,25 @@ def test_many_documents_are_resampled_individually() -> None:
     assert "documents:40" in card.scores[0].signature
 
 
-def test_a_short_context_is_scored_with_any_search() -> None:
-    """What would be refused of a prompt must not end a training run."""
+def test_short_context_is_scored_with_any_decoding_method() -> None:
+    """A prompt that `predict` would refuse must not end a training run."""
     card = make_language().score([(DOCUMENTS[0],)], DecodeSettings(method="beam", max_new_tokens=500))
     assert len(card.samples) == 1
 
 
-def test_nothing_to_score() -> None:
+def test_empty_test_set_is_refused() -> None:
     with pytest.raises(DataError, match="there is nothing to score"):
         make_language().score([("",)], GREEDY)
 
 
 def test_validation_is_the_log_likelihood_with_sample_continuations() -> None:
     language = make_language()
-    look = language.validate([(text,) for text in DOCUMENTS], language.metrics[0])
-    assert look.score < 0
+    result = language.validate([(text,) for text in DOCUMENTS], language.metrics[0])
+    assert result.score < 0
     nats = token_nll(language.model, [language.tokenizer.encode(text) for text in DOCUMENTS], 20)
-    assert look.score == pytest.approx(-sum(part.sum() for part in nats) / len("".join(DOCUMENTS)), rel=1e-5)
-    prompt, answer, wanted = look.samples[0]
-    assert DOCUMENTS[0].startswith(prompt + wanted)
+    assert result.score == pytest.approx(-sum(part.sum() for part in nats) / len("".join(DOCUMENTS)), rel=1e-5)
+    prompt, answer, reference = result.samples[0]
+    assert DOCUMENTS[0].startswith(prompt + reference)
     assert answer
 
 
@@ -195,8 +195,8 @@ def test_stream_equals_the_prediction_and_batching_changes_nothing(kind: str, se
         assert streamed in [candidate.text for candidate in one.candidates]
 
 
-def test_a_stop_is_found_across_tokens_and_left_out() -> None:
-    """Whatever the model writes freely, a stop in the middle of it ends the answer there."""
+def test_stop_string_across_tokens_is_found_and_left_out() -> None:
+    """A stop string in the middle of the free continuation ends the answer there."""
     language = make_language(max_length=80)
     settings = DecodeSettings(method="sample", max_new_tokens=40, seed=4)
     free = language.predict(["the cat"], settings)[0].answer
@@ -209,7 +209,7 @@ def test_a_stop_is_found_across_tokens_and_left_out() -> None:
         assert found.candidates[0].finished == bool(method.stop)
 
 
-def test_beams_end_at_a_stop_too() -> None:
+def test_beams_end_at_a_stop_string() -> None:
     language = make_language()
     settings = DecodeSettings(method="beam", beam=3, n_best=3, max_new_tokens=12, stop=("a", "e", "\n"))
     for candidate in language.predict(["the cat"], settings)[0].candidates:
@@ -217,7 +217,7 @@ def test_beams_end_at_a_stop_too() -> None:
     assert "".join(language.stream("the cat", settings)) == language.predict(["the cat"], settings)[0].answer
 
 
-def test_a_prompt_longer_than_the_context_slides_or_is_refused() -> None:
+def test_prompt_longer_than_the_context_slides_or_is_refused() -> None:
     language = make_language()
     long = "the cat sat on the mat. " * 5
     whole, newest = language.predict([long, long[-39:]], GREEDY)
@@ -228,15 +228,15 @@ def test_a_prompt_longer_than_the_context_slides_or_is_refused() -> None:
         language.predict([long], DecodeSettings(method="beam", max_new_tokens=12))
 
 
-def test_a_continuation_longer_than_the_context_goes_on() -> None:
+def test_continuation_may_exceed_the_context() -> None:
     found = (
         make_language().predict(["the"], DecodeSettings(method="sample", max_new_tokens=100, top_k=5))[0].candidates[0]
     )
     assert len(found.text) > 60 or found.finished
 
 
-def test_a_space_at_the_end_of_a_prompt_is_left_to_the_next_word() -> None:
-    """Or the model would have to go on inside a word that it never saw without its space."""
+def test_trailing_space_of_a_prompt_belongs_to_the_next_token() -> None:
+    """Otherwise the model would continue after a space token that it never sees in training."""
     language = make_language("bpe")
     with_space, without = language.predict(["the cat ", "the cat"], GREEDY)
     assert with_space.answer == without.answer.removeprefix(" ")

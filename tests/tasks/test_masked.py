@@ -148,14 +148,14 @@ def test_text_without_mask_or_too_long_is_refused() -> None:
 def test_validation_and_scorecard_count_the_same_tokens() -> None:
     masked = make_masked(mask_probability=0.3)
     rows = [(text,) for text in DOCUMENTS]
-    look = masked.validate(rows, masked.metrics[0])
+    result = masked.validate(rows, masked.metrics[0])
     done: list[int] = []
     card = masked.score(rows, ANY, done.append)
-    assert card.scores[0].value == pytest.approx(look.score)
+    assert card.scores[0].value == pytest.approx(result.score)
     assert card.n_texts == sum(done) == len(DOCUMENTS)
     assert card.n_masked >= sum(round(0.3 * len(masked.tokenizer.encode(text))) for text in DOCUMENTS) - 9
-    assert masked.validate(rows[::-1], masked.metrics[0]).score == pytest.approx(look.score)
-    text, guessed, hidden = look.samples[0]
+    assert masked.validate(rows[::-1], masked.metrics[0]).score == pytest.approx(result.score)
+    text, guessed, hidden = result.samples[0]
     assert MASK_TEXT in text
     assert guessed
     assert hidden

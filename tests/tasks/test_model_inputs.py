@@ -13,19 +13,19 @@ from manyheads.text.tokenizer import BOS, EOS, UNK, Token
 from tasks.makers import TOKENIZERS, make_model
 
 
-def test_windows_hold_everything_and_overlap_by_half() -> None:
+def test_windows_cover_everything_and_overlap_by_half() -> None:
     assert windows([1] * 8, 8) == [(0, 8)]
     assert windows([], 8) == [(0, 0)]
     assert windows([1] * 20, 8) == [(0, 8), (4, 12), (8, 16), (12, 20)]
     assert windows([3, 3, 3, 3], 7) == [(0, 2), (1, 3), (2, 4)]
-    assert windows([1, 9, 1], 4) == [(0, 1), (1, 2), (2, 3)]  # what is too long stands alone
+    assert windows([1, 9, 1], 4) == [(0, 1), (1, 2), (2, 3)]  # an item larger than the limit has its own window
 
 
 @pytest.mark.parametrize("length", [9, 17, 100, 101])
-def test_no_window_is_longer_than_allowed(length: int) -> None:
+def test_no_window_exceeds_the_limit(length: int) -> None:
     found = windows([1] * length, 8)
     assert all(end - start <= 8 for start, end in found)
-    assert {place for start, end in found for place in range(start, end)} == set(range(length))
+    assert {index for start, end in found for index in range(start, end)} == set(range(length))
 
 
 def test_every_text_is_read_once() -> None:
@@ -69,7 +69,7 @@ def test_tokens_of_source_and_answer_have_their_offsets(kind: str) -> None:
     assert [token.id for token in found.source] == [*tokenizer.encode(ODD), EOS]
     assert [token.id for token in found.target] == [BOS, *tokenizer.encode("a dog")]
     assert [token.id for token in found.written] == [*tokenizer.encode("a dog"), EOS]
-    covered = {place for token in found.source for place in range(token.start, token.end)}
+    covered = {index for token in found.source for index in range(token.start, token.end)}
     assert covered == set(range(len(ODD)))
     for text, tokens in ((ODD, found.source), ("a dog", found.target)):
         for token in tokens:

@@ -1,4 +1,4 @@
-"""The translation task: its loss, its predictions, its limits."""
+"""Seq2seq: loss, predictions and limits."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def training_task(untrained: Bundle, tmp_path: Path) -> Seq2SeqTrainingTask:
     return Seq2SeqTrainingTask(task.model.eval(), task.tokenizer, Seq2SeqSettings(), data)
 
 
-def test_the_loss_is_the_mean_over_real_target_tokens(training_task: Seq2SeqTrainingTask) -> None:
+def test_loss_is_the_mean_over_real_target_tokens(training_task: Seq2SeqTrainingTask) -> None:
     """Batched with padding or one by one, the sum over tokens is the same."""
     batch = training_task.make(np.arange(6), seed=0)
     single = [training_task.make(np.array([index]), seed=0) for index in range(6)]
@@ -44,7 +44,7 @@ def test_the_loss_is_the_mean_over_real_target_tokens(training_task: Seq2SeqTrai
     torch.testing.assert_close(together, apart)
 
 
-def test_the_loss_is_that_of_the_smoothed_distribution(training_task: Seq2SeqTrainingTask) -> None:
+def test_loss_equals_cross_entropy_with_the_smoothed_distribution(training_task: Seq2SeqTrainingTask) -> None:
     batch = training_task.make(np.array([3]), seed=0)
     log_p = training_task.model(batch.source, batch.target_input).log_softmax(-1)[0]
     n_classes = log_p.size(-1)
@@ -55,7 +55,7 @@ def test_the_loss_is_that_of_the_smoothed_distribution(training_task: Seq2SeqTra
 def fifty_losses(
     training_task: Seq2SeqTrainingTask, loss_of: Callable[[Seq2SeqTrainingTask, TensorBatch, int], torch.Tensor]
 ) -> list[float]:
-    """Of a model that begins anew and learns by this loss, without dropout."""
+    """The losses of fifty steps of a new model trained with this loss, without dropout."""
     torch.manual_seed(1)
     model = Transformer(replace(training_task.model.settings, dropout=0.0)).train()
     training_task = replace(training_task, model=model)
@@ -72,7 +72,7 @@ def fifty_losses(
 
 
 def slow_loss(training_task: Seq2SeqTrainingTask, batch: TensorBatch, step: int) -> torch.Tensor:
-    """Attention explicitly, and all logits at once."""
+    """The loss with explicit attention and all logits at once."""
     is_real = batch.target_output != PAD
     logits = training_task.model(
         batch.source,
@@ -87,11 +87,11 @@ def slow_loss(training_task: Seq2SeqTrainingTask, batch: TensorBatch, step: int)
 def test_fifty_fused_steps_match_the_explicit_loss(training_task: Seq2SeqTrainingTask) -> None:
     fast, slow = fifty_losses(training_task, Seq2SeqTrainingTask.loss), fifty_losses(training_task, slow_loss)
     assert fast == pytest.approx(slow, abs=1e-4)
-    assert fast[-1] < 0.9 * fast[0]  # it has learnt something, or the comparison would say little
+    assert fast[-1] < 0.9 * fast[0]  # without progress the comparison would show little
 
 
 def test_r_drop_adds_the_disagreement_of_two_passes(training_task: Seq2SeqTrainingTask) -> None:
-    """With different dropout in each; without dropout there is nothing to disagree on; before its step, one pass."""
+    """Two passes differ by dropout only. Before `consistency_after` there is one pass."""
     settings = Seq2SeqSettings(consistency=4.0, consistency_after=10)
     strict = replace(training_task, settings=settings)
     batch = training_task.make(np.arange(6), seed=0)
@@ -122,7 +122,7 @@ def test_r_drop_adds_the_disagreement_of_two_passes(training_task: Seq2SeqTraini
     assert loss(strict, 11) == pytest.approx(expected.item(), rel=1e-5)
 
 
-def test_sampling_changes_the_tokens_with_the_seed_and_with_nothing_else(training_task: Seq2SeqTrainingTask) -> None:
+def test_sampled_tokens_depend_on_the_seed_only(training_task: Seq2SeqTrainingTask) -> None:
     sampled = replace(training_task, data=replace(training_task.data, sampling=0.2))
     plan = np.arange(20)
     assert torch.equal(sampled.make(plan, seed=1).source, sampled.make(plan, seed=1).source)
@@ -133,7 +133,7 @@ def test_sampling_changes_the_tokens_with_the_seed_and_with_nothing_else(trainin
         ) == training_task.data.encoded.text(0, index)
 
 
-def test_a_sample_too_long_for_the_model_keeps_its_likeliest_tokens(training_task: Seq2SeqTrainingTask) -> None:
+def test_sample_too_long_for_the_model_is_replaced_by_the_likeliest_tokens(training_task: Seq2SeqTrainingTask) -> None:
     encoded = training_task.data.encoded
     limit = int(encoded.lengths.max())
     short = Transformer(replace(training_task.model.settings, max_length=limit))
@@ -167,7 +167,7 @@ def test_samples_depend_on_the_index_of_a_text_only(untrained: Bundle) -> None:
     assert len(set(whole)) > 1
 
 
-def test_a_text_too_long_for_the_model_is_refused_by_name(untrained: Bundle) -> None:
+def test_text_too_long_for_the_model_is_refused_by_number(untrained: Bundle) -> None:
     with pytest.raises(DataError, match=r"text 2 has \d+ tokens; this model reads at most 39\. Split it up"):
         texts(untrained.task, ["short", "word " * 100])
 
@@ -177,21 +177,21 @@ def test_smoothing_out_of_range() -> None:
         Seq2SeqSettings(smoothing=1.0)
 
 
-def test_a_language_is_a_code() -> None:
+def test_language_must_be_a_code() -> None:
     Seq2SeqSettings(source_language="pt-BR", target_language="zh_CN")
     with pytest.raises(RecipeError, match=r'task\.target_language = "Chinese" should be a language code'):
         Seq2SeqSettings(target_language="Chinese")
 
 
-def test_a_batch_is_described_by_its_first_pairs(training_task: Seq2SeqTrainingTask) -> None:
+def test_batch_is_described_by_its_first_pairs(training_task: Seq2SeqTrainingTask) -> None:
     plan = training_task.plan(0)[0]
-    told = training_task.describe(plan)
-    assert told.startswith(f"{len(plan)} pairs, “")
-    assert training_task.data.encoded.text(0, int(plan[0]))[:50] in told
-    assert training_task.data.encoded.text(1, int(plan[0]))[:50] in told
+    description = training_task.describe(plan)
+    assert description.startswith(f"{len(plan)} pairs, “")
+    assert training_task.data.encoded.text(0, int(plan[0]))[:50] in description
+    assert training_task.data.encoded.text(1, int(plan[0]))[:50] in description
 
 
-def test_a_dialogue_is_read_from_a_list_of_turns(tmp_path: Path) -> None:
+def test_dialogue_is_read_from_a_list_of_turns(tmp_path: Path) -> None:
     rows = [{"turns": ["Hi.", "Hello!"], "reply": "How are you?"}, {"turns": "Bye.", "reply": "See you."}]
     (tmp_path / "chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     columns = {"source": "turns", "target": "reply"}
@@ -202,7 +202,7 @@ def test_a_dialogue_is_read_from_a_list_of_turns(tmp_path: Path) -> None:
         list(Seq2Seq.read([str(tmp_path / "chat.jsonl")], columns, Seq2SeqSettings()))
 
 
-def test_a_summary_is_scored_by_rouge(untrained: Bundle) -> None:
+def test_summary_is_scored_with_rouge(untrained: Bundle) -> None:
     task = replace(untrained.task, settings=Seq2SeqSettings(purpose="summary", target_language="en"))
     card = task.score([("A cat sleeps.", "A cat."), ("The dog barks.", "A dog.")], GREEDY)
     assert [score.name for score in card.scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L", "BLEU", "chrF"]

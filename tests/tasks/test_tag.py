@@ -1,4 +1,4 @@
-"""Tagging: words and tokens, spans in the user's own text, intents beside them."""
+"""Tagging: words and tokens, spans of raw text, intents."""
 
 import json
 import random
@@ -26,7 +26,7 @@ ANY = DecodeSettings()
 
 
 def tags(words: str, label: str) -> str:
-    return " ".join(f"{'B' if place == 0 else 'I'}-{label}" for place in range(len(words.split(" "))))
+    return " ".join(f"{'B' if position == 0 else 'I'}-{label}" for position in range(len(words.split(" "))))
 
 
 ROWS = [
@@ -34,9 +34,9 @@ ROWS = [
     for name in NAMES
     for town in TOWNS
     for row in (
-        (f"{name} lives in {town} .", f"{tags(name, 'PER')} O O {tags(town, 'LOC')} O", "tell"),
+        (f"{name} lives in {town} .", f"{tags(name, 'PER')} O O {tags(town, 'LOC')} O", "state"),
         (f"who knows {name} ?", f"O O {tags(name, 'PER')} O", "ask"),
-        (f"{town} rains .", f"{tags(town, 'LOC')} O O", "tell"),
+        (f"{town} rains .", f"{tags(town, 'LOC')} O O", "state"),
     )
 ]
 PLAIN = [row[:2] for row in ROWS]
@@ -54,13 +54,13 @@ def test_tokens_of_words_are_those_of_the_joined_text(task: Tag) -> None:
     for text, tokens, counts in zip(texts, ids, sizes, strict=True):
         assert len(counts) == len(text.split(" "))
         assert sum(counts) == len(tokens)
-        if "▁" not in text:  # after a space SentencePiece never sees, that sign has none of its own
+        if "▁" not in text:  # SentencePiece adds no space before its own space character
             assert tokens == task.tokenizer.encode(text)
 
 
 def test_labels_and_intents_are_restored_from_metadata(task: Tag) -> None:
     assert task.states.kinds == ("LOC", "PER")
-    assert task.intents == ("ask", "tell")
+    assert task.intents == ("ask", "state")
     metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
     again = Tag.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
@@ -70,7 +70,7 @@ def test_labels_and_intents_are_restored_from_metadata(task: Tag) -> None:
 
 
 @pytest.mark.parametrize("decoder", ["crf", "constrained"])
-def test_it_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
+def test_tagger_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
     settings = TagSettings(intents=True, decoder=decoder, swapping=0.3)  # type: ignore[arg-type]
     task = make_task(Tag, settings, ROWS)
     data = make_training_data(task, ROWS, tmp_path)
@@ -83,13 +83,13 @@ def test_it_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
         "F1": 100.0, "precision": 100.0, "recall": 100.0, "intent accuracy": 100.0, "exact sentences": 100.0,
     }  # fmt: skip
     assert task.calibrate(ROWS).temperature != 1.0
-    look = task.validate(ROWS[:2], "F1")
-    assert look.samples[0] == (ROWS[0][0], "Ada (PER); Rome (LOC)", "Ada (PER); Rome (LOC)")
+    result = task.validate(ROWS[:2], "F1")
+    assert result.samples[0] == (ROWS[0][0], "Ada (PER); Rome (LOC)", "Ada (PER); Rome (LOC)")
     (found,) = task.predict(["  Cleo van Dyck  lives in New York."], ANY)
     assert [(span.text, span.label) for span in found.spans] == [("Cleo van Dyck", "PER"), ("New York", "LOC")]
     assert all(found.text[span.start : span.end] == span.text for span in found.spans)
     assert all(0.5 < span.probability <= 1.0 for span in found.spans)
-    assert found.line() == "tell\t  [Cleo van Dyck](PER)  lives in [New York](LOC)."
+    assert found.line() == "state\t  [Cleo van Dyck](PER)  lives in [New York](LOC)."
     assert json.loads(json.dumps(asdict(found)))["spans"][0]["start"] == 2
 
 
@@ -105,31 +105,31 @@ def test_batch_padding_and_order_change_no_prediction(task: Tag) -> None:
             torch.testing.assert_close(one.intent_logits, found.intent_logits, atol=1e-5, rtol=0)
 
 
-def test_whatever_the_weights_the_spans_are_valid(task: Tag) -> None:
+def test_untrained_tagger_predicts_valid_spans(task: Tag) -> None:
     torch.nn.init.normal_(task.module.output.weight, std=3.0)
     for found in task.word_tagger.tag([row[0].split(" ") for row in ROWS]):
         names = [task.states.names[state] for state in found.path]
         assert tags_to_spans(names, "BIOES") == task.states.spans(found.path)  # raises where they are not
 
 
-def test_the_probability_of_a_span_is_that_of_all_paths_through_it(task: Tag) -> None:
+def test_span_probability_equals_enumeration(task: Tag) -> None:
     torch.nn.init.normal_(task.module.crf.transitions)
     torch.nn.init.normal_(task.module.output.weight, std=1.0)
     words = ["Ada", "lives", "New", "York"]
     (found,) = task.word_tagger.tag([words])
     spans = task.states.spans(found.path)
     assert spans
-    total = chance = 0.0
+    total = through_span = 0.0
     for path in np.ndindex(*[len(task.states)] * len(words)):
         try:
             is_here = spans[0] in tags_to_spans([task.states.names[state] for state in path], "BIOES")
         except DataError:
             continue
-        scored = sum(found.scores[place, state].item() for place, state in enumerate(path))
-        scored += sum(task.module.crf.transitions[path[place], path[place + 1]].item() for place in range(3))
+        scored = sum(found.scores[position, state].item() for position, state in enumerate(path))
+        scored += sum(task.module.crf.transitions[path[position], path[position + 1]].item() for position in range(3))
         total += np.exp(scored)
-        chance += np.exp(scored) * is_here
-    assert task.word_tagger.span_probabilities(found)[0] == pytest.approx(chance / total, rel=1e-4)
+        through_span += np.exp(scored) * is_here
+    assert task.word_tagger.span_probabilities(found)[0] == pytest.approx(through_span / total, rel=1e-4)
 
 
 def test_swapping_keeps_labels_and_everything_outside() -> None:
@@ -142,7 +142,7 @@ def test_swapping_keeps_labels_and_everything_outside() -> None:
     assert " ".join(new_tags) == "B-PER I-PER I-PER O B-PER I-PER I-PER O B-LOC O"
 
 
-def test_a_batch_is_a_function_of_its_plan_and_seed(tmp_path: Path) -> None:
+def test_batch_depends_on_plan_and_seed_only(tmp_path: Path) -> None:
     task = make_task(Tag, TagSettings(swapping=0.5), PLAIN)
     training_task = task.training_task(make_training_data(task, PLAIN, tmp_path, sampling=0.2))
     plan = np.arange(len(PLAIN))
@@ -157,7 +157,7 @@ def test_a_batch_is_a_function_of_its_plan_and_seed(tmp_path: Path) -> None:
     assert training_task.describe(plan).startswith("36 texts, “Ada lives in Rome .”")
 
 
-def test_swapped_rows_that_would_be_too_long_stay_as_they_were(tmp_path: Path) -> None:
+def test_swapped_rows_that_are_too_long_stay_unchanged(tmp_path: Path) -> None:
     rows = [*PLAIN, ("who ?", "B-PER O"), (" ".join(["Ada"] * 12), " ".join(["B-PER"] + ["I-PER"] * 11))]
     task = make_task(Tag, TagSettings(swapping=1.0), rows, max_length=40)
     training_task = task.training_task(make_training_data(task, rows, tmp_path))
@@ -166,20 +166,20 @@ def test_swapped_rows_that_would_be_too_long_stay_as_they_were(tmp_path: Path) -
         assert batch.read.ids.size(1) <= 40
 
 
-def test_a_blank_text_has_no_spans(task: Tag) -> None:
+def test_blank_text_has_no_spans(task: Tag) -> None:
     blank, _ = task.predict(["  ", "Ada"], ANY)
     assert blank.spans == () and blank.label == ""
     assert blank.line() == "  "
 
 
-def test_labels_and_intents_seen_only_at_test_time_are_counted(task: Tag) -> None:
+def test_unknown_gold_labels_and_intents_are_counted(task: Tag) -> None:
     rows = [*ROWS[:5], ("Acme rains .", "B-ORG O O", "grumble")]
     card = task.score(rows, ANY)
     assert card.n_unknown == 1
     assert task.calibrate(rows).temperature > 0.0
 
 
-def test_rows_without_any_span_or_with_one_intent() -> None:
+def test_rows_without_spans_or_with_a_single_intent_are_refused() -> None:
     with pytest.raises(DataError, match="every tag is O"):
         make_task(Tag, TagSettings(), [("a b", "O O")])
     with pytest.raises(DataError, match=r"Every row has the intent “x”. Set task\.intents = false"):
@@ -193,7 +193,7 @@ def test_invalid_settings_are_refused() -> None:
         build(TagSettings, {"decoder": "beam"}, "task.")
 
 
-def test_neighbours_count_whatever_stands_after_the_text() -> None:
+def test_ngrams_of_a_word_ignore_padding() -> None:
     ngrams = NgramTagger(3, max_n=3, dropout=0.5).eval()
     names = torch.tensor([[5, 7, 9, 5]])
     ngrams.count([names, names])
@@ -202,7 +202,7 @@ def test_neighbours_count_whatever_stands_after_the_text() -> None:
     padded = torch.tensor([[5, 7, 9, 5, 0, 0], [8, 8, 8, 8, 8, 8]])
     torch.testing.assert_close(ngrams(padded)[:1, :4], ngrams(names))
     assert ngrams.buckets(names).shape == (1, 4, 6)  # itself, two pairs, three triples
-    assert not torch.equal(ngrams(names)[0, 0], ngrams(names)[0, 3])  # the same word, other neighbours
+    assert not torch.equal(ngrams(names)[0, 0], ngrams(names)[0, 3])  # the same word with other neighbors
 
 
 def test_ngrams_seen_once_are_ignored() -> None:
@@ -210,23 +210,23 @@ def test_ngrams_seen_once_are_ignored() -> None:
     ngrams.count([torch.tensor([[5, 7]]), torch.tensor([[5, 9]])])
     with torch.no_grad():
         ngrams.evidence.fill_(1.0)
-    said = ngrams(torch.tensor([[5, 7], [9, 5]]))[:, :, 0]
-    # 5 at the beginning of a text was seen twice, alone and after nothing; 7 once; 9 before 5 never.
-    assert said.tolist() == [[2.0, 0.0], [0.0, 1.0]]
+    scores = ngrams(torch.tensor([[5, 7], [9, 5]]))[:, :, 0]
+    # 5 occurs twice at the beginning of a text, as a unigram and as a bigram with padding; 7 once; 9 before 5 never.
+    assert scores.tolist() == [[2.0, 0.0], [0.0, 1.0]]
 
 
 def test_ngrams_alone_learn_from_the_next_word() -> None:
     torch.manual_seed(0)
     ngrams = NgramTagger(2, max_n=2, dropout=0.2)
     names = torch.randint(1, 6, (200, 6))
-    wanted = (torch.nn.functional.pad(names[:, 1:], (0, 1)) == 3).long()  # whether the next one is 3
+    targets = (torch.nn.functional.pad(names[:, 1:], (0, 1)) == 3).long()  # whether the next one is 3
     ngrams.count([names])
     optimizer = torch.optim.Adam(ngrams.parameters(), lr=0.1)
     for _ in range(60):
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(ngrams(names).flatten(0, 1), wanted.flatten()).backward()
+        torch.nn.functional.cross_entropy(ngrams(names).flatten(0, 1), targets.flatten()).backward()
         optimizer.step()
-    assert torch.equal(ngrams.eval()(names).argmax(-1), wanted)
+    assert torch.equal(ngrams.eval()(names).argmax(-1), targets)
 
 
 def test_tagger_with_ngrams_is_restored_from_its_weights() -> None:

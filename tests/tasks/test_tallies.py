@@ -1,4 +1,4 @@
-"""A score taken apart is the score."""
+"""A tally of every task equals the score on its card."""
 
 from dataclasses import replace
 
@@ -35,18 +35,18 @@ def check(task: Task, rows: list[tuple[str, ...]]) -> Tally:
 
 
 @pytest.mark.parametrize(("kind", "settings"), KINDS)
-def test_of_tasks_that_read(kind: type[Task], settings: object) -> None:
+def test_tally_of_encoder_tasks(kind: type[Task], settings: object) -> None:
     rows = list(kind.builtin(settings, ["en"], "train", 60, 1))
     assert len(check(make_task(kind, settings, rows), rows[:40]).counts) == 40
 
 
-def test_of_several_labels() -> None:
+def test_tally_of_several_labels() -> None:
     settings = ClassifySettings(multi_label=True, separator="+")
     rows = [("a cat", "animal+noun"), ("a house", "noun"), ("it runs", ""), ("two cats", "animal+noun")] * 5
     check(make_task(Classify, settings, rows), rows)
 
 
-def test_of_a_language_model() -> None:
+def test_tally_of_a_language_model() -> None:
     rows = list(Language.builtin(LanguageSettings(), ["en"], "train", 60, 1))
     task = make_task(Language, LanguageSettings(), rows, shape="decoder")
     tally = check(task, rows[:40])
@@ -54,13 +54,13 @@ def test_of_a_language_model() -> None:
     assert len(check(task, rows[:3]).counts) > 3  # blocks of few documents
 
 
-def test_of_translations(untrained: Bundle) -> None:
+def test_tally_of_translations(untrained: Bundle) -> None:
     rows = list(corpora.pairs("en", "zh", "train", 20, 1))
     card = untrained.task.score(rows, GREEDY)
     assert untrained.task.tally(rows, GREEDY).value == pytest.approx(card.scores[0].value)
 
 
-def test_a_change_is_paired() -> None:
+def test_comparison_is_paired() -> None:
     before = share_tally("accuracy", [1, 0] * 50, [1] * 100)
     same = compare_tallies(before, before)
     assert (same.difference, same.low, same.high, same.n_texts) == (0.0, 0.0, 0.0, 100)
@@ -71,7 +71,7 @@ def test_a_change_is_paired() -> None:
     assert compare_tallies(replace(before, name="loss"), replace(before, name="loss")).cost == 0.0
 
 
-def test_other_texts_are_refused() -> None:
+def test_tallies_of_different_texts_are_refused() -> None:
     one, other = share_tally("accuracy", [1], [1]), share_tally("accuracy", [1, 1], [1, 1])
     with pytest.raises(ValueError, match="both must be the same score of the same texts"):
         compare_tallies(one, other)

@@ -1,4 +1,4 @@
-"""Language models from a recipe to a bundle that goes on writing: trained, stopped, gone on with, loaded again."""
+"""Language models from a recipe to a bundle: trained, interrupted, resumed and loaded."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def make_recipe(table: Table, kind: str, folder: Path, **changes: object) -> Rec
     return Recipe.from_table(table(**sections | changes))
 
 
-def test_a_language_model_from_text_to_bundle(recipe_table: Table, tmp_path: Path) -> None:
+def test_language_model_from_text_to_bundle(recipe_table: Table, tmp_path: Path) -> None:
     recipe = make_recipe(recipe_table, "language", tmp_path)
     events = {type(event).__name__ for event in run(recipe, tmp_path / "run")}
     assert {"Prepared", "Step", "Validated", "Saved", "Finished"} <= events
@@ -61,7 +61,7 @@ def test_resumed_run_has_identical_weights(recipe_table: Table, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
-def test_a_masked_model_from_text_to_bundle(recipe_table: Table, tmp_path: Path, whole_words: bool) -> None:
+def test_masked_model_from_text_to_bundle(recipe_table: Table, tmp_path: Path, whole_words: bool) -> None:
     task = {"kind": "masked", "documents": "paragraph", "whole_words": whole_words, "mask_probability": 0.3}
     recipe = make_recipe(recipe_table, "masked", tmp_path, task=task)
     list(run(recipe, tmp_path / "run"))

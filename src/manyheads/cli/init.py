@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.program import program_name
-from manyheads.language import pick
+from manyheads.language import pick, using
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from manyheads.init.recognition import RecognizedData
     from manyheads.tasks.proposal import Survey
 
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
 _IMBALANCE = 10  # the most frequent label has this many times the rows of the rarest
@@ -36,11 +36,11 @@ class _Budget(click.ParamType[float]):
         parts = re.findall(r"(\d+(?:\.\d+)?) ?(min|[smhd])", str(value))
         if not parts or re.sub(r"(\d+(?:\.\d+)?) ?(min|[smhd])| ", "", str(value)):
             self.fail(f"{value!r} is not a time. Write 45m, 3h or 1h30m.", param, ctx)
-        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+        return sum(float(number) * _SECONDS[suffix] for number, suffix in parts)
 
 
 class _TaskName(click.ParamType[str]):
-    """The command-line name of a registered task, checked only when given: `--help` does not import the tasks."""
+    """The command-line name of a registered task; `--help` does not import the tasks."""
 
     name = "TASK"
 
@@ -229,23 +229,30 @@ def _show_task(sets: "RecognizedData") -> None:
     click.echo(
         pick(
             f"Task: {name}, {reason}. To change it: --task {others}; {columns}.",
-            f"任务：{name}（{sets.reason}）。如需更改：--task {others}；{columns}。",
+            f"任务：{name}，依据：{sets.reason}。如需更改：--task {others}；{columns}。",
         )
     )
 
 
-def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
+def _count(sets: "RecognizedData", survey: "Survey", count: int, *, in_characters: bool = False) -> str:
+    """A number of rows, or of characters: "2,000 pairs"."""
+    from manyheads.tasks import TASKS
     from manyheads.tasks.proposal import pluralized
 
+    noun, noun_zh = (survey.noun, TASKS[sets.task.kind].init.noun_zh) if not in_characters else ("character", "个字符")
+    return pick(pluralized(count, noun), f"{count:,} {noun_zh}")
+
+
+def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
     data = sets.settings
     about = "" if survey.is_exact else pick("about ", "约 ")
-    click.echo(f"{_names(data.train)}: {about}{pluralized(survey.n_read, survey.noun)}{_dropped(survey)}")
+    click.echo(f"{_names(data.train)}: {about}{_count(sets, survey, survey.n_read)}{_dropped(survey)}")
     for split, files in (("valid", data.valid), ("test", data.test)):
         beside = pick(", found beside the training data", "，在训练数据旁边找到") if split in sets.found_splits else ""
         if files:
             click.echo(f"  {split:<10}{_names(files)}{beside}")
     if not data.valid:
-        rows = pluralized(survey.n_held_out, "character" if survey.are_documents else survey.noun)
+        rows = _count(sets, survey, survey.n_held_out, in_characters=survey.are_documents)
         last = "the last " if survey.are_documents else ""
         click.echo(
             f"  {'valid':<10}"
@@ -265,10 +272,12 @@ def _note() -> str:
 
 
 def _dropped(survey: "Survey") -> str:
+    from manyheads.metrics import display_name
+
     n_dropped = sum(survey.dropped.values())
     if not n_dropped:
         return ""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in survey.dropped.items())
+    reasons = ", ".join(f"{count:,} {display_name(reason)}" for reason, count in survey.dropped.items())
     text = pick(f" · {n_dropped:,} dropped ({reasons})", f" · 舍弃 {n_dropped:,}（{reasons}）")
     if not survey.is_exact:
         text += pick(f" of {survey.n_examined:,} examined", f"，共检查 {survey.n_examined:,}")
@@ -339,7 +348,7 @@ def _warnings(survey: "Survey") -> "Iterator[str]":
 
 
 def _few(labels: "Sequence[str]") -> str:
-    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else ".")
+    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else pick(".", "。"))
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
@@ -397,16 +406,15 @@ def _notes(plan: "Plan", machine: "Machine") -> list[str]:
 
 
 def _recipe_text(plan: "Plan", machine: "Machine", folder: Path) -> str:
+    """The commented recipe; its comments are in English."""
     from manyheads.init.recipe_text import recipe_text, with_files_from
 
-    heading = [
-        pick("Proposed by manyheads init; change what you like.", "由 manyheads init 建议的配方，可随意修改。"),
-        pick(
+    with using("en"):
+        heading = [
+            "Proposed by manyheads init; change what you like.",
             f"{_millions(plan.estimate.n_parameters)} parameters, {_cost(plan, machine)}.",
-            f"参数 {_millions(plan.estimate.n_parameters)}，{_cost(plan, machine)}。",
-        ),
-        *(note[0].upper() + note[1:] for note in _notes(plan, machine)),
-    ]
+            *(note[0].upper() + note[1:] for note in _notes(plan, machine)),
+        ]
     return recipe_text(with_files_from(plan.proposal, folder), heading)
 
 

@@ -1,7 +1,7 @@
-"""How long a recipe takes on this machine, measured by doing a little of everything that a run does.
+"""Estimate how long a recipe takes on this machine, by a trial of every part of a run.
 
-On a CPU the clock counts processor time, which other programs do not change. How much longer everything takes beside
-them is a separate factor, steadier than any single measurement.
+On a CPU the clock counts processor time, which does not depend on other programs. Their effect is measured over the
+whole trial as one factor, which is steadier than any single measurement.
 """
 
 import os
@@ -76,7 +76,7 @@ class CostEstimate:
 
 
 def this_machine(device: str = "auto") -> Machine:
-    """This machine with its present load."""
+    """Describe this machine and its present load."""
     try:
         load = os.getloadavg()[0]
     except (OSError, AttributeError):  # Windows has none
@@ -87,7 +87,7 @@ def this_machine(device: str = "auto") -> Machine:
 
 
 def measure_cost(recipe: Recipe, survey: Survey, start: float = 0.0) -> CostEstimate:
-    """Train and predict a little with the recipe's own model, text and batches.
+    """Estimate the cost by a short trial with the recipe's model, text and batches.
 
     `start` is the number of seconds spent so far on starting, reading and cleaning, which a run does as well.
     """

@@ -58,8 +58,8 @@ def propose(
 ) -> Plan:
     """Plan a run within a budget of seconds, or within the default for this amount of text.
 
-    A given budget counts at the machine's present load; the default on an idle machine, so that a moment's load does
-    not change the recipe. If the model is too slow for one epoch, a smaller one is proposed.
+    A budget is measured at the machine's present load. The default budget is measured on an idle machine, so that the
+    recipe does not depend on the load. If the model is too slow for one epoch, a smaller one is proposed.
     """
     preset = ""
     while True:

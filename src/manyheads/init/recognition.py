@@ -1,4 +1,4 @@
-"""Recognize what data is for: every task is asked whether a table, files or a folder are its own."""
+"""Recognize the task that a table, files or a folder are for, by the `TaskInit` of every task."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,24 +22,24 @@ class RecognizedData:
 
     settings: DataSettings
     task: Any  # the task's settings
-    reason: str
+    reason: str  # why the data is for this task, in the language in use
     languages: tuple[str, str] = ("", "")  # from file or column names
     found_splits: tuple[str, ...] = ()  # splits whose files were not given, but found beside the training files
     clean: CleanSettings = field(default_factory=CleanSettings)
 
 
 def recognize(
-    given: Sequence[Path], valid: Sequence[Path] = (), test: Sequence[Path] = (), request: Request | None = None
+    paths: Sequence[Path], valid: Sequence[Path] = (), test: Sequence[Path] = (), request: Request | None = None
 ) -> RecognizedData:
     """Recognize the splits and the task of a folder or of files."""
     request = _with_kind(request or Request())
-    is_folder = len(given) == 1 and given[0].is_dir()
-    paths, others = by_split(_files_in(given[0], request) if is_folder else given)
-    part, guess = _recognize_files(DataFiles(paths, is_folder), request)
-    sets = {"train": paths, "valid": valid or others["valid"], "test": test or others["test"]}
+    is_folder = len(paths) == 1 and paths[0].is_dir()
+    training, others = by_split(_files_in(paths[0], request) if is_folder else paths)
+    part, guess = _recognize_files(DataFiles(training, is_folder), request)
+    sets = {"train": training, "valid": valid or others["valid"], "test": test or others["test"]}
     missing = [split for split in ("valid", "test") if not sets[split]]
     for split in missing:
-        sets[split] = sibling_files(paths, split)
+        sets[split] = sibling_files(training, split)
     guess = part.complete(guess, sets, request)
     data: dict[str, Any] = {split: tuple(map(str, files)) for split, files in sets.items()}
     data |= {f"{name}_column": column for name, column in guess.columns.items()}
@@ -54,7 +54,7 @@ def recognize(
 
 
 def task_inits(kind: str = "") -> list[TaskInit]:
-    """The `init` part of one task, or of all tasks in the order in which they are asked."""
+    """The `init` part of one task, or of all tasks in the order in which they try to recognize data."""
     parts = [TASKS[kind].init] if kind else [task.init for task in TASKS.values()]
     return sorted(parts, key=lambda part: part.order)
 
@@ -137,8 +137,9 @@ def _not_recognized(files: DataFiles, parts: Sequence[TaskInit]) -> str:
     path = files.paths[0]
     if not files.is_table:
         return (
-            f"{path}: it is not clear what this is: no table (.tsv, .csv, .jsonl, .parquet), no words with tags such "
-            "as B-PER, and not named as plain text (.txt). Rename it, give two parallel files, or give --task language."
+            f"{path} is not recognized: it is not a table (.tsv, .csv, .jsonl, .parquet), has no words with tags such "
+            "as B-PER, and is not named as plain text (.txt). Rename it, give two parallel files, or give "
+            "--task language."
         )
     if len(files.columns) == 1:
         return (

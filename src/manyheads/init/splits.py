@@ -1,4 +1,4 @@
-"""The train, valid and test files among those that were given, and beside them."""
+"""Find the train, valid and test files by their names: among files, and beside the training files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from manyheads.text.readers import is_table
 
 
 def by_split(files: Sequence[Path]) -> tuple[Sequence[Path], dict[str, Sequence[Path]]]:
-    """The training files, and the valid and test files among those given, by their names."""
+    """The training files, and the valid and test files, by their names."""
     splits = [split_of(path) for path in files]
     if splits.count("") == 1 and all(map(is_table, files)):  # reviews.csv and test.csv
         splits = [split or "train" for split in splits]
@@ -27,7 +27,7 @@ def sibling_files(training: Sequence[Path], split: str) -> tuple[Path, ...]:
     """
     if not training or not all(split_of(path) == "train" for path in training):
         return _sibling_folder_files(training, split)
-    candidates = []  # for each training file: the text in place of "train" → the file
+    candidates = []  # for each training file: the text that replaces "train" → the file
     for path in training:
         head, _, tail = around_split(path)  # train.lc.tok.de: "" and ".lc.tok.de"
         siblings = sorted(path.parent.glob("*")) if path.parent.is_dir() else []

@@ -1,4 +1,4 @@
-"""The columns of a table: whether their names and values look like labels, texts, tags or numbers."""
+"""The columns of a table: whether they hold labels, texts, tags or numbers, by their names and values."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _ROWS = 60_000  # rows read: many, since files are often sorted by label
 _CHARACTERS = 50_000_000
 _LONGEST_LABEL = 80  # characters
 _MAX_LABELS = 1000
-_MAX_UNNAMED_LABELS = 300  # in a column whose name does not say that it holds labels
+_MAX_UNNAMED_LABELS = 300  # in a column that is not named for labels
 _ROWS_OF_A_LABEL = 10  # on average, in such a column
 _NEARLY_ALL = 0.95
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
@@ -123,7 +123,7 @@ class Column:
 
     @cached_property
     def are_tags(self) -> bool:
-        """Whether nearly every value is a sequence of tags, and some tags mark a span."""
+        """Whether nearly every value is a sequence of tags, and some tags are of spans."""
         rows = [value.split() for value in self.values]
         n_tagged = sum(bool(row) and all(map(is_tag, row)) for row in rows)
         has_spans = any("-" in tag for row in rows for tag in row if tag != OUTSIDE)
@@ -149,9 +149,17 @@ class Column:
     @property
     def summary(self) -> str:
         """The number of different values, with examples: 2 values (good, bad)."""
+        return f"{len(self.counts):,} values ({self._examples})"
+
+    @property
+    def summary_zh(self) -> str:
+        """The summary in Chinese."""
+        return f"{len(self.counts):,} 种取值（{self._examples}）"
+
+    @property
+    def _examples(self) -> str:
         examples = [value for value, _ in self.counts.most_common(3)]
-        more = ", …" if len(self.counts) > len(examples) else ""
-        return f"{len(self.counts):,} values ({shortened(', '.join(examples), 60)}{more})"
+        return shortened(", ".join(examples), 60) + (", …" if len(self.counts) > len(examples) else "")
 
     @property
     def short_summary(self) -> str:

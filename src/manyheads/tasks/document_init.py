@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.encoder_choices import N_SPARE_TOKENS
 from manyheads.tasks.proposal import HOUR, Choice, Survey
@@ -26,21 +27,22 @@ _TRIAL_CHARACTERS = 20_000  # scored to measure the speed
 
 
 class DocumentInit(TaskInit):
-    """Rows are documents; any text is one, so that the user may ask for the task on any data."""
+    """Rows are documents. Any text is a document, so the user may request the task for any data."""
 
     noun = "document"
+    noun_zh = "篇文档"
 
     def files_in(self, listing: FolderListing, request: Request) -> Sequence[Path] | None:
-        """All files of text in subfolders, if the user asked for this task."""
+        """All files of text in subfolders, if the user requested this task."""
         return document_files([listing.folder]) if self.is_requested(request) and not listing.files else None
 
     def requested_table(self, files: DataFiles, request: Request) -> TaskGuess:
-        """The guess for a table whose texts the user asked for."""
+        """The guess for a table, if the user requested this task or named its column of texts."""
         text = text_column(files, files.columns, request)
         if text is None:
             summaries = shortened("; ".join(column.short_summary for column in files.columns))
             raise DataError(f"{files.paths[0]}: no column holds text ({summaries}). Name it with --text-column.")
-        reason = request.reason if request.task else f"column {text.name} holds texts"
+        reason = request.reason if request.task else pick(f"column {text.name} holds texts", f"{text.name} 列是文本")
         return TaskGuess(reason, {"text": text.name})
 
     def scoring_seconds(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 
+from manyheads.language import pick
 from manyheads.tasks.proposal import Choice, Proposal, Survey, schedule_choices
 
 FEW_ROWS = 2_000
@@ -12,15 +13,19 @@ N_SPARE_TOKENS = 300  # tokens that are not characters: bytes and special tokens
 
 _BUDGET = 20 * 60.0  # seconds, at most; small sets take a few minutes
 _MIN_STEPS = 400
-_LAYERS = ("1 layer", "2 layers", "3 layers")
 # (below this many characters, vocabulary size, vocabulary size of a script with many characters)
 _VOCAB_SIZES = ((150_000, 2000, 4000), (2_000_000, 4000, 8000), (20_000_000, 8000, 8000))
 
 
 def encoder_proposal(choices: Iterable[Choice], layers: int, n_epochs: float) -> Proposal:
     """The proposal for an encoder with this many layers."""
-    size = f"{_LAYERS[layers - 1]} of width 128"
-    return Proposal(tuple(choices), n_epochs, size, budget=_BUDGET, min_steps=_MIN_STEPS)
+    return Proposal(tuple(choices), n_epochs, layers_of_width(layers, 128), budget=_BUDGET, min_steps=_MIN_STEPS)
+
+
+def layers_of_width(n_layers: int, width: int) -> str:
+    """The size of a model for the screen, in the language in use."""
+    layers = "1 layer" if n_layers == 1 else f"{n_layers} layers"
+    return pick(f"{layers} of width {width}", f"{n_layers} 层，宽度 {width}")
 
 
 def token_choices(survey: Survey) -> Iterable[Choice]:

@@ -106,7 +106,7 @@ class Proposal:
     choices: tuple[Choice, ...]
     n_epochs: float
     size: str  # of the model, for display
-    preset: str = ""  # "" if the model's sizes are given one by one
+    preset: str = ""  # "" if the sizes of the model are set one by one
     smaller_preset: str = ""  # to propose if this one is too slow; "" if there is none
     budget: float = HOUR  # default training time in seconds
     min_steps: int = 600  # the number of steps does not fall below this on small data

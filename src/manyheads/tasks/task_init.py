@@ -1,7 +1,8 @@
 """`TaskInit`: a task's part of `manyheads init`, which recognizes data, surveys it and proposes a recipe.
 
-`init` asks every registered task in turn whether the data is its own. A task overrides the methods in which it differs;
-`recognize` and `propose` are the two that each must have.
+`init` calls `recognize` of every registered task in turn until one returns a guess. A task overrides the methods in
+which it differs; `recognize` and `propose` are the two that it must have. Text for the screen is in the language in
+use; errors and the comments of a recipe are in English.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.proposal import LabelCounts, Proposal, Survey
@@ -29,24 +31,26 @@ N_VALIDATED = 200  # valid rows predicted at each validation, as in a run
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the user asks for on the command line of `manyheads init`."""
+    """The options of `manyheads init`."""
 
     task: str = ""  # a task's name on the command line; "" to recognize it from the data
-    columns: Mapping[str, str] = field(default_factory=dict)  # field → column, for the --…-column options given
+    columns: Mapping[str, str] = field(default_factory=dict)  # field → column, from the --…-column options
     direction: Languages = ("", "")  # source and target language, if given
     kind: str = ""  # the task's kind; `init` fills it in from the other fields
 
     @property
     def reason(self) -> str:
-        """Why the task is the requested one."""
-        return f"as --task {self.task} says" if self.task else "as the options say"
+        """Why the task is the requested one, in the language in use."""
+        if self.task:
+            return pick(f"as --task {self.task} requests", f"由 --task {self.task} 指定")
+        return pick("as the options request", "由选项指定")
 
 
 @dataclass(frozen=True)
 class TaskGuess:
-    """Data recognized as a task's own: the reason, the columns and the task's settings."""
+    """The columns and the task's settings for data that a task recognizes."""
 
-    reason: str
+    reason: str  # why the data is for this task, in the language in use
     columns: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     clean: CleanSettings = field(default_factory=CleanSettings)
@@ -58,8 +62,9 @@ class TaskInit:
 
     kind: ClassVar[str]
     cli_name: ClassVar[str]  # the task's name on the command line
-    order: ClassVar[int] = 50  # tasks with a lower number are asked first whether the data is theirs
+    order: ClassVar[int] = 50  # `recognize` of tasks with a lower number is called first
     noun: ClassVar[str] = "row"  # what one row is called
+    noun_zh: ClassVar[str] = "行"  # the same in Chinese, with its measure word
     advice: ClassVar[str] = "Give text."  # what to do if no row is usable
     columns: ClassVar[tuple[str, ...]] = ("text",)  # the --…-column options the task accepts
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task
@@ -70,7 +75,7 @@ class TaskInit:
         return bool(self.own_columns & {*request.columns})
 
     def is_requested(self, request: Request) -> bool:
-        """Whether the user asked for this task."""
+        """Whether the user requested this task."""
         return request.kind == self.kind
 
     def files_in(self, listing: FolderListing, request: Request) -> Sequence[Path] | None:
@@ -78,7 +83,7 @@ class TaskInit:
         return None
 
     def recognize_names(self, files: DataFiles, request: Request) -> TaskGuess | None:
-        """Recognize data by names alone; asked of every task before any `recognize`."""
+        """Recognize data by names alone; called for every task before any `recognize`."""
         return None
 
     def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
@@ -86,7 +91,7 @@ class TaskInit:
         raise NotImplementedError
 
     def requested_guess(self, files: DataFiles, request: Request) -> TaskGuess:
-        """The guess for files that are not a table, if the user asked for this task."""
+        """The guess for files that are not a table, if the user requested this task."""
         if request.columns and not self.takes_columns_of_lines:
             raise DataError(
                 f"{files.paths[0]} has no columns to choose from. Leave out --{next(iter(request.columns))}-column."
@@ -118,7 +123,7 @@ class TaskInit:
         return None
 
     def display_name(self, settings: Any) -> str:
-        """What the task is called in messages."""
+        """What the task is called on the screen, in the language in use."""
         return self.cli_name
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
@@ -41,7 +42,10 @@ class ClassifyInit(TaskInit):
             return self._recognize_table(files, request)
         columns = files.parallel
         if columns and len(columns) == 2 and columns[1].repeats and columns[0].are_texts:
-            return TaskGuess(f"the lines of {files.paths[1].name} have {columns[1].summary}")
+            name = files.paths[1].name
+            return TaskGuess(
+                pick(f"the lines of {name} have {columns[1].summary}", f"{name} 的各行是标签：{columns[1].summary_zh}")
+            )
         return None
 
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
@@ -58,9 +62,16 @@ class ClassifyInit(TaskInit):
             )
         chosen = {"text": text.name, "label": label.name}
         if label.separator:
-            reason = f"column {label.name} has lists of labels for the texts of {text.name}"
+            reason = pick(
+                f"column {label.name} has lists of labels for the texts of {text.name}",
+                f"{label.name} 列是 {text.name} 列文本的多个标签",
+            )
             return TaskGuess(reason, chosen, {"multi_label": True, "separator": label.separator})
-        return TaskGuess(f"column {label.name} has {label.summary} for the texts of {text.name}", chosen)
+        reason = pick(
+            f"column {label.name} has {label.summary} for the texts of {text.name}",
+            f"{label.name} 列是 {text.name} 列文本的标签：{label.summary_zh}",
+        )
+        return TaskGuess(reason, chosen)
 
     def _label_column(self, files: DataFiles, request: Request) -> Column | None:
         path, columns = files.paths[0], files.columns
@@ -86,7 +97,7 @@ class ClassifyInit(TaskInit):
             return candidates[0]
         if self.is_requested(request):
             summaries = shortened("; ".join(column.short_summary for column in columns))
-            raise DataError(f"{path}: no column looks like labels ({summaries}). Name it with --label-column.")
+            raise DataError(f"{path}: no column seems to hold labels ({summaries}). Name it with --label-column.")
         return None
 
     def count_labels(self, rows: Sequence[Row], settings: ClassifySettings) -> LabelCounts:

@@ -55,7 +55,7 @@ class TextGenerator:
     tokenizer: Tokenizer
 
     def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
-        """Yield the continuation of one prompt piecewise; `number` is the prompt's index among many.
+        """Yield the continuation of one prompt in parts; `number` is the prompt's index among many.
 
         Text is never retracted: incomplete characters and possible stop strings are held back. With beam search the
         continuation comes whole at the end.
@@ -84,20 +84,20 @@ class TextGenerator:
         """Generate the candidates for each prompt; a prompt may be empty."""
         encoded = [self._encode(prompt) for prompt in prompts]
         together: dict[int, list[int]] = defaultdict(list)
-        found: dict[int, list[Hypothesis]] = {}
+        by_prompt: dict[int, list[Hypothesis]] = {}
         for index, ids in enumerate(encoded):
             if len(ids) + settings.max_length() <= self.model.settings.max_length:
                 together[len(ids)].append(index)
             else:
-                found[index] = self._slide(ids, settings, first + index)
+                by_prompt[index] = self._slide(ids, settings, first + index)
         for length, indices in together.items():
             n_rows = max(1, _BATCH_POSITIONS // (settings.n_best * (length + settings.max_length())))
             for start in range(0, len(indices), n_rows):
                 part = indices[start : start + n_rows]
                 rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
-                found |= dict(zip(part, rows, strict=True))
+                by_prompt |= dict(zip(part, rows, strict=True))
         return [
-            Generation(prompt, [self._candidate(prompt, ids, hypothesis, settings) for hypothesis in found[index]])
+            Generation(prompt, [self._candidate(prompt, ids, hypothesis, settings) for hypothesis in by_prompt[index]])
             for index, (prompt, ids) in enumerate(zip(prompts, encoded, strict=True))
         ]
 

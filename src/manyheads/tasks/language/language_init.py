@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import PLAIN_TEXT, DataFiles
 from manyheads.tasks.document_init import (
@@ -17,7 +18,7 @@ from manyheads.tasks.document_init import (
     document_choices,
     subword_choices,
 )
-from manyheads.tasks.encoder_choices import stable_choices, training_choices
+from manyheads.tasks.encoder_choices import layers_of_width, stable_choices, training_choices
 from manyheads.tasks.proposal import Choice, Proposal, Survey
 from manyheads.tasks.task_init import Request, TaskGuess
 from manyheads.text.files import format_suffix
@@ -64,10 +65,12 @@ class LanguageInit(DocumentInit):
         if files.is_table:
             return self._recognize_table(files, request)
         if files.are_documents:
-            return TaskGuess(f"they are {len(files.paths)} files of plain text")
+            return TaskGuess(
+                pick(f"they are {len(files.paths)} files of plain text", f"{len(files.paths)} 个纯文本文件")
+            )
         if len(files.paths) == 1 and format_suffix(files.paths[0]) in PLAIN_TEXT:
             _refuse_table_as_text(files)
-            return TaskGuess("it is plain text")
+            return TaskGuess(pick("it is plain text", "纯文本"))
         return None
 
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
@@ -85,7 +88,7 @@ class LanguageInit(DocumentInit):
         is_long = text.mean_length >= _LONG_TEXT and text.mean_length >= _MUCH_LONGER * other_length
         if not (is_alone and (is_long or text.is_called_text)) and not (len(columns) > 2 and is_long):
             return None
-        return TaskGuess(f"column {text.name} holds long texts", {"text": text.name})
+        return TaskGuess(pick(f"column {text.name} holds long texts", f"{text.name} 列是长文本"), {"text": text.name})
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
         """A decoder over characters for little text, over subwords for more."""
@@ -119,7 +122,7 @@ class LanguageInit(DocumentInit):
         return Proposal(
             tuple(choices),
             count_document_epochs(n_tokens, decoder.n_epochs),
-            f"{decoder.layers} layers of width {decoder.width}",
+            layers_of_width(decoder.layers, decoder.width),
             budget=document_budget(size),
         )
 

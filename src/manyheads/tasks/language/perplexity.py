@@ -16,8 +16,8 @@ _LOGITS_AT_ONCE = 1024  # rows
 def sliding_windows(length: int, context: int, stride: int) -> list[tuple[int, int, int]]:
     """Windows (start, first, end) over `length` tokens: tokens from `first` on are predicted from those since `start`.
 
-    Every window but the first moves by `stride`, so that a token has at least context − stride tokens before it, if
-    there are so many.
+    Every window but the first moves by `stride`, so that every token after the first window has
+    at least context − stride tokens before it.
     """
     windows = [(0, 0, min(context, length))] if length else []
     while windows and windows[-1][2] < length:
@@ -35,10 +35,10 @@ def token_nll(model: Transformer, documents: Sequence[Sequence[int]], stride: in
         for number, ids in enumerate(documents)
         for window in sliding_windows(len(ids), context, stride)
     ]
-    found = [np.zeros(len(ids)) for ids in documents]
+    of_documents = [np.zeros(len(ids)) for ids in documents]
     for (number, _, first, end), nats in zip(windows, window_nll(model, documents, windows), strict=True):
-        found[number][first:end] = nats
-    return found
+        of_documents[number][first:end] = nats
+    return of_documents
 
 
 def window_nll(
@@ -51,7 +51,7 @@ def window_nll(
     table = np.array(windows, dtype=np.int64)
     # `plan_rows` takes (document, start, end); here the index of the window replaces the document.
     numbered = np.stack([np.arange(len(table)), table[:, 1], table[:, 3]], axis=1)
-    found: list[NDArray[np.float64]] = [np.empty(0)] * len(table)
+    of_windows: list[NDArray[np.float64]] = [np.empty(0)] * len(table)
     with evaluating(model):
         for plan in plan_rows(
             numbered,
@@ -64,9 +64,9 @@ def window_nll(
             batch = make_rows(plan, lambda index: arrays[table[index, 0]], model.device)
             nats = _nats(model, *hidden_of(model, batch))
             for index, size in zip(plan[:, 1].tolist(), (plan[:, 3] - plan[:, 2]).tolist(), strict=True):
-                found[index] = nats[table[index, 2] - table[index, 1] : size]
+                of_windows[index] = nats[table[index, 2] - table[index, 1] : size]
                 nats = nats[size:]
-    return found
+    return of_windows
 
 
 def _nats(model: Transformer, hidden: torch.Tensor, written: torch.Tensor) -> NDArray[np.float64]:

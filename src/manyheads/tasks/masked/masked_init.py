@@ -9,7 +9,7 @@ from manyheads.tasks.document_init import (
     document_choices,
     subword_choices,
 )
-from manyheads.tasks.encoder_choices import stable_choices, training_choices
+from manyheads.tasks.encoder_choices import layers_of_width, stable_choices, training_choices
 from manyheads.tasks.proposal import Choice, Proposal, Survey
 from manyheads.tasks.task_init import Request, TaskGuess
 
@@ -22,7 +22,7 @@ class MaskedInit(DocumentInit):
     order = 40
 
     def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
-        """A table's texts, if the user asked for this task."""
+        """A table's texts, if the user requested this task."""
         return self.requested_table(files, request) if files.is_table and self.is_requested(request) else None
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
@@ -48,4 +48,4 @@ class MaskedInit(DocumentInit):
         ]
         # Only a part of the tokens is masked in each epoch.
         n_epochs = 2 * count_document_epochs(size / characters_per_token(survey), 11.0)
-        return Proposal(tuple(choices), n_epochs, "3 layers of width 128", budget=document_budget(size) / 2)
+        return Proposal(tuple(choices), n_epochs, layers_of_width(3, 128), budget=document_budget(size) / 2)

@@ -1,6 +1,6 @@
 """`Masked`: a masked language model, which predicts the tokens that are masked in a text.
 
-An encoder pretrained on a user's own text knows its words before it is trained on labels.
+An encoder pretrained on text without labels is a better start for classify and tag (init_from).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ from manyheads.tasks.task_init import TaskInit
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, METASPACE, PAD, Token
 
-MASK_TEXT = "[MASK]"  # marks a masked token in a text for `predict`
+MASK_TEXT = "[MASK]"  # a masked token in a text for `predict`
 ACCURACY = "accuracy of masked tokens"
 
 _VALIDATION_TOKENS = 20_000

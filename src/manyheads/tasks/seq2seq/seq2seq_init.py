@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.tasks.columns import named_pair
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text
 from manyheads.tasks.language_codes import (
@@ -58,12 +59,13 @@ _VOCAB_SIZES = (
 
 
 class Seq2SeqInit(TaskInit):
-    """Recognizes pairs of texts; asked last, since any two columns of text may be a pair."""
+    """Recognizes pairs of texts, after all other tasks: any two columns of text may be a pair."""
 
     kind = "seq2seq"
     cli_name = "translate"
     order = 90
     noun = "pair"
+    noun_zh = "个句对"
     advice = "Give text and its translation."
     columns = ("source", "target")
     own_columns = frozenset({"source", "target"})
@@ -85,24 +87,26 @@ class Seq2SeqInit(TaskInit):
         if not files.is_table or request.kind or request.columns:
             return None
         pair = pick_columns(files.header, request.direction)
-        return TaskGuess(f"it has the columns {listed(pair)}") if pair else None
+        return TaskGuess(_columns_reason(pair)) if pair else None
 
     def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
         """Any two parallel files; a table whose columns are named for a pair, or a .tsv with two columns."""
         if not files.is_table:
-            return None if len(files.paths) == 1 else TaskGuess(f"they are {len(files.paths)} parallel files of text")
+            n_files = len(files.paths)
+            reason = pick(f"they are {n_files} parallel files of text", f"{n_files} 个平行文本文件")
+            return None if n_files == 1 else TaskGuess(reason)
         if self.is_requested(request) and (request.columns or any(request.direction)):
             return TaskGuess(request.reason, request.columns)
         pair = named_pair(files.columns)
         if pair:
             # The length of an answer or a summary does not depend on the length of its source.
             clean = CleanSettings() if pair.purpose == "translation" else CleanSettings(max_ratio=0.0)
-            reason = f"it has the columns {listed([pair.source, pair.target])}"
+            reason = _columns_reason([pair.source, pair.target])
             chosen = {"source": pair.source, "target": pair.target}
             return TaskGuess(reason, chosen, {"purpose": pair.purpose}, clean)
         if len(files.columns) == 2 and format_suffix(files.paths[0]) == ".tsv":
-            return TaskGuess("it has two columns of text")
-        return TaskGuess(request.reason) if self.is_requested(request) else None  # `complete` asks for the columns
+            return TaskGuess(pick("it has two columns of text", "有两列文本"))
+        return TaskGuess(request.reason) if self.is_requested(request) else None  # `complete` finds the columns
 
     def complete(self, guess: TaskGuess, sets: Mapping[str, Sequence[Path]], request: Request) -> TaskGuess:
         """Check the number and the direction of the files; find languages and columns by names."""
@@ -153,7 +157,7 @@ class Seq2SeqInit(TaskInit):
             side, language = ("source", by_script[0]) if by_script[0] else ("target", by_script[1])
             remedy = "Exchange the two files." if len(files) == 2 else "Exchange --source-column and --target-column."
             raise DataError(
-                f"{' + '.join(files)}: the {side} is written in {language}, but the direction asked for is "
+                f"{' + '.join(files)}: the {side} is written in {language}, but the requested direction is "
                 f"{requested[0] or '?'} → {requested[1] or '?'}. {remedy}"
             )
         if _is_exchanged(by_script, named):
@@ -242,6 +246,10 @@ class Seq2SeqInit(TaskInit):
 # Files, columns and languages.
 
 
+def _columns_reason(columns: Sequence[str]) -> str:
+    return pick(f"it has the columns {listed(columns)}", f"有 {'、'.join(columns)} 列")
+
+
 def pick_columns(columns: Sequence[str], direction: Languages) -> Languages | None:
     """The source and target column, if their names show them: source and target, en and zh, …"""
     by_name = {name.strip().lower(): name for name in columns}
@@ -303,7 +311,7 @@ def _refuse_exchanged(files: Sequence[Path], direction: Languages) -> None:
     first, second = map(base_of, named)
     if first != second and (second, first) == (base_of(direction[0]), base_of(direction[1])):
         raise DataError(
-            f"{files[0]} and {files[1]} go from {named[0]} to {named[1]}, but the direction asked for is "
+            f"{files[0]} and {files[1]} go from {named[0]} to {named[1]}, but the requested direction is "
             f"{' → '.join(direction)}. Exchange the two files."
         )
 

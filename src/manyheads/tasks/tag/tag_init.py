@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.encoder_choices import (
     FEW_ROWS,
@@ -33,6 +34,7 @@ class TagInit(TaskInit):
     cli_name = "tag"
     order = 10
     noun = "sentence"
+    noun_zh = "个句子"
     columns = ("text", "tags", "label")
     own_columns = frozenset({"tags"})
     takes_columns_of_lines = True  # CoNLL columns have numbers
@@ -49,14 +51,21 @@ class TagInit(TaskInit):
         if files.is_table:
             return self._recognize_table(files, request)
         if files.is_conll:
-            return TaskGuess("its lines are words with tags, with a blank line between sentences")
+            return TaskGuess(
+                pick(
+                    "its lines are words with tags, with a blank line between sentences",
+                    "每行是一个词及其标注，句子之间有空行",
+                )
+            )
         columns = files.parallel
         if columns and columns[1].are_tags and columns[0].has_as_many_words(columns[1]):
             words, tags, *intent = (path.name for path in files.paths)
-            intents = f", and {intent[0]} has their intents" if intent else ""
-            return TaskGuess(
-                f"the lines of {tags} are tags for the words of {words}{intents}", settings={"intents": bool(intent)}
+            reason = pick(
+                f"the lines of {tags} are tags for the words of {words}", f"{tags} 的各行是 {words} 中词的标注"
             )
+            if intent:
+                reason += pick(f", and {intent[0]} has their intents", f"，{intent[0]} 是意图")
+            return TaskGuess(reason, settings={"intents": bool(intent)})
         return None
 
     def requested_guess(self, files: DataFiles, request: Request) -> TaskGuess:
@@ -87,8 +96,12 @@ class TagInit(TaskInit):
             (column for column in columns if column.is_called_label and column.repeats), None
         )
         chosen = {"text": words.name, "tags": tags.name} | ({"label": label.name} if label else {})
-        intents = f" and {label.name} an intent for each text" if label else ""
-        reason = f"column {tags.name} holds tags for the words of {words.name}{intents}"
+        reason = pick(
+            f"column {tags.name} holds tags for the words of {words.name}",
+            f"{tags.name} 列是 {words.name} 列中词的标注",
+        )
+        if label:
+            reason += pick(f" and {label.name} an intent for each text", f"，{label.name} 列是意图")
         return TaskGuess(reason, chosen, {"intents": label is not None})
 
     def count_labels(self, rows: Sequence[Row], settings: TagSettings) -> LabelCounts:
@@ -106,8 +119,8 @@ class TagInit(TaskInit):
         return "intent" if settings.intents else ""
 
     def display_name(self, settings: TagSettings) -> str:
-        """Say if there are intents."""
-        return "tag with intents" if settings.intents else "tag"
+        """The task, and whether it has intents."""
+        return pick("tag with intents", "tag（含意图）") if settings.intents else "tag"
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
         """An encoder of three layers and a CRF; characters as tokens, if characters are tagged."""
