@@ -45,9 +45,9 @@ def expected(**how: float) -> list[float]:
 )
 def test_sample_frequencies_equal_the_probabilities(how: dict[str, float]) -> None:
     n = 4000
-    counts, wanted = frequencies(n, **how), expected(**how)
-    assert all(count == 0 for count, p in zip(counts, wanted, strict=True) if p == 0)
-    chi_square = sum((count - n * p) ** 2 / (n * p) for count, p in zip(counts, wanted, strict=True) if p > 0)
+    counts, expected_shares = frequencies(n, **how), expected(**how)
+    assert all(count == 0 for count, p in zip(counts, expected_shares, strict=True) if p == 0)
+    chi_square = sum((count - n * p) ** 2 / (n * p) for count, p in zip(counts, expected_shares, strict=True) if p > 0)
     assert chi_square < 18.5  # 99.9 % at 4 degrees of freedom
 
 

@@ -20,11 +20,11 @@ def compare_steppers(steppers: list[Stepper], n_sentences: int, seed: int, n_ste
         for other in others:
             assert torch.allclose(first, other, atol=1e-10)
         kept = torch.randperm(n_sentences, generator=generator)[: max(1, n_sentences - 1)]
-        wanted = int(torch.randint(1, 4, (), generator=generator))
-        beams = torch.randint(0, n_beams, (len(kept), wanted), generator=generator)
+        n_selected = int(torch.randint(1, 4, (), generator=generator))
+        beams = torch.randint(0, n_beams, (len(kept), n_selected), generator=generator)
         for stepper in steppers:
             stepper.select(kept[:, None] * n_beams + beams)
-        n_sentences, n_beams = len(kept), wanted
+        n_sentences, n_beams = len(kept), n_selected
         ids = torch.randint(4, 9, (n_sentences * n_beams,), generator=generator)
 
 

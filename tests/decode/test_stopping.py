@@ -53,5 +53,5 @@ def test_greedy_search_is_cut_at_the_stop() -> None:
     free = search(stepper(), LENGTHS, settings=METHODS[0], **SPECIAL)
     stopped = search(stepper(), LENGTHS, settings=METHODS[0], should_stop=has_a_five, **SPECIAL)
     for [whole], [cut] in zip(free, stopped, strict=True):
-        wanted = whole.ids[: whole.ids.index(5) + 1] if 5 in whole.ids else whole.ids
-        assert cut.ids == wanted
+        expected = whole.ids[: whole.ids.index(5) + 1] if 5 in whole.ids else whole.ids
+        assert cut.ids == expected

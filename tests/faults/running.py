@@ -1,4 +1,4 @@
-"""A small run that uses every source of randomness, in a process of its own that tests can kill.
+"""A small run that uses every source of randomness, in a separate process that tests can kill.
 
 `ForkedRun` forks a process that has imported everything already, which saves seconds of start-up. `SpawnedRun` starts
 the command as a user does.

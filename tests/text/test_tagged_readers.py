@@ -133,15 +133,15 @@ class TestColumns:
     ) -> None:
         path = tmp_path_factory.getbasetemp() / "written.conll"
         spans = [tags_to_spans([tag for _, tag in sentence], "IOB2", on_bad=lambda _: None) for sentence in sentences]
-        wanted: list[Row] = []
+        expected: list[Row] = []
         text = ""
         for sentence, found in zip(sentences, spans, strict=True):
             words = [word for word, _ in sentence]
             tags = spans_to_tags(found, len(words), scheme)
             text += "".join(f"{word}{separator}{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
-            wanted.append((" ".join(words), " ".join(spans_to_tags(found, len(words), "IOB2"))))
+            expected.append((" ".join(words), " ".join(spans_to_tags(found, len(words), "IOB2"))))
         path.write_text(text, encoding="utf-8")
-        assert list(read_tagged(path)) == wanted
+        assert list(read_tagged(path)) == expected
 
 
 class TestSentencePerLine:

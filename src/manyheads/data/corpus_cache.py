@@ -1,4 +1,4 @@
-"""The content-addressed cache of prepared data, shared by all runs beside one another.
+"""The content-addressed cache of prepared data, shared by all runs in one parent folder.
 
 The name of an entry contains a digest of all its inputs, so an entry is never stale. Entries are written to a temporary
 folder and renamed, so an entry is complete or absent. Delete the cache folder, or any entry, to clear it.

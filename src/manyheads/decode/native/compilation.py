@@ -97,7 +97,7 @@ def locate_compiler() -> str | None:
 def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
     """Compile into `path`; return the first error of the compiler, or an empty string.
 
-    The library is compiled beside its path and moved, so that no process ever loads an incomplete one.
+    The library is compiled to a temporary file and renamed, so that no process ever loads an incomplete one.
     """
     try:
         handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)

@@ -3,7 +3,7 @@
  * It runs the greedy and beam search of manyheads/decode over the model of manyheads/model, in one thread per call.
  * Nothing is padded (rows are real tokens only), no cache is moved (a beam stores its ancestors), and a finished
  * sentence is replaced by the next one at once, so that the products always have many rows. Every row is computed in
- * the same order of additions whatever rows are beside it: a sentence's result does not depend on its batch.
+ * the same order of additions whatever other rows there are: a sentence's result does not depend on its batch.
  *
  * This file is the one translation unit of the library; it includes the others in the order of their dependencies.
  */

@@ -1,4 +1,4 @@
-/* Matrix products in float32. A row's sums run over its inputs in the same order whatever rows are beside it. */
+/* Matrix products in float32. A row's sums run over its inputs in the same order whatever other rows there are. */
 #include "engine.h"
 
 /* R rows by P panels, all sums in registers; each sum runs over the inputs in their order, whatever R and P are. */
