@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.program import program_name
+from manyheads.cli.output import program_name
 from manyheads.language import pick, using
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Output of commands: standard output, or a file that appears only when it is complete."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,3 +61,11 @@ def check_output_folder(out: Path, bundle: Path, *, overwrite: bool) -> None:
         if overwrite:
             raise BundleError(f"{out} already exists and is not a bundle. Choose another folder with -o.")
         raise BundleError(f"{out} already exists. Choose another folder with -o, or add --overwrite.")
+
+
+def program_name() -> str:
+    """Return `manyheads` if the shell finds it, else the path it was started with, as `make` does."""
+    started_as = Path(sys.argv[0])
+    if shutil.which("manyheads") is not None or started_as.name != "manyheads":
+        return "manyheads"
+    return os.path.relpath(started_as)

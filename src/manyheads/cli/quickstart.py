@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.program import program_name
+from manyheads.cli.output import program_name
 from manyheads.language import pick
 
 if TYPE_CHECKING:
