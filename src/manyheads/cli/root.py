@@ -176,7 +176,7 @@ def add_common_options(command: click.Command) -> None:
         \b
         Start here:   manyheads quickstart
         """,
-        """用自己的文本训练自己的 Transformer，看清每个注意力头在做什么，再把它部署出去。
+        """用自己的文本训练自己的 Transformer，看清每个注意力头在做什么，再打包带走。
 
         \b
         从这里开始：   manyheads quickstart
