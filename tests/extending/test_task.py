@@ -18,7 +18,7 @@ from manyheads.run.events import Finished
 from manyheads.tasks import TASKS
 
 TASK = '''
-"""Tell short texts from long ones: the label is the length, so that a file of texts is all the data there is."""
+"""Classify texts as short or long; the label follows from the length, so a file of texts is enough."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal

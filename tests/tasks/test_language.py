@@ -55,13 +55,13 @@ def test_packed_documents_do_not_attend_to_one_another(tmp_path: Path, positions
 def test_every_token_is_trained_on_once_per_epoch(tmp_path: Path) -> None:
     language = make_language()
     training_task = make_training_task(language, tmp_path)
-    wanted = sorted(i for text in DOCUMENTS for i in [*language.tokenizer.encode(text), EOS])
+    expected = sorted(i for text in DOCUMENTS for i in [*language.tokenizer.encode(text), EOS])
     for epoch in (0, 1):
         batches = [training_task.make(plan, 0) for plan in training_task.plan(epoch)]
         written = torch.cat([batch.written[batch.segment_ids > 0] for batch in batches])
-        assert sorted(written.tolist()) == wanted
+        assert sorted(written.tolist()) == expected
         assert all(batch.read.numel() <= 120 for batch in batches)
-        assert sum(batch.n_tokens for batch in batches) == len(wanted)
+        assert sum(batch.n_tokens for batch in batches) == len(expected)
 
 
 def test_order_depends_on_the_epoch(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_stop_string_across_tokens_is_found_and_left_out() -> None:
     stop = free[10:13]
     for method in (settings, replace(settings, stop=(stop,)), replace(settings, stop=("not there", stop))):
         found = language.predict(["the cat"], method)[0]
-        wanted = free if not method.stop else free[: free.index(stop)]
-        assert found.answer == wanted
-        assert "".join(language.stream("the cat", method)) == wanted
+        expected = free if not method.stop else free[: free.index(stop)]
+        assert found.answer == expected
+        assert "".join(language.stream("the cat", method)) == expected
         assert found.candidates[0].finished == bool(method.stop)
 
 

@@ -37,11 +37,11 @@ def test_temperature_recovers_a_scaling_of_logits() -> None:
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(4000, 3, generator=generator)
     drawn = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
-    wanted = torch.nn.functional.one_hot(drawn, 3).float()
-    assert fit_temperature(5.0 * logits, wanted, multi_label=False) == pytest.approx(5.0, rel=0.1)
+    expected = torch.nn.functional.one_hot(drawn, 3).float()
+    assert fit_temperature(5.0 * logits, expected, multi_label=False) == pytest.approx(5.0, rel=0.1)
     several = torch.bernoulli(logits.sigmoid(), generator=generator)
     assert fit_temperature(3.0 * logits, several, multi_label=True) == pytest.approx(3.0, rel=0.1)
-    assert fit_temperature(logits[:0], wanted[:0], multi_label=False) == 1.0
+    assert fit_temperature(logits[:0], expected[:0], multi_label=False) == 1.0
 
 
 @pytest.mark.parametrize("kind", ["first", "mean", "max", "mean-max", "attention"])

@@ -48,8 +48,8 @@ def test_loss_equals_cross_entropy_with_the_smoothed_distribution(training_task:
     batch = training_task.make(np.array([3]), seed=0)
     log_p = training_task.model(batch.source, batch.target_input).log_softmax(-1)[0]
     n_classes = log_p.size(-1)
-    wanted = torch.full_like(log_p, 0.1 / (n_classes - 1)).scatter(-1, batch.target_output[0, :, None], 0.9)
-    torch.testing.assert_close(training_task.loss(batch, 1), -(wanted * log_p).sum(-1).mean())
+    expected = torch.full_like(log_p, 0.1 / (n_classes - 1)).scatter(-1, batch.target_output[0, :, None], 0.9)
+    torch.testing.assert_close(training_task.loss(batch, 1), -(expected * log_p).sum(-1).mean())
 
 
 def fifty_losses(
