@@ -1,6 +1,6 @@
 """Draw the attention weights of every cross-attention head of a bundle for one translation, as an SVG.
 
-    python docs/pictures/draw_cross_attention.py runs/quickstart/bundle "The old teacher did not buy the red book." heads.svg
+    python docs/pictures/draw_cross_attention.py runs/quickstart/bundle "The old teacher sees the book." heads.svg
 
 A `Tap` given to one forward pass is all it needs.
 """

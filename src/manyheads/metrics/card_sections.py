@@ -100,7 +100,7 @@ class GenerationSample:
 
 @dataclass(frozen=True)
 class Generations:
-    """Generated texts, which no reference can be wrong or right about."""
+    """Generated texts, which have no reference to compare with."""
 
     samples: Sequence[GenerationSample]
 
@@ -125,7 +125,7 @@ class Card(Protocol):
         """The scores, each with its interval; the main one first."""
 
     def sections(self) -> Sequence[Section]:
-        """Return everything else that the card has to show, in reading order."""
+        """Return the other parts of the card, in reading order."""
 
 
 def label_rows(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:

@@ -38,7 +38,7 @@ class TranslationCard:
     length_ratio: float  # tokens of the translations / tokens of the references, as BLEU counts them
     n_copies: int  # translations equal to their source
     n_wrong_copies: int  # copies whose reference differs from the source
-    n_repetitions: int  # a word or phrase three times in a row, but not so in the reference
+    n_repetitions: int  # a word or a few words three times in a row, unless the reference repeats them too
     n_empty: int  # blank translations
     n_empty_references: int  # they are scored too: any translation of them is wrong
     n_cut_off: int  # translations that reached the maximum length before EOS
