@@ -19,13 +19,17 @@ def make_model(seed: int = 0, **changes: object) -> Transformer:
         "vocab_size": 61, "width": 32, "n_encoder_layers": 2, "n_decoder_layers": 2, "feed_forward_width": 48,
         "n_heads": 4, "max_length": 40, **changes,
     }  # fmt: skip
-    model = Transformer(ModelSettings(**settings))  # type: ignore[arg-type]
-    with torch.no_grad():  # logits far apart, so that rounding decides nothing, and biases that matter
+    return randomize(Transformer(ModelSettings(**settings)))  # type: ignore[arg-type]
+
+
+def randomize(model: Transformer) -> Transformer:
+    """Give biases and running statistics values that matter, and spread logits so that rounding decides nothing."""
+    with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "bias" in name:
                 parameter.normal_(0, 0.1)
         for name, buffer in model.named_buffers():
-            if name.endswith("mean"):
+            if name.endswith("running_mean"):
                 buffer.normal_(0, 0.1)
             elif name.endswith("running_var"):
                 buffer.uniform_(1, 2)

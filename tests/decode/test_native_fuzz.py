@@ -23,6 +23,8 @@ from manyheads.decode.native.native_engine import make_native
 from manyheads.errors import EngineError, RecipeError
 from manyheads.model import ModelSettings, Transformer
 
+from decode.test_native import randomize
+
 N_CASES = int(os.environ.get("MANYHEADS_FUZZ", "12"))
 FIRST = 1_000_000 * int(os.environ.get("MANYHEADS_FUZZ_SEED", "0"))
 SECONDS = float(os.environ.get("MANYHEADS_FUZZ_SECONDS", "inf"))
@@ -80,18 +82,7 @@ def _random_settings(random: np.random.Generator) -> ModelSettings:
 
 def _random_model(settings: ModelSettings, seed: int) -> Transformer:
     torch.manual_seed(seed)
-    model = Transformer(settings)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "bias" in name:
-                parameter.normal_(0, 0.1)
-        for name, buffer in model.named_buffers():
-            if name.endswith("mean"):
-                buffer.normal_(0, 0.1)
-            elif name.endswith("variance"):
-                buffer.uniform_(1, 2)
-        model.output.weight.mul_(2)
-    return model.eval()
+    return randomize(Transformer(settings))
 
 
 def _random_search(random: np.random.Generator) -> DecodeSettings:

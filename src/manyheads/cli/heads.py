@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from manyheads.cli.options import JSON_RESULTS, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.language import pick
 
 _PATH = click.Path(path_type=Path)
@@ -60,18 +61,6 @@ def heads() -> None:
     """Run one of the subcommands."""
 
 
-_JSON = click.option(
-    "--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。")
-)
-_VALID = click.option(
-    "--valid",
-    multiple=True,
-    type=_PATH,
-    help=pick(
-        "Files with rows to measure on. [default: the validation set of the recipe]",
-        "用于测量的数据文件。[默认：配方中的验证集]",
-    ),
-)
 _SAMPLE_ROWS = click.option(
     "--sample",
     type=click.IntRange(min=2),
@@ -151,7 +140,7 @@ _SAMPLE_ROWS = click.option(
         "列出所有头，而不只是最明确和置信度最低的头。",
     ),
 )
-@_JSON
+@JSON_RESULTS
 def show(bundle: Path, **options: Any) -> None:
     """Show the role cards of a bundle."""
     from manyheads.cli.role_cards import CardOptions, show_roles
@@ -186,8 +175,8 @@ def show(bundle: Path, **options: Any) -> None:
 )
 @click.argument("bundle", type=_PATH)
 @_SAMPLE_ROWS
-@_VALID
-@_JSON
+@VALID_FILES
+@JSON_RESULTS
 def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool) -> None:
     """Measure gradient importance and ablation of every head."""
     from manyheads.cli.head_importance import measure_importance
@@ -241,7 +230,7 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
     ),
 )
 @_SAMPLE_ROWS
-@_VALID
+@VALID_FILES
 @click.option(
     "--fine-tune",
     type=click.IntRange(min=1),
@@ -276,8 +265,8 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
     type=_PATH,
     help=pick("The new bundle. [default: BUNDLE-pruned]", "新的模型包。[默认：BUNDLE-pruned]"),
 )
-@click.option("--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。"))
-@_JSON
+@OVERWRITE_BUNDLE
+@JSON_RESULTS
 def prune(bundle: Path, **options: Any) -> None:
     """Prune a bundle."""
     from manyheads.cli.head_pruning import PruneOptions, prune_bundle
@@ -314,7 +303,7 @@ def prune(bundle: Path, **options: Any) -> None:
     "--sample", type=click.IntRange(min=2), default=60, show_default=True, help=pick("Number of texts.", "文本数量。")
 )
 @click.option("--svg", type=_PATH, help=pick("Draw the timeline to this file.", "把时间线画到这个文件。"))
-@_JSON
+@JSON_RESULTS
 def timeline(run: Path, sample: int, svg: Path | None, as_json: bool) -> None:
     """Show the timeline of roles of a run."""
     from manyheads.cli.role_cards import show_timeline

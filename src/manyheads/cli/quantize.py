@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.options import JSON_RESULTS, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name
 from manyheads.language import pick
 
@@ -45,15 +46,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "-o", "--output", type=_PATH, help=pick("The new bundle. [default: BUNDLE-int8]", "新的模型包。[默认：BUNDLE-int8]")
 )
-@click.option(
-    "--valid",
-    multiple=True,
-    type=_PATH,
-    help=pick(
-        "Files with pairs to measure on. [default: the validation set of the recipe]",
-        "用于测量的句对文件。[默认：配方中的验证集]",
-    ),
-)
+@VALID_FILES
 @click.option(
     "--sample",
     type=int,
@@ -61,8 +54,8 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help=pick("Number of sentences to measure on.", "用于测量的句子数。"),
 )
-@click.option("--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。"))
-@click.option("--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。"))
+@OVERWRITE_BUNDLE
+@JSON_RESULTS
 def quantize(
     bundle: Path, output: Path | None, valid: tuple[Path, ...], sample: int, overwrite: bool, as_json: bool
 ) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.options import JSON_RESULTS, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name
 from manyheads.language import pick
 
@@ -60,15 +61,7 @@ _PATH = click.Path(path_type=Path)
         "用于学习的句对文件。[默认：配方中的训练集]",
     ),
 )
-@click.option(
-    "--valid",
-    multiple=True,
-    type=_PATH,
-    help=pick(
-        "Files with pairs to measure on. [default: the validation set of the recipe]",
-        "用于测量的句对文件。[默认：配方中的验证集]",
-    ),
-)
+@VALID_FILES
 @click.option(
     "--train-sample",
     type=int,
@@ -97,8 +90,8 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help=pick("Frequent target tokens that are always allowed.", "始终允许的常见目标词元数。"),
 )
-@click.option("--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。"))
-@click.option("--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。"))
+@OVERWRITE_BUNDLE
+@JSON_RESULTS
 def shortlist(
     bundle: Path,
     output: Path | None,
