@@ -62,7 +62,7 @@ GateFactory = Callable[[int], Gate]  # called in every forward pass with the num
 
 @dataclass(frozen=True)
 class Strategies:
-    """The interchangeable parts of one attention."""
+    """The interchangeable parts of an attention layer."""
 
     projections: Projections
     scores: ScoreForm
@@ -70,7 +70,7 @@ class Strategies:
 
 
 class MultiHeadAttention(nn.Module):
-    """`heads.n_heads` attentions in parallel, each in its own subspace, combined by W^O."""
+    """`n_heads` attention heads in parallel, each in its own subspace, combined by W^O."""
 
     groups: Int[Tensor, " G"]  # how many heads share each key head
 
@@ -145,7 +145,7 @@ class MultiHeadAttention(nn.Module):
         bias: Float[Tensor, "#B H Q K"] | None,
         tap: Tap | None,
     ) -> Float[Tensor, "B H Q E"]:
-        """The output of each head, step by step: the reference, which works with every score form and with taps."""
+        """The output of each head, step by step: the slow reference, for every score form and for taps."""
         scores = self.scores(q, k, view)
         scores = scores if bias is None else scores + bias
         weights = masked_softmax(scores, view.visible)
@@ -166,7 +166,7 @@ class MultiHeadAttention(nn.Module):
         view: View,
         bias: Float[Tensor, "#B H Q K"] | None,
     ) -> Float[Tensor, "B H Q E"]:
-        """The same output from the kernel of PyTorch, which never stores all weights at once."""
+        """The same output from PyTorch's fused kernel, which never stores all weights at once."""
         q, k = form.prepare(q, k)
         scale, dropout = form.scale(q.size(-1)), self._dropout_rate
         if view.is_purely_causal and bias is None:  # the kernel then skips hidden positions and reads no mask
