@@ -1,0 +1,103 @@
+"""docs/promises.md: every promise of the README is quoted there with tests that exist."""
+
+import ast
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "promises.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+
+# How sentences of the README begin that introduce, name a file or give an instruction, and promise nothing.
+NOT_PROMISES = (
+    "Train your own Transformer",
+    "It implements the Transformer of 2017",
+    "Every cross-attention head of the model",
+    "Rows are generated tokens",
+    "The script that draws it",
+    "From a clone",
+    "Both commands create",  # tests run inside that .venv
+    "Without make",
+    "Use it from Python.",
+    "Results.",
+    "A native engine written in C",
+    "Speed against CTranslate2",
+    "Quality on public data sets",
+    "Apache-2.0",
+    "after make; not needed",
+)
+
+
+def plain(text: str) -> str:
+    """Return Markdown text on one line, without emphasis and link targets."""
+    text = re.sub(r"(?<!\bmanyheads)\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"\s+", " ", re.sub(r"\*+", "", text)).strip()
+
+
+def sentences(markdown: str) -> list[str]:
+    """Return the sentences of all paragraphs; code blocks, tables, headings and pictures are left out."""
+    paragraphs = re.split(r"\n\s*\n", re.sub(r"```.*?```", "\n\n", markdown, flags=re.DOTALL))
+    prose = [plain(one) for one in paragraphs if one.strip() and not one.lstrip().startswith(("#", "|", "!["))]
+    # A paragraph may begin with a bold heading, such as "**Translate.** ".
+    prose = [re.sub(r"^(?!Train your own Transformer)[A-Z][^.`]{3,40}\. (?=[A-Z`])", "", one) for one in prose]
+    return [sentence for one in prose for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z`])", one)]
+
+
+def comments(markdown: str) -> list[str]:
+    """Return the comments beside console commands, as "`command`: comment"."""
+    found = re.findall(r"^\$ (\w+ \w+)[^\n]*?\s{2,}# ([^\n]+)$", markdown, re.MULTILINE)
+    return [f"`{command}`: {comment}" for command, comment in found]
+
+
+def promises() -> dict[str, list[str]]:
+    """Return the tests of each promise of the page."""
+    rows = [re.fullmatch(r"\| (.+) \| (.+) \|", line) for line in PAGE.splitlines()]
+    cells = [row.groups() for row in rows if row and row[1] not in ("promise", "---")]
+    return {plain(text.replace("\\|", "|")): re.findall(r"`(tests/[^`]+)`", tests) for text, tests in cells}
+
+
+@cache
+def functions(file: str) -> set[str]:
+    """Return the names of a test file's functions."""
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_sentence_of_the_readme_is_a_promise_with_tests_or_listed_as_none() -> None:
+    quoted = promises()
+    missing = [
+        one
+        for one in [*sentences(README), *comments(README)]
+        if one not in quoted and not one.split("`: ")[-1].startswith(NOT_PROMISES)
+    ]
+    assert missing == []
+
+
+def test_every_quoted_promise_is_in_the_readme() -> None:
+    assert [one for one in promises() if one not in {*sentences(README), *comments(README)}] == []
+
+
+@pytest.mark.parametrize("promise", promises())
+def test_every_promise_names_tests_that_exist(promise: str) -> None:
+    tests = promises()[promise]
+    assert tests
+    for file, _, name in (test.partition("::") for test in tests):
+        assert (ROOT / file).is_file(), file
+        assert name in functions(file), f"{file} has no test {name}"
+
+
+def test_oldest_python_is_the_one_of_the_package() -> None:
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    oldest = package["requires-python"].removeprefix(">=")
+    assert f"You need Python {oldest} or newer and pip." in README
+
+
+def test_make_test_runs_every_check() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    (lint,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    assert re.search(r"^test:.*\blint\b.*\bdocs\b", makefile, re.MULTILINE)
+    assert all(tool in lint for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports"))
