@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from manyheads import load
+from manyheads import corpora, load
 
 from cli.conftest import Run
 
@@ -35,6 +35,21 @@ def test_prune_writes_an_ordinary_bundle_and_its_curve(manyheads: Run, bundle_fo
     chinese = manyheads("heads", "prune", bundle_folder, *options, "--overwrite", "--lang", "zh")
     assert "已移除 5 个头（n = 3）" in chinese.stdout
     assert "heads removed" not in chinese.stdout
+
+
+def test_prune_refuses_a_large_cost_and_writes_nothing(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+    sources = [source for source, _ in corpora.pairs("en", "zh", "valid", 8)]
+    own = load(bundle_folder).predict(sources, method="greedy", max_new_tokens=5)  # BLEU 100 before pruning
+    rows = tmp_path / "own.tsv"
+    rows.write_text("".join(f"{source}\t{target}\n" for source, target in zip(sources, own, strict=True)), "utf-8")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    options = ("--share", "0.9", "--method", "gradient", "--valid", rows, "--sample", "4")
+    done = manyheads("heads", "prune", bundle_folder, *options)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: Removing 11 heads would cost ")
+    assert "To accept this cost, add --max-cost " in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_importance_of_every_head_and_attention(manyheads: Run, bundle_folder: Path) -> None:

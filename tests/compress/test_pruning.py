@@ -10,14 +10,16 @@ from manyheads.bundle import Bundle
 from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
 from manyheads.compress.head_removal import remove_heads
 from manyheads.compress.learned_gates import GatedTrainingTask, HardConcreteGates, learn_gates
-from manyheads.compress.pruning import count_to_remove, gradient_order, greedy_order, prune
-from manyheads.compress.pruning_curve import curve_svg
+from manyheads.compress.pruning import _cheaper_advice, count_to_remove, gradient_order, greedy_order, prune
+from manyheads.compress.pruning_curve import CurvePoint, curve_svg
+from manyheads.compress.trade_off import require_small_cost
 from manyheads.decode import DecodeSettings
-from manyheads.errors import DataError, LensError
+from manyheads.errors import BundleError, DataError, LensError
 from manyheads.language import using
 from manyheads.lens import Head, heads_of
 from manyheads.lens.heads import ablation_gates
 from manyheads.lens.row_sample import open_sample
+from manyheads.metrics import Change, Score
 from manyheads.tasks import Task
 
 GREEDY = DecodeSettings(method="greedy", max_new_tokens=3)
@@ -177,6 +179,48 @@ def test_prune_and_fine_tune(untrained: Bundle, folder, monkeypatch: pytest.Monk
             picture = curve_svg(points)
         assert ElementTree.fromstring(picture).tag.endswith("svg")
         assert title in picture
+
+
+def test_large_cost_is_refused(untrained: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.compress.pruning._N_POINTS", 1)
+    monkeypatch.setattr("manyheads.compress.pruning._N_REPEATS", 1)
+    decode = DecodeSettings(method="greedy", max_new_tokens=8)
+    sources = [row[0] for row in ROWS]
+    own = [(source, one.answer) for source, one in zip(sources, untrained.task.predict(sources, decode), strict=True)]
+    with open_sample(untrained.task, own, decode) as sample:  # its own outputs as references: BLEU 100
+        with pytest.raises(
+            BundleError,
+            match=r"Removing 11 heads would cost \d+\.\d\d BLEU \(100\.00 → .*\); at most 0\.2 is accepted\.",
+        ) as refused:
+            prune(untrained, sample, sample, 0.9, "gradient")
+        needed = float(str(refused.value).rpartition("add --max-cost ")[2].rstrip("."))
+        assert prune(untrained, sample, sample, 0.9, "gradient", max_cost=needed).trade_off.change.cost > 0.2
+
+
+def test_refusal_names_the_most_heads_within_the_cost() -> None:
+    bleu = Score("BLEU", 100.0, 100.0, 100.0, "")
+    points = [
+        CurvePoint(12 - n, ("head",) * n, 100, 1.0, bleu, Change("BLEU", 100.0 - cost, 100.0, -cost, -cost, 0.0, 60))
+        for n, cost in ((0, 0.0), (2, 0.1), (3, 0.2), (6, 18.3))
+    ]
+    advice = _cheaper_advice(points, 0.2)
+    assert advice == "Remove fewer heads (--share 0.25 costs at most 0.2) or fine-tune (--fine-tune 1500)."
+    assert count_to_remove(12, 0.25) == 3
+    tuned = [*points[:1], replace(points[-1], fine_tune_steps=300)]
+    assert _cheaper_advice(tuned, 0.2) == "Remove fewer heads (--share) or fine-tune longer (--fine-tune)."
+
+
+def test_cost_of_a_rate_is_in_percent() -> None:
+    change = Change("nats per character", 1.236, 1.2, 0.036, 0.0, 0.1, 50)
+    with pytest.raises(
+        BundleError,
+        match=r"Pruning would cost 3\.00 % of the nats per character \(1\.200 → 1\.236 on 50 texts\); at most 0\.2 %",
+    ):
+        require_small_cost(change, "Pruning", "")
+    require_small_cost(change, "Pruning", "", 3.01)
+    with pytest.raises(BundleError, match=r"--max-cost -1 is not a cost\. Give 0 or more, such as 0\.2\."):
+        require_small_cost(change, "Pruning", "", -1.0)
+    require_small_cost(replace(change, difference=-0.036), "Pruning", "", 0.0)  # an improvement
 
 
 def test_gates_need_a_fine_tuner(untrained: Bundle) -> None:

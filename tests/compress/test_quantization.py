@@ -61,5 +61,8 @@ def test_large_cost_is_refused(bundle_folder: Path, monkeypatch: pytest.MonkeyPa
         return TradeOff(Change("BLEU", 39.5, 40.0, -0.5, -0.9, -0.1, 12), speedup=2.0, identical=0.8)
 
     monkeypatch.setattr(quantization, "measure_trade_off", costly)
-    with pytest.raises(BundleError, match=r"Quantization would cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences"):
+    with pytest.raises(BundleError, match=r"Quantization would cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 texts"):
         quantize(load(bundle_folder), [("a", "b")] * 12)
+    with pytest.raises(BundleError, match=r"at most 0\.2 is accepted.*To accept this cost, add --max-cost 0\.5\."):
+        quantize(load(bundle_folder), [("a", "b")] * 12)
+    assert quantize(load(bundle_folder), [("a", "b")] * 12, max_cost=0.5).bundle.int8 is not None

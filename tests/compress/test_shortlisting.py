@@ -107,7 +107,7 @@ def test_large_cost_is_refused(untrained: Bundle, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(shortlisting, "measure_trade_off", costly)
     with pytest.raises(
-        BundleError, match=r"This shortlist would cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 sentences\).*--words 10"
+        BundleError, match=r"This shortlist would cost 0\.50 BLEU \(40\.00 → 39\.50 on 12 texts\).*--words 10"
     ):
         add_shortlist(untrained, "bundle", ROWS, ROWS[:12], FEW)
 

@@ -49,6 +49,7 @@ class PruneOptions:
     learning_rate: float | None
     gate_steps: int
     train_files: tuple[Path, ...]
+    max_cost: float
     output: Path | None
     overwrite: bool
     as_json: bool
@@ -108,6 +109,7 @@ def _run(bundle: Path, out: Path, options: PruneOptions) -> tuple[Compressed[Pru
             fine_tuner=fine_tuner,
             gates=FineTuneSettings(options.gate_steps),
             fine_tuning=fine_tuning,
+            max_cost=options.max_cost,
             progress=bars.update,
         )
     return compressed, half, len(rows) - half

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from manyheads.cli.options import JSON_RESULTS, OVERWRITE_BUNDLE, VALID_FILES
+from manyheads.cli.options import JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.language import pick
 
 _PATH = click.Path(path_type=Path)
@@ -189,9 +189,9 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
     help=pick(
         """Remove a share of the heads and write a smaller, faster bundle with its measured cost.
 
-        One half of the sample chooses the heads, another half of the same size measures the cost. The pruned bundle
-        is an ordinary bundle. Its scores and speed at each number of heads are written beside it, as numbers
-        (.curve.json) and as a picture (.curve.svg).
+        One half of the sample chooses the heads, another half of the same size measures the cost. A loss of more than
+        --max-cost is refused, and nothing is written. The pruned bundle is an ordinary bundle. Its scores and speed at
+        each number of heads are written beside it, as numbers (.curve.json) and as a picture (.curve.svg).
 
         \b
         Example:
@@ -201,8 +201,8 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
         """,
         """剪除一定比例的头，写出更小、更快的模型包，并测量其代价。
 
-        一半样本用来选择要剪除的头，另一半同样大小的样本用来测量代价。剪枝后的模型包与普通模型包用法相同。各头数下的得分和速度
-        写在它旁边：数值（.curve.json）和图（.curve.svg）。
+        一半样本用来选择要剪除的头，另一半同样大小的样本用来测量代价；损失超过 --max-cost 则拒绝，不写任何文件。
+        剪枝后的模型包与普通模型包用法相同。各头数下的得分和速度写在它旁边：数值（.curve.json）和图（.curve.svg）。
 
         \b
         例：
@@ -265,6 +265,7 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
     type=_PATH,
     help=pick("The new bundle. [default: BUNDLE-pruned]", "新的模型包。[默认：BUNDLE-pruned]"),
 )
+@MAX_COST
 @OVERWRITE_BUNDLE
 @JSON_RESULTS
 def prune(bundle: Path, **options: Any) -> None:

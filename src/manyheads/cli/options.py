@@ -9,6 +9,16 @@ from manyheads.language import pick
 JSON_RESULTS = click.option(
     "--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。")
 )
+MAX_COST = click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0),
+    default=0.2,
+    show_default=True,
+    help=pick(
+        "Largest accepted loss: points of a score out of 100, or percent of the nats per character.",
+        "可接受的最大损失：百分制得分的分数，或每字符奈特的百分比。",
+    ),
+)
 OVERWRITE_BUNDLE = click.option(
     "--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。")
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.options import JSON_RESULTS, OVERWRITE_BUNDLE, VALID_FILES
+from manyheads.cli.options import JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name
 from manyheads.language import pick
 
@@ -22,7 +22,7 @@ _PATH = click.Path(path_type=Path)
     help=pick(
         """Quantize the weights of a seq2seq bundle to int8, measure the cost, and write the result as a bundle.
 
-        The validation set is translated before and after. A loss of more than 0.2 BLEU is refused. The new bundle is
+        The validation set is translated before and after. A loss of more than --max-cost is refused. The new bundle is
         about a quarter of the size and is used like any other. Only seq2seq bundles can be quantized.
 
         \b
@@ -32,7 +32,7 @@ _PATH = click.Path(path_type=Path)
         """,
         """把 seq2seq 模型包的权重量化为 int8，测量代价，并写成新的模型包。
 
-        量化前后各翻译一遍验证集；损失超过 0.2 BLEU 则拒绝。新模型包约为原大小的四分之一，用法与普通模型包相同。
+        量化前后各翻译一遍验证集；损失超过 --max-cost 则拒绝。新模型包约为原大小的四分之一，用法与普通模型包相同。
         只有 seq2seq 模型包可以量化。
 
         \b
@@ -54,10 +54,17 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help=pick("Number of sentences to measure on.", "用于测量的句子数。"),
 )
+@MAX_COST
 @OVERWRITE_BUNDLE
 @JSON_RESULTS
 def quantize(
-    bundle: Path, output: Path | None, valid: tuple[Path, ...], sample: int, overwrite: bool, as_json: bool
+    bundle: Path,
+    output: Path | None,
+    valid: tuple[Path, ...],
+    sample: int,
+    max_cost: float,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Quantize a bundle."""
     import json
@@ -71,7 +78,7 @@ def quantize(
     out = output or bundle.with_name(f"{bundle.name}-int8")
     check_output_folder(out, bundle, overwrite=overwrite)
     loaded = load(bundle)
-    compressed = quantize_bundle(loaded, valid_rows(loaded, sample, valid))
+    compressed = quantize_bundle(loaded, valid_rows(loaded, sample, valid), max_cost)
     compressed.bundle.save(out)
     before, after = (sum(file.stat().st_size for file in folder.iterdir()) for folder in (bundle, out))
     if as_json:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.options import JSON_RESULTS, OVERWRITE_BUNDLE, VALID_FILES
+from manyheads.cli.options import JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name
 from manyheads.language import pick
 
@@ -24,7 +24,7 @@ _PATH = click.Path(path_type=Path)
 
         The attention heads that align best link the tokens of the training data. A sentence is then translated with
         the tokens linked to its own tokens and the most frequent ones instead of the whole vocabulary. The validation
-        set is translated before and after; a loss of more than 0.2 BLEU is refused. The speedup grows with the
+        set is translated before and after; a loss of more than --max-cost is refused. The speedup grows with the
         vocabulary and is largest for single sentences. `predict --no-shortlist` does not use the shortlist.
 
         \b
@@ -35,7 +35,7 @@ _PATH = click.Path(path_type=Path)
         """学习每个源词元允许哪些目标词元，并写出只计算这些词元的模型包。
 
         由对齐效果最好的注意力头在训练数据上建立词元之间的链接。翻译一个句子时，只考虑与其词元相链接的词元和最常见的词元，
-        而不是整个词表。前后各翻译一遍验证集；损失超过 0.2 BLEU 则拒绝。词表越大加速越明显，逐句翻译时最快。
+        而不是整个词表。前后各翻译一遍验证集；损失超过 --max-cost 则拒绝。词表越大加速越明显，逐句翻译时最快。
         `predict --no-shortlist` 不使用候选词表。
 
         \b
@@ -90,6 +90,7 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help=pick("Frequent target tokens that are always allowed.", "始终允许的常见目标词元数。"),
 )
+@MAX_COST
 @OVERWRITE_BUNDLE
 @JSON_RESULTS
 def shortlist(
@@ -101,6 +102,7 @@ def shortlist(
     valid_sample: int,
     words: int,
     frequent: int,
+    max_cost: float,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -119,7 +121,7 @@ def shortlist(
     loaded = load(bundle)
     require_cross_attention(loaded, str(bundle))
     rows = valid_rows(loaded, valid_sample, valid)
-    compressed = add_shortlist(loaded, str(bundle), train_rows(loaded, train_sample, train), rows, settings)
+    compressed = add_shortlist(loaded, str(bundle), train_rows(loaded, train_sample, train), rows, settings, max_cost)
     compressed.bundle.save(out)
     if as_json:
         payload: dict[str, Any] = {"bundle": str(out), **(compressed.bundle.shortlist_cost or {})}

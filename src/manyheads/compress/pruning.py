@@ -15,7 +15,7 @@ from manyheads.compress.fine_tuning import FineTuner, FineTuneSettings, OnStep
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
 from manyheads.compress.learned_gates import learn_gates
 from manyheads.compress.pruning_curve import CurvePoint, measure_curve, measure_point
-from manyheads.compress.trade_off import Compressed, TradeOff
+from manyheads.compress.trade_off import MAX_COST, Compressed, TradeOff, cost_of, require_small_cost
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, ablation_gates, heads_of
 from manyheads.lens.importance import gradient_importance
@@ -60,12 +60,14 @@ def prune(
     fine_tuner: FineTuner | None = None,
     gates: FineTuneSettings | None = None,
     fine_tuning: FineTuneSettings | None = None,
+    max_cost: float = MAX_COST,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Compressed[PruningReport]:
     """Remove a share of the heads of a bundle and measure the cost; the given bundle is not changed.
 
     One sample chooses the heads, another measures the cost: on the sample that chose them the cost looks too small.
-    The method "gates" needs a fine-tuner, and so does fine-tuning after pruning, which `fine_tuning` requests.
+    A cost of more than `max_cost` is refused. The method "gates" needs a fine-tuner, and so does fine-tuning after
+    pruning, which `fine_tuning` requests.
     """
     if fine_tuner is None and (method == "gates" or fine_tuning is not None):
         raise ValueError("Learned gates and fine-tuning need a fine_tuner.")
@@ -97,6 +99,7 @@ def prune(
     last = points[-1]
     assert last.speed is not None
     trade_off = TradeOff(last.change, last.speed.ratio)
+    require_small_cost(last.change, f"Removing {n_removed} heads", _cheaper_advice(points, max_cost), max_cost)
     return Compressed(pruned_bundle(bundle, task), trade_off, PruningReport(order, points))
 
 
@@ -190,6 +193,17 @@ def _prune_by_gates(
         measure_point(task, whole, order, sample, before, n_repeats=_N_REPEATS),
     ]
     return task, order, points
+
+
+def _cheaper_advice(points: Sequence[CurvePoint], max_cost: float) -> str:
+    """Return how to prune at a lower cost: the most heads whose measured removal is accepted, and fine-tuning."""
+    affordable = [len(point.removed) for point in points if point.removed and cost_of(point.change) <= max_cost]
+    advice = "Remove fewer heads (--share)"
+    if affordable:
+        share = math.floor(1000 * max(affordable) / points[0].n_heads) / 1000
+        advice = f"Remove fewer heads (--share {share:g} costs at most {max_cost:g})"
+    is_tuned = points[-1].fine_tune_steps
+    return advice + (" or fine-tune longer (--fine-tune)." if is_tuned else " or fine-tune (--fine-tune 1500).")
 
 
 def _on_step(stage: str, settings: FineTuneSettings, progress: StageProgress) -> OnStep:

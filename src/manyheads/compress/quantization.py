@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 
 from manyheads.bundle import Bundle
-from manyheads.compress.trade_off import Compressed, measure_trade_off, require_small_cost
+from manyheads.compress.trade_off import MAX_COST, Compressed, measure_trade_off, require_small_cost
 from manyheads.decode import EngineSelector
 from manyheads.errors import BundleError, EngineError
 from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
@@ -20,8 +20,8 @@ class QuantizationReport:
     engine: str
 
 
-def quantize(bundle: Bundle, rows: Sequence[Row]) -> Compressed[QuantizationReport]:
-    """Quantize the weights of a bundle to int8 and measure the cost on these rows; a large cost is refused."""
+def quantize(bundle: Bundle, rows: Sequence[Row], max_cost: float = MAX_COST) -> Compressed[QuantizationReport]:
+    """Quantize the weights of a bundle to int8 and measure the cost on these rows; more than `max_cost` is refused."""
     task = bundle.task
     if not isinstance(task, SupportsEngines):
         raise BundleError(f"Only seq2seq bundles can be quantized; this bundle is of task {bundle.kind}.")
@@ -36,7 +36,7 @@ def quantize(bundle: Bundle, rows: Sequence[Row]) -> Compressed[QuantizationRepo
     if engine == "torch":
         raise EngineError(f"Only the native engine computes with int8 weights. {selector.fallback}")
     trade_off = measure_trade_off(task.with_engine(EngineSelector("auto")), quantized, rows, bundle.decode)
-    require_small_cost(trade_off, "Quantization", "Use the bundle as it is.")
+    require_small_cost(trade_off.change, "Quantization", "Use the bundle as it is.", max_cost)
     report = QuantizationReport(engine)
     # The cost of a shortlist was measured with the original weights: learn it again from the new bundle.
     small = replace(

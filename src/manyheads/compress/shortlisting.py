@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads.bundle import Bundle
-from manyheads.compress.trade_off import Compressed, TradeOff, measure_trade_off, require_small_cost
+from manyheads.compress.trade_off import MAX_COST, Compressed, TradeOff, measure_trade_off, require_small_cost
 from manyheads.data import pad
 from manyheads.decode import EngineSelector, Shortlist
 from manyheads.errors import BundleError, DataError, EngineError
@@ -65,9 +65,14 @@ class ShortlistReport:
 
 
 def add_shortlist(
-    bundle: Bundle, where: str, train: Sequence[Row], valid: Sequence[Row], settings: ShortlistSettings
+    bundle: Bundle,
+    where: str,
+    train: Sequence[Row],
+    valid: Sequence[Row],
+    settings: ShortlistSettings,
+    max_cost: float = MAX_COST,
 ) -> Compressed[ShortlistReport]:
-    """Learn a shortlist from `train` and measure its cost on `valid`; a large cost is refused."""
+    """Learn a shortlist from `train` and measure its cost on `valid`; more than `max_cost` is refused."""
     task = require_cross_attention(bundle, where)
     if not isinstance(task, SupportsEngines):
         raise BundleError(f"Only seq2seq bundles can have a shortlist; {where} is a bundle of task {bundle.kind}.")
@@ -88,7 +93,7 @@ def add_shortlist(
     )
     costlier = max(single, batch, key=lambda trade_off: trade_off.change.cost)
     advice = f"Learn from more pairs (--train-sample, --train) or allow more tokens (--words {2 * settings.words})."
-    require_small_cost(costlier, "This shortlist", advice)
+    require_small_cost(costlier.change, "This shortlist", advice, max_cost)
     sizes = [len(shortlist.allowed(np.array([*task.tokenizer.encode(row[0]), EOS], dtype=np.int32))) for row in valid]
     report = ShortlistReport(
         heads=aligner.heads,

@@ -1,5 +1,6 @@
 """`TradeOff`: what a compressed bundle loses in quality and wins in speed, as measured."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,11 @@ from typing import Generic, TypeVar
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, DataError
-from manyheads.metrics import Change, bleu_tally, compare_tallies
+from manyheads.metrics import Change, bleu_tally, compare_tallies, lower_is_better
 from manyheads.tasks import Task
 from manyheads.text.readers import Row
 
-MAX_COST = 0.2  # BLEU; a bundle that loses more is not made
+MAX_COST = 0.2  # points of a score out of 100, or percent of a rate such as nats per character
 _N_REPEATS = 3
 
 ReportT = TypeVar("ReportT")
@@ -37,13 +38,24 @@ class Compressed(Generic[ReportT]):
     report: ReportT
 
 
-def require_small_cost(trade_off: TradeOff, what: str, advice: str) -> None:
-    """Raise `BundleError` if a trade-off costs more than `MAX_COST`."""
-    change = trade_off.change
-    if change.cost > MAX_COST:
+def cost_of(change: Change) -> float:
+    """Return the cost in the unit of `MAX_COST`: points of a score out of 100, or percent of a rate."""
+    if not lower_is_better(change.name):
+        return change.cost
+    return 100.0 * change.cost / max(change.before, 1e-9)
+
+
+def require_small_cost(change: Change, what: str, advice: str, max_cost: float = MAX_COST) -> None:
+    """Raise `BundleError` if a change costs more than `max_cost`."""
+    if not max_cost >= 0:  # also true of NaN
+        raise BundleError(f"--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {MAX_COST}.")
+    cost, is_rate = cost_of(change), lower_is_better(change.name)
+    if cost > max_cost + 1e-9:  # a BLEU of 100 has rounding errors
+        unit, percent, decimals = ("% of the ", " %", 3) if is_rate else ("", "", 2)
         raise BundleError(
-            f"{what} would cost {change.cost:.2f} {change.name} ({change.before:.2f} → {change.value:.2f} on "
-            f"{change.n_texts} sentences); at most {MAX_COST} is accepted. {advice}"
+            f"{what} would cost {cost:.2f} {unit}{change.name} ({change.before:.{decimals}f} → "
+            f"{change.value:.{decimals}f} on {change.n_texts} texts); at most {max_cost:g}{percent} is accepted. "
+            f"{advice} To accept this cost, add --max-cost {math.ceil(cost * 10 - 1e-6) / 10:g}."
         )
 
 
