@@ -13,6 +13,7 @@ help:
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
+	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
@@ -105,7 +106,6 @@ clean:
 # The native engine: its wheel, its tests under sanitizers, and a fuzz test against the torch engine.
 NATIVE = src/manyheads/decode/native
 NATIVE_TESTS = tests/decode/test_native.py tests/decode/test_native_limits.py tests/decode/test_native_fuzz.py
-N ?= 300
 .PHONY: wheel sanitize fuzz-native
 wheel: .venv/installed
 	$(BIN)/pip wheel . --no-deps --constraint constraints.txt --wheel-dir dist
@@ -124,5 +124,13 @@ sanitize: .venv/installed-dev
 	done
 
 fuzz-native: .venv/installed-dev
-	OMP_NUM_THREADS=1 MANYHEADS_FUZZ=$(N) MANYHEADS_FUZZ_SEED=$(or $(SEED),0) MANYHEADS_FUZZ_SECONDS=$(or $(SECONDS),600) \
+	OMP_NUM_THREADS=1 MANYHEADS_FUZZ=$(or $(N),300) MANYHEADS_FUZZ_SEED=$(or $(SEED),0) MANYHEADS_FUZZ_SECONDS=$(or $(SECONDS),600) \
 	  $(BIN)/python -m pytest tests/decode/test_native_fuzz.py -s $(ARGS)
+
+# Random inputs against the native engine, readers, recipes and bundles. N: inputs of each target; SECONDS: of all
+# together; TARGET: only these; CASE: replay one input; RECORD=1: write benchmarks/fuzz.md.
+.PHONY: fuzz
+fuzz: .venv/installed-dev
+	@OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.harness $(if $(TARGET),--target $(TARGET)) \
+	  $(if $(N),--inputs $(N)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(CASE),--case $(CASE)) $(if $(RECORD),--record benchmarks/fuzz.md) $(ARGS)

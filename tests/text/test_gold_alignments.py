@@ -61,6 +61,8 @@ def test_both_texts_in_one_file(tmp_path: Path) -> None:
         ("1-1\n", "has 1 lines of links, but there are 2 pairs"),
         ("1-1\n9-9\n", "line 2: the link 9-9 is out of range"),
         ("1-1\n1~1\n", 'line 2: "1~1" is not a link'),
+        pytest.param("1-1\n" + "9" * 5000 + "-1\n", 'line 2: "9{200}…" is not a link', id="long number"),
+        pytest.param("1 1 1\n1 1 " + "9" * 5000, 'line 2: "1 1 9{196}…" is not a link', id="long number by line"),
         ("1 1 1 S\n7 1 1 S\n", 'line 2: "7 1 1 S" is not a link of one of the 2 pairs'),
     ],
 )

@@ -152,3 +152,11 @@ class TestFaults:
         ):
             tags_to_spans(["O", "NNP"], "IOB2", on_bad=errors.append)
         assert not errors
+
+
+@pytest.mark.parametrize("tags", [["x" * 5000], ["I-" + "x" * 5000], ["O", "B-" + "x" * 5000], ["Q-" + "x" * 5000]])
+def test_message_shows_the_start_of_a_long_tag(tags: list[str]) -> None:
+    with pytest.raises(DataError) as caught:
+        tags_to_spans(tags, "BIOES")
+    assert "xxx…" in str(caught.value)
+    assert len(str(caught.value)) < 500

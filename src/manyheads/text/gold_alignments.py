@@ -16,8 +16,9 @@ from manyheads.text.suggestions import shortened
 
 Link = tuple[int, int]
 
-_PAIR = re.compile(r"(\d+)([-p?])(\d+)")
-_LINK = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SPsp]))?(?:\s+\S+)?")
+# Python refuses to convert numbers of thousands of digits; no text has so many words.
+_PAIR = re.compile(r"(\d{1,9})([-p?])(\d{1,9})")
+_LINK = re.compile(r"(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+([SPsp]))?(?:\s+\S+)?")
 _SEPARATOR = "|||"
 
 

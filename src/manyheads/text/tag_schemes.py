@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from manyheads.errors import DataError
 from manyheads.text.files import OnBad, raise_or_report
+from manyheads.text.suggestions import shortened
 
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BMES"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
@@ -87,7 +88,7 @@ def tags_to_spans(
     for position, tag in enumerate(tags, start=1):
         if not is_tag(tag):
             raise DataError(
-                f'{where}: tag {position} of {len(tags)} is "{tag}"; a tag must be O or one of '
+                f'{where}: tag {position} of {len(tags)} is "{shortened(tag)}"; a tag must be O or one of '
                 f"{', '.join(f'{letter}-…' for letter in _ROLES[scheme])}. Choose the column that holds the tags."
             )
     for fault in _faults(tags, scheme):
@@ -144,14 +145,17 @@ def _lenient_spans(tags: Sequence[str]) -> list[Span]:
 def _faults(tags: Sequence[str], scheme: Scheme) -> Iterator[str]:
     """Yield an error message for each tag that the scheme does not have or does not allow after the previous tag."""
     for position, (previous, tag) in enumerate(pairwise(chain([OUTSIDE], tags)), start=1):
-        before = f"after {previous}" if position > 1 else "at the start"
-        where = f"tag {position} of {len(tags)}, {tag} {before}"
         if tag != OUTSIDE and tag.partition("-")[0] not in _ROLES[scheme]:
-            yield f"{where}, is not valid: {scheme} has no such letter. Correct the tag, or set the scheme."
+            reason = f": {scheme} has no such letter"
         elif not _may_follow(_parse_tag(tag), _parse_tag(previous), scheme):
-            yield f"{where}, is not valid in {scheme}. Correct the tag, or set the scheme."
+            reason = f" in {scheme}"
+        else:
+            continue
+        shown = f"{shortened(tag)} {f'after {shortened(previous)}' if position > 1 else 'at the start'}"
+        yield f"tag {position} of {len(tags)}, {shown}, is not valid{reason}. Correct the tag, or set the scheme."
     if tags and scheme in ("BIOES", "BMES") and _parse_tag(tags[-1]).role in ("B", "I"):
-        yield f"tag {len(tags)} of {len(tags)}, {tags[-1]}, starts a span that does not end. Correct the tag."
+        last = f"tag {len(tags)} of {len(tags)}, {shortened(tags[-1])}"
+        yield f"{last}, starts a span that does not end. Correct the tag."
 
 
 def _may_follow(tag: _Tag, previous: _Tag, scheme: Scheme) -> bool:

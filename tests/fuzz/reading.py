@@ -1,0 +1,213 @@
+"""The readers of text: lines, tables, tagged text, documents, gold alignments, plain and compressed, mutated."""
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from manyheads.errors import DataError
+from manyheads.text.documents import read_documents
+from manyheads.text.files import OnBad
+from manyheads.text.gold_alignments import read_alignments
+from manyheads.text.readers import columns_of, read_lines, read_pairs, read_rows
+from manyheads.text.row_spec import join_labels, join_turns, label_text
+from manyheads.text.tagged_readers import read_tagged
+
+from fuzz.mutations import mutated
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_WORDS = (
+    "a",
+    "Two",
+    "cats",
+    "sleep",
+    "né",
+    "床前",
+    "明月光",
+    "👍🏽",
+    "שלום",
+    "x-1",
+    "B-PER",
+    "O",
+    "3",
+    "",
+    "\u2028",
+    "#",
+)
+_TAGS = ("O", "O", "B-PER", "I-PER", "E-PER", "S-LOC", "I-LOC", "B-", "O-PER")
+
+
+def _text(rng: Random) -> str:
+    return " ".join(rng.choices(_WORDS, k=rng.randrange(8)))
+
+
+def _write(rng: Random, name: str, content: bytes) -> Path:
+    """Write mutated content, sometimes compressed; compressed files are mutated before or after compression."""
+    suffix = rng.choice(("", "", "", ".gz", ".zst"))
+    if suffix:
+        content = mutated(rng, content)
+        content = gzip.compress(content, 1) if suffix == ".gz" else zstd.compress(content, 1)
+    path = Path(name + suffix)
+    path.write_bytes(mutated(rng, content) if not suffix or rng.random() < 0.3 else content)
+    return path
+
+
+def _on_bad(rng: Random) -> OnBad | None:
+    return rng.choice((None, lambda error: None))
+
+
+def _consume(rows: Iterable[object], *paths: Path) -> None:
+    """Read everything; the files are deleted so that no later input can see them."""
+    try:
+        for row in rows:
+            for text in row if isinstance(row, tuple) else (row,):
+                assert isinstance(text, str)
+                text.encode()
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+def _lines(rng: Random) -> bytes:
+    return "".join(_text(rng) + rng.choice(("\n", "\n", "\r\n")) for _ in range(rng.randrange(6))).encode()
+
+
+def lines(rng: Random) -> None:
+    path = _write(rng, "lines.txt", _lines(rng))
+    _consume(read_lines(path, on_bad=_on_bad(rng)), path)
+
+
+def stream(rng: Random) -> None:
+    _consume(read_lines(io.BytesIO(mutated(rng, _lines(rng))), on_bad=_on_bad(rng)))
+
+
+def _columns(rng: Random) -> dict[str, str]:
+    """The values of a row by column name."""
+    return {"text": _text(rng), "label": rng.choice(("good", "bad", "1", "")), "id": str(rng.randrange(100))}
+
+
+def _delimited(rng: Random, delimiter: str) -> bytes:
+    rows = [_columns(rng) for _ in range(rng.randrange(5))]
+    lines = [list(row.values()) for row in rows]
+    if rng.random() < 0.8:
+        lines.insert(0, ["text", "label", "id"])
+    if delimiter != "\t":
+        lines = [[f'"{cell}"' if rng.random() < 0.3 else cell for cell in line] for line in lines]
+    return "".join(delimiter.join(line) + "\n" for line in lines).encode()
+
+
+def _read_table(rng: Random, path: Path) -> None:
+    chosen = rng.choice(((), ("text", "label"), ("1", "2"), ("id", "label"), ("3", "1"), ("0", "9"), ("Text", "")))
+    convert = {"label": rng.choice((label_text, join_labels("|"))), "text": join_turns(" ")}
+    with suppress(DataError):
+        columns_of(path)
+    _consume(read_rows([path], ("text", "label"), chosen, converters=convert, on_bad=_on_bad(rng)), path)
+
+
+def tsv(rng: Random) -> None:
+    _read_table(rng, _write(rng, "table.tsv", _delimited(rng, "\t")))
+
+
+def csv(rng: Random) -> None:
+    _read_table(rng, _write(rng, "table.csv", _delimited(rng, rng.choice((",", ",", ";")))))
+
+
+def _value(rng: Random, depth: int = 0) -> object:
+    plain = (_text(rng), 1, -1, 1.5, True, None, 10**30, float("inf"), float("nan"), "\ud800", "\0")
+    if depth > 3 or rng.random() < 0.6:
+        return rng.choice(plain)
+    items = [_value(rng, depth + 1) for _ in range(rng.randrange(4))]
+    return items if rng.random() < 0.5 else {str(index): item for index, item in enumerate(items)}
+
+
+def jsonl(rng: Random) -> None:
+    rows = [{key: value if rng.random() < 0.8 else _value(rng) for key, value in _columns(rng).items()} for _ in "ab"]
+    content = "".join(json.dumps(row, ensure_ascii=rng.random() < 0.5) + "\n" for row in rows)
+    _read_table(rng, _write(rng, "table.jsonl", content.encode("utf-8", "surrogatepass")))
+
+
+def pairs(rng: Random) -> None:
+    n_lines = rng.randrange(6)
+    contents = ["".join(f"{_text(rng)}\n" for _ in range(n_lines)).encode() for _ in "st"]
+    paths = [_write(rng, f"side.{number}", content) for number, content in enumerate(contents)]
+    _consume(read_pairs(paths, on_bad=_on_bad(rng)), *paths)
+
+
+def tagged(rng: Random) -> None:
+    separator = rng.choice(("\t", " "))
+    sentences = [
+        "".join(
+            f"{rng.choice(_WORDS)}{separator}{'X' + separator if rng.random() < 0.1 else ''}{rng.choice(_TAGS)}\n"
+            for _ in range(rng.randrange(5))
+        )
+        for _ in range(rng.randrange(4))
+    ]
+    suffix = rng.choice((".conll", ".tsv", ".txt", ".conllu"))
+    path = _write(rng, f"tagged{suffix}", "\n".join(sentences).encode())
+    column = rng.choice((None, None, "1", "2", "3", "FORM"))
+    scheme = rng.choice((None, None, "IOB1", "IOB2", "BIOES", "BMES"))
+    _consume(read_tagged(path, tag_column=column, scheme=scheme, on_bad=_on_bad(rng)), path)
+
+
+def tagged_lines(rng: Random) -> None:
+    rows = [(rng.choices(_WORDS, k=n), rng.choices(_TAGS, k=n)) for n in (rng.randrange(5) for _ in range(3))]
+    if rng.random() < 0.5:
+        contents = ["".join(" ".join(row[side]) + "\n" for row in rows).encode() for side in (0, 1)]
+        paths = [_write(rng, name, content) for name, content in zip(("in", "out"), contents, strict=True)]
+    else:
+        content = "".join(json.dumps({"text": words, "tags": tags}) + "\n" for words, tags in rows)
+        paths = [_write(rng, "rows.jsonl", content.encode())]
+    _consume(read_tagged(paths, on_bad=_on_bad(rng)), *paths)
+
+
+def documents(rng: Random) -> None:
+    paths = [_write(rng, f"{number}.txt", _lines(rng)) for number in range(rng.randrange(1, 3))]
+    kind = rng.choice(("file", "paragraph", "line"))
+    given = [Path()] if rng.random() < 0.3 else paths
+    column = rng.choice((None, None, None, "text"))
+    try:
+        _consume(read_documents(given, kind, column, on_bad=_on_bad(rng)))
+    finally:
+        for path in paths:
+            path.unlink()
+
+
+def alignments(rng: Random) -> None:
+    n_pairs = rng.randrange(1, 4)
+    sides = [[rng.choices("abc", k=rng.randrange(1, 5)) for _ in range(n_pairs)] for _ in "st"]
+    paths = [
+        _write(rng, f"words.{number}", "".join(" ".join(words) + "\n" for words in side).encode())
+        for number, side in enumerate(sides)
+    ]
+    if rng.random() < 0.5:
+        links = [f"{rng.randrange(4)}{rng.choice('-p?')}{rng.randrange(4)} " * rng.randrange(3) for _ in range(n_pairs)]
+    else:
+        links = [f"{rng.randrange(1, 4)} {rng.randrange(5)} {rng.randrange(5)} {rng.choice('SP')}" for _ in range(4)]
+    paths.append(_write(rng, "links", "".join(link + "\n" for link in links).encode()))
+    try:
+        read_alignments(paths[:2], paths[2])
+    finally:
+        for path in paths:
+            path.unlink()
+
+
+TARGETS: dict[str, Callable[[Random], None]] = {
+    "lines": lines,
+    "stream": stream,
+    "tsv": tsv,
+    "csv": csv,
+    "jsonl": jsonl,
+    "pairs": pairs,
+    "tagged": tagged,
+    "tagged-lines": tagged_lines,
+    "documents": documents,
+    "alignments": alignments,
+}
