@@ -2,7 +2,7 @@ import math
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from manyheads.errors import RecipeError
 from manyheads.settings import (
+    Range,
     build,
     did_you_mean,
     override,
@@ -112,6 +113,69 @@ class TestBuild:
             "a.second = 4 should be a table: write [a.second].",
         ]
         assert type_faults(wrong.inner, "a.inner.") == ['a.inner.kind = "green" is not one of "red", "blue".']
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranged:
+    steps: Annotated[int, Range(1, 1000)] = 1
+    rate: Annotated[float, Range(greater_than=0, less_than=1)] = 0.5
+    decay: Annotated[float, Range(0)] = 0.0
+    clip: Annotated[float, Range(greater_than=0, is_finite=False, hint="Use inf for none.")] = math.inf
+    limit: Annotated[int, Range(0, 5)] | None = None
+
+    def __post_init__(self) -> None:
+        raise_faults(type_faults(self))
+
+
+class TestRange:
+    @pytest.mark.parametrize(
+        ("changes", "fault"),
+        [
+            ({"steps": 0}, "steps = 0 must be at least 1 and at most 1,000."),
+            ({"steps": 1001}, "steps = 1001 must be at least 1 and at most 1,000."),
+            ({"steps": 1.0}, "steps = 1.0 should be a whole number."),
+            ({"steps": True}, "steps = true should be a whole number."),
+            ({"steps": 10**5000}, "steps = (int too large to print) must be at least 1 and at most 1,000."),
+            ({"rate": 0.0}, "rate = 0.0 must be greater than 0 and less than 1."),
+            ({"rate": 1}, "rate = 1.0 must be greater than 0 and less than 1."),
+            ({"rate": math.nan}, "rate = nan must be greater than 0 and less than 1."),
+            ({"rate": 10**400}, "rate = inf must be greater than 0 and less than 1."),
+            ({"decay": math.inf}, "decay = inf must be at least 0 and finite."),
+            ({"decay": math.nan}, "decay = nan must be at least 0 and finite."),
+            ({"clip": -math.inf}, "clip = -inf must be greater than 0. Use inf for none."),
+            ({"clip": math.nan}, "clip = nan must be greater than 0. Use inf for none."),
+            ({"limit": -1}, "limit = -1 must be at least 0 and at most 5."),
+            ({"limit": "3"}, 'limit = "3" should be a whole number.'),
+        ],
+        ids=lambda value: str(value)[:30] if isinstance(value, str) else "",
+    )
+    def test_value_out_of_range_is_refused_from_a_table_and_from_python(
+        self, changes: dict[str, Any], fault: str
+    ) -> None:
+        for make in (lambda: build(Ranged, changes), lambda: Ranged(**changes)):
+            with pytest.raises(RecipeError) as caught:
+                make()
+            assert str(caught.value) == fault
+
+    def test_the_ends_of_a_range_are_allowed(self) -> None:
+        assert Ranged(steps=1000, decay=0, clip=math.inf, limit=0).limit == 0
+        assert build(Ranged, {"steps": 1, "limit": 5}).limit == 5
+
+
+class TestHostileTables:
+    def test_a_value_and_a_key_are_shortened(self) -> None:
+        (fault,) = faults_of({"name": "x", "steps": "y" * 10_000})
+        assert fault == f'steps = "{"y" * 99} … {"y" * 16}" should be a whole number.'
+        (fault,) = faults_of({"name": "x", "z" * 10_000: 1})
+        assert len(fault) < 300
+        (fault,) = faults_of({"name": "x", "a\nb": 1})
+        assert fault.startswith('"a\\nb" is not a setting.')
+
+    def test_of_very_many_faults_the_first_are_listed(self) -> None:
+        faults = faults_of({f"key{number}": 1 for number in range(100_000)})
+        assert len(faults) == 21
+        assert faults[-1] == "… and more."
+        assert len(faults_of({"name": "x", "words": [1] * 100_000})) == 21
 
 
 def test_hint_is_the_closest_word_or_all_of_them() -> None:

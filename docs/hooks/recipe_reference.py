@@ -11,7 +11,7 @@ import tokenize
 import types
 import typing
 from collections.abc import Collection
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from manyheads.model import PRESETS
 from manyheads.run import Recipe
@@ -89,7 +89,7 @@ def _sections(hint: Any, name: str) -> list[tuple[str, str, type]]:
 
 
 def _table(title: str, kind: type, names: list[str]) -> list[str]:
-    hints, meanings = typing.get_type_hints(kind), described(kind)
+    hints, meanings = typing.get_type_hints(kind, include_extras=True), described(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     lines = ["", f"## {title}", "", (inspect.getdoc(kind) or "").replace("\n", " "), ""]
     lines += ["| key | values | default | meaning |", "| --- | --- | --- | --- |"]
@@ -108,6 +108,9 @@ def _values(hint: Any, choices: Collection[str] | None = None) -> str:
     if choices is not None:
         return ", ".join(f"`{toml_value(choice)}`" for choice in choices)
     origin = get_origin(hint)
+    if origin is Annotated:
+        inner, allowed = get_args(hint)
+        return f"{_values(inner)}, {allowed}"
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_values(option) for option in get_args(hint) if option is not types.NoneType)
     if origin is Literal:

@@ -2,31 +2,85 @@
 
 A settings class is a frozen dataclass beside the code it configures; its `__post_init__` checks values and calls
 `raise_faults`. `build` turns nested tables into such classes: an unknown key fails with a suggestion, a wrong type with
-the allowed one, and all faults of a file are reported together.
+the allowed one, and all faults of a file are reported together. The range of a number is part of its annotation, as in
+`beam: Annotated[int, Range(1, 256)]`, and is checked together with the type.
 """
 
 import dataclasses
 import difflib
+import itertools
 import json
-import tomllib
+import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import tomlkit
 
+from manyheads.bounded_files import BoundsError, InvalidSyntaxError, parse_toml, read_bounded
 from manyheads.errors import RecipeError
 
 T = TypeVar("T")
 
+_MAX_FAULTS = 20  # listed in one error
+_MAX_SHOWN = 120  # characters of a value or a key in an error
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that a number may have, as part of its annotation; `hint` completes the error for another value.
+
+    A bound that is None does not apply. NaN is in no range.
+    """
+
+    at_least: float | None = None
+    at_most: float | None = None
+    greater_than: float | None = None
+    less_than: float | None = None
+    is_finite: bool = True
+    hint: str = ""
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            not (isinstance(value, float) and (math.isnan(value) or (self.is_finite and math.isinf(value))))
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.greater_than is None or value > self.greater_than)
+            and (self.less_than is None or value < self.less_than)
+        )
+
+    def __str__(self) -> str:
+        """What a value must be, such as "at least 1 and at most 256"."""
+        bounds = {
+            "at least": self.at_least,
+            "greater than": self.greater_than,
+            "at most": self.at_most,
+            "less than": self.less_than,
+        }
+        parts = [f"{name} {bound:,}" for name, bound in bounds.items() if bound is not None]
+        return " and ".join(parts if len(parts) > 1 or not self.is_finite else [*parts, "finite"])
+
+
+Count = Annotated[int, Range(1, 1_000_000_000)]  # of something that there is at least one of
+Rate = Annotated[float, Range(0, less_than=1)]  # of dropout and the like: a fraction that leaves something
+Seed = Annotated[int, Range(0, 2**31 - 1)]
+
 
 def raise_faults(faults: Iterable[str]) -> None:
-    """Raise one RecipeError that lists all faults, if there are any."""
+    """Raise one RecipeError that lists all faults, if there are any; of very many, the first ones."""
     all_faults = tuple(faults)
+    if len(all_faults) > _MAX_FAULTS:
+        all_faults = (*all_faults[:_MAX_FAULTS], "… and more.")
     if all_faults:
         raise RecipeError(*all_faults)
+
+
+def few(items: Iterable[T], faults: Sequence[str]) -> Iterator[T]:
+    """Yield items to check until there are more faults than an error lists: a hostile file may have millions."""
+    return itertools.takewhile(lambda _: len(faults) <= _MAX_FAULTS, items)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -56,12 +110,12 @@ def _build(
     types: Mapping[str, type] | None = None,
 ) -> T | None:
     n_faults_before = len(faults)
-    hints = typing.get_type_hints(kind) | dict(types or {})
+    hints = typing.get_type_hints(kind, include_extras=True) | dict(types or {})
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values: dict[str, object] = {}
-    for key, value in table.items():
+    for key, value in few(table.items(), faults):
         if key not in fields:
-            faults.append(f"{section}{key} is not a setting. {did_you_mean(key, fields)}")
+            faults.append(f"{section}{_quote_key(key)} is not a setting. {did_you_mean(key, fields)}")
         else:
             values[key] = _convert(hints[key], value, f"{section}{key}", faults)
     for name, field in fields.items():
@@ -77,9 +131,9 @@ def _build(
 
 
 def type_faults(settings: Any, section: str = "") -> list[str]:
-    """Return a fault for each value whose type does not match its annotation, which Python does not check."""
+    """Return a fault for each value that does not match its annotation, which Python does not check."""
     faults: list[str] = []
-    hints = typing.get_type_hints(type(settings))
+    hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):
         _convert(hints[field.name], getattr(settings, field.name), f"{section}{field.name}", faults)
     return faults
@@ -92,39 +146,53 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
 def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
     """Convert a value to the type of its field; append a fault if that is not possible."""
     origin = get_origin(kind)
+    if origin is Annotated:
+        return _convert_number(kind, value, name, faults)
     if origin in (Union, types.UnionType):
         if value is None:
             return None
         options = [option for option in get_args(kind) if option is not types.NoneType]
         return _convert(options[0] if len(options) == 1 else _select_class(options, value), value, name, faults)
     if origin is Literal:
-        if value in get_args(kind):
+        if isinstance(value, str | int) and value in get_args(kind):
             return value
         allowed = ", ".join(toml_value(option) for option in get_args(kind))
-        faults.append(f"{name} = {toml_value(value)} is not one of {allowed}.")
+        faults.append(f"{name} = {shown(value)} is not one of {allowed}.")
     elif origin is Mapping:
         if isinstance(value, Mapping):
             kind = get_args(kind)[1]
-            return {key: _convert(kind, item, f"{name}.{_quote_key(key)}", faults) for key, item in value.items()}
-        faults.append(f"{name} = {toml_value(value)} should be a table: write [{name}].")
+            items = value.items()
+            return {key: _convert(kind, item, f"{name}.{_quote_key(key)}", faults) for key, item in few(items, faults)}
+        faults.append(f"{name} = {shown(value)} should be a table: write [{name}].")
     elif origin is tuple:
         if isinstance(value, list | tuple):
-            return tuple(_convert(get_args(kind)[0], item, name, faults) for item in value)
-        faults.append(f"{name} = {toml_value(value)} should be a list.")
+            return tuple(_convert(get_args(kind)[0], item, name, faults) for item in few(value, faults))
+        faults.append(f"{name} = {shown(value)} should be a list.")
     elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if isinstance(value, Mapping):
             return _build(kind, value, f"{name}.", faults)
         if isinstance(value, kind):
             return value
-        faults.append(f"{name} = {toml_value(value)} should be a table: write [{name}].")
+        faults.append(f"{name} = {shown(value)} should be a table: write [{name}].")
     elif kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) < 2**63 else math.inf if value > 0 else -math.inf
     elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     else:
         expected = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
-        faults.append(f"{name} = {toml_value(value)} should be {expected[kind]}.")
+        faults.append(f"{name} = {shown(value)} should be {expected[kind]}.")
     return None
+
+
+def _convert_number(kind: Any, value: object, name: str, faults: list[str]) -> object:
+    """Convert a number whose annotation has a range; append a fault if it is of another type or out of range."""
+    inner, allowed = get_args(kind)
+    n_faults_before = len(faults)
+    number = _convert(inner, value, name, faults)
+    if len(faults) == n_faults_before and number not in allowed:
+        hint = f" {allowed.hint}" if allowed.hint else ""
+        faults.append(f"{name} = {shown(number)} must be {allowed}.{hint}")
+    return number
 
 
 def _select_class(options: Sequence[type], value: object) -> type:
@@ -141,6 +209,19 @@ def _kind_of(option: type) -> object:
     return next((field.default for field in dataclasses.fields(option) if field.name == "kind"), None)
 
 
+def shown(value: object) -> str:
+    """Return a value in TOML syntax for an error; a long one is shortened."""
+    try:
+        return shorten(toml_value(value))
+    except (ValueError, RecursionError):  # Python does not print more than 4,300 digits
+        return f"({type(value).__name__} too large to print)"
+
+
+def shorten(text: str) -> str:
+    """Return a text with its middle left out if it is too long for an error."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 20]} … {text[-17:]}"
+
+
 def toml_value(value: object) -> str:
     """Return a value in TOML syntax on one line."""
     if isinstance(value, list | tuple):
@@ -154,7 +235,7 @@ def toml_value(value: object) -> str:
 
 
 def _quote_key(key: str) -> str:
-    return tomlkit.key(key).as_string()
+    return shorten(tomlkit.key(key).as_string())
 
 
 def to_table(settings: Any) -> dict[str, Any]:
@@ -179,17 +260,18 @@ def to_toml(table: Mapping[str, Any]) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read the tables of a TOML file; raise a RecipeError if it is missing or invalid."""
+    """Read the tables of a TOML file; raise a RecipeError if it is missing, invalid or too large."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some Windows editors write a byte order mark
+        return parse_toml(read_bounded(path))
     except FileNotFoundError:
         raise RecipeError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
         raise RecipeError(f"{path} is a folder; a recipe is a TOML file.") from None
-    except UnicodeDecodeError as error:
-        raise RecipeError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{path}: not valid TOML: {error}.") from None
+    except OSError as error:
+        raise RecipeError(f"{path} cannot be read ({error.strerror}).") from None
+    except BoundsError as error:
+        remedy = " Save the file as UTF-8." if "UTF-8" in str(error) else ""
+        raise RecipeError(f"{path}: {error}.{remedy}") from None
 
 
 def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -216,7 +298,9 @@ def _copy(table: Mapping[str, Any]) -> dict[str, Any]:
 def _parse(text: str) -> object:
     """Parse a TOML value; a bare word is a string, because a shell removes quotes."""
     try:
-        table = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        table = parse_toml(f"value = {text}".encode(errors="surrogateescape"))
+    except InvalidSyntaxError:
         return text
+    except BoundsError as error:
+        raise RecipeError(f"{shorten(text)!r}: {error}.") from None
     return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings

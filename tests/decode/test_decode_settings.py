@@ -7,14 +7,18 @@ from manyheads.errors import RecipeError
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"beam": 0}, "decode.beam = 0 must be at least 1."),
-        ({"n_best": 0}, "decode.n_best = 0 must be at least 1."),
+        ({"beam": 0}, "decode.beam = 0 must be at least 1 and at most 256."),
+        ({"beam": 60_000}, "decode.beam = 60000 must be at least 1 and at most 256."),
+        ({"n_best": 10**400}, f"decode.n_best = 1{'0' * 99} … {'0' * 17} must be at least 1 and at most 256."),
+        ({"top_k": 10**9}, "decode.top_k = 1000000000 must be at least 1 and at most 1,000,000."),
+        ({"max_new_tokens": 10**6}, "decode.max_new_tokens = 1000000 must be at least 0 and at most 100,000."),
+        ({"n_best": 0}, "decode.n_best = 0 must be at least 1 and at most 256."),
         ({"length_penalty": -0.5}, "decode.length_penalty = -0.5 must be at least 0 and at most 10."),
         ({"length_penalty": float("nan")}, "decode.length_penalty = nan must be at least 0 and at most 10."),
-        ({"max_new_tokens": -1}, "decode.max_new_tokens = -1 must not be negative."),
-        ({"top_k": 0}, "decode.top_k = 0 must be at least 1."),
-        ({"top_k": -1}, "decode.top_k = -1 must be at least 1."),
-        ({"seed": -1}, "decode.seed = -1 must not be negative."),
+        ({"max_new_tokens": -1}, "decode.max_new_tokens = -1 must be at least 0 and at most 100,000."),
+        ({"top_k": 0}, "decode.top_k = 0 must be at least 1 and at most 1,000,000."),
+        ({"top_k": -1}, "decode.top_k = -1 must be at least 1 and at most 1,000,000."),
+        ({"seed": -1}, "decode.seed = -1 must be at least 0 and at most 2,147,483,647."),
         ({"n_best": 5}, "decode.n_best = 5 is more than decode.beam = 4. Use a wider beam or a smaller n_best."),
         (
             {"method": "greedy", "n_best": 2},
@@ -22,7 +26,8 @@ from manyheads.errors import RecipeError
         ),
         (
             {"temperature": 0.0},
-            'decode.temperature = 0.0 must be greater than 0. For deterministic output, use decode.method = "greedy".',
+            "decode.temperature = 0.0 must be greater than 0 and finite. "
+            'For deterministic output, use decode.method = "greedy".',
         ),
         ({"top_p": 0.0}, "decode.top_p = 0.0 must be greater than 0 and at most 1."),
         (

@@ -25,7 +25,7 @@ def test_every_recipe_key_has_a_meaning(kind: type) -> None:
 def test_recipe_page_lists_values_and_defaults() -> None:
     page = recipe_page()
     assert '| `norm_placement` | `"post"`, `"pre"` | `"post"` |' in page
-    assert "| `width` | whole number | `512` |" in page
+    assert "| `width` | whole number, at least 1 and at most 65,536 | `512` |" in page
 
 
 def test_command_page_has_every_command() -> None:

@@ -18,22 +18,39 @@ def faults_of(**changes: Any) -> tuple[str, ...]:
     return caught.value.faults
 
 
-SIZES = ["vocab_size", "width", "feed_forward_width", "max_length", "n_heads", "n_encoder_layers", "n_decoder_layers"]
-WIDTHS = ["n_key_heads", "head_width", "value_width"]
+LARGEST = {
+    **dict.fromkeys(["vocab_size", "max_length"], 1_000_000),
+    **dict.fromkeys(["width", "head_width", "value_width"], 65_536),
+    **dict.fromkeys(["n_heads", "n_key_heads"], 1024),
+    "feed_forward_width": 262_144,
+}
 
 
 ONLY_DIVISORS = "model.n_heads = 7 does not divide model.width = 512. Use 4, 8 or 16."
 DIVISORS_OR_WIDTH = "model.n_heads = 7 does not divide model.width = 512. Use 4, 8 or 16, or set model.head_width."
 FAULTS: dict[str, dict[str, Any]] = {
-    **{f"model.{name} = 0 must be at least 1.": {name: 0} for name in SIZES},
-    **{f"model.{name} = {value} must be at least 1.": {name: value} for name in WIDTHS for value in (0, -1)},
+    **{
+        f"model.{name} = {value} must be at least 1 and at most {largest:,}.": {name: value}
+        for name, largest in LARGEST.items()
+        for value in (0, -1, largest + 1, 10**12)
+    },
+    **{
+        f"model.n_{stack}_layers = {value} must be at least 0 and at most 1,000.": {f"n_{stack}_layers": value}
+        for stack in ("encoder", "decoder")
+        for value in (-1, 1001, 10**12)
+    },
+    'model.n_encoder_layers = 0 must be at least 1 for model.shape = "encoder-decoder".': {"n_encoder_layers": 0},
+    'model.n_decoder_layers = 0 must be at least 1 for model.shape = "decoder".': {
+        "n_decoder_layers": 0,
+        "shape": "decoder",
+    },
     **{
         f"model.{name} = {value} must be at least 0 and less than 1.": {name: value}
         for name in ("dropout", "attention_dropout", "feed_forward_dropout")
         for value in (1.0, -0.1, math.nan)
     },
-    "model.norm_epsilon = 0.0 must be greater than 0.": {"norm_epsilon": 0.0},
-    "model.norm_epsilon = nan must be greater than 0.": {"norm_epsilon": math.nan},
+    "model.norm_epsilon = 0.0 must be greater than 0 and at most 1.": {"norm_epsilon": 0.0},
+    "model.norm_epsilon = nan must be greater than 0 and at most 1.": {"norm_epsilon": math.nan},
     DIVISORS_OR_WIDTH: {"n_heads": 7},
     ONLY_DIVISORS: {"n_heads": 7, "projections": "none"},
     "model.n_heads = 3 does not divide model.width = 2. Use 1 or 2, or set model.head_width.": {
@@ -89,7 +106,7 @@ def test_the_suggested_values_are_valid() -> None:
 
 def test_faults_are_reported_together() -> None:
     assert faults_of(width=0, dropout=2.0) == (
-        "model.width = 0 must be at least 1.",
+        "model.width = 0 must be at least 1 and at most 65,536.",
         "model.dropout = 2.0 must be at least 0 and less than 1.",
     )
     faults = faults_of(n_heads=3, n_key_heads=2, width=13, scores="dense-synthesizer", projections="shared")
@@ -157,5 +174,5 @@ def test_every_choice_survives_a_round_trip(field: str) -> None:
 @pytest.mark.parametrize("changes", [{}, {"n_key_heads": 1, "head_width": 6, "value_width": 3}])
 def test_unset_settings_are_absent_from_toml(changes: dict[str, int]) -> None:
     table = to_table(small(**changes))
-    assert {name: table[name] for name in WIDTHS if name in table} == changes
+    assert {name: table[name] for name in ("n_key_heads", "head_width", "value_width") if name in table} == changes
     assert build(ModelSettings, tomllib.loads(to_toml(table)), "model.") == small(**changes)

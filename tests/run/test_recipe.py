@@ -47,7 +47,7 @@ def test_resolved_recipe_round_trip(tmp_path: Path) -> None:
         ('[data]\nbuiltin = "en-fr"', r'data.builtin = "en-fr" should be two of en, zh, de'),
         ('[data]\nbuiltin = "en-en-zh"', r"should be two of en, zh, de"),
         ('[data]\nbuiltin = "en-zh"\ntrain = ["a"]', "data.builtin and data.train are both given. Choose one"),
-        ('[data]\nbuiltin = "en-zh"\nbuiltin_rows = 3', "must be at least 1000"),
+        ('[data]\nbuiltin = "en-zh"\nbuiltin_rows = 3', "must be at least 1,000 and at most 10,000,000"),
         ('[data]\ntrain = ["a", "b", "c"]', "data.train names 3 files. Give two parallel ones"),
         ('[data]\nbuiltin = "en-zh"\n[model]\npreset = "huge"', 'model.preset = "huge" is not a preset'),
         ('[data]\nbuiltin = "en-zh"\n[model]\nn_heads = 7', r"model.n_heads = 7 does not divide model.width = 512"),
@@ -127,3 +127,50 @@ def test_renamed_keys_point_to_existing_settings() -> None:
     assert "train.steps" in keys
     assert {new.partition(" ")[0] for new in _RENAMED.values()} <= keys
     assert not keys & set(_RENAMED)
+
+
+BUILTIN = '[data]\nbuiltin = "en-zh"\n'
+HOSTILE = {
+    "width": (f"{BUILTIN}[model]\nwidth = 1000000000000", "model.width = 1000000000000 must be at least 1 and at most"),
+    "layers": (f"{BUILTIN}[model]\nn_encoder_layers = 1000000", "model.n_encoder_layers = 1000000 must be at least 0"),
+    "length": (f"{BUILTIN}[model]\nmax_length = 1000000000", "model.max_length = 1000000000 must be at least 1"),
+    "heads": (f"{BUILTIN}[model]\nn_heads = 999999999999", "model.n_heads = 999999999999 must be at least 1"),
+    "vocabulary": (f"{BUILTIN}[tokenizer]\nvocab_size = 1000000000", "vocab_size = 1000000000 must be at least"),
+    "digits": (f"{BUILTIN}[model]\nwidth = 1{'0' * 400}", "model.width is an integer of more than 64 bits"),
+    "more digits": (f"seed = {'9' * 5000}\n{BUILTIN}", "an integer of more than 4,300 digits"),
+    "nan": (f"{BUILTIN}[model]\ndropout = nan", "model.dropout = nan must be at least 0 and less than 1"),
+    "inf": (f"{BUILTIN}[train]\nlearning_rate = inf", "train.learning_rate = inf must be greater than 0 and finite"),
+    "boolean": (f"{BUILTIN}[model]\nattention_bias = 1", "model.attention_bias = 1 should be true or false"),
+    "integer": (f"{BUILTIN}[model]\nwidth = true", "model.width = true should be a whole number"),
+    "nesting": (f"a = {'[' * 10_000}", "nested more than 32 levels deep"),
+    "dotted": (f"{'a.' * 10_000}a = 1", "nested more than 32 levels deep"),
+    "nul": ('[data]\ntrain = ["a\\u0000b"]', r"cannot be used: embedded null byte"),
+    "long name": (f'[data]\ntrain = ["{"a" * 5000}"]', "cannot be used: File name too long"),
+    "loop": ('[data]\ntrain = ["loop"]', "cannot be used: Too many levels of symbolic links"),
+    "nul in init_from": (f'init_from = "a\\u0000b"\n{BUILTIN}', "init_from = .* cannot be used: embedded null byte"),
+    "list": (f'{BUILTIN}[task]\nkind = ["x"]', r'task.kind = \["x"\] is not a task'),
+    "table of choice": (f"{BUILTIN}[model]\npositions = {{a = 1}}", "model.positions = {a = 1} is not one of"),
+    "score form": (f'{BUILTIN}[model]\nscores = ["x"]', "model.scores = .* should be text in quotes"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_value_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    text, message = HOSTILE[name]
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RecipeError, match=message) as caught:
+        read_recipe(write(tmp_path / "r.toml", text))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "9" * 5000, "[" * 10_000, "1000000000000", "nan", "\udcff"])
+def test_hostile_override_is_refused(tmp_path: Path, value: str) -> None:
+    path = write(tmp_path / "r.toml", BUILTIN)
+    with pytest.raises(RecipeError) as caught:
+        read_recipe(path, [f"model.width={value}"])
+    assert len(str(caught.value)) < 500
+
+
+def test_endless_file_is_refused() -> None:
+    with pytest.raises(RecipeError, match="/dev/zero: the file has more than 8,000,000 bytes"):
+        read_recipe(Path("/dev/zero"))

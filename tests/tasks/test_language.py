@@ -253,5 +253,5 @@ def test_line_escapes_line_breaks() -> None:
 def test_stride_beyond_the_context_is_refused() -> None:
     with pytest.raises(RecipeError, match=r"task\.stride = 41 would skip tokens"):
         make_language(stride=41)
-    with pytest.raises(RecipeError, match=r"task\.stride = 0 must be at least 1\. Leave it out"):
+    with pytest.raises(RecipeError, match=r"task\.stride = 0 must be at least 1 and at most 1,000,000\. Leave it out"):
         LanguageSettings(stride=0)

@@ -175,7 +175,7 @@ def test_model_learns_to_predict_masked_tokens(tmp_path: Path) -> None:
 
 
 def test_settings_out_of_range(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"task\.mask_probability = 0\.5 must be more than 0 and at most 0\.4"):
+    with pytest.raises(RecipeError, match=r"task\.mask_probability = 0\.5 must be greater than 0 and at most 0\.4"):
         MaskedSettings(mask_probability=0.5)
     with pytest.raises(RecipeError, match=r"tokenizer\.sampling = 0\.1: a masked language model is trained on stored"):
         make_training_task(make_masked(), tmp_path, sampling=0.1)

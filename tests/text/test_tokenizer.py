@@ -298,9 +298,9 @@ def test_settings_report_all_faults_together() -> None:
     with pytest.raises(RecipeError) as caught:
         TokenizerSettings(vocab_size=100, sampling=1.5, sample_bytes=1)
     message = str(caught.value)
-    assert "tokenizer.vocab_size = 100 is too small. Use at least 300." in message
-    assert "tokenizer.sampling = 1.5 is out of range" in message
-    assert "tokenizer.sample_bytes = 1 is too small. Use at least 100000." in message
+    assert "tokenizer.vocab_size = 100 must be at least 300" in message
+    assert "tokenizer.sampling = 1.5 must be at least 0 and at most 1." in message
+    assert "tokenizer.sample_bytes = 1 must be at least 100,000" in message
 
 
 def test_character_tokens_do_not_depend_on_position() -> None:

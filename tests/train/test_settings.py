@@ -8,15 +8,15 @@ from manyheads.settings import build, to_table, to_toml
 from manyheads.train import TrainSettings
 
 FAULTS: dict[str, dict[str, float]] = {
-    "train.steps = 0 must be at least 1.": {"steps": 0},
-    "train.patience = 0 must be at least 1.": {"patience": 0},
+    "train.steps = 0 must be at least 1 and at most 1,000,000,000.": {"steps": 0},
+    "train.patience = 0 must be at least 1 and at most 1,000,000,000.": {"patience": 0},
     "train.learning_rate = 0.0 must be greater than 0 and finite.": {"learning_rate": 0.0},
     "train.learning_rate = inf must be greater than 0 and finite.": {"learning_rate": math.inf},
     "train.clip_norm = 0.0 must be greater than 0. Use inf for no clipping.": {"clip_norm": 0.0},
     "train.clip_norm = nan must be greater than 0. Use inf for no clipping.": {"clip_norm": math.nan},
     "train.weight_decay = -1.0 must be at least 0 and finite.": {"weight_decay": -1.0},
-    "train.ema_decay = 0.0 must be between 0 and 1, for example 0.999.": {"ema_decay": 0.0},
-    "train.ema_decay = 1.0 must be between 0 and 1, for example 0.999.": {"ema_decay": 1.0},
+    "train.ema_decay = 0.0 must be greater than 0 and less than 1. 0.999 is typical.": {"ema_decay": 0.0},
+    "train.ema_decay = 1.0 must be greater than 0 and less than 1. 0.999 is typical.": {"ema_decay": 1.0},
 }
 
 
@@ -31,7 +31,7 @@ def test_faults_are_reported_together() -> None:
     with pytest.raises(RecipeError) as caught:
         TrainSettings(steps=0, clip_norm=-1.0)
     assert caught.value.faults == (
-        "train.steps = 0 must be at least 1.",
+        "train.steps = 0 must be at least 1 and at most 1,000,000,000.",
         "train.clip_norm = -1.0 must be greater than 0. Use inf for no clipping.",
     )
 

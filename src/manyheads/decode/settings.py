@@ -1,12 +1,12 @@
 """`DecodeSettings`: how probabilities become token ids. `SpecialTokens`: the ids that are not words."""
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from manyheads.settings import raise_faults, type_faults
+from manyheads.settings import Range, Seed, raise_faults, type_faults
 
 _EXTRA_TOKENS = 50  # Vaswani 2017, section 6.1: "maximum output length during inference to input length + 50"
+_USE_GREEDY = 'For deterministic output, use decode.method = "greedy".'
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,21 @@ class DecodeSettings:
 
     # "greedy" takes the most probable token at each step, "beam" keeps several hypotheses, "sample" draws at random.
     method: Literal["greedy", "beam", "sample"] = "beam"
-    beam: int = 4  # number of hypotheses that beam search keeps at each step
-    length_penalty: float = 0.6  # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016)
-    n_best: int = 1  # number of hypotheses to return: of a beam search, or samples
-    max_new_tokens: int | None = None  # the most tokens to generate; default: the source's + 50, or 50 after a prompt
+    beam: Annotated[int, Range(1, 256)] = 4  # number of hypotheses that beam search keeps at each step
+    # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016). The early stopping of beam search is exact
+    # only for α ≥ 0; a huge α would overflow.
+    length_penalty: Annotated[float, Range(0, 10)] = 0.6
+    n_best: Annotated[int, Range(1, 256)] = 1  # number of hypotheses to return: of a beam search, or samples
+    # The most tokens to generate; default: the source's + 50, or 50 after a prompt.
+    max_new_tokens: Annotated[int, Range(0, 100_000)] | None = None
     stop: tuple[str, ...] = ()  # generation after a prompt ends before the first of these texts
 
-    temperature: float = 1.0  # sampling temperature; lower is more deterministic
-    top_k: int | None = None  # sample from the k most probable tokens; default: all
-    top_p: float = 1.0  # sample from the smallest set of tokens with this total probability (Holtzman 2020)
-    seed: int = 1  # seed of sampling
+    # Sampling temperature; lower is more deterministic.
+    temperature: Annotated[float, Range(greater_than=0, hint=_USE_GREEDY)] = 1.0
+    top_k: Annotated[int, Range(1, 1_000_000)] | None = None  # sample from the k most probable tokens; default: all
+    # Sample from the smallest set of tokens with this total probability (Holtzman 2020).
+    top_p: Annotated[float, Range(greater_than=0, at_most=1)] = 1.0
+    seed: Seed = 1  # seed of sampling
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "decode.") or self._faults())
@@ -44,22 +49,10 @@ class DecodeSettings:
         return source_length + _EXTRA_TOKENS if self.max_new_tokens is None else self.max_new_tokens
 
     def _faults(self) -> list[str]:
-        faults = [
-            f"decode.{name} = {value} must be at least 1."
-            for name in ("beam", "n_best", "top_k")
-            if (value := getattr(self, name)) is not None and value < 1
-        ]
-        faults += [
-            f"decode.{name} = {value} must not be negative."
-            for name in ("max_new_tokens", "seed")
-            if (value := getattr(self, name)) is not None and value < 0
-        ]
+        faults = []
         if "" in self.stop:
             faults.append('decode.stop contains an empty text. Use a text such as stop = ["\\n\\n"].')
-        # The early stopping of beam search is exact only for α ≥ 0; a huge α would overflow.
-        if not 0 <= self.length_penalty <= 10:
-            faults.append(f"decode.length_penalty = {self.length_penalty} must be at least 0 and at most 10.")
-        if self.method == "beam" and self.n_best > self.beam >= 1:
+        if self.method == "beam" and self.n_best > self.beam:
             faults.append(
                 f"decode.n_best = {self.n_best} is more than decode.beam = {self.beam}. Use a wider beam or a smaller "
                 "n_best."
@@ -68,11 +61,4 @@ class DecodeSettings:
             faults.append(
                 f'decode.n_best = {self.n_best}: decode.method = "greedy" finds one hypothesis. Use "beam" or "sample".'
             )
-        if not 0 < self.temperature < math.inf:
-            faults.append(
-                f"decode.temperature = {self.temperature} must be greater than 0. "
-                'For deterministic output, use decode.method = "greedy".'
-            )
-        if not 0 < self.top_p <= 1:
-            faults.append(f"decode.top_p = {self.top_p} must be greater than 0 and at most 1.")
         return faults

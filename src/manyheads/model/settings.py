@@ -1,37 +1,41 @@
 """`ModelSettings`: every choice that makes one Transformer differ from another."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from manyheads.errors import RecipeError
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import SCORE_FORMS, HeadShape, ScoreForm
-from manyheads.settings import did_you_mean, raise_faults, toml_value, type_faults
+from manyheads.settings import Range, Rate, did_you_mean, few, raise_faults, shown, toml_value, type_faults
+
+Layers = Annotated[int, Range(0, 1000)]
+Width = Annotated[int, Range(1, 65_536)]
+Heads = Annotated[int, Range(1, 1024)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     """The Transformer to build. The defaults are those of the base model of 2017; None means "not set"."""
 
-    vocab_size: int  # number of tokens in the vocabulary; a recipe takes it from the tokenizer
+    # Number of tokens in the vocabulary; a recipe takes it from the tokenizer.
+    vocab_size: Annotated[int, Range(1, 1_000_000)]
     # The stacks of the model: "encoder-decoder" for seq2seq, "encoder" for classify, tag and masked, "decoder" for
     # language models.
     shape: Literal["encoder-decoder", "encoder", "decoder"] = "encoder-decoder"
-    width: int = 512  # width of the embeddings and of the residual stream (d_model)
-    n_encoder_layers: int = 6  # number of encoder layers
-    n_decoder_layers: int = 6  # number of decoder layers
-    feed_forward_width: int = 2048  # width of the hidden layer of the feed-forward networks (d_ff)
+    width: Width = 512  # width of the embeddings and of the residual stream (d_model)
+    n_encoder_layers: Layers = 6  # number of encoder layers
+    n_decoder_layers: Layers = 6  # number of decoder layers
+    feed_forward_width: Annotated[int, Range(1, 262_144)] = 2048  # hidden width of the feed-forward networks (d_ff)
     # Activation of the feed-forward networks; "swiglu" multiplies a SiLU gate with a second projection (Shazeer 2020).
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    max_length: int = 1024  # the most tokens of a sequence, special tokens included
+    max_length: Annotated[int, Range(1, 1_000_000)] = 1024  # the most tokens of a sequence, special tokens included
 
-    n_heads: int = 8  # number of attention heads (h)
-    n_key_heads: int | None = None  # number of key and value heads; fewer than n_heads: grouped-query attention
-    head_width: int | None = None  # d_k; default: width / n_heads
-    value_width: int | None = None  # d_v; default: head_width
+    n_heads: Heads = 8  # number of attention heads (h)
+    n_key_heads: Heads | None = None  # number of key and value heads; fewer than n_heads: grouped-query attention
+    head_width: Width | None = None  # d_k; default: width / n_heads
+    value_width: Width | None = None  # d_v; default: head_width
     attention_bias: bool = False  # whether the attention projections have a bias
     # How queries and keys become attention scores; "scaled-dot" is q·k / √d_k.
     scores: str = field(default="scaled-dot", metadata={"choices": SCORE_FORMS})
@@ -48,17 +52,17 @@ class ModelSettings:
     # batch ("batch", "batch-with-padding"), or a whole sample ("sample"). The last three show why "layer" is used.
     norm: str = field(default="layer", metadata={"choices": NORMS})
     norm_placement: Literal["post", "pre"] = "post"  # normalize after each residual sum, or before each sublayer
-    norm_epsilon: float = 1e-5  # added to the variance, which may be 0
+    norm_epsilon: Annotated[float, Range(greater_than=0, at_most=1)] = 1e-5  # added to the variance, which may be 0
 
     tie_source_target: bool = True  # source and target share one embedding
     tie_output: bool = True  # the output layer shares the weights of the target embedding
     scale_embedding: bool = True  # multiply embeddings by √width
 
-    dropout: float = 0.1  # dropout of the input of the first block and of the output of each sublayer
-    attention_dropout: float = 0.0  # dropout of attention weights
-    feed_forward_dropout: float = 0.0  # dropout of the hidden layer of the feed-forward network
-    token_dropout: float = 0.0  # dropout of whole tokens: the embedding becomes zero, the position stays
-    head_dropout: float = 0.0  # dropout of whole heads, independently for each sentence (Zhou 2020)
+    dropout: Rate = 0.1  # dropout of the input of the first block and of the output of each sublayer
+    attention_dropout: Rate = 0.0  # dropout of attention weights
+    feed_forward_dropout: Rate = 0.0  # dropout of the hidden layer of the feed-forward network
+    token_dropout: Rate = 0.0  # dropout of whole tokens: the embedding becomes zero, the position stays
+    head_dropout: Rate = 0.0  # dropout of whole heads, independently for each sentence (Zhou 2020)
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "model.") or self._choice_faults() or self._faults())
@@ -130,26 +134,18 @@ class ModelSettings:
 
     def _choice_faults(self) -> list[str]:
         return [
-            f"model.{name} = {toml_value(value)} is not one of {', '.join(map(toml_value, known))}."
+            f"model.{name} = {shown(value)} is not one of {', '.join(map(toml_value, known))}."
             for name, value, known in (("scores", self.scores, SCORE_FORMS), ("norm", self.norm, NORMS))
             if value not in known
         ]
 
     def _faults(self) -> list[str]:
-        sizes = ["vocab_size", "width", "feed_forward_width", "max_length", "n_heads"]
-        sizes += [f"n_{stack}_layers" for stack in ("encoder", "decoder") if getattr(self, f"has_{stack}")]
-        sizes += [name for name in ("n_key_heads", "head_width", "value_width") if getattr(self, name) is not None]
-        faults = [
-            f"model.{name} = {getattr(self, name)} must be at least 1." for name in sizes if getattr(self, name) < 1
+        empty = [
+            f'model.n_{stack}_layers = 0 must be at least 1 for model.shape = "{self.shape}".'
+            for stack in self.shape.split("-")
+            if not getattr(self, f"n_{stack}_layers")
         ]
-        faults += [
-            f"model.{name} = {getattr(self, name)} must be at least 0 and less than 1."
-            for name in ("dropout", *(f"{kind}_dropout" for kind in ("attention", "feed_forward", "token", "head")))
-            if not 0.0 <= getattr(self, name) < 1.0
-        ]
-        if not 0.0 < self.norm_epsilon < math.inf:
-            faults.append(f"model.norm_epsilon = {self.norm_epsilon} must be greater than 0.")
-        return faults or [*self._head_faults(), *self._position_faults(), *self._kept_faults()]
+        return [*empty, *self._head_faults(), *self._position_faults(), *self._kept_faults()]
 
     @property
     def _heads_divide_width(self) -> bool:
@@ -195,13 +191,14 @@ class ModelSettings:
         return faults
 
     def _kept_faults(self) -> list[str]:
-        faults, known = [], self.attention_names()
+        faults: list[str] = []
+        known = self.attention_names()
         if self.kept_heads and self.projections == "none":
             faults.append(
                 'model.kept_heads needs W^O: a model with model.projections = "none" cannot be pruned. Remove it.'
             )
-        for name, kept in self.kept_heads.items():
-            setting = f'model.kept_heads."{name}" = {toml_value(kept)}'
+        for name, kept in few(self.kept_heads.items(), faults):
+            setting = f"model.kept_heads.{shown(name)} = {shown(kept)}"
             if name not in known:
                 faults.append(f"{setting} names an unknown attention. {did_you_mean(name, known)}")
             elif any(not 0 <= number < self.n_heads for number in kept):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from manyheads.bundle import model_settings
 from manyheads.corpora import LANGUAGES
@@ -11,7 +11,17 @@ from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
 from manyheads.model import PRESETS, ModelSettings
-from manyheads.settings import build, did_you_mean, override, raise_faults, read_toml, toml_value, type_faults
+from manyheads.settings import (
+    Range,
+    Seed,
+    build,
+    did_you_mean,
+    override,
+    raise_faults,
+    read_toml,
+    shown,
+    type_faults,
+)
 from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
 from manyheads.text.documents import document_files
 from manyheads.text.tokenizer import TokenizerSettings
@@ -73,12 +83,13 @@ class DataSettings:
 
     folder: str | None = None  # folder of the files, relative to the recipe; by default the recipe's own
     builtin: str | None = None  # language pair of the built-in corpus, such as "en-zh"; "en" for monolingual tasks
-    builtin_rows: int = 40_000  # training rows of the built-in corpus
+    builtin_rows: Annotated[int, Range(1000, 10_000_000)] = 40_000  # training rows of the built-in corpus
     train: tuple[str, ...] = ()  # files of the training set
     mix: tuple[MixSettings, ...] = ()  # instead of train: several corpora, each with a weight
     valid: tuple[str, ...] = ()  # files of the validation set; without it, a part of the training rows is held out
     test: tuple[str, ...] = ()  # files of the test set; without it, the final scores are those of the validation set
-    valid_fraction: float | None = None  # fraction of the training rows held out if valid is not set; default 1/20
+    # Fraction of the training rows held out if valid is not set; default 1/20.
+    valid_fraction: Annotated[float, Range(greater_than=0, at_most=0.5)] | None = None
     source_column: str | None = None  # column of the source in a table, by name or number
     target_column: str | None = None  # column of the target
     text_column: str | None = None  # column of the text, for tasks without a target
@@ -94,8 +105,6 @@ class DataSettings:
         faults = []
         if len(set(self.languages)) < len(self.languages) or not set(self.languages) <= set(LANGUAGES):
             faults.append(f'data.builtin = "{self.builtin}" should be two of {", ".join(LANGUAGES)}, like "en-zh".')
-        if self.builtin_rows < 1000:
-            faults.append(f"data.builtin_rows = {self.builtin_rows} must be at least 1000.")
         faults += [
             f"data.builtin and data.{name} are both given. Choose one: the built-in corpus has its own sets."
             for name in ("train", "mix", "valid", "test", *(f"{field}_column" for field in _COLUMNS))
@@ -108,8 +117,6 @@ class DataSettings:
             return ["data.train and data.mix are both given. Choose one: add the files of train to the mix."]
         if self.builtin is None and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
-        if self.valid_fraction is not None and not 0 < self.valid_fraction <= 0.5:
-            return [f"data.valid_fraction = {self.valid_fraction} must be more than 0 and at most 0.5."]
         return []
 
     @property
@@ -147,15 +154,13 @@ class Recipe:
     task: TaskSettings = field(default_factory=TASKS[DEFAULT_KIND].settings_type)  # what the model learns, and its loss
     train: TrainSettings = field(default_factory=TrainSettings)  # how long and how fast to train
     decode: DecodeSettings = field(default_factory=DecodeSettings)  # how text is generated
-    seed: int = 1  # seed of everything random: held-out rows, tokenizer sample, initial weights, batches, dropout
+    seed: Seed = 1  # seed of everything random: held-out rows, tokenizer sample, initial weights, batches, dropout
     device: str = "auto"  # "cpu", "cuda", "cuda:1", "mps"; "auto": the fastest available
     init_from: str | None = None  # bundle to initialize from: its tokenizer, and every weight that this model has too
     freeze: tuple[str, ...] = ()  # parts of the model that are not trained, such as "encoder.0" or "source_embedding"
 
     def __post_init__(self) -> None:
         faults = type_faults(self)
-        if not faults and not 0 <= self.seed < 2**31:
-            faults.append(f"seed = {self.seed} must be at least 0 and less than 2,147,483,648.")
         if not faults:
             faults += [*self._shape_faults(), *self._data_faults()]
         raise_faults(faults)
@@ -215,14 +220,21 @@ class Recipe:
         # `build` reports values that should be tables and are not.
         kind = task.get("kind", DEFAULT_KIND) if isinstance(task, Mapping) else DEFAULT_KIND
         if not isinstance(kind, str) or kind not in TASKS:
-            raise RecipeError(f"task.kind = {toml_value(kind)} is not a task. {did_you_mean(str(kind), TASKS)}")
+            raise RecipeError(f"task.kind = {shown(kind)} is not a task. {did_you_mean(shown(kind), TASKS)}")
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
-            vocab_size = tokenizer.get("vocab_size", TokenizerSettings.vocab_size)
-            table["model"] = {"vocab_size": vocab_size, "shape": TASKS[kind].shape} | _expand_preset(model)
+            table["model"] = {"vocab_size": _vocab_size(tokenizer), "shape": TASKS[kind].shape} | _expand_preset(model)
         builtin = data.get("builtin") if isinstance(data, Mapping) else None
         if isinstance(task, Mapping) and isinstance(builtin, str):
             table["task"] = TASKS[kind].language_settings(builtin.split("-")) | dict(task)
         return build(cls, table, types={"task": TASKS[kind].settings_type})
+
+
+def _vocab_size(tokenizer: Mapping[str, Any]) -> int:
+    """Return the vocabulary size of a [tokenizer] table; the default for an invalid one, which `build` reports."""
+    try:
+        return TokenizerSettings(vocab_size=tokenizer["vocab_size"]).vocab_size
+    except (KeyError, RecipeError):
+        return TokenizerSettings.vocab_size
 
 
 def _refuse_renamed_keys(table: Mapping[str, Any]) -> None:
@@ -238,7 +250,7 @@ def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
         return model
     preset = model.pop("preset")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise RecipeError(f"model.preset = {toml_value(preset)} is not a preset. {did_you_mean(str(preset), PRESETS)}")
+        raise RecipeError(f"model.preset = {shown(preset)} is not a preset. {did_you_mean(shown(preset), PRESETS)}")
     return PRESETS[preset] | model
 
 
@@ -269,7 +281,7 @@ def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
 
 def _use_bundle_sizes(bundle: Path, table: dict[str, Any]) -> None:
     """Take the model settings that the recipe does not set from the bundle it is initialized from."""
-    table["init_from"] = str(bundle.resolve())
+    table["init_from"] = str(_resolve(bundle, "init_from"))
     model = table.get("model", {})
     if not isinstance(model, Mapping):
         return
@@ -297,9 +309,22 @@ def _resolve_files(folder: Path, table: dict[str, Any], name: str, task: Mapping
     if not isinstance(table.get(name), list):
         return
     files: list[Path] = []
-    for path in ((folder / str(file)).resolve() for file in table[name]):
+    for file in table[name]:
+        path = _resolve(folder / str(file), f"data.{name}")
         files += _folder_files(path, task) if path.is_dir() else [path]
     table[name] = [str(file) for file in files]
+
+
+def _resolve(path: Path, setting: str) -> Path:
+    """Make a path absolute; RecipeError if no file can have it: a NUL, a name that is too long, a loop of links."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass  # reported when it is read
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise RecipeError(f"{setting} = {shown(str(path))} cannot be used: {reason}.") from None
+    return path.resolve()
 
 
 def _folder_files(folder: Path, task: Mapping[str, Any]) -> Sequence[Path]:

@@ -9,19 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import sentencepiece
 
 from manyheads.errors import DataError
-from manyheads.settings import raise_faults, type_faults
+from manyheads.settings import Range, raise_faults, type_faults
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 METASPACE = "▁"  # represents a space in SentencePiece tokens
 
 _N_RESERVED = 4 + 256  # special tokens and byte tokens
-_MIN_VOCAB_SIZE = 300
-_MIN_SAMPLE_BYTES = 100_000
 _MAX_CHUNK_LENGTH = 1000  # characters
 _MAX_COPIES = 10
 # SentencePiece silently drops every training line that contains its placeholder for unknown characters.
@@ -44,32 +42,24 @@ class TokenizerSettings:
 
     # How tokens are learned: a unigram language model, byte-pair encoding, or one token per character.
     kind: Literal["unigram", "bpe", "character"] = "unigram"
-    vocab_size: int = 8000  # including 4 special tokens and 256 byte tokens; small texts yield fewer
-    sampling: float = 0.0  # strength of subword sampling during training, typically 0.1; 0: none
+    # Number of tokens, including 4 special tokens and 256 byte tokens; small texts yield fewer.
+    vocab_size: Annotated[int, Range(300, 1_000_000)] = 8000
+    # Strength of subword sampling during training, typically 0.1; 0: none.
+    sampling: Annotated[float, Range(0, 1)] = 0.0
     # Whether a token may contain several Chinese characters. Since words are not separated by spaces, "joined" gives
     # fewer tokens, some of which cross word boundaries (了那); "split" makes each character its own token.
     chinese_characters: Literal["joined", "split"] = "joined"
     # Train on a random sample if there is more text than this. Unigram takes about 45 MB of memory and 3 s per MB:
     # with 20 MB, any run needed more than a gigabyte.
-    sample_bytes: int = 10_000_000
+    sample_bytes: Annotated[int, Range(100_000, 1_000_000_000)] = 10_000_000
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "tokenizer.") or self._faults())
 
     def _faults(self) -> list[str]:
-        minimums = {"vocab_size": _MIN_VOCAB_SIZE, "sample_bytes": _MIN_SAMPLE_BYTES}
-        faults = [
-            f"tokenizer.{name} = {getattr(self, name)} is too small. Use at least {minimum}."
-            for name, minimum in minimums.items()
-            if getattr(self, name) < minimum
-        ]
-        if not 0 <= self.sampling <= 1:
-            faults.append(f"tokenizer.sampling = {self.sampling} is out of range. Use 0 (off) to 1.")
-        elif self.sampling and self.kind == "character":
-            faults.append(
-                f'tokenizer.sampling = {self.sampling} has no effect with tokenizer.kind = "character". Use 0.'
-            )
-        return faults
+        if self.sampling and self.kind == "character":
+            return [f'tokenizer.sampling = {self.sampling} has no effect with tokenizer.kind = "character". Use 0.']
+        return []
 
 
 def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:

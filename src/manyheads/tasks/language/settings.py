@@ -1,9 +1,9 @@
 """Settings of the language task."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from manyheads.settings import raise_faults, type_faults
+from manyheads.settings import Range, raise_faults, type_faults
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,10 +13,8 @@ class LanguageSettings:
     kind: Literal["language"] = "language"  # continue a text, token by token
     # What a document of plain text is; a row of a table is always one document.
     documents: Literal["file", "paragraph", "line"] = "file"
-    stride: int | None = None  # tokens by which the scoring window moves; by default half the context
+    # Tokens by which the scoring window moves; by default half the context.
+    stride: Annotated[int, Range(1, 1_000_000, hint="Leave it out for half the context.")] | None = None
 
     def __post_init__(self) -> None:
-        faults = type_faults(self, "task.")
-        if not faults and self.stride is not None and self.stride < 1:
-            faults.append(f"task.stride = {self.stride} must be at least 1. Leave it out for half the context.")
-        raise_faults(faults)
+        raise_faults(type_faults(self, "task."))
