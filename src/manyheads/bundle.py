@@ -201,7 +201,7 @@ def _restore(
         settings: Any = build(kind.settings_type, config["settings"], "task.")
         task = kind.restore(model, tokenizer, settings, config.get("metadata", {}))
         decode = build(DecodeSettings, config["decode"], "decode.")
-        scores = {name: [Score(**score) for score in scores] for name, scores in config["scores"].items()}
+        scores = {name: [Score.from_record(score) for score in scores] for name, scores in config["scores"].items()}
     except (RecipeError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {error}") from None
     return task, decode, scores

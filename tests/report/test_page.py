@@ -182,7 +182,8 @@ def test_scores_of_which_lower_is_better_are_not_negated(tmp_path: Path) -> None
     assert drawn(page)["best"] == 1
     card = language_card([300.0], [100], [400], [80], [420], samples=[GenerationSample("once", "upon a time")])
     page = page_of(tmp_path, PREPARED, step(1), finished_with(card))
-    assert "0.750 nats per character 每字符奈特 [0.750, 0.750]" in words(page)
+    assert "0.750 nats per character 每字符奈特 [0.3" in words(page)
+    assert "n = 1: so few that the interval says little. n = 1：样本太少，区间参考价值有限。" in words(page)
     assert "42.52 perplexity per word" in words(page)
     assert "once upon a time" in words(page)
 

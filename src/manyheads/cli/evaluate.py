@@ -26,8 +26,8 @@ Result = TypeVar("Result")
 
         DATA is one or two files of the kind the model was trained on, plain or compressed (.gz, .zst): two parallel
         files for a translation model, or one .tsv, .csv, .jsonl or .parquet. Without DATA, the test sets of the
-        bundle's recipe are used. 95 % of bootstrap resamples of the test set lie in the interval [in brackets]. The
-        signature of a score names every choice behind it.
+        bundle's recipe are used. The 95 % confidence interval is [in brackets], with the number of texts n beside the
+        name of the set. The signature of a score names every choice behind it.
 
         \b
         Examples:
@@ -38,8 +38,8 @@ Result = TypeVar("Result")
         """在测试集上运行模型，打印评分表。
 
         DATA 是与训练数据同类的一个或两个文件，可以压缩（.gz、.zst）：翻译模型用两个平行文件，或一个 .tsv、.csv、.jsonl
-        或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是测试集自助重采样的 95 % 区间。
-        签名列出得分所依据的全部设定。
+        或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是 95 % 置信区间，
+        n 是文本数。签名列出得分所依据的全部设定。
 
         \b
         示例：

@@ -26,6 +26,7 @@ from manyheads.metrics import (
     display_name,
     format_score,
     lower_is_better,
+    score_notes,
 )
 
 _MAX_ROWS = 15  # labels, or kinds of confusion
@@ -55,8 +56,8 @@ def show_scores(
     """Print a table with a row for each score or figure and a column for each test set, and the signatures."""
     table = Table(box=None, padding=(0, 1), pad_edge=True)
     table.add_column("")
-    for name in scores:
-        table.add_column(Text(set_title(name)), no_wrap=True)
+    for name, row in scores.items():
+        table.add_column(Text(set_title(name)).append(_size(row), style="dim not bold"), no_wrap=True)
     for name in dict.fromkeys(score.name for row in scores.values() for score in row):
         cells = [next((_format(score) for score in row if score.name == name), "–") for row in scores.values()]
         table.add_row(score_title(name), *(Text(cell, style="bold") for cell in cells))
@@ -74,6 +75,10 @@ def show_scores(
     for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
         # Not wrapped, so that a signature can be copied.
         console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)
+    for name, row in scores.items():
+        for note in score_notes(row[0].n, row[0].used_for) if row else ():
+            where = f"{set_title(name)}: " if len(scores) > 1 else ""
+            console.print(f"  {where}{note}", style="yellow", markup=False)
 
 
 def show_notes(cards: Mapping[str, Card], console: Console) -> None:
@@ -119,6 +124,11 @@ def _figures_of(cards: Mapping[str, Card]) -> dict[str, list[Figure]]:
         name: [figure for section in card.sections() if isinstance(section, Figures) for figure in section.figures]
         for name, card in cards.items()
     }
+
+
+def _size(scores: Sequence[Score]) -> str:
+    """Return the number of texts that the scores of a set were computed from, if it is known."""
+    return f"  n = {scores[0].n:,}" if scores and scores[0].n is not None else ""
 
 
 def _format(score: Score) -> str:

@@ -1,7 +1,7 @@
 """Metrics: scores with confidence intervals and signatures, scorecards, and comparisons of two systems.
 
-BLEU, chrF and TER are computed by sacreBLEU. All intervals come from one bootstrap (`bootstrap`). May import text,
-settings, language, errors.
+BLEU, chrF and TER are computed by sacreBLEU. All intervals come from `bootstrap`. May import text, settings, language,
+errors.
 """
 
 from manyheads.metrics.bootstrap import confidence_interval, resample_matrix, resamples
@@ -37,7 +37,7 @@ from manyheads.metrics.display_names import display_name
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
 from manyheads.metrics.rouge import rouge
-from manyheads.metrics.score import Score, format_score, lower_is_better
+from manyheads.metrics.score import Score, Use, format_score, lower_is_better, score_notes
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
@@ -78,6 +78,7 @@ __all__ = [
     "SpanCard",
     "Tally",
     "TranslationCard",
+    "Use",
     "WorstSentence",
     "bleu",
     "bleu_tally",
@@ -103,6 +104,7 @@ __all__ = [
     "resample_matrix",
     "resamples",
     "rouge",
+    "score_notes",
     "sentence_chrf",
     "share_tally",
     "span_card",

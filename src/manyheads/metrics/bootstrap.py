@@ -1,10 +1,14 @@
-"""The bootstrap (Efron, 1979): confidence intervals from items drawn with replacement.
+"""The bootstrap: confidence intervals of scores, and resamples to compare two systems on.
 
-All confidence intervals in manyheads use these draws. The seed is fixed, so the same number of items gives the same
-draws: two systems scored on one test set are compared on the same resamples (Koehn, 2004).
+The interval of a score comes from the Bayesian bootstrap (Rubin, 1981): the texts of a test set get random weights. If
+all texts are right, any weights give the same score, and the interval would have no width. The lower limit is therefore
+that of the test set with one more text which is wholly wrong, the upper limit that with one more which is perfect. For
+a share of texts, such as accuracy, this is the exact interval of Clopper and Pearson (1934). See decision 0024.
+
+Two systems are compared on the same resamples, drawn with replacement (Efron, 1979; Koehn, 2004). All seeds are fixed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +21,7 @@ N_RESAMPLES = 1000
 Draw = NDArray[np.int64]  # [items]: how often each item is drawn
 Sums = NDArray[np.float64]  # [..., columns]: counts summed over the texts of a test set or of a resample
 Count = tuple[int, int, float]  # index of a text, column, amount
+Extremes = Callable[[Sums], Sequence[Sums]]  # counts of the mean text → of wholly wrong and of perfect texts
 
 _SEED = 12345
 _QUANTILES = (0.025, 0.975)
@@ -41,34 +46,67 @@ def confidence_interval(resampled: Any) -> tuple[NDArray[np.float64], NDArray[np
     return low, high
 
 
+def weightings(n_texts: int, n_resamples: int = N_RESAMPLES) -> Iterator[NDArray[np.float64]]:
+    """Yield random weights of `n_texts` texts and of one more text, the last; they are 1 on average."""
+    rng = np.random.default_rng(_SEED)
+    for _ in range(n_resamples):
+        weights = rng.standard_exponential(n_texts + 1)
+        yield weights * ((n_texts + 1) / weights.sum())
+
+
 @dataclass(frozen=True)
 class ResampledSums:
-    """Per-column sums of counts over a test set and over each of its resamples."""
+    """Per-column sums of counts over a test set, and over random weightings of it with one more text."""
 
     total: Sums  # [columns]
-    drawn: Sums  # [resamples, columns]
+    drawn: Sums  # [extremes, resamples, columns]: the additional text is wholly wrong, or perfect
+    n_texts: int
     signature: str  # size of the test set and number of resamples
 
     def score(self, name: str, statistic: Callable[[Sums], Sums], *details: str) -> Score:
         """Return a statistic of the sums with its interval; `details` are added to the signature."""
-        low, high = confidence_interval(statistic(self.drawn))
-        return Score(name, float(statistic(self.total)), float(low), float(high), "|".join([self.signature, *details]))
+        value = float(statistic(self.total))
+        low, high = outer_interval(value, statistic(self.drawn))
+        return Score(name, value, low, high, "|".join([self.signature, *details]), self.n_texts)
+
+
+def outer_interval(value: float, resampled: Any) -> tuple[float, float]:
+    """Return the 95 % interval from statistics [extremes, resamples] with a wrong or a perfect text added."""
+    lows, highs = confidence_interval(np.swapaxes(np.asarray(resampled), 0, 1))
+    return min(value, float(lows.min())), max(value, float(highs.max()))
+
+
+def dense_sums(counts: NDArray[Any], extremes: Extremes, n_resamples: int = N_RESAMPLES) -> Sums:
+    """Return the sums [extremes, resamples, columns] of counts [texts, columns]; see `ResampledSums`."""
+    weights = np.stack(list(weightings(len(counts), n_resamples)))
+    return _with_extremes(weights[:, :-1] @ counts, weights[:, -1], extremes(counts.mean(0)))
+
+
+def _with_extremes(drawn: Sums, weights: Sums, extremes: Sequence[Sums]) -> Sums:
+    return np.stack([drawn + np.outer(weights, text) for text in extremes])
 
 
 def sum_resamples(
-    counts: Iterable[Count], n_texts: int, n_columns: int, n_resamples: int = N_RESAMPLES, item: str = "n"
+    counts: Iterable[Count],
+    n_texts: int,
+    n_columns: int,
+    extremes: Extremes,
+    n_resamples: int = N_RESAMPLES,
+    item: str = "n",
 ) -> ResampledSums:
-    """Sum sparse counts by column over all texts and over each resample; `item` names the texts in signatures."""
+    """Sum sparse counts by column over all texts and over each weighting; `item` names the texts in signatures."""
     rows = list(counts)
     texts = np.array([text for text, _, _ in rows], dtype=np.int64)
     columns = np.array([column for _, column, _ in rows], dtype=np.int64)
     amounts = np.array([amount for _, _, amount in rows], dtype=np.float64)
-    drawn = np.empty((n_resamples, n_columns))
-    for index, draw in enumerate(resamples(n_texts, n_resamples)):
+    drawn, last = np.empty((n_resamples, n_columns)), np.empty(n_resamples)
+    for index, weights in enumerate(weightings(n_texts, n_resamples)):
         # A dense matrix of texts × columns would not fit in memory for many labels: most counts are 0.
-        drawn[index] = np.bincount(columns, weights=amounts * draw[texts], minlength=n_columns)
+        drawn[index] = np.bincount(columns, weights=amounts * weights[texts], minlength=n_columns)
+        last[index] = weights[-1]
     total = np.asarray(np.bincount(columns, weights=amounts, minlength=n_columns), dtype=np.float64)
-    return ResampledSums(total, drawn, f"{item}:{n_texts}|resamples:{n_resamples}")
+    drawn = _with_extremes(drawn, last, extremes(total / n_texts))
+    return ResampledSums(total, drawn, n_texts, f"{item}:{n_texts}|resamples:{n_resamples}")
 
 
 def percentage(part: Sums, whole: Sums) -> Sums:
@@ -79,3 +117,22 @@ def percentage(part: Sums, whole: Sums) -> Sums:
 def f1(correct: Sums, predicted: Sums, gold: Sums) -> Sums:
     """Return the harmonic mean of precision and recall in percent; 0 where nothing is gold or predicted."""
     return percentage(2 * correct, predicted + gold)
+
+
+def rate_extremes(amounts: Sequence[float], sizes: Sequence[float]) -> tuple[float, float]:
+    """Return by which factor the rate of one more text may be higher or lower than the mean rate.
+
+    No text is wholly wrong or perfect by a rate such as nats per character. The factors are those of the hardest and of
+    the easiest text, but at most 2, and 2 where there is only one text.
+    """
+    total = sum(amounts) / sum(sizes)
+    ratios = [amount / size / total for amount, size in zip(amounts, sizes, strict=True) if size and total]
+    least = 2 ** (1 / max(1, len(ratios)))
+    hard, easy = max([least, *ratios]), min([1 / least, *ratios])
+    return min(hard, 2.0), max(easy, 0.5)
+
+
+def f1_extremes(correct: Sums, predicted: Sums, gold: Sums) -> tuple[list[Sums], list[Sums]]:
+    """Return (correct, predicted, gold) of a text whose predictions are all wrong, and of one where all are right."""
+    right = (predicted + gold) / 2
+    return [np.zeros_like(correct), predicted, gold], [right, right, right]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from manyheads.metrics.bootstrap import N_RESAMPLES, confidence_interval, resamples
+from manyheads.metrics.bootstrap import N_RESAMPLES, Sums, dense_sums, outer_interval
 from manyheads.metrics.score import Score
 
 TOKENIZED_BLEU = "BLEU (tokenized, lowercased)"
@@ -104,9 +105,26 @@ def _score(metric: Metric, name: str, hypotheses: Sequence[str], references: Seq
     # sacreBLEU 2.6 can resample too, but raises a TypeError where a resample's chrF is 0, and centers its interval on
     # the mean of the resamples instead of returning their quantiles.
     stats = sentence_stats(metric, hypotheses, references)
-    resampled = [score_from_stats(metric, draw @ stats) for draw in resamples(len(stats), n_resamples)]
-    low, high = confidence_interval(resampled)
-    return Score(name, score_from_stats(metric, stats.sum(0)), float(low), float(high), str(metric.get_signature()))
+    value = score_from_stats(metric, stats.sum(0))
+    drawn = dense_sums(stats, partial(stats_extremes, metric), n_resamples)
+    resampled = np.apply_along_axis(partial(score_from_stats, metric), -1, drawn)
+    low, high = outer_interval(value, resampled)
+    return Score(name, value, low, high, str(metric.get_signature()), len(stats))
+
+
+def stats_extremes(metric: Metric, mean: Sums) -> tuple[Sums, Sums]:
+    """The statistics of a sentence of mean length without one correct n-gram, and of a perfect one."""
+    wrong, right = mean.copy(), mean.copy()
+    if isinstance(metric, BLEU):  # both lengths, then the correct and all n-grams of each order
+        n = metric.max_ngram_order
+        wrong[2 : 2 + n], right[0] = 0.0, mean[1]
+        right[2 : 2 + n] = right[2 + n :] = np.maximum(mean[1] - np.arange(n), 0.0)
+    elif isinstance(metric, CHRF):  # n-grams of hypothesis, of reference, and of both, for each length
+        wrong[2::3] = 0.0
+        right[0::3] = right[2::3] = mean[1::3]
+    else:  # TER: edits, and words of the reference
+        wrong[0], right[0] = max(mean[0], mean[1]), 0.0
+    return wrong, right
 
 
 def _language_code(language: str, references: Sequence[str]) -> str:

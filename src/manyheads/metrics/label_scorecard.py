@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from manyheads.errors import DataError
 from manyheads.language import Bilingual
-from manyheads.metrics.bootstrap import N_RESAMPLES, Count, ResampledSums, Sums, f1, percentage, sum_resamples
+from manyheads.metrics.bootstrap import (
+    N_RESAMPLES,
+    Count,
+    ResampledSums,
+    Sums,
+    f1,
+    f1_extremes,
+    percentage,
+    sum_resamples,
+)
 from manyheads.metrics.card_sections import (
     NO_LABEL,
     Confusion,
@@ -33,6 +42,7 @@ Probabilities = NDArray[np.floating[Any]]  # [texts, labels]
 N_WORST = 20
 LONGEST_TEXT = 500  # characters kept of a text in an example
 _N_BINS = 15  # of confidence, as in Guo et al. (2017)
+_SPARE_BIN = _N_BINS  # empty but for the additional text of an interval
 _MAX_CONFUSION = 200  # labels; a larger matrix is not readable
 _CORRECT, _ANSWERED, _TEXTS, _FIRST_LABEL = 0, 1, 2, 3  # columns of counts; three for each label from _FIRST_LABEL on
 
@@ -118,8 +128,10 @@ def label_card(
     columns = {name: column for column, name in enumerate(names)}
     bins = list(_count_calibration(gold, probabilities, columns, multi_label=multi_label))
     first_bin = _FIRST_LABEL + 3 * len(names)
+    n_columns = first_bin + 3 * (_N_BINS + 1)
     counts = [*_count(gold, predicted, columns), *((text, first_bin + column, x) for text, column, x in bins)]
-    sums = sum_resamples(counts, len(texts), first_bin + 3 * _N_BINS, n_resamples)
+    extremes = partial(_extremes, n_texts=len(texts), n_labels=len(names))
+    sums = sum_resamples(counts, len(texts), n_columns, extremes, n_resamples)
     n_abstained = 0 if multi_label else sum(not row for row in predicted)
     rows = label_rows(names, *_by_label(sums.total, len(names)))
     return LabelCard(
@@ -171,9 +183,9 @@ def _count_calibration(
     confidence, correct = (np.take_along_axis(table, decided, 1) for table in (probabilities, applies))
     bins = np.clip((confidence * _N_BINS).astype(int), 0, _N_BINS - 1)
     texts = np.broadcast_to(np.arange(len(gold))[:, None], bins.shape)
-    table = np.zeros((len(gold), 3 * _N_BINS))
+    table = np.zeros((len(gold), 3 * (_N_BINS + 1)))
     for kind, amounts in enumerate((np.ones_like(confidence), confidence, correct)):
-        np.add.at(table, (texts, kind * _N_BINS + bins), amounts)
+        np.add.at(table, (texts, kind * (_N_BINS + 1) + bins), amounts)
     filled = table.nonzero()
     yield from zip(*(column.tolist() for column in (*filled, table[filled])), strict=True)
 
@@ -181,6 +193,32 @@ def _count_calibration(
 def _by_label(sums: Sums, n_labels: int) -> Sums:
     """Return [..., 3, labels]: correct, predicted and gold of each label."""
     return sums[..., _FIRST_LABEL : _FIRST_LABEL + 3 * n_labels].reshape(*sums.shape[:-1], 3, n_labels)
+
+
+def _by_bin(sums: Sums) -> Sums:
+    """Return [..., 3, bins]: number, confidence and correctness of the decisions in each bin."""
+    return sums[..., -3 * (_N_BINS + 1) :].reshape(*sums.shape[:-1], 3, _N_BINS + 1)
+
+
+def _extremes(mean: Sums, n_texts: int, n_labels: int) -> list[Sums]:
+    """Texts with only wrong labels, predicted with certainty, and with only right ones: of all labels, or of one.
+
+    The one label is that whose F1 changes most: macro-F1 depends on rare labels more than on all others.
+    """
+    labels, n_decisions = _by_label(mean, n_labels), _by_bin(mean)[0].sum()
+    n_per_text = labels[1:].sum() / 2  # labels of a text, gold and predicted
+    texts = []
+    for is_right in (0.0, 1.0):
+        text = np.zeros_like(mean)
+        text[[_CORRECT, _ANSWERED, _TEXTS]] = is_right, 1.0, 1.0
+        _by_bin(text)[:, _SPARE_BIN] = n_decisions, n_decisions, n_decisions * is_right
+        of_all, of_one = text.copy(), text.copy()
+        added = n_per_text * np.array([is_right, 1.0, 1.0])
+        changes = np.abs(f1(*(labels + added[:, None] / n_texts)) - f1(*labels)) * (labels[1:].sum(0) > 0)
+        _by_label(of_one, n_labels)[:, changes.argmax()] = added
+        _by_label(of_all, n_labels)[:] = f1_extremes(*labels)[int(is_right)]
+        texts += [of_all, of_one]
+    return texts
 
 
 def _accuracy(sums: Sums) -> Sums:
@@ -200,7 +238,7 @@ def _macro_f1(sums: Sums, n_labels: int) -> Sums:
 
 def _calibration_error(sums: Sums) -> Sums:
     """Return the expected calibration error: the mean gap between confidence and accuracy over bins."""
-    made, confidence, correct = np.moveaxis(sums[..., -3 * _N_BINS :].reshape(*sums.shape[:-1], 3, _N_BINS), -2, 0)
+    made, confidence, correct = np.moveaxis(_by_bin(sums), -2, 0)
     return percentage(np.abs(confidence - correct).sum(-1), made.sum(-1))
 
 

@@ -3,13 +3,23 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from manyheads.errors import DataError
 from manyheads.language import Bilingual
-from manyheads.metrics.bootstrap import N_RESAMPLES, Count, ResampledSums, Sums, percentage, sum_resamples
+from manyheads.metrics.bootstrap import (
+    N_RESAMPLES,
+    Count,
+    Extremes,
+    ResampledSums,
+    Sums,
+    percentage,
+    rate_extremes,
+    sum_resamples,
+)
 from manyheads.metrics.card_sections import Figure, Figures, Generations, GenerationSample, Section
 from manyheads.metrics.score import Score
 
@@ -65,7 +75,8 @@ def language_card(
         raise ValueError("Nats, tokens, characters, words and bytes are not of the same texts.")
     if not sum(tokens):
         raise DataError("There is nothing to score: the test set is empty.")
-    sums = _sum_columns(columns, item, n_resamples)
+    extremes = partial(_language_extremes, factors=rate_extremes(nats, tokens))
+    sums = _sum_columns(columns, item, extremes, n_resamples)
     has_words = sum(words) > 0 and sum(characters) / sum(words) <= _MAX_WORD_LENGTH
     statistics: dict[str, Callable[[Sums], Sums]] = {
         "nats per character": lambda sums: _nats_per(sums, _CHARACTERS),
@@ -113,7 +124,8 @@ def masked_card(
     """Return the scorecard for the masked tokens of each text: how many are correct, how many there are, their nats."""
     if not sum(n_masked):
         raise DataError("There is nothing to score: the test set is empty.")
-    sums = _sum_columns((n_correct, n_masked, nats), "documents", n_resamples)
+    extremes = partial(_masked_extremes, factors=rate_extremes(nats, n_masked))
+    sums = _sum_columns((n_correct, n_masked, nats), "documents", extremes, n_resamples)
     details = [context] if context else []
     return MaskedCard(
         scores=[
@@ -131,11 +143,22 @@ def masked_card(
     )
 
 
-def _sum_columns(columns: Sequence[Sequence[float]], item: str, n_resamples: int) -> ResampledSums:
+def _language_extremes(mean: Sums, factors: Sequence[float]) -> list[Sums]:
+    """Texts of mean size that are harder or easier than the mean by these factors."""
+    return [np.array([factor * mean[_NATS], *mean[1:]]) for factor in factors]
+
+
+def _masked_extremes(mean: Sums, factors: Sequence[float]) -> list[Sums]:
+    """Texts whose masked tokens are all wrong, or all right."""
+    masked, nats = mean[_MASKED], mean[_MASKED_NATS]
+    return [np.array([0.0, masked, factors[0] * nats]), np.array([masked, masked, factors[1] * nats])]
+
+
+def _sum_columns(columns: Sequence[Sequence[float]], item: str, extremes: Extremes, n_resamples: int) -> ResampledSums:
     counts: list[Count] = [
         (text, column, float(amount)) for column, amounts in enumerate(columns) for text, amount in enumerate(amounts)
     ]
-    return sum_resamples(counts, len(columns[0]), len(columns), n_resamples, item)
+    return sum_resamples(counts, len(columns[0]), len(columns), extremes, n_resamples, item)
 
 
 def _nats_per(sums: Sums, column: int) -> Sums:

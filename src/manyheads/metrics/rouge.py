@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
+import numpy as np
+
 from manyheads.metrics.bootstrap import N_RESAMPLES, Count, Sums, percentage, sum_resamples
 from manyheads.metrics.score import Score
 
@@ -37,7 +39,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: 
     for text, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
         values = text_rouge(split_words(hypothesis.lower()), split_words(reference.lower()))
         counts += [(text, column, value) for column, value in enumerate((*values, 1.0))]
-    sums = sum_resamples(counts, len(hypotheses), len(_NAMES) + 1, n_resamples)
+    sums = sum_resamples(counts, len(hypotheses), len(_NAMES) + 1, _extremes, n_resamples)
     return [sums.score(name, partial(_mean, column=column), _SIGNATURE) for column, name in enumerate(_NAMES)]
 
 
@@ -79,6 +81,10 @@ def _separate(character: str) -> str:
         return " "
     code = ord(character)
     return f" {character} " if any(first <= code <= last for first, last in _UNSPACED) else character
+
+
+def _extremes(mean: Sums) -> tuple[Sums, Sums]:
+    return np.append(np.zeros(len(_NAMES)), 1.0), np.ones(len(_NAMES) + 1)
 
 
 def _mean(sums: Sums, column: int) -> Sums:

@@ -1,20 +1,51 @@
 """`Score`: one figure with its confidence interval and signature, and how a figure is displayed."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
+
+from manyheads.language import Bilingual
+
+Use = Literal["training", "stopping", "calibration"]  # of a set, which makes its scores optimistic
 
 _LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration"}  # first words of score names
+_FEW = 30  # texts; with fewer, an interval says little
+_USES: dict[str, Bilingual] = {
+    "training": Bilingual("to train", "训练"),
+    "stopping": Bilingual("to choose the checkpoint", "选择检查点"),
+    "calibration": Bilingual("to calibrate the probabilities", "校准概率"),
+}
 _DECIMALS = {"loss": 3, "nats": 3, "bits": 3, "perplexity": 2}  # by the first word of the name; 1 for all others
 
 
 @dataclass(frozen=True)
 class Score:
-    """A figure of a test set. 95 % of bootstrap resamples of the test set lie between low and high."""
+    """A figure of a test set with its 95 % confidence interval from low to high."""
 
     name: str
     value: float
     low: float
     high: float
     signature: str
+    n: int | None = None  # texts it was computed from, or documents or blocks; None if not recorded
+    used_for: tuple[Use, ...] = ()  # what the set was used for besides scoring; the score is then optimistic
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Score":
+        """Return the score that `asdict` wrote to JSON."""
+        return cls(**{**record, "used_for": tuple(record.get("used_for", ()))})
+
+
+def score_notes(n: int | None, used_for: Sequence[str]) -> Iterator[Bilingual]:
+    """Yield what a reader should know about scores of `n` texts of a set that was used for something else too."""
+    if n is not None and n < _FEW:
+        yield Bilingual(f"n = {n}: so few that the interval says little.", f"n = {n}：样本太少，区间参考价值有限。")
+    uses = [_USES[use] for use in used_for if use in _USES]
+    if uses:
+        yield Bilingual(
+            f"The set was also used {' and '.join(use.en for use in uses)}: its scores are optimistic.",
+            f"这个集合还用于{'和'.join(use.zh for use in uses)}，得分偏乐观。",
+        )
 
 
 def lower_is_better(name: str) -> bool:

@@ -5,9 +5,20 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from manyheads.errors import DataError
 from manyheads.language import Bilingual
-from manyheads.metrics.bootstrap import N_RESAMPLES, Count, ResampledSums, f1, percentage, sum_resamples
+from manyheads.metrics.bootstrap import (
+    N_RESAMPLES,
+    Count,
+    ResampledSums,
+    Sums,
+    f1,
+    f1_extremes,
+    percentage,
+    sum_resamples,
+)
 from manyheads.metrics.card_sections import (
     NO_LABEL,
     Confusion,
@@ -108,7 +119,7 @@ def span_card(
     _check(texts, gold_spans, predicted_spans, sentence_intents)
     names = sorted({span.label for spans in (*gold_spans, *predicted_spans) for span in spans})
     counts = _count(gold_spans, predicted_spans, sentence_intents, names)
-    sums = sum_resamples(counts, len(texts), _FIRST_LABEL + 3 * len(names), n_resamples)
+    sums = sum_resamples(counts, len(texts), _FIRST_LABEL + 3 * len(names), _extremes, n_resamples)
     gold = [span for spans in gold_spans for span in spans]
     return SpanCard(
         scores=_scores(sums, len(names), sentence_intents),
@@ -163,6 +174,12 @@ def _count(gold: Spans, predicted: Spans, intents: _Intents, names: Sequence[str
         for kind, spans in enumerate((true & found, found, true)):
             for span in spans:
                 yield sentence, _FIRST_LABEL + kind * len(names) + columns[span.label], 1.0
+
+
+def _extremes(mean: Sums) -> tuple[Sums, Sums]:
+    """A sentence with only wrong spans and a wrong intent, and one where all are right."""
+    wrong, right = (np.concatenate(counts) for counts in f1_extremes(*np.split(mean[_FIRST_LABEL:], 3)))
+    return np.append([0.0, 0.0, 1.0], wrong), np.append([1.0, 1.0, 1.0], right)
 
 
 def _scores(sums: ResampledSums, n_labels: int, intents: _Intents) -> list[Score]:

@@ -3,12 +3,24 @@
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.metrics.bootstrap import N_RESAMPLES, Sums, confidence_interval, f1, percentage, resample_matrix
-from manyheads.metrics.corpus_scores import make_bleu, score_from_stats, sentence_stats
+from manyheads.metrics.bootstrap import (
+    N_RESAMPLES,
+    Extremes,
+    Sums,
+    confidence_interval,
+    dense_sums,
+    f1,
+    outer_interval,
+    percentage,
+    rate_extremes,
+    resample_matrix,
+)
+from manyheads.metrics.corpus_scores import make_bleu, score_from_stats, sentence_stats, stats_extremes
 from manyheads.metrics.score import Score, lower_is_better
 
 
@@ -19,6 +31,7 @@ class Tally:
     name: str
     counts: NDArray[np.float64]  # [texts, columns]
     statistic: Callable[[Sums], Sums]  # [..., columns] → [...]
+    extremes: Extremes
 
     @property
     def value(self) -> float:
@@ -32,8 +45,9 @@ class Tally:
 
     def score(self, n_resamples: int = N_RESAMPLES) -> Score:
         """Return the score with its confidence interval."""
-        low, high = confidence_interval(self.resampled(n_resamples))
-        return Score(self.name, self.value, float(low), float(high), f"n:{len(self.counts)}|resamples:{n_resamples}")
+        n_texts = len(self.counts)
+        low, high = outer_interval(self.value, self.statistic(dense_sums(self.counts, self.extremes, n_resamples)))
+        return Score(self.name, self.value, low, high, f"n:{n_texts}|resamples:{n_resamples}", n_texts)
 
     def resampled(self, n_resamples: int = N_RESAMPLES) -> NDArray[np.float64]:
         """Return the score of each resample; tallies of the same texts use the same resamples."""
@@ -76,23 +90,40 @@ def bleu_tally(texts: Sequence[str], references: Sequence[str], language: str) -
     metric = make_bleu(language, references)
 
     def statistic(sums: Sums) -> Sums:
-        return np.apply_along_axis(lambda total: score_from_stats(metric, total.astype(np.int64)), -1, sums)
+        return np.apply_along_axis(partial(score_from_stats, metric), -1, sums)
 
-    return Tally("BLEU", sentence_stats(metric, texts, references).astype(np.float64), statistic)
+    stats = sentence_stats(metric, texts, references).astype(np.float64)
+    return Tally("BLEU", stats, statistic, partial(stats_extremes, metric))
 
 
 def share_tally(name: str, part: Sequence[float], whole: Sequence[float]) -> Tally:
     """Return the tally of a percentage, such as correct answers of all answers."""
-    return Tally(name, np.array([part, whole], np.float64).T, lambda sums: percentage(sums[..., 0], sums[..., 1]))
+    return Tally(
+        name,
+        np.array([part, whole], np.float64).T,
+        lambda sums: percentage(sums[..., 0], sums[..., 1]),
+        lambda mean: (np.array([0.0, mean[1]]), np.array([mean[1], mean[1]])),
+    )
 
 
 def rate_tally(name: str, amounts: Sequence[float], sizes: Sequence[float]) -> Tally:
     """Return the tally of a rate, such as nats per character."""
-    return Tally(name, np.array([amounts, sizes], np.float64).T, lambda sums: np.asarray(sums[..., 0] / sums[..., 1]))
+    factors = rate_extremes(amounts, sizes)
+    return Tally(
+        name,
+        np.array([amounts, sizes], np.float64).T,
+        lambda sums: np.asarray(sums[..., 0] / sums[..., 1]),
+        lambda mean: [mean * [factor, 1.0] for factor in factors],
+    )
 
 
 def f1_tally(name: str, gold: Sequence[AbstractSet[object]], predicted: Sequence[AbstractSet[object]]) -> Tally:
     """Return the tally of micro-averaged F1 over sets, one of each text."""
     pairs = zip(gold, predicted, strict=True)
     counts = np.array([(len(true & found), len(found), len(true)) for true, found in pairs], np.float64)
-    return Tally(name, counts, lambda sums: f1(sums[..., 0], sums[..., 1], sums[..., 2]))
+    return Tally(
+        name,
+        counts,
+        lambda sums: f1(sums[..., 0], sums[..., 1], sums[..., 2]),
+        lambda mean: (np.array([0.0, *mean[1:]]), np.full(3, mean[1:].mean())),
+    )

@@ -12,7 +12,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from manyheads.language import Bilingual
-from manyheads.metrics import Confusion, Examples, LabelTable, Section, display_name, format_score, read_sections
+from manyheads.metrics import (
+    Confusion,
+    Examples,
+    LabelTable,
+    Note,
+    Section,
+    display_name,
+    format_score,
+    read_sections,
+    score_notes,
+)
 from manyheads.report.confusion_matrix import confusion_svg
 from manyheads.report.curves import curves_json
 from manyheads.report.history import History, Sample, Validation, number
@@ -162,7 +172,7 @@ class _ScoreView:
 
     name: Bilingual
     value: str
-    interval: str  # "" if there is none
+    interval: str  # with the number of texts; "" if there is none
     bar: tuple[float, float, float] | None  # left, width and value of a percentage, from 0 to 100
 
 
@@ -179,6 +189,8 @@ def _score_view(score: Mapping[str, Any]) -> _ScoreView:
         left, width, center = (max(0.0, min(100.0, x)) for x in (low, high - low, value))
         bar = (left, width, center)
     interval = f"[{format_score(name, low)}, {format_score(name, high)}]" if has_interval else ""
+    n = _finite(score.get("n"))
+    interval += f" n = {n:,.0f}" if has_interval and n is not None else ""
     return _ScoreView(display_name(name), format_score(name, value), interval, bar)
 
 
@@ -272,8 +284,16 @@ def _changes(answers: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
 
 
 def _card(name: str, record: Mapping[str, Any]) -> dict[str, object]:
-    sections = [(type(section).__name__, _trim(section)) for section in read_sections(record)]
+    sections = [(type(section).__name__, _trim(section)) for section in [*_notes(record), *read_sections(record)]]
     return {"title": display_name(name), "scores": _score_views(record), "sections": sections}
+
+
+def _notes(record: Mapping[str, Any]) -> list[Note]:
+    """Return what the reader should know about the scores of a card: few texts, a set that was used otherwise."""
+    first = next(iter(_scores(record)), {})
+    n, used_for = _finite(first.get("n")), first.get("used_for")
+    used_for = list(map(str, used_for)) if isinstance(used_for, list | tuple) else []
+    return list(map(Note, score_notes(None if n is None else int(n), used_for)))
 
 
 def _trim(section: Section) -> object:
