@@ -146,7 +146,24 @@ class TestJsonl:
         [
             ("{oops", "is not JSON (Expecting property name*). Write one object per line."),
             ("", "is not JSON (Expecting value*). Write one object per line."),
-            ("[" * 100_000, "is not JSON (*). Write one object per line."),
+            ("[" * 100_000, "is nested more than 100 levels deep. Write the text as a string."),
+            (
+                '{"source": "a", "target": ' + "[" * 500 + "]" * 500 + "}",
+                "is nested more than 100 levels deep. Write the text as a string.",
+            ),
+            (
+                '{"source": "a", "target": ' + "9" * 5000 + "}",
+                "is not JSON (Exceeds the limit (4300 digits) for integer string conversion: value has 5000 digits). "
+                "Write one object per line.",
+            ),
+            (
+                '{"\\ud800": 1}',
+                ": a key contains half of a surrogate pair (\\ud800 to \\udfff). Rename the key.",
+            ),
+            (
+                "{" + ", ".join(f'"{number}": 0' for number in range(10_001)) + "}",
+                "has 10,001 keys, but at most 10,000 are supported.",
+            ),
             ('["a", "b"]', "is not a JSON object. Write one object per line, in { }."),
             (
                 '{"source": "a", "tarqet": "b"}',

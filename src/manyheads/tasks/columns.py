@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
-from manyheads.text.files import file_lines, format_suffix
-from manyheads.text.readers import columns_of, read_rows
+from manyheads.text.files import format_suffix
+from manyheads.text.readers import columns_of, read_records, read_rows
 from manyheads.text.suggestions import shortened
 from manyheads.text.tag_schemes import OUTSIDE, is_tag
 
 _ROWS = 60_000  # rows read: many, since files are often sorted by label
 _CHARACTERS = 50_000_000
+_CELL = 8  # characters that an empty cell counts as: it needs memory, too
 _LONGEST_LABEL = 80  # characters
 _MAX_LABELS = 1000
 _MAX_UNNAMED_LABELS = 300  # in a column that is not named for labels
@@ -175,7 +176,7 @@ def columns_in(path: Path) -> list[Column]:
     suffix = format_suffix(path)
     if suffix in (".tsv", ".csv"):
         return _table_columns(path)
-    records = _json_records(path) if suffix == ".jsonl" else _parquet_records(path)
+    records = read_records(path, _ignore) if suffix == ".jsonl" else _parquet_records(path)
     rows = list(_first(records))
     return [_column(name, [row.get(name) for row in rows]) for name in columns_of(path)]
 
@@ -245,19 +246,11 @@ def _column(name: str, values: Sequence[object]) -> Column:
 
 def _as_text(value: object) -> str:
     if isinstance(value, list):
-        return " ".join(re.sub(r"\s", "_", str(item)) or "_" for item in value)
-    return "" if value is None else str(value)
-
-
-def _json_records(path: Path) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(file_lines(path, _ignore), start=1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, line {number} is not JSON ({error}). Write one object per line.") from None
-        if not isinstance(record, dict):
-            raise DataError(f"{path}, line {number} is not a JSON object. Write one object per line, in {{ }}.")
-        yield record
+        text = " ".join(re.sub(r"\s", "_", str(item)) or "_" for item in value)
+    else:
+        text = "" if value is None else str(value)
+    # JSON may contain halves of surrogate pairs, which cannot be printed.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _parquet_records(path: Path) -> Iterator[dict[str, object]]:
@@ -274,7 +267,7 @@ def _first(rows: Iterator[_R]) -> Iterator[_R]:
     for row in islice(rows, _ROWS):
         yield row
         values = row.values() if isinstance(row, dict) else row
-        n_characters += sum(len(value) for value in values if isinstance(value, str))
+        n_characters += sum(len(value) if isinstance(value, str) else 0 for value in values) + _CELL * len(values)
         if n_characters > _CHARACTERS:
             return
 

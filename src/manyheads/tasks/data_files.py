@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 
-from manyheads.errors import DataError
 from manyheads.tasks.columns import Column, columns_in
 from manyheads.tasks.language_codes import language_of_suffix
-from manyheads.text.files import format_suffix
-from manyheads.text.readers import columns_of, is_table, read_lines
+from manyheads.text.files import check_readable, first_lines, format_suffix
+from manyheads.text.readers import columns_of, is_table
 from manyheads.text.tag_schemes import OUTSIDE, is_tag
 
 SPLITS = {  # testa and testb are CoNLL's names
@@ -104,7 +102,8 @@ class DataFiles:
     @cached_property
     def first_lines(self) -> list[str]:
         """The first lines of the first file."""
-        return list(islice(read_lines(self.paths[0], on_bad=_ignore), _LINES))
+        check_readable(self.paths[0])
+        return first_lines(self.paths[0], _LINES)
 
     @cached_property
     def parallel(self) -> Sequence[Column] | None:
@@ -113,7 +112,7 @@ class DataFiles:
             return None
         if any(map(is_table, self.paths)) or not all(path.is_file() for path in self.paths):
             return None
-        sides = [list(islice(read_lines(path, on_bad=_ignore), _LINES)) for path in self.paths]
+        sides = [first_lines(path, _LINES) for path in self.paths]
         if len({len(side) for side in sides}) > 1:
             return None
         return [Column(str(path), side) for path, side in zip(self.paths, sides, strict=True)]
@@ -139,7 +138,3 @@ class DataFiles:
             if n_tags >= _NEARLY_ALL * len(column) and spans and (has_blank_lines or any("-" in tag for tag in spans)):
                 return True
         return False
-
-
-def _ignore(_: DataError) -> None:
-    """Lines that are not UTF-8 are reported when the data is read for training."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from manyheads.errors import DataError
-from manyheads.text.files import OnBad, check_readable, file_lines, format_suffix
+from manyheads.text.files import OnBad, check_readable, file_lines, format_suffix, is_folder
 from manyheads.text.readers import is_table, read_rows
 from manyheads.text.row_spec import Row
 
@@ -40,7 +40,7 @@ def document_files(paths: Sequence[Path | str]) -> list[Path]:
 
     Subfolders are included. Files and folders whose names start with a dot are ignored.
     """
-    return [file for path in map(Path, paths) for file in (_files_in(path) if path.is_dir() else _one_file(path))]
+    return [file for path in map(Path, paths) for file in (_files_in(path) if is_folder(path) else _one_file(path))]
 
 
 def _one_file(path: Path) -> list[Path]:
@@ -89,7 +89,8 @@ def _valid_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False) -
             raise error
         on_bad(error)
 
-    for line in file_lines(path, collect, with_ends=with_ends):
+    # Without line ends each line is a document of its own, which must not be split.
+    for line in file_lines(path, collect, with_ends=with_ends, split_long=with_ends):
         if not bad:
             yield line[:-2] + "\n" if line.endswith("\r\n") else line
         bad.clear()

@@ -2,21 +2,25 @@ r"""Text files as lines: decompression, UTF-8 decoding, byte order marks, line e
 
 A line ends at \n or \r\n only. Unicode defines more line separators (U+2028, U+0085, ...), but they occur inside
 sentences, and splitting there would misalign every later line of a parallel corpus. Files are read lazily in constant
-memory, whether plain or compressed as .gz or .zst.
+memory, whether plain or compressed as .gz or .zst: a line of more than `MAX_LINE_BYTES` raises before it is read whole,
+and so does a compressed file that expands as no text does.
 """
 
 import gzip
 import io
+import os
 import re
+import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from manyheads.errors import DataError
-from manyheads.text.suggestions import suggest
+from manyheads.text.suggestions import shortened, suggest
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -46,45 +50,101 @@ _MAGIC_BYTES = {
 _SKIPPABLE_FRAME = b"\x2a\x4d\x18"
 _BUFFER_BYTES = 1 << 16
 
+# Longer than any book; without a limit, a small compressed file or /dev/zero could fill the memory with one line.
+MAX_LINE_BYTES = 1 << 24
+_MAX_FIRST_CHARACTERS = 1 << 27
+# Text shrinks to a fifth or a tenth, repetitive logs to a hundredth.
+_MAX_EXPANSION = 200
+_EXPANSION_CHECKED_FROM = 1 << 28  # bytes: smaller texts are harmless
+_SPECIAL_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_CONTINUING = [b"\n", *(bytes([byte]) for byte in range(0x80, 0xC0))]  # no part of a line starts with these
+_MAX_SUGGESTED_FROM = 1000  # files of the folder
 
-def read_lines(source: Path | str | Iterable[bytes], *, on_bad: OnBad | None = None) -> Iterator[str]:
+
+def read_lines(source: Path | str | BinaryIO, *, on_bad: OnBad | None = None) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, plain or compressed, or of a binary stream such as standard input.
 
     Line ends are removed. An empty file raises; an empty stream has no lines. The first line that is not UTF-8
     raises. With `on_bad`, the error is passed to `on_bad` instead, and the line is yielded with U+FFFD in place of
-    the invalid bytes.
+    the invalid bytes. A path may be a pipe, since the lines are read once.
     """
     if not isinstance(source, Path | str):
-        return _decode_lines(source, "standard input", on_bad)
+        return _decode_lines(_raw_lines(source), "standard input", on_bad)
     path = Path(source)
-    check_readable(path)
+    check_readable(path, may_be_pipe=True)
     return file_lines(path, on_bad)
 
 
-def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False) -> Iterator[str]:
-    """Yield the lines of an existing file; `with_ends` keeps the line ends, which a CSV field may contain."""
+def first_lines(path: Path, n_lines: int) -> list[str]:
+    """Return the first lines of a file, at most `n_lines`, and fewer if they are very long.
+
+    Bytes that are not UTF-8 are replaced: they are reported when the whole file is read.
+    """
+    lines = []
+    n_characters = 0
+    for line in islice(file_lines(path, lambda error: None), n_lines):
+        lines.append(line)
+        n_characters += len(line)
+        if n_characters > _MAX_FIRST_CHARACTERS:
+            break
+    return lines
+
+
+def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, split_long: bool = False) -> Iterator[str]:
+    """Yield the lines of an existing file.
+
+    `with_ends` keeps the line ends, which a CSV field may contain. A line of more than `MAX_LINE_BYTES` raises;
+    `split_long` yields it in several parts instead.
+    """
     try:
         with path.open("rb") as file:
             stream = _decompressed(path, file)
-            first = stream.readline()
+            lines = _line_parts(stream) if split_long else _raw_lines(stream)
+            first = next(lines, b"")
             # Some editors save an empty file as a lone byte order mark.
             if first in (b"", _UTF8_BOM):
                 raise empty_file_error(path)
-            yield from _decode_lines(chain([first], stream), str(path), on_bad, with_ends=with_ends)
+            yield from _decode_lines(chain([first], lines), str(path), on_bad, with_ends=with_ends)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def check_readable(path: Path) -> None:
-    """Raise unless `path` is a file; the error suggests a file with a similar name."""
-    if path.is_dir():
+def check_readable(path: Path, *, may_be_pipe: bool = False) -> None:
+    """Raise unless `path` is a file; the error suggests a file with a similar name.
+
+    A pipe or a device is refused unless `may_be_pipe`: most data is read more than once.
+    """
+    if "\0" in str(path):
+        raise DataError(f"{str(path)!r} is not the name of a file: it contains a NUL character.")
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _missing_file_error(path) from None
+    except OSError as error:
+        raise DataError(f"{shortened(str(path))} cannot be read: {error.strerror}.") from None
+    if kind == stat.S_IFDIR:
         raise DataError(f"{path} is a folder. Give a file in it.")
-    if path.exists():
-        return
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}.")
-    files = [other.name for other in path.parent.iterdir() if other.is_file()]
-    raise DataError(f"{path}: there is no such file.{suggest(path.name, files)}")
+    if kind != stat.S_IFREG and (not may_be_pipe or is_compressed(path)):
+        name = _SPECIAL_FILES.get(kind, "not a file")
+        raise DataError(f"{path} is {name}. Data is read more than once: write it to a file first.")
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether `path` is a folder; False if the system refuses the path, as it does a very long one."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _missing_file_error(path: Path) -> DataError:
+    if not is_folder(path.parent):
+        return DataError(f"{path}: there is no folder {path.parent}.")
+    try:
+        files = [other.name for other in islice(path.parent.iterdir(), _MAX_SUGGESTED_FROM) if other.is_file()]
+    except OSError:  # a folder whose files may be read but not listed
+        files = []
+    return DataError(f"{path}: there is no such file.{suggest(path.name, files)}")
 
 
 def empty_file_error(path: Path) -> DataError:
@@ -109,10 +169,26 @@ def format_suffix(path: Path) -> str:
     return Path(path.stem if is_compressed(path) else path).suffix.lower()
 
 
-def _decode_lines(
-    stream: Iterable[bytes], name: str, on_bad: OnBad | None, *, with_ends: bool = False
-) -> Iterator[str]:
-    for number, raw in enumerate(_without_bom(stream), start=1):
+def _raw_lines(stream: BinaryIO | io.BufferedReader) -> Iterator[bytes]:
+    """Yield the lines, each cut off after one byte more than a line may have."""
+    return iter(partial(stream.readline, MAX_LINE_BYTES + 1), b"")
+
+
+def _line_parts(stream: io.BufferedReader) -> Iterator[bytes]:
+    """Yield the lines; of a long line, parts that end between two characters."""
+    while part := stream.readline(MAX_LINE_BYTES - 4):
+        while not part.endswith(b"\n") and len(part) < MAX_LINE_BYTES and stream.peek(1)[:1] in _CONTINUING:
+            part += stream.read(1)
+        yield part
+
+
+def _decode_lines(lines: Iterator[bytes], name: str, on_bad: OnBad | None, *, with_ends: bool = False) -> Iterator[str]:
+    for number, raw in enumerate(_without_bom(lines), start=1):
+        if len(raw) > MAX_LINE_BYTES:
+            raise DataError(
+                f"{name}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB, the limit of a line. "
+                "Check that it is text, and split it into shorter lines."
+            )
         line = raw
         if not with_ends:
             line = raw[:-2] if raw.endswith(b"\r\n") else raw.removesuffix(b"\n")
@@ -124,8 +200,7 @@ def _decode_lines(
         yield text
 
 
-def _without_bom(stream: Iterable[bytes]) -> Iterator[bytes]:
-    lines = iter(stream)
+def _without_bom(lines: Iterator[bytes]) -> Iterator[bytes]:
     first = next(lines, None)
     return lines if first is None else chain([first.removeprefix(_UTF8_BOM)], lines)
 
@@ -165,7 +240,8 @@ def _decompressed(path: Path, file: io.BufferedReader) -> io.BufferedReader:
         return file
     _check_compression(path, start)
     opened = gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else zstd.ZstdFile(file)
-    return io.BufferedReader(_DecompressedStream(path, cast("io.BufferedIOBase", opened)), _BUFFER_BYTES)
+    size = os.fstat(file.fileno()).st_size
+    return io.BufferedReader(_DecompressedStream(path, cast("io.BufferedIOBase", opened), size), _BUFFER_BYTES)
 
 
 def _check_compression(path: Path, start: bytes) -> None:
@@ -180,19 +256,25 @@ def _check_compression(path: Path, start: bytes) -> None:
 class _DecompressedStream(io.RawIOBase):
     """A decompressing stream that raises DataError for truncated or corrupt data, with the path of the file.
 
-    An early end without an error would silently lose text.
+    An early end without an error would silently lose text. A file that expands as no text does raises as well.
     """
 
-    def __init__(self, path: Path, stream: io.BufferedIOBase) -> None:
+    def __init__(self, path: Path, stream: io.BufferedIOBase, compressed_size: int) -> None:
         self._path = path
         self._stream = stream
+        self._n_left = max(_EXPANSION_CHECKED_FROM, _MAX_EXPANSION * compressed_size)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         try:
-            return self._stream.readinto(buffer)
+            n_read = self._stream.readinto(buffer)
+            self._n_left -= n_read
+            if self._n_left >= 0:
+                return n_read
+            fault = f"expands to more than {_MAX_EXPANSION} times its size, as no text does"
+            raise DataError(f"{self._path} {fault}. Decompress it and check what it contains.")
         except EOFError:
             fault = "is truncated: its compressed data ends too early"
         except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:

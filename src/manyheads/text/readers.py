@@ -26,7 +26,17 @@ from manyheads.text.parquet import parquet_columns, read_parquet
 from manyheads.text.row_spec import PAIR, Converter, Row, RowSpec
 from manyheads.text.suggestions import missing_name, shortened
 
-__all__ = ["Pair", "Row", "columns_of", "is_table", "numbered_rows", "read_lines", "read_pairs", "read_rows"]
+__all__ = [
+    "Pair",
+    "Row",
+    "columns_of",
+    "is_table",
+    "numbered_rows",
+    "read_lines",
+    "read_pairs",
+    "read_records",
+    "read_rows",
+]
 
 Pair = tuple[str, str]
 NumberedRow = tuple[int, Row]  # the number of the row's first line, from 1, and the row
@@ -34,6 +44,9 @@ _NumberedCells = tuple[int, list[str]]
 
 # In characters. Without a limit, an unclosed quote would read a large file into memory before it is detected.
 _LONGEST_FIELD = 1 << 24
+_LONGEST_ROW = 1 << 25  # of a CSV file, whose rows may have many lines
+_MAX_COLUMNS = 10_000
+_MAX_DEPTH = 100  # of nested JSON values; Python itself fails at about a thousand, at a different depth each time
 
 
 def read_pairs(
@@ -191,6 +204,7 @@ def _read_table(
     path: Path, cells: Iterator[_NumberedCells], spec: RowSpec, advice: str, *, in_order: bool = False
 ) -> Iterator[NumberedRow]:
     number, first = next(cells)
+    _check_width(len(first), f"{path}, line {number}")
     width, indices = len(spec.fields), tuple(range(len(spec.fields)))
     has_header = False
     if not in_order:
@@ -210,6 +224,20 @@ def _read_table(
         raise DataError(f"{path} has a header, but no rows. Give a file with {spec.noun}.")
 
 
+def _check_width(n_columns: int, where: str) -> None:
+    if n_columns > _MAX_COLUMNS:
+        raise DataError(
+            f"{where}: the number of columns is {n_columns:,}, but at most {_MAX_COLUMNS:,} are supported. Remove "
+            "columns that are not needed, and check that no line ends are missing."
+        )
+
+
+def _header(path: Path, cells: Iterator[_NumberedCells]) -> list[str]:
+    number, first = next(cells)
+    _check_width(len(first), f"{path}, line {number}")
+    return first
+
+
 def _tsv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_NumberedCells]:
     return ((number, line.split("\t")) for number, line in enumerate(file_lines(path, on_bad), start=1))
 
@@ -219,8 +247,18 @@ def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_NumberedCells]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     lines = file_lines(path, on_bad, with_ends=True)
     first = next(lines)
-    rows = csv.reader(chain([first], lines), delimiter=_delimiter(first), strict=True)
     number = 1
+    n_characters = 0  # of the row that is being read
+
+    def bounded_lines() -> Iterator[str]:
+        nonlocal n_characters
+        for line in chain([first], lines):
+            n_characters += len(line)
+            if n_characters > _LONGEST_ROW:
+                raise csv.Error(f"it is longer than {_LONGEST_ROW} characters")
+            yield line
+
+    rows = csv.reader(bounded_lines(), delimiter=_delimiter(first), strict=True)
     has_rows = False
     try:
         for row in rows:
@@ -228,6 +266,7 @@ def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_NumberedCells]:
                 has_rows = True
                 yield number, row
             number = rows.line_num + 1
+            n_characters = 0
     except csv.Error as error:
         reason = str(error).partition(" - ")[0]  # the rest is advice for programmers
         raise DataError(
@@ -252,33 +291,63 @@ def _delimiter(first: str) -> str:
 
 def _column_index(column: str, first: list[str], where: str, spec: RowSpec) -> int:
     """Return the index of a column that is given by number or by its name in the header."""
-    if not column.isdecimal():
+    if column.isdecimal():
+        is_known = len(column) < 9 and str(int(column)) == column and 1 <= int(column) <= len(first)
+        if is_known:
+            return int(column) - 1
+        known = [str(number) for number in range(1, len(first) + 1)]
+    else:
         if first.count(column) > 1:
             raise DataError(f'{where}: there are several columns "{column}". Choose columns by number, from 1.')
+        if column in first:
+            return first.index(column)
         known = first
-    else:
-        known = [str(number) for number in range(1, len(first) + 1)]
-    if column not in known:
-        raise DataError(missing_name(where, "column", column, known, spec.settings))
-    return known.index(column)
+    raise DataError(missing_name(where, "column", column, known, spec.settings))
 
 
 def _read_jsonl(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
-    for number, line in enumerate(file_lines(path, spec.on_bad), start=1):
+    keys = list(zip(spec.column_names, spec.converters, strict=True))
+    for number, record in enumerate(read_records(path, spec.on_bad), start=1):
         where = f"{path}, line {number}"
-        record = _record(line, where)
-        keys = zip(spec.column_names, spec.converters, strict=True)
         yield number, tuple(_text(record, key, converter, where, spec) for key, converter in keys)
 
 
-def _record(line: str, where: str) -> dict[str, object]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error}). Write one object per line.") from None
-    if not isinstance(record, dict):
-        raise DataError(f"{where} is not a JSON object. Write one object per line, in {{ }}.")
-    return record
+def read_records(path: Path, on_bad: OnBad | None = None) -> Iterator[dict[str, object]]:
+    """Yield the object on each line of an existing JSONL file."""
+    for number, line in enumerate(file_lines(path, on_bad), start=1):
+        where = f"{path}, line {number}"
+        try:
+            record = json.loads(line)
+        except RecursionError:
+            raise _too_deep(where) from None
+        except ValueError as error:
+            reason = str(error).partition("; use sys")[0]  # the rest is advice for programmers
+            raise DataError(f"{where} is not JSON ({reason}). Write one object per line.") from None
+        if not isinstance(record, dict):
+            raise DataError(f"{where} is not a JSON object. Write one object per line, in {{ }}.")
+        if len(record) > _MAX_COLUMNS:
+            raise DataError(f"{where} has {len(record):,} keys, but at most {_MAX_COLUMNS:,} are supported.")
+        if "\\u" in line and any(map(_has_surrogate, record)):
+            raise DataError(f"{where}: a key contains half of a surrogate pair (\\ud800 to \\udfff). Rename the key.")
+        if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deeper(record, _MAX_DEPTH):
+            raise _too_deep(where)
+        yield record
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _too_deep(where: str) -> DataError:
+    return DataError(f"{where} is nested more than {_MAX_DEPTH} levels deep. Write the text as a string.")
+
+
+def _is_deeper(value: object, n_levels: int) -> bool:
+    """Return whether lists and objects are nested more than `n_levels` deep."""
+    if not isinstance(value, list | dict):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return n_levels == 0 or any(_is_deeper(item, n_levels - 1) for item in items)
 
 
 def _text(record: dict[str, object], key: str, converter: Converter | None, where: str, spec: RowSpec) -> str:
@@ -315,8 +384,8 @@ _ROW_READERS: dict[str, Callable[[Path, RowSpec], Iterator[NumberedRow]]] = {
     ".parquet": read_parquet,
 }
 _COLUMN_READERS: dict[str, Callable[[Path], list[str]]] = {
-    ".tsv": lambda path: next(_tsv_rows(path, None))[1],
-    ".csv": lambda path: next(_csv_rows(path, None))[1],
-    ".jsonl": lambda path: list(_record(next(file_lines(path, None)), f"{path}, line 1")),
+    ".tsv": lambda path: _header(path, _tsv_rows(path, None)),
+    ".csv": lambda path: _header(path, _csv_rows(path, None)),
+    ".jsonl": lambda path: list(next(read_records(path))),
     ".parquet": parquet_columns,
 }

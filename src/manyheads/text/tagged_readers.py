@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from manyheads.errors import DataError
-from manyheads.text.files import OnBad, check_readable, file_lines, format_suffix
+from manyheads.text.files import OnBad, check_readable, file_lines, first_lines, format_suffix, is_folder
 from manyheads.text.readers import is_table, numbered_rows
 from manyheads.text.row_spec import Row
 from manyheads.text.suggestions import missing_name, shortened
@@ -98,7 +98,7 @@ def _files(paths: Sequence[Path | str], joint: bool) -> list[Path]:
     """Return the files to read; a folder is replaced by the parallel files in it."""
     files = [Path(path) for path in paths]
     names = TAGGED_FILES[: 3 if joint else 2]
-    if len(files) == 1 and all((files[0] / name).is_file() for name in names):
+    if len(files) == 1 and is_folder(files[0]) and all((files[0] / name).is_file() for name in names):
         return [files[0] / name for name in names]
     if len(files) not in (1, len(names)):
         file_names = ", ".join(map(str, files)) or "no file given"
@@ -123,7 +123,7 @@ def _has_sentence_per_line(path: Path) -> bool:
 
 
 def _first_lines(path: Path) -> list[str]:
-    return [line for line in islice(file_lines(path, _ignore), _N_LINES_FOR_LAYOUT) if line.strip(_BLANK)]
+    return [line for line in first_lines(path, _N_LINES_FOR_LAYOUT) if line.strip(_BLANK)]
 
 
 def _line_sentences(files: Sequence[Path], columns: Sequence[str | None], on_bad: OnBad | None) -> Iterator[_Sentence]:
