@@ -3,14 +3,18 @@
 import hashlib
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import manyheads as mh
 from manyheads.bundle import Bundle, load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
+from manyheads.text.seen_words import SeenWords
 from manyheads.text.tokenizer import TokenizerSettings
 
 from lens.makers import task_of
@@ -46,6 +50,34 @@ def test_a_bundle_is_these_files_and_no_pickle(bundle_folder: Path) -> None:
         "tokenizer.model",
         "weights.safetensors",
     ]
+
+
+def test_unseen_words_are_named_after_loading(untrained: Bundle, tmp_path: Path) -> None:
+    replace(untrained, seen_words=SeenWords.of(SOURCES)).save(tmp_path / "with words")
+    loaded = load(tmp_path / "with words")
+    assert loaded.unseen_words("The DOG reads a Xylophone; xylophone [MASK].") == ["Xylophone"]
+    assert json.loads((tmp_path / "with words" / "bundle.json").read_text())["seen_words"] == {"n_words": 7}
+    loaded.save(tmp_path / "again")
+    assert load(tmp_path / "again").unseen_words("dog and cat") == ["and"]
+
+
+def test_bundle_without_words_names_none(bundle_folder: Path) -> None:
+    assert "seen_words" not in json.loads((bundle_folder / "bundle.json").read_text())
+    assert load(bundle_folder).unseen_words("xyzzy") == []
+
+
+@pytest.mark.parametrize("tensor", [torch.zeros(3), torch.zeros(2, 2, dtype=torch.int32)])
+def test_invalid_words_are_refused(untrained: Bundle, tmp_path: Path, tensor: torch.Tensor) -> None:
+    folder = tmp_path / "bundle"
+    replace(untrained, seen_words=SeenWords.of(SOURCES)).save(folder)
+    save_file({"hashes": tensor}, folder / "words.safetensors")
+    reseal(folder)
+    with pytest.raises(BundleError, match=r"words\.safetensors does not have the expected content: hashes must be at"):
+        load(folder)
+    (folder / "words.safetensors").unlink()
+    reseal(folder)
+    with pytest.raises(BundleError, match=r"does not list words\.safetensors"):
+        load(folder)
 
 
 def test_saving_twice_gives_the_same_bytes(untrained: Bundle, bundle_folder: Path, tmp_path: Path) -> None:

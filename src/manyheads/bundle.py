@@ -5,6 +5,7 @@
     tokenizer.model
     recipe.toml            the resolved recipe it was trained with
     shortlist.safetensors  if bundle.json has "shortlist": the target tokens allowed for each source token
+    words.safetensors      if bundle.json has "seen_words": hashes of the words of the training texts
     MANIFEST.sha256        checksums of all other files, verified on load
 
 No file is a pickle. This module may import tasks and all packages below it.
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -29,6 +31,8 @@ from manyheads.model.weights import dequantize_weights, load_weights, quantize_w
 from manyheads.settings import build, read_toml, to_table, to_toml
 from manyheads.storage import atomic_folder, require_files, verify_manifest
 from manyheads.tasks import TASKS, Prediction, SupportsEngines, Task
+from manyheads.tasks.masked.masked_task import MASK_TEXT
+from manyheads.text.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokenizer import Tokenizer
 
 FORMAT = 3  # of bundle.json; other formats are refused
@@ -37,6 +41,7 @@ _WEIGHTS = "weights.safetensors"
 _TOKENIZER = "tokenizer.model"
 _RECIPE = "recipe.toml"
 _SHORTLIST = "shortlist.safetensors"
+_SEEN_WORDS = "words.safetensors"
 _FILES = (_CONFIG, _WEIGHTS, _TOKENIZER, _RECIPE)
 
 
@@ -54,6 +59,7 @@ class Bundle:
     int8: Mapping[str, Any] | None = None  # the measured cost of quantization, if the weights are quantized
     shortlist: Shortlist | None = None
     shortlist_cost: Mapping[str, Any] | None = None  # the measured cost of the shortlist
+    seen_words: SeenWords | None = field(default=None, compare=False)  # of the training texts; None if not stored
     engine: EngineSelector = field(default_factory=lambda: EngineSelector("torch"), compare=False)
 
     @property
@@ -96,6 +102,14 @@ class Bundle:
         table = to_table(self.decode) | changes
         return self.engine_task.predict(texts, build(DecodeSettings, table, "decode."), first)
 
+    def unseen_words(self, text: str) -> list[str]:
+        """Return the words of a text that did not occur in the training texts, in order and each once.
+
+        The list is empty if the bundle does not store its words: one made by an earlier version, or from more than a
+        million different words.
+        """
+        return [] if self.seen_words is None else self.seen_words.unseen(text.replace(MASK_TEXT, " "))
+
     def save(self, path: Path | str) -> None:
         """Write the folder atomically."""
         config: dict[str, Any] = {
@@ -112,12 +126,17 @@ class Bundle:
             config["int8"], weights = self.int8, quantize_weights(weights)
         if self.shortlist is not None:
             config["shortlist"] = self.shortlist_cost or {}
+        if self.seen_words is not None:
+            config["seen_words"] = {"n_words": len(self.seen_words)}
         with atomic_folder(Path(path)) as folder:
             (folder / _CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
             save_tensors(weights, folder / _WEIGHTS)
             if self.shortlist is not None:
                 arrays = {name: torch.from_numpy(array) for name, array in self.shortlist.arrays.items()}
                 save_tensors(arrays, folder / _SHORTLIST)
+            if self.seen_words is not None:
+                # As signed integers, which every version of torch can store.
+                save_tensors({"hashes": torch.from_numpy(self.seen_words.hashes.view(np.int32))}, folder / _SEEN_WORDS)
             (folder / _TOKENIZER).write_bytes(self.task.tokenizer.to_bytes())
             (folder / _RECIPE).write_text(to_toml(self.recipe), encoding="utf-8")
 
@@ -153,6 +172,7 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
         int8=int8,
         shortlist=shortlist,
         shortlist_cost=shortlist_cost,
+        seen_words=_read_seen_words(folder, sealed) if "seen_words" in config else None,
         engine=selector,
     )
 
@@ -226,3 +246,14 @@ def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlis
     except (SafetensorError, BundleError) as error:
         raise BundleError(f"{folder}/{_SHORTLIST}: {error}") from None
     return shortlist
+
+
+def _read_seen_words(folder: Path, sealed: set[str]) -> SeenWords:
+    require_files(folder, sealed, (_SEEN_WORDS,), BundleError)
+    try:
+        hashes = load_file(folder / _SEEN_WORDS)["hashes"]
+        if hashes.dtype != torch.int32 or hashes.ndim != 1 or len(hashes) > MAX_WORDS:
+            raise BundleError(f"hashes must be at most {MAX_WORDS:,} int32 numbers.")
+    except (SafetensorError, KeyError, BundleError) as error:
+        raise BundleError(f"{folder}/{_SEEN_WORDS} does not have the expected content: {error}") from None
+    return SeenWords(np.unique(hashes.numpy().view(np.uint32)))

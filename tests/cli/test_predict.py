@@ -1,11 +1,13 @@
 """`manyheads predict`: one output line for each input line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from manyheads.bundle import Bundle
+from manyheads.text.seen_words import SeenWords
 
 from cli.conftest import Run
 
@@ -80,6 +82,17 @@ def test_json_reports_a_too_long_line(manyheads: Run, bundle_folder: Path) -> No
     payload = json.loads(done.stdout)
     assert payload["candidates"] == []
     assert payload["error"].startswith("Line 1 has")
+
+
+def test_unseen_words_are_named(manyheads: Run, untrained: Bundle, tmp_path: Path) -> None:
+    replace(untrained, seen_words=SeenWords.of(["The dog sleeps."])).save(tmp_path / "words")
+    done = manyheads(
+        "predict", tmp_path / "words", "--greedy", "--json", stdin="The Xylophon\nthe dog\na xylophon 17\n"
+    )
+    assert done.returncode == 0
+    assert done.stderr == "Warning: 2 words did not occur in training: Xylophon (lines 1, 3), a (line 3).\n"
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["unseen_words"] for row in rows] == [["Xylophon"], [], ["a", "xylophon"]]
 
 
 def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None:

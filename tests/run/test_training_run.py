@@ -45,7 +45,10 @@ def test_events_of_a_run(tmp_path: Path, recipe_table: Table) -> None:
         "test": ["BLEU", "chrF", "TER"],
         "compositional": ["BLEU", "chrF", "TER"],
     }
-    assert load(last.bundle).scores == {name: card.scores for name, card in last.cards.items()}
+    loaded = load(last.bundle)
+    assert loaded.scores == {name: card.scores for name, card in last.cards.items()}
+    # Of the sources only: 猫 is a word of the targets.
+    assert loaded.unseen_words("The cat reads a 猫 and xylophones.") == ["猫", "xylophones"]
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text("utf-8").splitlines()]
     assert [entry["event"] for entry in log] == [kind.__name__ for kind in kinds]
     for name, card in last.cards.items():

@@ -1,5 +1,6 @@
 """Warm starts: copied weights, frozen parts, and models that do not fit."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from manyheads.errors import BundleError, RecipeError
 from manyheads.model import ModelSettings, Transformer
 from manyheads.run import Finished, Prepared, read_recipe, run
 from manyheads.run.warm_start import freeze, warm_start
+from manyheads.text.seen_words import SeenWords
 
 SIZES = {"vocab_size": 50, "width": 16, "n_heads": 2, "feed_forward_width": 32, "n_encoder_layers": 2}
 TABLE = """
@@ -74,12 +76,15 @@ def test_run_with_init_from_and_freeze(tmp_path: Path) -> None:
     (tmp_path / "first.toml").write_text(TABLE.format(steps=3) + MODEL)
     *_, first = run(read_recipe(tmp_path / "first.toml"), tmp_path / "first")
     assert isinstance(first, Finished)
+    trained = load(first.bundle)
+    replace(trained, seen_words=SeenWords.of(["xyzzy"])).save(first.bundle)
     text = 'init_from = "first/bundle"\nfreeze = ["encoder"]\n' + TABLE.format(steps=5)
     (tmp_path / "second.toml").write_text(text)
     events = list(run(read_recipe(tmp_path / "second.toml"), tmp_path / "second"))
     prepared = next(event for event in events if isinstance(event, Prepared))
     assert "weights from" in prepared.warm_start
     one, two = (load(tmp_path / name / "bundle") for name in ("first", "second"))
+    assert two.unseen_words("The hotel is xyzzy qwertz") == ["qwertz"]  # the words of both trainings were seen
     assert one.task.tokenizer.to_bytes() == two.task.tokenizer.to_bytes()
     assert one.task.model.settings == two.task.model.settings
     weights, others = one.task.model.state_dict(), two.task.model.state_dict()

@@ -2,13 +2,14 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ _CHUNK_SIZE = 1000
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. An empty line gives an empty line. A line that
-        is too long for the model is reported, and its output line stays empty.
+        is too long for the model is reported, and its output line stays empty. Words that did not occur in training are
+        named on standard error; --json lists those of each line.
 
         With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
@@ -42,6 +44,7 @@ _CHUNK_SIZE = 1000
 
         翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
         空行仍输出空行。超出模型最大长度的行会给出提示，对应的输出行留空。
+        训练文本中没有出现过的词会在标准错误中列出；加上 --json 可逐行列出。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
         标点和汉字各算一个词；加上 --json 可列出这些词。
@@ -181,8 +184,11 @@ def predict(
             for line in writer.answer(chunk, start):
                 stream.write(line + "\n")
             stream.flush()
+            if chunk_size == 1:
+                writer.remarks.show()
             start += len(chunk)
             progress(start - 1)
+    writer.remarks.show()
     if writer.n_cut_off:
         click.echo(
             pick(
@@ -248,6 +254,9 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]
         click.echo(text, nl=False)
         sys.stdout.flush()
     click.echo()
+    remarks = Remarks()
+    remarks.add(1, loaded.unseen_words(prompt))
+    remarks.show()
 
 
 class _Writer:
@@ -260,6 +269,7 @@ class _Writer:
         self.aligned = aligned
         self.changes = changes
         self.as_json = as_json
+        self.remarks = Remarks()
         self.too_long: dict[int, str] = {}  # by line number, the error
         self.n_cut_off = 0
 
@@ -271,9 +281,11 @@ class _Writer:
         if self.aligned:
             self.aligned.align(start, readable, [prediction.answer for prediction in predictions])
         for number, prediction in enumerate(predictions, start):
+            unseen_words = self.bundle.unseen_words(readable[number - start])
+            self.remarks.add(number, unseen_words)
             if isinstance(prediction, Translations):
                 self.n_cut_off += not prediction.candidates[0].finished
-            yield from self._format(number, lines[number - start], prediction)
+            yield from self._format(number, lines[number - start], prediction, unseen_words)
 
     def _fits(self, line: str, number: int) -> bool:
         from manyheads.errors import DataError
@@ -286,18 +298,18 @@ class _Writer:
             return False
         return True
 
-    def _format(self, number: int, line: str, prediction: "Prediction") -> Iterator[str]:
+    def _format(self, number: int, line: str, prediction: "Prediction", unseen_words: Sequence[str]) -> Iterator[str]:
         from manyheads.tasks import Translations, one_line
 
         if self.as_json:
-            yield self._as_json(number, line, prediction)
+            yield self._as_json(number, line, prediction, unseen_words)
         elif isinstance(prediction, Translations) and self.changes.get("n_best", 1) > 1:
             yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
         else:
             line_out = "" if number in self.too_long else prediction.line()
             yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out
 
-    def _as_json(self, number: int, line: str, prediction: "Prediction") -> str:
+    def _as_json(self, number: int, line: str, prediction: "Prediction", unseen_words: Sequence[str]) -> str:
         import json
         from dataclasses import asdict
 
@@ -307,6 +319,8 @@ class _Writer:
             payload = {**lists, "error": self.too_long[number]}
         if self.aligned:
             payload |= self.aligned.payload(number)
+        if self.bundle.seen_words is not None:
+            payload["unseen_words"] = unseen_words
         return json.dumps({"line": number, "source": line, **payload}, ensure_ascii=False)
 
 

@@ -45,6 +45,7 @@ from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import MANIFEST, atomic_write, locked, remove_partial
 from manyheads.tasks import SupportsEngines, Task, TrainingData
+from manyheads.text.seen_words import SeenWords
 from manyheads.train import Checkpoints, Trainer
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
@@ -333,5 +334,15 @@ class _Run:
             yield Stage(f"scoring the {name} set")
             cards[name] = engine_task.score(rows, self.recipe.decode)
         scores = {name: card.scores for name, card in cards.items()}
-        Bundle(task, self.recipe.decode, to_table(self.recipe), scores).save(self.folder.bundle)
+        table = to_table(self.recipe)
+        Bundle(task, self.recipe.decode, table, scores, seen_words=self._seen_words()).save(self.folder.bundle)
         yield Finished(bundle=self.folder.bundle, cards=cards)
+
+    def _seen_words(self) -> SeenWords | None:
+        """The words of the training texts, and of those of the bundle `init_from`; None if they are not known."""
+        texts = self.data.encoded.texts
+        own = SeenWords.of(texts.text(0, row) for row in range(len(texts)))  # the first field is what the model reads
+        if own is None or not self.recipe.init_from:
+            return own
+        earlier = load(self.recipe.init_from).seen_words
+        return None if earlier is None else own.union(earlier)

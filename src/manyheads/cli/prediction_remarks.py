@@ -1,0 +1,51 @@
+"""Remarks of `manyheads predict` on standard error: words that the model has never seen."""
+
+from collections.abc import Sequence
+
+import click
+
+from manyheads.language import pick
+
+_N_WORDS = 5  # named in a remark
+_N_LINES = 3  # named for each word
+
+
+class Remarks:
+    """Collects what is remarkable about lines and their predictions, and reports it in one line per kind."""
+
+    def __init__(self) -> None:
+        self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its lines
+
+    def add(self, number: int, unseen_words: Sequence[str]) -> None:
+        """Add the remarks on the line of this number."""
+        for word in unseen_words:
+            _, lines = self.unseen.setdefault(word.casefold(), (word, []))
+            if len(lines) <= _N_LINES:
+                lines.append(number)
+
+    def show(self) -> None:
+        """Write the remarks to standard error, and forget them."""
+        if self.unseen:
+            click.echo(_describe_unseen(list(self.unseen.values())), err=True)
+        self.unseen.clear()
+
+
+def _describe_unseen(words: Sequence[tuple[str, list[int]]]) -> str:
+    n_words, shown = len(words), words[:_N_WORDS]
+    rest = n_words - len(shown)
+    english = ", ".join(f"{word} ({_lines_in_english(lines)})" for word, lines in shown)
+    chinese = "、".join(f"{word}（{_lines_in_chinese(lines)}）" for word, lines in shown)
+    subject = "1 word" if n_words == 1 else f"{n_words:,} words"
+    return pick(
+        f"Warning: {subject} did not occur in training: {english}{f' and {rest:,} more' if rest else ''}.",
+        f"警告：有 {n_words:,} 个词未在训练文本中出现：{chinese}{f'，另有 {rest:,} 个' if rest else ''}。",
+    )
+
+
+def _lines_in_english(lines: Sequence[int]) -> str:
+    numbers = ", ".join(map(str, lines[:_N_LINES])) + (", …" if len(lines) > _N_LINES else "")
+    return f"line {numbers}" if len(lines) == 1 else f"lines {numbers}"
+
+
+def _lines_in_chinese(lines: Sequence[int]) -> str:
+    return f"第 {'、'.join(map(str, lines[:_N_LINES]))} 行" + ("等" if len(lines) > _N_LINES else "")

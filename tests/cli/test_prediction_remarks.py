@@ -1,0 +1,39 @@
+"""The remarks of `manyheads predict`: one line per kind, however long the input is."""
+
+import pytest
+
+from manyheads.cli.prediction_remarks import Remarks
+from manyheads.language import using
+
+
+def remark_on(remarks: Remarks) -> None:
+    for number in range(1, 1001):
+        remarks.add(number, ["Cat" if number == 1 else "cat"])
+    remarks.add(1001, ["a", "b", "c", "d", "e", "f"])
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        (
+            "en",
+            "Warning: 7 words did not occur in training: Cat (lines 1, 2, 3, …), a (line 1001), b (line 1001), "
+            "c (line 1001), d (line 1001) and 2 more.\n",
+        ),
+        (
+            "zh",
+            "警告：有 7 个词未在训练文本中出现：Cat（第 1、2、3 行等）、a（第 1001 行）、b（第 1001 行）、"
+            "c（第 1001 行）、d（第 1001 行），另有 2 个。\n",
+        ),
+    ],
+)
+def test_unseen_words_are_one_short_line(language: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    remarks = Remarks()
+    remark_on(remarks)
+    with using(language):
+        remarks.show()
+        assert capsys.readouterr() == ("", expected)
+        remarks.show()  # they were shown
+        remarks.add(1, [])
+        remarks.show()
+        assert capsys.readouterr() == ("", "")
