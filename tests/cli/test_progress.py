@@ -4,13 +4,14 @@ import re
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from manyheads.cli.progress import show_finished, show_run
-from manyheads.cli.stopping import StopRequest
+from manyheads.language import using
 from manyheads.metrics import Example, Score, TranslationCard
 from manyheads.run import Event, Finished, Prepared, Resumed, Stage, Validated
-from manyheads.train import Step
+from manyheads.train import Step, TrainSettings
 
 EVENTS: list[Event] = [
     Stage("learning 3,000 tokens from the text"),
@@ -23,6 +24,10 @@ EVENTS: list[Event] = [
         n_parameters=1_500_000,
         device="cpu",
         seconds=2.0,
+        loss_terms={"label smoothing": 0.1, "R-Drop": 5.0},
+        n_threads=4,
+        has_too_few_cores=True,
+        old_torch="2.0.1",
     ),
     Prepared(
         noun="sentence pairs",
@@ -68,10 +73,10 @@ EVENTS: list[Event] = [
 ]
 
 
-def draw(*, plain: bool) -> str:
+def draw(*, plain: bool, warmup: int = 2) -> str:
     stream = StringIO()
     console = Console(file=stream, force_terminal=not plain, width=140, no_color=True, highlight=False, soft_wrap=plain)
-    last = show_run(iter(EVENTS), console, StopRequest(), 11, plain=plain)
+    last = show_run(iter(EVENTS), console, TrainSettings(steps=11, warmup=warmup), plain=plain)
     assert isinstance(last, Finished)
     show_finished(last, console)
     return stream.getvalue()
@@ -99,6 +104,34 @@ def test_plain_lines_have_the_same_content() -> None:
     assert "\x1b" not in text
     assert "step 11 of 11 · loss 3.000 · 1,000 tok/s" in text
     assert "The [dog] sleeps. → 那条狗在睡觉。" in text
+
+
+def test_legend_says_what_the_loss_averages_once() -> None:
+    legend = "  loss        mean of the last 100 steps, in nats per token, with label smoothing 0.1 and R-Drop 5\n"
+    assert draw(plain=True).count(legend) == 1
+    with using("zh"):
+        assert "  损失        最近 100 步的平均值，每个词元的奈特数，含标签平滑 0.1、R-Drop 5\n" in draw(plain=True)
+
+
+def test_threads_are_shown_and_fewer_cores_are_a_warning() -> None:
+    text = draw(plain=True)
+    assert "1.5 M parameters on cpu, 4 threads · ready" in text
+    assert "started with 4 threads and keeps them, but the machine has fewer cores: it is slower, and the" in text
+    assert "PyTorch     this run started with version 2.0.1" in text
+
+
+@pytest.mark.parametrize(
+    ("warmup", "warning"),
+    [
+        (5, ""),
+        (6, "the warm-up takes 6 steps, 55% of the run of 11 steps. Train longer, or set train.warmup = 1."),
+        (44, "the warm-up takes 44 steps, but the run has 11: the learning rate ends at 25% of its peak."),
+    ],
+)
+def test_long_warmup_is_reported(warmup: int, warning: str) -> None:
+    text = draw(plain=True, warmup=warmup)
+    assert warning in text
+    assert ("warm-up" in text) == bool(warning)
 
 
 def test_scores_have_intervals_signatures_and_notes() -> None:

@@ -87,25 +87,40 @@ def test_evaluate_with_missing_files(manyheads: Run, tmp_path: Path, untrained: 
     assert "Or give a test set: manyheads evaluate bundle DATA." in done.stderr
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_signal_saves_and_shows_how_to_resume(recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
-    words = [sys.executable, "-m", "manyheads", "train", str(recipe), "train.steps=100000", "-o", "run"]
+def stopped_at(text: str, kind: signal.Signals, folder: Path, *words: str) -> tuple[bytes, float]:
+    """Send a signal to `manyheads train` once its log contains a text; return its standard error and its delay."""
     process = subprocess.Popen(
-        words,
-        cwd=tmp_path,
+        [sys.executable, "-m", "manyheads", "train", *words, "-o", "run"],
+        cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-    log = tmp_path / "run" / "log.jsonl"
+    log = folder / "run" / "log.jsonl"
     deadline = time.monotonic() + 120
-    while '"Step"' not in (log.read_text("utf-8") if log.exists() else "") and time.monotonic() < deadline:
+    while text not in (log.read_text("utf-8") if log.exists() else "") and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(kind)
+    sent = time.monotonic()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"everything is saved. Resume with:  manyheads train" in err
     assert b"Traceback" not in err
+    return err, time.monotonic() - sent
+
+
+def test_signal_while_scoring_is_obeyed_at_once(recipe: Path, tmp_path: Path) -> None:
+    """Scoring a thousand sentences would take half a minute with these settings."""
+    decode = "decode={beam=32, max_new_tokens=200, n_best=1}"
+    err, seconds = stopped_at("scoring the test set", signal.SIGTERM, tmp_path, str(recipe), "train.steps=2", decode)
+    assert b"all 2 steps are saved. For scores and bundle, finish with:  manyheads train" in err
+    assert seconds < 4.0  # 0.2 on an idle machine
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_signal_saves_and_shows_how_to_resume(recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
+    err, _ = stopped_at('"Step"', kind, tmp_path, str(recipe), "train.steps=100000")
+    log = tmp_path / "run" / "log.jsonl"
+    assert b"is saved. Resume with:  manyheads train" in err
     steps = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     assert steps[-1]["event"] == "Interrupted"
     assert (tmp_path / "run" / "checkpoints" / f"step-{steps[-1]['step']:08d}").is_dir()

@@ -58,6 +58,6 @@ def test_dialogue_recipe_is_examined(tmp_path: Path) -> None:
 def test_data_without_pairs_is_reported_as_not_checked(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text('[data]\nbuiltin = "en"\n[task]\nkind = "classify"\n', "utf-8")
-    recipe, data = examine(path)
+    recipe, _, data = examine(path)
     assert (recipe.verdict, data.verdict) == ("good", "warning")
     assert "classify is not checked" in data.message

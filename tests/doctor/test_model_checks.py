@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from manyheads.bundle import Bundle
 from manyheads.doctor.model_checks import (
@@ -15,6 +16,7 @@ from manyheads.doctor.model_checks import (
 from manyheads.doctor.output_checks import check_outputs, is_repetitive
 from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
+from manyheads.tasks.ngrams import NgramClassifier, NgramTagger, sparse_tables
 
 
 def test_untrained_bundle_is_intact_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
@@ -38,6 +40,13 @@ def test_nan_weights_and_dead_rows(untrained: Bundle) -> None:
     finding = check_finite_weights(weights)
     assert finding.verdict == "bad"
     assert finding.examples[0].startswith(f"{name}: 1 of ")
+
+
+def test_tables_of_ngrams_are_sparse_but_not_dead() -> None:
+    module = nn.ModuleDict({"classifier": NgramClassifier(3, 2), "tagger": NgramTagger(5, 2, 0.0)})
+    weights = weights_of(module)
+    assert check_dead_rows(weights).verdict == "bad"
+    assert check_dead_rows(weights, sparse_tables(module)).verdict == "good"
 
 
 def test_sources_come_from_the_test_set_or_the_built_in_corpus(untrained: Bundle) -> None:

@@ -9,6 +9,7 @@ import pytest
 from manyheads.doctor import training_checks
 from manyheads.doctor.training_checks import RunLog, read_log
 from manyheads.storage import atomic_folder, locked
+from manyheads.train import TrainSettings
 
 Events = list[dict[str, object]]
 
@@ -60,6 +61,11 @@ def test_divergence_spikes_and_nan(tmp_path: Path) -> None:
     assert (finding.verdict, "first before step 220" in finding.message) == ("warning", True)
     broken = training_checks.check_finite(logged(tmp_path, steps([*falling(50), math.nan])))
     assert (broken.verdict, "step 51" in broken.message) == ("bad", True)
+
+
+@pytest.mark.parametrize(("warmup", "verdict"), [(50, "good"), (51, "warning"), (100, "warning"), (101, "bad")])
+def test_warmup_against_the_length_of_the_run(warmup: int, verdict: str) -> None:
+    assert training_checks.check_warmup(TrainSettings(steps=100, warmup=warmup)).verdict == verdict
 
 
 def test_no_progress(tmp_path: Path) -> None:

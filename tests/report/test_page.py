@@ -60,6 +60,18 @@ def drawn(page: str) -> dict[str, Any]:
     return json.loads(payload)
 
 
+def test_titles_say_what_the_loss_averages_and_the_summary_the_threads(tmp_path: Path) -> None:
+    terms = {"label smoothing": 0.1}
+    page = page_of(tmp_path, PREPARED | {"loss_unit": "texts", "loss_terms": terms, "n_threads": 2}, step(1))
+    for text in (
+        "Training loss, nats per text, with label smoothing 0.1",
+        "训练损失，每个文本的奈特数，含标签平滑 0.1",
+        "Texts per second",
+        "2 threads",
+    ):
+        assert text in page
+
+
 class Balance(HTMLParser):
     """Fails at a tag that does not close the innermost open one; collects the text and the tags."""
 

@@ -11,11 +11,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from manyheads.cli.scorecard import has_random_examples, show_notes, show_random_examples, show_scores
-from manyheads.cli.stopping import StopRequest
 from manyheads.language import pick
-from manyheads.metrics import display_name, format_score
+from manyheads.metrics import display_name, format_score, loss_name
 from manyheads.run import Event, Finished, Prepared, RecipeChanged, Resumed, Stage, StoppedEarly, Validated
-from manyheads.train import Step
+from manyheads.tasks.proposal import pluralized
+from manyheads.train import Step, TrainSettings
 
 _LABEL_WIDTH = 12  # columns
 _N_EXAMPLES = 5  # of each test set, at the end of a run
@@ -27,10 +27,10 @@ def make_console(*, plain: bool) -> Console:
     return Console(no_color=plain, soft_wrap=plain or not sys.stdout.isatty(), highlight=False)
 
 
-def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_steps: int, *, plain: bool) -> Event:
+def show_run(events: Iterator[Event], console: Console, settings: TrainSettings, *, plain: bool) -> Event:
     """Show events as they come, and return the last one, which is how the run ended."""
     is_live = console.is_terminal and not plain
-    view: _View = _LiveView(console, n_steps) if is_live else _PlainView(console, n_steps)
+    view: _View = _LiveView(console, settings.steps) if is_live else _PlainView(console, settings.steps)
     status = console.status("")  # prints nothing if the output is not a terminal
     last: Event | None = None
     try:
@@ -38,12 +38,10 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
             last = event
             status.stop()
             if isinstance(event, Stage):
-                stop.armed = False  # a stage is repeated when the run resumes: there is nothing to save
                 view.close()
                 status.update(f"[dim]{event.description} …")
                 status.start()
             elif isinstance(event, Step):
-                stop.armed = True
                 view.step(event)
             elif isinstance(event, Validated):
                 view.validated(event)
@@ -53,6 +51,8 @@ def show_run(events: Iterator[Event], console: Console, stop: StopRequest, n_ste
                 if isinstance(event, StoppedEarly):
                     view.close()
                 _show_event(event, console)
+                if isinstance(event, Prepared):
+                    _show_warmup(settings, console)
     finally:
         status.stop()
         view.close()
@@ -96,11 +96,44 @@ def _show_prepared(event: Prepared, console: Console) -> None:
     if event.warm_start:
         _print_row(console, pick("warm start", "热启动"), event.warm_start)
     size = f"{event.n_parameters / 1e6:.1f} M"
+    device, device_zh = event.device, event.device
+    if event.n_threads and event.device == "cpu":
+        device, device_zh = f"{device}, {pluralized(event.n_threads, 'thread')}", f"{device}，{event.n_threads} 线程"
     model = pick(
-        f"{size} parameters on {event.device} · ready after {event.seconds:.1f} s",
-        f"{size} 参数，设备 {event.device} · 准备用时 {event.seconds:.1f} 秒",
+        f"{size} parameters on {device} · ready after {event.seconds:.1f} s",
+        f"{size} 参数，设备 {device_zh} · 准备用时 {event.seconds:.1f} 秒",
     )
     _print_row(console, pick("model", "模型"), model)
+    loss = loss_name(event.loss_unit, event.loss_terms)
+    legend = pick(f"mean of the last {_N_RECENT} steps, in {loss.en}", f"最近 {_N_RECENT} 步的平均值，{loss.zh}")
+    _print_row(console, pick("loss", "损失"), legend)
+    _show_environment(event, console)
+
+
+def _show_warmup(settings: TrainSettings, console: Console) -> None:
+    """Warn of a warm-up that takes most of the run."""
+    from manyheads.doctor.training_checks import check_warmup
+
+    finding = check_warmup(settings)
+    if finding.verdict != "good":
+        _print_row(console, pick("warm-up", "预热"), f"{finding.message} {finding.fix}", style="yellow")
+
+
+def _show_environment(event: Prepared, console: Console) -> None:
+    """Warn if the weights may differ in their last bits from those of a run that was never interrupted."""
+    if event.has_too_few_cores:
+        text = pick(
+            f"this run started with {event.n_threads} threads and keeps them, but the machine has fewer cores: it is"
+            " slower, and the weights may differ in their last bits.",
+            f"本次训练以 {event.n_threads} 个线程开始并保持不变，但本机核数更少：速度会变慢，权重的末位可能不同。",
+        )
+        _print_row(console, pick("threads", "线程"), text, style="yellow")
+    if event.old_torch:
+        text = pick(
+            f"this run started with version {event.old_torch}: the weights may differ in their last bits.",
+            f"本次训练开始时的版本是 {event.old_torch}：权重的末位可能不同。",
+        )
+        _print_row(console, "PyTorch", text, style="yellow")
 
 
 def _format_dropped(reasons: Mapping[str, int]) -> str:

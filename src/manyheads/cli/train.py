@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -79,9 +79,8 @@ def echo_table(rows: list[tuple[str, str]]) -> None:
 def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, title: str, plain: bool) -> "Finished":
     """Run a recipe in a folder and show its progress; `resume_command` is printed if the run is interrupted."""
     from manyheads.cli.progress import make_console, show_finished, show_run
-    from manyheads.cli.stopping import StopRequest
     from manyheads.report import follow
-    from manyheads.run import Finished, Interrupted, RunFolder, run
+    from manyheads.run import Finished, Interrupted, RunFolder, StopRequest, run
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
@@ -89,21 +88,32 @@ def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, ti
     try:
         with StopRequest() as stop:
             events = _announce_first(follow(run(recipe, folder, stop), folder), report_line)
-            last = show_run(events, console, stop, recipe.train.steps, plain=plain)
+            last = show_run(events, console, recipe.train, plain=plain)
     except KeyboardInterrupt:
-        stopped = pick("Stopped. All checkpoints are intact. Resume with:", "已停止，检查点完好。继续训练：")
-        click.echo(f"\n{stopped}  {resume_command}", err=True)
-        raise SystemExit(130) from None
+        _exit_stopped(RunFolder(folder).newest_step or 0, recipe.train.steps, resume_command)
     if isinstance(last, Interrupted):
-        stopped = pick(
-            f"Stopped at step {last.step:,}; everything is saved. Resume with:",
-            f"在第 {last.step:,} 步停止，进度已保存。继续训练：",
-        )
-        click.echo(f"\n{stopped}  {resume_command}", err=True)
-        raise SystemExit(130)
+        _exit_stopped(last.step, recipe.train.steps, resume_command)
     assert isinstance(last, Finished)  # the only other way a run ends
     show_finished(last, console)
     return last
+
+
+def _exit_stopped(step: int, n_steps: int, resume_command: str) -> NoReturn:
+    """Say what is stored of an interrupted run and how to continue, and exit."""
+    if step == 0:
+        stopped = pick("Stopped before the first checkpoint. Start again with:", "在首个检查点之前停止。重新开始：")
+    elif step < n_steps:
+        stopped = pick(
+            f"Stopped; everything up to step {step:,} is saved. Resume with:",
+            f"已停止，到第 {step:,} 步的进度都已保存。继续训练：",
+        )
+    else:
+        stopped = pick(
+            f"Stopped after the last step; all {step:,} steps are saved. For scores and bundle, finish with:",
+            f"在最后一步之后停止。全部 {step:,} 步都已保存。要得到评分和模型包，请继续：",
+        )
+    click.echo(f"\n{stopped}  {resume_command}", err=True)
+    raise SystemExit(130)
 
 
 def _announce_first(events: "Iterator[Event]", line: str) -> "Iterator[Event]":

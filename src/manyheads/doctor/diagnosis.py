@@ -58,6 +58,7 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
             yield Finding("recipe", "bad", fault, (), fix)
         return
     yield Finding("recipe", "good", pick(f"{path.name} is valid.", f"{path.name} 有效。"))
+    yield training_checks.check_warmup(recipe.train)
     languages = recipe.task_class.languages(recipe.task)
     if not languages:
         yield Finding(
@@ -162,6 +163,8 @@ def _examine_run(folder: Path) -> Iterator[Finding]:
     run_folder.check_format()
     log = training_checks.read_log(folder)
     yield training_checks.check_log(log)
+    if log.settings is not None:
+        yield training_checks.check_warmup(log.settings)
     for check in (
         training_checks.check_running,
         training_checks.check_finite,

@@ -1,6 +1,6 @@
 """Checks of a bundle: manifest, finite weights, dead rows, output collapse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
 from manyheads.tasks import HasReferences
+from manyheads.tasks.ngrams import sparse_tables
 from manyheads.text.tokenizer import Tokenizer
 
 _SENTENCES = 30
@@ -89,9 +90,13 @@ def check_finite_weights(weights: Mapping[str, Tensor]) -> Finding:
     )
 
 
-def check_dead_rows(weights: Mapping[str, Tensor]) -> Finding:
-    """Check for matrix rows that are zero or all identical, which contribute nothing."""
-    matrices = {name: value for name, value in weights.items() if value.dim() == 2 and value.isfinite().all()}
+def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ()) -> Finding:
+    """Check for matrix rows that are zero or all identical, which contribute nothing; `sparse` weights may be zero."""
+    matrices = {
+        name: value
+        for name, value in weights.items()
+        if value.dim() == 2 and name not in sparse and value.isfinite().all()
+    }
     dead = {name: int((value.float().norm(dim=1) < _DEAD).sum()) for name, value in matrices.items()}
     alike = [
         name
@@ -173,7 +178,7 @@ def check_model(bundle: Bundle) -> list[Finding]:
     """Check the weights, and the translations of a few sentences."""
     weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
-    findings = [finite, check_dead_rows(weights)]
+    findings = [finite, check_dead_rows(weights, sparse_tables(bundle.task.module))]
     if finite.verdict == "good" and isinstance(bundle.task, HasReferences):
         findings.append(check_collapse(bundle, bundle.task, sample_sources(bundle.recipe)))
     return findings

@@ -13,10 +13,12 @@ from typing import Any
 
 from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share
 from manyheads.doctor.output_checks import check_outputs
-from manyheads.errors import CheckpointError, RecipeError
+from manyheads.errors import CheckpointError, ManyheadsError, RecipeError
 from manyheads.language import pick
-from manyheads.run import RunFolder
+from manyheads.run import Recipe, RunFolder
 from manyheads.storage import verify_manifest
+from manyheads.train import TrainSettings
+from manyheads.train.schedule import LONG_WARMUP, warmup_share
 
 _WINDOW = 20  # steps per mean loss
 _SPIKE = 1.0  # nats
@@ -41,6 +43,7 @@ class RunLog:
     last_event: str = ""
     last_time: float = 0.0
     n_unreadable: int = 0  # lines
+    settings: TrainSettings | None = None  # None if the recipe cannot be read
     consistency_after: float = math.inf  # the step after which the loss includes R-Drop, which raises it
 
     @property
@@ -72,8 +75,16 @@ def read_log(folder: Path) -> RunLog:
         last_event=last_event,
         last_time=last_time,
         n_unreadable=reader.n_unreadable + n_invalid,
+        settings=_train_settings(folder),
         consistency_after=_consistency_after(folder),
     )
+
+
+def _train_settings(folder: Path) -> TrainSettings | None:
+    try:
+        return Recipe.from_table(RunFolder(folder).read_recipe_table()).train
+    except (ManyheadsError, OSError):
+        return None
 
 
 def _consistency_after(folder: Path) -> float:
@@ -125,6 +136,31 @@ def check_log(log: RunLog) -> Finding:
             ),
         )
     return Finding("log", "good", message + pick(".", "。"))
+
+
+def check_warmup(settings: TrainSettings) -> Finding:
+    """Check that the warm-up leaves most of the run at a useful learning rate."""
+    check, steps, warmup = "warm-up", f"{settings.steps:,}", f"{settings.warmup:,}"
+    part = warmup_share(settings)
+    if part <= LONG_WARMUP:
+        message = pick(
+            f"the learning rate reaches its peak at step {warmup} of {steps}.",
+            f"学习率在第 {warmup} 步（共 {steps} 步）达到最大值。",
+        )
+        return Finding(check, "good", message)
+    shorter = f"train.warmup = {max(1, settings.steps // 10)}"
+    message = pick(
+        f"the warm-up takes {warmup} steps, {part:.0%} of the run of {steps} steps.",
+        f"预热要 {warmup} 步，占全部 {steps} 步的 {part:.0%}。",
+    )
+    if part > 1:
+        message = pick(
+            f"the warm-up takes {warmup} steps, but the run has {steps}: the learning rate ends at {1 / part:.0%} of"
+            " its peak.",
+            f"预热要 {warmup} 步，而训练只有 {steps} 步：学习率最终只到最大值的 {1 / part:.0%}。",
+        )
+    fix = pick(f"Train longer, or set {shorter}.", f"请延长训练，或设 {shorter}。")
+    return Finding(check, "bad" if part > 1 else "warning", message, (), fix)
 
 
 def check_finite(log: RunLog) -> Finding:

@@ -33,7 +33,7 @@ from manyheads.metrics.corpus_scores import (
     ter_applies,
     tokenized_bleu,
 )
-from manyheads.metrics.display_names import display_name
+from manyheads.metrics.display_names import display_name, loss_name, loss_unit_name
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
 from manyheads.metrics.rouge import rouge
@@ -95,6 +95,8 @@ __all__ = [
     "language_card",
     "length_ratio",
     "looks_tokenized",
+    "loss_name",
+    "loss_unit_name",
     "lower_is_better",
     "masked_card",
     "quick_score",

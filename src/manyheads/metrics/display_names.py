@@ -1,4 +1,6 @@
-"""Names of scores, test sets, rows and cleaning reasons in English and Chinese."""
+"""Names of scores, test sets, rows, cleaning reasons and losses in English and Chinese."""
+
+from collections.abc import Mapping
 
 from manyheads.language import Bilingual
 
@@ -38,7 +40,16 @@ _CHINESE = {
     "bad encoding": "编码错误",
     "duplicate": "重复",
     "in valid or test": "与验证集或测试集重复",
-    "held out to validate": "留作验证",
+    "held out for validation": "留作验证",
+    # Terms of the loss
+    "label smoothing": "标签平滑",
+    "intent loss": "意图损失",
+}
+_LOSS_UNITS = {  # by `Task.loss_unit`
+    "tok": Bilingual("token", "词元"),
+    "texts": Bilingual("text", "文本"),
+    "words": Bilingual("word", "词"),
+    "masked": Bilingual("masked token", "掩码词元"),
 }
 _SETS = {"test": "held-out test", "compositional": "unseen combinations", "valid": "validation"}
 
@@ -47,3 +58,20 @@ def display_name(name: str) -> Bilingual:
     """Return a name in both languages; an unlisted name is returned unchanged."""
     english = _SETS.get(name, name)
     return Bilingual(english, _CHINESE.get(english, english))
+
+
+def loss_unit_name(unit: str) -> Bilingual:
+    """Return what the loss is averaged over, in the singular."""
+    return _LOSS_UNITS.get(unit, Bilingual(unit, unit))
+
+
+def loss_name(unit: str, terms: Mapping[str, float]) -> Bilingual:
+    """Return what a loss measures: "nats per token, with label smoothing 0.1"; `terms` are in it beside the entropy."""
+    name = loss_unit_name(unit)
+    listed = [(display_name(term), f"{weight:g}") for term, weight in terms.items()]
+    english = " and ".join(f"{term.en} {weight}" for term, weight in listed)
+    chinese = "、".join(f"{term.zh} {weight}" for term, weight in listed)
+    return Bilingual(
+        f"nats per {name.en}" + (f", with {english}" if listed else ""),
+        f"每个{name.zh}的奈特数" + (f"，含{chinese}" if listed else ""),
+    )

@@ -20,6 +20,8 @@ from manyheads.metrics import (
     Section,
     display_name,
     format_score,
+    loss_name,
+    loss_unit_name,
     read_sections,
     score_notes,
 )
@@ -29,13 +31,6 @@ from manyheads.report.history import History, Sample, Validation, number
 from manyheads.report.page_filters import compare_texts, format_duration, format_number
 
 _RELOAD = 20  # seconds, while the run is in progress
-_CURVES = (  # name, title, whether it is drawn large
-    ("loss", Bilingual("Training loss", "训练损失"), True),
-    ("score", Bilingual("Validation", "验证"), True),
-    ("rate", Bilingual("Learning rate", "学习率"), False),
-    ("norm", Bilingual("Gradient norm", "梯度范数"), False),
-    ("speed", Bilingual("Tokens per second", "每秒词元数"), False),
-)
 _MAX_SAMPLES = 5  # texts whose answers are shown over time
 _MAX_CHANGES = 12  # answers shown of one text
 _MAX_EXAMPLES = 20
@@ -65,7 +60,7 @@ def render_page(name: str, recipe: str, history: History, now: float) -> str:
             progress=min(100.0, 100 * history.step / n_steps) if n_steps and history.state != "finished" else None,
             summary=list(_summary(history)),
             headlines=_headlines(history),
-            curves=[curve for curve in _CURVES if curve[0] != "score" or history.validations],
+            curves=_curves(history),
             metric=display_name(history.validations[-1].metric) if history.validations else None,
             funnel=_funnel(history.prepared),
             samples=_samples_over_time(history.validations),
@@ -93,6 +88,21 @@ def _environment() -> Environment:
 @cache
 def _asset(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _curves(history: History) -> list[tuple[str, Bilingual, bool]]:
+    """Return the name and title of each curve, and whether it is drawn large; the titles say what is averaged."""
+    unit, terms = history.prepared.get("loss_unit"), history.prepared.get("loss_terms")
+    weights = {str(name): number(weight) for name, weight in terms.items()} if isinstance(terms, Mapping) else {}
+    loss, one = loss_name(str(unit or "tok"), weights), loss_unit_name(str(unit or "tok"))
+    curves = [
+        ("loss", Bilingual(f"Training loss, {loss.en}", f"训练损失，{loss.zh}"), True),
+        ("score", Bilingual("Validation", "验证"), True),
+        ("rate", Bilingual("Learning rate", "学习率"), False),
+        ("norm", Bilingual("Gradient norm", "梯度范数"), False),
+        ("speed", Bilingual(f"{one.en.capitalize()}s per second", f"每秒{one.zh}数"), False),
+    ]
+    return [curve for curve in curves if curve[0] != "score" or history.validations]
 
 
 def _parse_recipe(recipe: str) -> dict[str, Any]:
@@ -158,12 +168,15 @@ def _summary(history: History) -> Iterator[Bilingual]:
         yield Bilingual(f"{vocab_size:,.0f} tokens", f"词表 {vocab_size:,.0f}")
     if prepared.get("device"):
         yield Bilingual(f"on {prepared['device']}", f"设备 {prepared['device']}")
+    if n_threads := _finite(prepared.get("n_threads")):
+        yield Bilingual(f"{n_threads:.0f} thread{'s' * (n_threads > 1)}", f"{n_threads:.0f} 线程")
     if len(history.steps):
         time = format_duration(60 * history.minutes)
         yield Bilingual(f"{time.en} of training", f"训练 {time.zh}")
         n_tokens = history.steps.tokens[-1]
         read = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
-        yield Bilingual(f"{read} tokens read", f"已读 {read} 词元")
+        unit = loss_unit_name(str(prepared.get("loss_unit") or "tok"))
+        yield Bilingual(f"{read} {unit.en}s read", f"已读 {read} {unit.zh}")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from manyheads.run.events import (
 )
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe, read_recipe
 from manyheads.run.run_folder import LogReader, RunFolder
+from manyheads.run.stopping import StopRequest
 from manyheads.run.training_run import check_same_recipe, delete_run, run
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "RunFolder",
     "Saved",
     "Stage",
+    "StopRequest",
     "StoppedEarly",
     "Validated",
     "check_same_recipe",

@@ -1,7 +1,7 @@
 """The events of a run. Each is yielded to the caller and logged as one line of log.jsonl."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,10 @@ class Prepared:
     device: str
     seconds: float
     warnings: Sequence[str] = ()  # damaged cache entries, which were created again
+    loss_terms: Mapping[str, float] = field(default_factory=dict)  # what the loss contains beside the cross-entropy
+    n_threads: int | None = None  # that the run started with and keeps
+    has_too_few_cores: bool = False  # this machine has fewer cores than the run has threads
+    old_torch: str | None = None  # the version of PyTorch that the run started with, if this is another
     warm_start: str | None = None  # which weights were copied from `init_from`
 
 

@@ -2,6 +2,7 @@
 
 recipe.toml      the resolved recipe
 data.json        format number; digests of the training files; name of the cached text
+environment.json number of threads and version of PyTorch that the run started with
 tokenizer.model
 log.jsonl        one event per line
 checkpoints/     everything needed to resume, at the newest two saved steps
@@ -46,6 +47,11 @@ class RunFolder:
     def data_file(self) -> Path:
         """The format number, and the identity of the training data."""
         return self.path / "data.json"
+
+    @property
+    def environment_file(self) -> Path:
+        """The number of threads and the version of PyTorch that the run started with."""
+        return self.path / "environment.json"
 
     @property
     def tokenizer_file(self) -> Path:

@@ -9,7 +9,7 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from manyheads.model import Transformer, evaluating
 from manyheads.model.device import pick_device
 from manyheads.model.weights import load_weights
 from manyheads.run.corpus import Corpus
+from manyheads.run.environment import Environment, original_environment
 from manyheads.run.events import (
     Event,
     Finished,
@@ -41,16 +42,18 @@ from manyheads.run.events import (
 from manyheads.run.preparation import delete_prepared_data, prepare
 from manyheads.run.recipe import Recipe
 from manyheads.run.run_folder import RunFolder
+from manyheads.run.stopping import StopRequest
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import MANIFEST, atomic_write, locked, remove_partial
-from manyheads.tasks import SupportsEngines, Task, TrainingData
+from manyheads.tasks import HasLossTerms, SupportsEngines, Task, TrainingData
 from manyheads.text.seen_words import SeenWords
 from manyheads.train import Checkpoints, Trainer
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "decode", "device")
 _N_VALIDATED = 200  # validation rows predicted at each validation
+_VALIDATION_DUE = "validation_due"  # a note in a checkpoint: its step is not validated yet
 _N_TRACKED = 4  # of them, rows whose predictions are logged at every validation
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, over the user's quota, over the file size limit
 
@@ -58,9 +61,11 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, over the use
 def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
     """Train by the recipe in the run folder `path`, or resume; yield the events and append them to the log.
 
-    `should_stop` is called after every step; when it returns True, the run saves a checkpoint and ends.
+    `should_stop` is called after every step; when it returns True, the run saves a checkpoint and ends. With a
+    `StopRequest`, signals also interrupt validation and everything after the last step at once.
     """
     folder = RunFolder(path)
+    stop = should_stop if isinstance(should_stop, StopRequest) else StopRequest(should_stop)
     try:
         folder.claim()
         with locked(path):
@@ -70,8 +75,8 @@ def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: Fa
             if not folder.is_started:
                 _delete_outdated_data(recipe, folder)
             atomic_write(folder.recipe_file, to_toml(to_table(recipe)).encode())
-            events = _Run(recipe, folder, should_stop).events()
-            with folder.log_file.open("a", encoding="utf-8") as log:
+            with original_environment(folder) as environment, folder.log_file.open("a", encoding="utf-8") as log:
+                events = _Run(recipe, folder, stop, environment).events()
                 for event in chain([RecipeChanged(changes)] if changes else [], events):
                     record = {"event": type(event).__name__, "time": time.time()} | event_record(event)
                     log.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
@@ -105,7 +110,7 @@ def delete_run(path: Path) -> None:
         for parent in (folder.snapshots, folder.checkpoints):
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
-        for file in (folder.recipe_file, folder.report_file):
+        for file in (folder.recipe_file, folder.environment_file, folder.report_file):
             file.unlink(missing_ok=True)
 
 
@@ -189,10 +194,11 @@ def _show(value: object) -> str:
 class _Run:
     """The state of one run; each method is a stage."""
 
-    def __init__(self, recipe: Recipe, folder: RunFolder, should_stop: Callable[[], bool]) -> None:
+    def __init__(self, recipe: Recipe, folder: RunFolder, stop: StopRequest, environment: Environment) -> None:
         self.recipe = recipe
         self.folder = folder
-        self.should_stop = should_stop
+        self.stop = stop
+        self.environment = environment
         self.corpus = Corpus.of(recipe)
 
     def events(self) -> Iterator[Event]:
@@ -205,15 +211,20 @@ class _Run:
         warnings = checkpoints.restore(trainer)
         if trainer.step or warnings:
             yield Resumed(trainer.step, warnings)
-        yield from self._train(trainer, checkpoints)
-        if self._is_out_of_patience(trainer):
-            yield StoppedEarly(trainer.step, int(trainer.notes["best_step"]))
-        elif trainer.step < self.recipe.train.steps:
+        with self.stop.deferred():
+            is_stopped = yield from self._train(trainer, checkpoints)
+        if is_stopped:
             yield Interrupted(trainer.step)
             return
-        elif not checkpoints.has_snapshot(trainer.step):  # an earlier run was interrupted at exactly this step
-            yield from self._validate_and_save(trainer, checkpoints)
-        yield from self._finish(checkpoints)
+        if self._is_out_of_patience(trainer):
+            yield StoppedEarly(trainer.step, int(trainer.notes["best_step"]))
+        try:
+            with self.stop.immediate():
+                yield from self._finish(checkpoints)
+        except KeyboardInterrupt:
+            if not self.stop.requested:
+                raise
+            yield Interrupted(trainer.step)
 
     def _prepare(self) -> Iterator[Event]:
         started = time.perf_counter()
@@ -239,6 +250,10 @@ class _Run:
             device=str(self.task.model.device),
             seconds=time.perf_counter() - started,
             warnings=self.data.warnings,
+            loss_terms=self.recipe.task.loss_terms if isinstance(self.recipe.task, HasLossTerms) else {},
+            n_threads=self.environment.threads,
+            has_too_few_cores=self.environment.is_short_of_cores,
+            old_torch=None if self.environment.torch == torch.__version__ else self.environment.torch,
             warm_start=copied,
         )
 
@@ -280,27 +295,49 @@ class _Run:
             seed=self.recipe.seed,
         )
 
-    def _train(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> Iterator[Event]:
+    def _train(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> Generator[Event, None, bool]:
+        """Train to the last step, or until the score no longer improves; return whether a stop was requested."""
+        settings = self.recipe.train
+        is_behind = trainer.step == settings.steps and not checkpoints.has_snapshot(trainer.step)
+        if trainer.notes.pop(_VALIDATION_DUE, 0.0) or is_behind:  # the run was stopped at exactly this step
+            yield from self._validate_and_save(trainer, checkpoints)
+            if self._save_if_stopped(trainer, checkpoints):
+                return True
         if self._is_out_of_patience(trainer):
-            return
+            return False
         for step in trainer.run():
             yield step
             yield from self._validate_and_save(trainer, checkpoints)
+            if self._save_if_stopped(trainer, checkpoints):
+                return True
             if self._is_out_of_patience(trainer):
                 break
-            if self.should_stop() and trainer.step < self.recipe.train.steps:
-                if checkpoints.newest != trainer.step:
-                    checkpoints.save(trainer, snapshot=False)
-                break
+        return False
+
+    def _save_if_stopped(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> bool:
+        """Return whether a stop was requested; if so, save what is not saved yet."""
+        if not self.stop():
+            return False
+        if checkpoints.newest != trainer.step:
+            checkpoints.save(trainer, snapshot=False)
+        return True
 
     def _validate_and_save(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> Iterator[Event]:
-        """Validate and save after a step, if they are due."""
+        """Validate and save after a step, if they are due; a signal ends it, and it is repeated on resumption."""
         settings = self.recipe.train
         is_last = trainer.step == settings.steps
         # Validation comes first, so that a run killed between the two validates again.
         if is_last or trainer.step % settings.validate_every == 0:
-            with trainer.using_eval_weights(), evaluating(self.task.module):
-                validated = self._validate(trainer.step, trainer.notes)
+            notes = dict(trainer.notes)
+            try:
+                # Innermost: an interruption must not leave the model with half of its training weights.
+                with trainer.using_eval_weights(), evaluating(self.task.module), self.stop.immediate():
+                    validated = self._validate(trainer.step, trainer.notes)
+            except KeyboardInterrupt:
+                if not self.stop.requested:
+                    raise
+                trainer.notes = notes | {_VALIDATION_DUE: 1.0}
+                return
             if settings.patience is not None and trainer.notes["best_step"] == trainer.step:
                 checkpoints.save_best(trainer)
             yield validated

@@ -20,6 +20,7 @@ from manyheads.tasks.seq2seq import (
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
     GenerativeTask,
+    HasLossTerms,
     HasReferences,
     ModelInput,
     Prediction,
@@ -46,6 +47,7 @@ __all__ = [
     "Filling",
     "Generation",
     "GenerativeTask",
+    "HasLossTerms",
     "HasReferences",
     "Language",
     "LanguageSettings",

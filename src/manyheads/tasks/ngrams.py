@@ -31,10 +31,19 @@ def _mix(numbers: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     return mixed ^ ((mixed >> 29) & 0x7FFFFFFF)
 
 
-class NgramClassifier(nn.Module):
-    """A linear classifier of hashed n-grams of up to `max_n` tokens; each n-gram counts once per text."""
+class NgramTable(nn.Module):
+    """A table of evidence by hashed n-gram; most of its rows are zero, because most hashes never occur."""
 
     evidence: Tensor
+
+
+def sparse_tables(module: nn.Module) -> set[str]:
+    """Return the names of the weights in a module of which most rows are zero by nature."""
+    return {f"{name}.evidence" for name, part in module.named_modules() if isinstance(part, NgramTable)}
+
+
+class NgramClassifier(NgramTable):
+    """A linear classifier of hashed n-grams of up to `max_n` tokens; each n-gram counts once per text."""
 
     def __init__(self, n_labels: int, max_n: int) -> None:
         super().__init__()
@@ -78,7 +87,7 @@ class NgramClassifier(nn.Module):
         self.evidence[_NO_NGRAM] = 0.0
 
 
-class NgramTagger(nn.Module):
+class NgramTagger(NgramTable):
     """Learned evidence for a word's tag: of every n-gram of up to `max_n` words around it, by its position in it."""
 
     is_common: Tensor  # 1 for n-grams that occur at least `_MIN_COUNT` times, else 0

@@ -93,6 +93,15 @@ class TaskSettings(Protocol):
 
 
 @runtime_checkable
+class HasLossTerms(Protocol):
+    """Settings of a task whose loss is more than the cross-entropy."""
+
+    @property
+    def loss_terms(self) -> Mapping[str, float]:
+        """The weight of each term that raises the loss, by its name."""
+
+
+@runtime_checkable
 class Task(Protocol):
     """A model for a task, in training or trained: text in, text out."""
 

@@ -4,6 +4,8 @@ import math
 
 from manyheads.train.settings import TrainSettings
 
+LONG_WARMUP = 0.5  # of the run; a longer warmup is most likely meant for a longer run
+
 
 def learning_rate(step: int, settings: TrainSettings, width: int) -> float:
     """The learning rate of a step, counted from 1: linear warmup to the peak, then decay.
@@ -18,6 +20,11 @@ def learning_rate(step: int, settings: TrainSettings, width: int) -> float:
         return peak * math.sqrt(settings.warmup / step)
     progress = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
     return peak * 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
+
+
+def warmup_share(settings: TrainSettings) -> float:
+    """The part of the run that warmup takes; above 1 the peak learning rate is never reached."""
+    return settings.warmup / settings.steps
 
 
 def peak_learning_rate(settings: TrainSettings, width: int) -> float:

@@ -141,7 +141,7 @@ class NativeEngine:
             for start in range(0, len(order), size)
         ]
         try:
-            if len(parts) == 1:
+            if len(order) == 1:  # a call from the main thread cannot be interrupted until it returns
                 self._run(parts[0])
             else:
                 list(self._threads.map(self._run, parts))

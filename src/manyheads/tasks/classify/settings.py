@@ -32,6 +32,12 @@ class ClassifySettings:
             return ['task.separator is empty: it separates the labels of a row. Use "|", for instance.']
         return []
 
+    @property
+    def loss_terms(self) -> dict[str, float]:
+        """What the loss contains beside the cross-entropy."""
+        terms = {"label smoothing": self.smoothing, "R-Drop": self.consistency}
+        return {name: weight for name, weight in terms.items() if weight}
+
     def labels_of(self, field: str) -> tuple[str, ...]:
         """The labels in a row's label field."""
         if not self.multi_label:

@@ -34,3 +34,9 @@ class Seq2SeqSettings:
                 if code and not _LANGUAGE_CODE.fullmatch(code)
             ]
         raise_faults(faults)
+
+    @property
+    def loss_terms(self) -> dict[str, float]:
+        """What the loss contains beside the cross-entropy."""
+        terms = {"label smoothing": self.smoothing, "R-Drop": self.consistency}
+        return {name: weight for name, weight in terms.items() if weight}

@@ -32,3 +32,11 @@ class TagSettings:
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "task."))
+
+    @property
+    def loss_terms(self) -> dict[str, float]:
+        """What the loss contains beside the cross-entropy, or the CRF's log-likelihood, of the tags."""
+        is_smoothed = self.intents or self.decoder == "constrained"
+        smoothing, intents = self.smoothing if is_smoothed else 0.0, self.intent_weight if self.intents else 0.0
+        terms = {"label smoothing": smoothing, "R-Drop": self.consistency, "intent loss": intents}
+        return {name: weight for name, weight in terms.items() if weight}
