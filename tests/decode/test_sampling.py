@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.decode import DecodeSettings, search
-from manyheads.decode.sampling import sample_ids
+from manyheads.decode import DecodeSettings, generate, search
+from manyheads.decode.sampling import random_streams, sample_ids
 
-from decode.small import SPECIAL, FixedStepper, TableStepper
+from decode.small import PAD, SPECIAL, FixedStepper, TableStepper, random_model, random_sources
 
 PROBABILITIES = [0.0, 0.0, 0.0, 0.10, 0.05, 0.35, 0.20, 0.30]
 
@@ -92,13 +92,60 @@ def test_a_sample_does_not_depend_on_the_batch_order(seed: int, order: list[int]
     assert reordered == [in_order[i] for i in order]
 
 
-def test_a_uniform_number_close_to_1_never_samples_an_impossible_id() -> None:
-    # With this many rows, some sums of probabilities round to less than 1, which could select an impossible id.
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("how", [{}, {"top_p": 0.9}, {"top_k": 900}], ids=str)
+def test_rounding_errors_do_not_change_a_sample(temperature: float, how: dict[str, float]) -> None:
+    # Among this many choices some are nearly equal. Errors, as batches of other shapes cause, change their order.
+    noise = torch.Generator().manual_seed(3)
+    logits = torch.randn(300, 2000, generator=noise)
+    chosen = DecodeSettings(method="sample", temperature=temperature, **how)
+    ids, ids_with_errors = (
+        sample_ids(values.log_softmax(dim=1), [stream for [stream] in random_streams(range(300), chosen)], chosen)
+        for values in (logits, logits + 1e-5 * torch.randn(logits.shape, generator=noise))
+    )
+    assert torch.equal(ids, ids_with_errors)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1000),
+    temperature=st.floats(0.3, 3.0),
+    top_p=st.sampled_from([1.0, 0.9]),
+    lengths=st.lists(st.integers(1, 9), min_size=2, max_size=6),
+    n_padding=st.integers(0, 8),
+)
+def test_a_sentence_gets_the_same_samples_alone_and_in_a_batch(
+    seed: int, temperature: float, top_p: float, lengths: list[int], n_padding: int
+) -> None:
+    model = random_model(seed, vocab_size=1000).float()
+    source, is_real = random_sources(seed, lengths)
+    source = torch.nn.functional.pad(source, (0, n_padding), value=PAD)
+    is_real = torch.nn.functional.pad(is_real, (0, n_padding), value=False)
+    how = DecodeSettings(
+        method="sample", temperature=temperature, top_p=top_p, n_best=2, max_new_tokens=9, length_penalty=0.0, seed=seed
+    )
+    together = generate(model, source, is_real, settings=how, **SPECIAL)
+    for row, length in enumerate(lengths):
+        [alone] = generate(model, source[row : row + 1, :length], settings=how, streams=[row], **SPECIAL)
+        assert [h.ids for h in alone] == [h.ids for h in together[row]]
+
+
+@pytest.mark.parametrize("how", [{}, {"temperature": 1e-300}, {"top_p": 0.3}, {"top_k": 30}], ids=str)
+def test_an_impossible_id_is_never_sampled(how: dict[str, float]) -> None:
     logits = torch.randn(300, 40, generator=torch.Generator().manual_seed(0))
     log_probabilities = logits.log_softmax(dim=1).index_fill(1, torch.arange(20), -math.inf)
-    for uniform in (0.0, 0.5, 1 - 2**-53):
-        uniforms = torch.full((300,), uniform, dtype=torch.float64)
-        assert sample_ids(log_probabilities, uniforms, DecodeSettings()).min() >= 20
+    chosen = DecodeSettings(method="sample", **how)
+    streams = [stream for [stream] in random_streams(range(300), chosen)]
+    assert sample_ids(log_probabilities, streams, chosen).min() >= 20
+
+
+@pytest.mark.parametrize("how", [{"top_k": 2}, {"top_p": 0.3}], ids=str)
+def test_choices_as_probable_as_the_last_one_kept_are_kept(how: dict[str, float]) -> None:
+    log_probabilities = torch.tensor([2.0, 1.0, 1.0, 1.0, 0.0, 0.0]).log_softmax(dim=0).repeat(200, 1)
+    chosen = DecodeSettings(method="sample", **how)
+    streams = [stream for [stream] in random_streams(range(200), chosen)]
+    kept = {0, 1, 2, 3} if "top_k" in how else {0}
+    assert set(sample_ids(log_probabilities, streams, chosen).tolist()) == kept
 
 
 def test_greedy_search_selects_rows_only_when_a_sentence_ends() -> None:

@@ -1,6 +1,6 @@
 """Greedy search and sampling: one id per step, never revised."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -33,9 +33,7 @@ def greedy_or_sample(
     n_samples = settings.n_best
     results: dict[int, list[Hypothesis]] = {}
     forbidden_ids = torch.tensor(forbidden, dtype=torch.long, device=stepper.device)
-    uniforms = None
-    if settings.method == "sample":
-        uniforms = draw_uniforms(streams, max_lengths, settings).to(stepper.device)
+    generators = random_streams(streams, settings) if settings.method == "sample" else None
     samples = _Samples.start(max_lengths, n_samples, bos, stepper.device)
     if n_samples > 1 and len(max_lengths):
         stepper.select(samples.sentences[:, None].expand(-1, n_samples))
@@ -43,10 +41,10 @@ def greedy_or_sample(
     while len(samples.sentences):
         log_probabilities = stepper.step(samples.generated[:, :, -1].flatten())
         log_probabilities.nan_to_num_(nan=-torch.inf, neginf=-torch.inf).index_fill_(1, forbidden_ids, -torch.inf)
-        if uniforms is None:
+        if generators is None:
             ids = log_probabilities.argmax(dim=-1)
         else:
-            ids = sample_ids(log_probabilities, uniforms[:, :, samples.length].flatten(), settings)
+            ids = sample_ids(log_probabilities, [sample for row in generators for sample in row], settings)
         samples.append(ids, log_probabilities.gather(1, ids[:, None]), eos, should_stop)
 
         is_done = ~samples.is_open.any(dim=1)
@@ -54,7 +52,7 @@ def greedy_or_sample(
             done, rest = (chosen.nonzero().flatten() for chosen in (is_done, ~is_done))
             results |= samples.select(done).hypotheses(settings)
             samples = samples.select(rest)
-            uniforms = None if uniforms is None else uniforms[rest]
+            generators = None if generators is None else [generators[row] for row in rest.tolist()]
             if len(rest):
                 stepper.select(rest[:, None] * n_samples + torch.arange(n_samples, device=stepper.device))
     return [results[sentence] for sentence in range(len(max_lengths))]
@@ -145,31 +143,42 @@ def find_stopped(
     return torch.zeros_like(candidates).masked_scatter_(candidates, stopped)
 
 
-def draw_uniforms(
-    streams: Sequence[int], max_lengths: Sequence[int], settings: DecodeSettings
-) -> Float[Tensor, "B N T"]:
-    """A uniform random number for each id to sample: a function of (seed, stream, sample, step) only."""
-    uniforms = torch.zeros(len(streams), settings.n_best, max(max_lengths, default=0), dtype=torch.float32)
-    for row, (stream, length) in enumerate(zip(streams, max_lengths, strict=True)):
-        for sample in range(settings.n_best):
-            generator = numpy.random.default_rng([settings.seed, stream, sample])
-            uniforms[row, sample, :length] = torch.from_numpy(generator.random(length, dtype=numpy.float32))
-    return uniforms
+def random_streams(streams: Iterable[int], settings: DecodeSettings) -> list[list[numpy.random.Generator]]:
+    """The random generator of each sample of each sentence: a function of (seed, stream, sample) only."""
+    return [
+        [numpy.random.default_rng([settings.seed, stream, sample]) for sample in range(settings.n_best)]
+        for stream in streams
+    ]
 
 
 def sample_ids(
-    log_probabilities: Float[Tensor, "R V"], uniforms: Float[Tensor, " R"], settings: DecodeSettings
+    log_probabilities: Float[Tensor, "R V"], generators: Sequence[numpy.random.Generator], settings: DecodeSettings
 ) -> Int[Tensor, " R"]:
-    """Sample by inversion: the first id, most probable first, whose cumulative probability exceeds its number."""
-    vocab_size = log_probabilities.size(1)
-    n_choices = vocab_size if settings.top_k is None else min(settings.top_k, vocab_size)
-    choices, ids = log_probabilities.topk(n_choices)
+    """Sample an id per row with the Gumbel-max trick (Maddison 2014), which adds random noise to each id.
+
+    The noise of an id does not depend on the other ids. Log-probabilities of one sentence differ by rounding errors
+    between batches: these errors change a sample only if two noisy scores are equal up to them. Inverting cumulative
+    sums would be sensitive to the order of all ids that are nearly as probable.
+    """
+    scores = log_probabilities.double()
     # The best choice is shifted to 0 first, so that a low temperature cannot push all of them to −∞.
-    probabilities = ((choices - choices[:, :1]) / settings.temperature).softmax(dim=1).nan_to_num(nan=0.0)
-    sums = probabilities.cumsum(dim=1)
-    # top_p keeps a choice if the choices before it do not reach top_p.
-    is_kept = (probabilities > 0) & (sums - probabilities < settings.top_p)
-    last = (is_kept.sum(dim=1, keepdim=True) - 1).clamp(min=0)
-    targets = uniforms[:, None].to(sums) * sums.gather(1, last)
-    index = torch.minimum((sums <= targets).sum(dim=1, keepdim=True), last)
-    return ids.gather(1, index).squeeze(1)
+    scores = (scores - scores.amax(dim=1, keepdim=True)) / settings.temperature
+    scores = _keep_most_probable(scores, settings)
+    noise = numpy.stack([generator.standard_exponential(scores.size(1)) for generator in generators])
+    gumbel = torch.from_numpy(noise).clamp_(min=torch.finfo(torch.double).tiny).log_().neg_()
+    return (scores + gumbel.to(scores.device)).argmax(dim=1)
+
+
+def _keep_most_probable(scores: Float[Tensor, "R V"], settings: DecodeSettings) -> Float[Tensor, "R V"]:
+    """Set the scores that `top_k` and `top_p` leave out to −∞; scores that equal the last one kept are kept too."""
+    if settings.top_k is not None and settings.top_k < scores.size(1):
+        least = scores.topk(settings.top_k).values[:, -1:]
+        scores = scores.masked_fill(scores < least, -torch.inf)
+    if settings.top_p < 1:
+        ordered = scores.sort(dim=1, descending=True).values
+        probabilities = ordered.softmax(dim=1)
+        # A choice is kept if the choices before it do not reach top_p.
+        is_left_out = probabilities.cumsum(dim=1) - probabilities >= settings.top_p
+        least = ordered.masked_fill(is_left_out, torch.inf).amin(dim=1, keepdim=True)
+        scores = scores.masked_fill(scores < least, -torch.inf)
+    return scores

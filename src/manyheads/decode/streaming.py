@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from manyheads.decode.sampling import draw_uniforms, sample_ids
+from manyheads.decode.sampling import random_streams, sample_ids
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
 from manyheads.model import Transformer, evaluating
@@ -40,11 +40,11 @@ def stream(
         raise ValueError("Beam search cannot be streamed: it revises earlier tokens. Use greedy or sample.")
     max_length = model.settings.max_length
     forbidden_ids = torch.tensor(sorted({*forbidden, bos}), device=model.device)
-    uniforms = draw_uniforms([number], [settings.max_length()], settings)[0, sample].to(model.device)
+    generator = random_streams([number], settings)[0][sample]
     context = list(prompt[-(max_length - 1) :] if max_length > 1 else [])
     stepper: Stepper | None = None
     newest = bos
-    for uniform in uniforms:
+    for _ in range(settings.max_length()):
         if len(context) + 1 > max_length:
             context, stepper = context[-max(1, int(_KEPT * max_length) - 1) :], None
         with evaluating(model):
@@ -54,7 +54,7 @@ def stream(
             step = stepper.step(torch.tensor([newest], device=model.device))
             step = step.nan_to_num_(nan=-torch.inf, neginf=-torch.inf).index_fill_(1, forbidden_ids, -torch.inf)
             is_greedy = settings.method == "greedy"
-            chosen = step.argmax(dim=-1) if is_greedy else sample_ids(step, uniform[None], settings)
+            chosen = step.argmax(dim=-1) if is_greedy else sample_ids(step, [generator], settings)
             newest, log_probability = int(chosen), float(step[0, chosen])
         if log_probability == -torch.inf:  # every id is forbidden
             return
