@@ -12,6 +12,7 @@ No file is a pickle. This module may import tasks and all packages below it.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,16 +20,25 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
+from manyheads.bounded_files import read_json
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
 from manyheads.errors import BundleError, RecipeError
 from manyheads.metrics import Score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
-from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, save_tensors, weights_of
-from manyheads.settings import build, read_toml, to_table, to_toml
+from manyheads.model.size import count_parameters
+from manyheads.model.weights import (
+    check_header,
+    dequantize_weights,
+    load_weights,
+    quantize_weights,
+    read_header,
+    read_tensors,
+    save_tensors,
+    weights_of,
+)
+from manyheads.settings import build, read_toml, shown, to_table, to_toml
 from manyheads.storage import atomic_folder, require_files, verify_manifest
 from manyheads.tasks import TASKS, Prediction, SupportsEngines, Task
 from manyheads.tasks.masked.masked_task import MASK_TEXT
@@ -154,14 +164,9 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     require_files(folder, sealed, _FILES, BundleError)
     tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     task, decode, scores = _restore(folder, config, tokenizer)
-    _load_weights(folder, task)
-    if tokenizer.vocab_size != task.model.settings.vocab_size:
-        raise BundleError(
-            f"{folder}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model "
-            f"{task.model.settings.vocab_size:,}. They belong to different runs."
-        )
+    load_weights(task.module, dequantize_weights(read_tensors(folder / _WEIGHTS, BundleError)), f"{folder}/{_WEIGHTS}")
     task.module.to(pick_device(device)).eval()
-    int8, shortlist_cost = config.get("int8"), config.get("shortlist")
+    int8, shortlist_cost = _cost(folder, config, "int8"), _cost(folder, config, "shortlist")
     shortlist = None if shortlist_cost is None else _read_shortlist(folder, sealed, tokenizer.vocab_size)
     selector.is_int8, selector.shortlist = int8 is not None, shortlist if use_shortlist else None
     return Bundle(
@@ -190,13 +195,12 @@ def model_settings(path: Path | str) -> dict[str, Any]:
 def _read_config(folder: Path, sealed: set[str]) -> dict[str, Any]:
     """Read bundle.json. Its format and task are checked first, since all else depends on them."""
     require_files(folder, sealed, (_CONFIG,), BundleError)
-    try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BundleError(f"{folder}/{_CONFIG} is not JSON: {error}.") from None
-    number = config.get("format") if isinstance(config, dict) else None
+    config = read_json(folder / _CONFIG, BundleError)
+    number = config.get("format")
     if not isinstance(number, int) or number < 1:
-        raise BundleError(f"{folder}/{_CONFIG} has no valid bundle format: {number!r}. This manyheads reads {FORMAT}.")
+        raise BundleError(
+            f"{folder}/{_CONFIG} has no valid bundle format: {shown(number)}. This manyheads reads {FORMAT}."
+        )
     if number < FORMAT:
         raise BundleError(
             f"{folder}: made by an older manyheads (bundle format {number}; this one reads {FORMAT}). Train it again."
@@ -206,54 +210,78 @@ def _read_config(folder: Path, sealed: set[str]) -> dict[str, Any]:
             f"{folder}: made by a newer manyheads (bundle format {number}; this one reads {FORMAT}). "
             "Upgrade: pip install -U manyheads"
         )
-    if config.get("task") not in TASKS:
-        raise BundleError(f"{folder}: unknown task {config.get('task')!r}. Known: {', '.join(TASKS)}.")
-    return dict(config)
+    if not isinstance(config.get("task"), str) or config["task"] not in TASKS:
+        raise BundleError(f"{folder}: unknown task {shown(config.get('task'))}. Known: {', '.join(TASKS)}.")
+    return config
 
 
 def _restore(
     folder: Path, config: Mapping[str, Any], tokenizer: Tokenizer
 ) -> tuple[Task, DecodeSettings, dict[str, list[Score]]]:
-    """Make the task from bundle.json, without its weights."""
+    """Make the task from bundle.json, without its weights.
+
+    Its sizes are compared with the tokenizer and with the header of the weights before anything is allocated.
+    """
+    weights = folder / _WEIGHTS
+    header = read_header(weights, BundleError)
     try:
-        model = Transformer(build(ModelSettings, config["model"], "model."))
+        settings = build(ModelSettings, config["model"], "model.")
+        _check_sizes(folder, settings, tokenizer, sum(math.prod(shape) for _, shape in header.values()))
         kind = TASKS[config["task"]]
-        settings: Any = build(kind.settings_type, config["settings"], "task.")
-        task = kind.restore(model, tokenizer, settings, config.get("metadata", {}))
+        task_settings: Any = build(kind.settings_type, config["settings"], "task.")
+        model, metadata = Transformer(settings), config.get("metadata", {})
+        with torch.device("meta"):
+            check_header(kind.restore(model, tokenizer, task_settings, metadata).module, header, str(weights))
+        task = kind.restore(model, tokenizer, task_settings, metadata)
         decode = build(DecodeSettings, config["decode"], "decode.")
         scores = {name: [Score.from_record(score) for score in scores] for name, scores in config["scores"].items()}
-    except (RecipeError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {error}") from None
+    except (RecipeError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        reason = "; ".join(error.faults) if isinstance(error, RecipeError) else error
+        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {reason}") from None
     return task, decode, scores
 
 
-def _load_weights(folder: Path, task: Task) -> None:
-    path = f"{folder}/{_WEIGHTS}"
-    try:
-        load_weights(task.module, dequantize_weights(load_file(path)), path)
-    except SafetensorError as error:
-        raise BundleError(f"{path} is not a safetensors file: {error}.") from None
-    except KeyError as error:
-        raise BundleError(f"{path} has int8 weights without their scales: {error}.") from None
+def _check_sizes(folder: Path, settings: ModelSettings, tokenizer: Tokenizer, n_numbers: int) -> None:
+    """Raise BundleError if the tokenizer or the weights, `n_numbers` in all, are those of another model."""
+    if tokenizer.vocab_size != settings.vocab_size:
+        raise BundleError(
+            f"{folder}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {settings.vocab_size:,}. They "
+            "belong to different runs."
+        )
+    n_parameters = sum(count_parameters(settings).values())
+    if n_parameters > n_numbers:
+        raise BundleError(
+            f"{folder}/{_WEIGHTS} does not fit this model: it has {n_numbers:,} numbers, the model of {_CONFIG} "
+            f"{n_parameters:,} parameters. They belong to different runs."
+        )
+
+
+def _cost(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """The measured cost of a compression, or None if the bundle does not have it."""
+    cost = config.get(name)
+    if cost is not None and not isinstance(cost, dict):
+        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {name} is not an object.")
+    return cost
 
 
 def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:
     require_files(folder, sealed, (_SHORTLIST,), BundleError)
+    tensors = read_tensors(folder / _SHORTLIST, BundleError)
     try:
-        arrays = {name: tensor.numpy() for name, tensor in load_file(folder / _SHORTLIST).items()}
-        shortlist = Shortlist.from_arrays(arrays)
+        shortlist = Shortlist.from_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
         shortlist.check_vocab_size(vocab_size)
-    except (SafetensorError, BundleError) as error:
+    except (BundleError, TypeError) as error:  # numpy has no bfloat16
         raise BundleError(f"{folder}/{_SHORTLIST}: {error}") from None
     return shortlist
 
 
 def _read_seen_words(folder: Path, sealed: set[str]) -> SeenWords:
     require_files(folder, sealed, (_SEEN_WORDS,), BundleError)
+    tensors = read_tensors(folder / _SEEN_WORDS, BundleError)
     try:
-        hashes = load_file(folder / _SEEN_WORDS)["hashes"]
+        hashes = tensors["hashes"]
         if hashes.dtype != torch.int32 or hashes.ndim != 1 or len(hashes) > MAX_WORDS:
             raise BundleError(f"hashes must be at most {MAX_WORDS:,} int32 numbers.")
-    except (SafetensorError, KeyError, BundleError) as error:
+    except (KeyError, BundleError) as error:
         raise BundleError(f"{folder}/{_SEEN_WORDS} does not have the expected content: {error}") from None
     return SeenWords(np.unique(hashes.numpy().view(np.uint32)))

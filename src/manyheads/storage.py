@@ -17,12 +17,17 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
+from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import ManyheadsError, TrainingError
 
 MANIFEST = "MANIFEST.sha256"
 LOCK = "lock"
 # The manifest's first line is the digest of the lines below it.
 _SEAL = "  sealed by "
+_MAX_MANIFEST_BYTES = 1_000_000
+_MAX_FAULTS = 10  # listed in one error
+# A file in the folder itself, with a name that can be printed.
+_MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  (?!\.{1,2}$)([^/\\\x00-\x1f\x7f]{1,255})")
 
 
 @contextmanager
@@ -149,6 +154,8 @@ def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
                 faults.append(f"{name} is damaged (its SHA-256 is not the one in {MANIFEST})")
         except OSError as reason:
             faults.append(f"{name} cannot be read ({reason.strerror})")
+    if len(faults) > _MAX_FAULTS:
+        faults[_MAX_FAULTS:] = [f"and {len(faults) - _MAX_FAULTS:,} more"]
     if faults:
         raise error(f"{folder}: {'; '.join(faults)}. Copy the folder again from a good source.")
     return set(digests or {})
@@ -157,8 +164,8 @@ def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
 def _read_manifest(manifest: Path) -> dict[str, str] | None:
     """Return the digests by file name, or None if the manifest is damaged."""
     try:
-        content = manifest.read_bytes()
-    except OSError:
+        content = read_bounded(manifest, _MAX_MANIFEST_BYTES)
+    except (OSError, BoundsError):
         return None
     first, _, below = content.partition(b"\n")
     if first.startswith(_SEAL.encode()):
@@ -166,7 +173,7 @@ def _read_manifest(manifest: Path) -> dict[str, str] | None:
             return None
         content = below
     lines = content.decode("utf-8", "replace").split("\n")
-    matches = [re.fullmatch(r"([0-9a-f]{64})  ([^/\\]+)", line) for line in lines[:-1]]
+    matches = [_MANIFEST_LINE.fullmatch(line) for line in lines[:-1]]
     digests = {match[2]: match[1] for match in matches if match}
     return digests if digests and lines[-1] == "" and len(digests) == len(matches) else None
 

@@ -35,6 +35,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.bounded_files import parse_json
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head
 from manyheads.lens.trace import Trace
@@ -165,7 +166,7 @@ def read_trace(path: Path | str) -> StoredTrace:
     path = Path(path)
     header, file_size = _read_header(path)
     try:
-        metadata = json.loads(header)
+        metadata = parse_json(header)
         source, target = (tuple(Token(*token) for token in metadata[side]) for side in ("source", "target"))
         last = None if metadata["last"] is None else Token(*metadata["last"])
         model_input = ModelInput(metadata["text"], metadata["answer"], source, target, last)
@@ -179,7 +180,7 @@ def read_trace(path: Path | str) -> StoredTrace:
             for table in metadata["attentions"]
         }
         n_missing = _PREAMBLE.size + len(header) + metadata["n_bytes"] - file_size
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise LensError(f"{path}: the header of this trace file is invalid: {error!r}.") from None
     if n_missing:
         raise _damaged(path, f"{n_missing:,} bytes are missing" if n_missing > 0 else f"{-n_missing:,} extra bytes")
@@ -198,8 +199,8 @@ def _read_header(path: Path) -> tuple[bytes, int]:
             _, version, n_header, digest = _PREAMBLE.unpack(preamble)
             if version != VERSION:
                 raise _unsupported(path, version)
-            header = stream.read(n_header)
-        file_size = path.stat().st_size
+            file_size = path.stat().st_size
+            header = stream.read(min(n_header, file_size))
     except OSError as error:
         raise LensError(f"{path} cannot be read ({error.strerror}).") from None
     if hashlib.sha256(header).digest() != digest:

@@ -18,6 +18,7 @@ class Norm(nn.Module):
     # Whether a token's output at inference depends on other positions. Such a model cannot reuse a key–value cache
     # and cannot train on several texts packed in one row.
     mixes_positions: ClassVar[bool] = False
+    n_vectors: ClassVar[int] = 1  # parameters, each of the width: a weight, and a bias if there is one
 
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
@@ -31,6 +32,8 @@ class Norm(nn.Module):
 
 class LayerNorm(Norm):
     """γ (x − μ) / √(σ² + ε) + β, with μ and σ² over the features of one token."""
+
+    n_vectors = 2
 
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__(width, epsilon)

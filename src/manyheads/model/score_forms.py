@@ -37,6 +37,11 @@ class ScoreForm(nn.Module):
     def __init__(self, heads: HeadShape, max_length: int) -> None:
         super().__init__()
 
+    @classmethod
+    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+        """The number of parameters that the form would have, to refuse a model that is too large before it is built."""
+        return 0
+
     def forward(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D2"], view: View
     ) -> Float[Tensor, "B H Q K"]:
@@ -82,6 +87,11 @@ class Cosine(DotForm):
         super().__init__(heads, max_length)
         self.temperature = nn.Parameter(torch.full((heads.n_heads, 1, 1), math.sqrt(heads.head_width)))
 
+    @classmethod
+    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+        """One temperature per head."""
+        return heads.n_heads
+
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Normalize both to length 1, then scale the queries by τ."""
         return self.temperature * F.normalize(q, dim=-1), F.normalize(k, dim=-1)
@@ -94,6 +104,11 @@ class Bilinear(DotForm):
         super().__init__(heads, max_length)
         self.weight = nn.Parameter(torch.eye(heads.head_width).repeat(heads.n_heads, 1, 1))
 
+    @classmethod
+    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+        """One matrix per head."""
+        return heads.n_heads * heads.head_width**2
+
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Multiply the queries by W."""
         return q @ self.weight / math.sqrt(q.size(-1)), k
@@ -105,6 +120,11 @@ class Additive(ScoreForm):
     def __init__(self, heads: HeadShape, max_length: int) -> None:
         super().__init__(heads, max_length)
         self.weight = nn.Parameter(torch.randn(heads.n_heads, heads.head_width) * heads.head_width**-0.5)
+
+    @classmethod
+    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+        """One vector per head."""
+        return heads.n_heads * heads.head_width
 
     def forward(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], view: View) -> Float[Tensor, "B H Q K"]:
         """The score of each query for each key."""
@@ -122,6 +142,11 @@ class DenseSynthesizer(ScoreForm):
         scale = heads.head_width**-0.5
         self.weight = nn.Parameter(torch.randn(heads.n_heads, heads.head_width, max_length) * scale)
 
+    @classmethod
+    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+        """One row of scores for each feature of a head."""
+        return heads.n_heads * heads.head_width * max_length
+
     def forward(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K 0"], view: View) -> Float[Tensor, "B H Q K"]:
         """The score of each query for each position."""
         positions = view.key_positions.expand(q.size(0), -1)[:, None, None, :].expand(-1, q.size(1), q.size(2), -1)
@@ -138,6 +163,11 @@ class RandomSynthesizer(ScoreForm):
     def __init__(self, heads: HeadShape, max_length: int) -> None:
         super().__init__(heads, max_length)
         self.weight = nn.Parameter(torch.randn(heads.n_heads, max_length, max_length))
+
+    @classmethod
+    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+        """One score for each pair of positions and head."""
+        return heads.n_heads * max_length**2
 
     def forward(self, q: Float[Tensor, "B H Q 0"], k: Float[Tensor, "B H K 0"], view: View) -> Float[Tensor, "B H Q K"]:
         """The score of each pair of positions."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from manyheads.errors import RecipeError
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import SCORE_FORMS, HeadShape, ScoreForm
+from manyheads.model.size import size_faults
 from manyheads.settings import Range, Rate, did_you_mean, few, raise_faults, shown, toml_value, type_faults
 
 Layers = Annotated[int, Range(0, 1000)]
@@ -65,7 +66,7 @@ class ModelSettings:
     head_dropout: Rate = 0.0  # dropout of whole heads, independently for each sentence (Zhou 2020)
 
     def __post_init__(self) -> None:
-        raise_faults(type_faults(self, "model.") or self._choice_faults() or self._faults())
+        raise_faults(type_faults(self, "model.") or self._choice_faults() or self._faults() or size_faults(self))
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelSettings":

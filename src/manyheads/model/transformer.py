@@ -13,6 +13,7 @@ from manyheads.model.embedding import Embedding, TokenEmbedding
 from manyheads.model.kv_cache import CrossAttentionCache, KeyValueCache
 from manyheads.model.masks import View, count_positions
 from manyheads.model.settings import ModelSettings
+from manyheads.model.size import refuse_too_large
 from manyheads.model.tap import Tap
 
 
@@ -40,6 +41,7 @@ class Transformer(nn.Module):
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
+        refuse_too_large(settings)
         self.settings = settings
         token_embedding = TokenEmbedding(settings.vocab_size, settings.width)
         if settings.has_encoder:

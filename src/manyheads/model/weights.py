@@ -1,4 +1,4 @@
-"""The weights of a module as a dict: read, load, save, average and quantize them."""
+"""The weights of a module as a dict: read, check, load, save, average and quantize them."""
 
 import os
 import re
@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from manyheads.errors import BundleError
+from manyheads.errors import BundleError, ManyheadsError
 
 _SCALE = ".scale"  # suffix of the scales of a quantized matrix
+_FLOATS = ("F64", "F32", "F16", "BF16")  # as safetensors names them
+_MAX_HEADER_BYTES = 16_000_000  # enough for 100,000 tensors
+_MAX_FAULTS = 10  # listed in one error
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
@@ -27,17 +30,60 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], origin: str) -> None:
     """Copy weights into the module; an error lists every mismatch and names their `origin`."""
     own = weights_of(module)
-    faults = [f"{name} is missing" for name in own if name not in weights]
-    faults += [f"{name} is unknown" for name in weights if name not in own]
-    faults += [
-        f"{name} is {tuple(weights[name].shape)}, not {tuple(value.shape)}"
-        for name, value in own.items()
-        if name in weights and weights[name].shape != value.shape
-    ]
-    if faults:
-        raise BundleError(f"{origin} does not fit this model: {'; '.join(faults)}.")
+    _refuse_misfits(own, {name: tuple(value.shape) for name, value in weights.items()}, origin)
     for name, value in own.items():
         value.copy_(weights[name])
+
+
+def read_tensors(path: Path, error: type[ManyheadsError]) -> dict[str, Tensor]:
+    """Read a safetensors file; raise `error`, naming the file, if it is not one."""
+    read_header(path, error)
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as reason:
+        raise error(f"{path} is not a safetensors file: {reason}.") from None
+
+
+def read_header(path: Path, error: type[ManyheadsError]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the type and the shape of each tensor in a safetensors file, without reading its numbers."""
+    try:
+        with path.open("rb") as stream:
+            n_bytes = int.from_bytes(stream.read(8), "little")
+        if n_bytes > _MAX_HEADER_BYTES:
+            raise error(f"{path} is not a safetensors file: its header has {n_bytes:,} bytes.")
+        with safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is not a dict
+            return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()}
+    except (SafetensorError, OSError) as reason:
+        raise error(f"{path} is not a safetensors file: {reason}.") from None
+
+
+def check_header(module: nn.Module, header: Mapping[str, tuple[str, tuple[int, ...]]], origin: str) -> None:
+    """Raise BundleError unless tensors with this header fit the module, which may be on the device "meta"."""
+    shapes = {name: shape for name, (_, shape) in header.items()}
+    for name, (dtype, shape) in header.items():
+        if dtype == "I8":
+            scales = shapes.pop(name + _SCALE, None)
+            if len(shape) != 2 or scales != shape[:1]:
+                raise BundleError(f"{origin} has int8 weights without their scales: {name}.")
+        elif dtype not in _FLOATS:
+            raise BundleError(f"{origin} has weights of type {dtype}: {name}. They must be floats or int8.")
+    _refuse_misfits(weights_of(module), shapes, origin)
+
+
+def _refuse_misfits(own: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]], origin: str) -> None:
+    """Raise BundleError if these shapes are not those of a module's own weights."""
+    faults = [f"{name} is missing" for name in own if name not in shapes]
+    faults += [f"{name} is unknown" for name in shapes if name not in own]
+    faults += [
+        f"{name} is {shapes[name]}, not {tuple(value.shape)}"
+        for name, value in own.items()
+        if name in shapes and shapes[name] != tuple(value.shape)
+    ]
+    if len(faults) > _MAX_FAULTS:
+        faults[_MAX_FAULTS:] = [f"and {len(faults) - _MAX_FAULTS:,} more"]
+    if faults:
+        raise BundleError(f"{origin} does not fit this model: {'; '.join(faults)}.")
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.report.history import History
 from manyheads.report.page import render_page
 from manyheads.run import Event, Finished, Interrupted, Prepared, RunFolder, Stage, Validated
@@ -52,9 +53,7 @@ class Reporter:
             self._log = self.folder.log()
         for entry in self._log:
             self._history.add(entry)
-        recipe = self.folder.recipe_file
-        text = recipe.read_text("utf-8", "replace") if recipe.exists() else ""
-        page = render_page(self.folder.path.resolve().name, text, self._history, time.time())
+        page = render_page(self.folder.path.resolve().name, self._recipe_text(), self._history, time.time())
         path = self.folder.report_file
         partial = path.with_name(f"{path.name}.partial")
         try:
@@ -65,3 +64,10 @@ class Reporter:
                 partial.unlink(missing_ok=True)
             raise
         return path
+
+    def _recipe_text(self) -> str:
+        """The text of the recipe; empty if it is missing or too large."""
+        try:
+            return read_bounded(self.folder.recipe_file).decode("utf-8", "replace")
+        except (FileNotFoundError, BoundsError):
+            return ""

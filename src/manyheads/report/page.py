@@ -1,7 +1,6 @@
 """The whole page: values from the recipe and the log, rendered by the templates of this package."""
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from manyheads.bounded_files import BoundsError, parse_toml
 from manyheads.language import Bilingual
 from manyheads.metrics import (
     Confusion,
@@ -107,8 +107,8 @@ def _curves(history: History) -> list[tuple[str, Bilingual, bool]]:
 
 def _parse_recipe(recipe: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(recipe)
-    except tomllib.TOMLDecodeError:
+        return parse_toml(recipe.encode())
+    except BoundsError:
         return {}
 
 

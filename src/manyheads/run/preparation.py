@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manyheads.bounded_files import read_json
 from manyheads.bundle import load
 from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
@@ -147,7 +148,7 @@ def _get_or_create(
 
 
 def _read_counts(entry: Path) -> dict[str, Any]:
-    return json.loads((entry / COUNTS).read_text(encoding="utf-8"))
+    return read_json(entry / COUNTS, DataError)
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:

@@ -18,9 +18,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from manyheads.errors import RecipeError
+from manyheads.bounded_files import read_json
+from manyheads.errors import DataError, RecipeError
 from manyheads.settings import read_toml
 from manyheads.storage import LOCK, MANIFEST, is_locked
 from manyheads.train import Checkpoints
@@ -29,6 +30,7 @@ FORMAT = 3  # of run folders; older ones are refused
 LogEntry = dict[str, Any]
 
 _CHUNK = 1 << 20  # bytes
+_MAX_LINE = 1 << 24  # bytes
 _ENTRY_START = b'{"event"'
 
 
@@ -143,11 +145,10 @@ class RunFolder:
     def read_data(self) -> dict[str, Any] | None:
         """Return the content of data.json, or None if it is missing or damaged."""
         try:
-            data = json.loads(self.data_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            data = read_json(self.data_file, DataError)
+        except DataError:
             return None
-        is_whole = isinstance(data, dict) and isinstance(data.get("text"), str) and isinstance(data.get("files"), dict)
-        return data if is_whole else None
+        return data if isinstance(data.get("text"), str) and isinstance(data.get("files"), dict) else None
 
     def read_recipe_table(self) -> dict[str, Any]:
         """Return the tables of the resolved recipe."""
@@ -163,8 +164,8 @@ class RunFolder:
 class LogReader:
     """Reads log.jsonl: each iteration yields the entries that were appended since the previous one.
 
-    A log may be long, truncated by a crash or a full disk, and still growing. Lines that are not JSON objects are
-    counted in `n_unreadable` and skipped; an unfinished last line is left for the next iteration.
+    A log may be long, truncated by a crash or a full disk, and still growing. Lines that are not JSON objects, or are
+    longer than 16 MB, are counted in `n_unreadable` and skipped; an unfinished last line is left for the next time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -175,11 +176,22 @@ class LogReader:
     def __iter__(self) -> Iterator[LogEntry]:
         with self.path.open("rb") as log:
             log.seek(self._n_read)
-            while lines := log.readlines(_CHUNK):
-                if not lines[-1].endswith(b"\n"):
-                    lines.pop()
-                self._n_read += sum(map(len, lines))
+            while content := log.read(_CHUNK):
+                content += log.readline(_MAX_LINE)
+                *lines, unfinished = content.split(b"\n")
+                self._n_read += len(content) - len(unfinished)
                 yield from self._parse(lines)
+                if len(unfinished) >= _MAX_LINE:
+                    self._skip_line(log)
+                elif unfinished:
+                    break
+
+    def _skip_line(self, log: BinaryIO) -> None:
+        """Skip the rest of a line that is too long for memory."""
+        while (part := log.readline(_MAX_LINE)) and not part.endswith(b"\n"):
+            pass
+        self._n_read = log.tell()
+        self.n_unreadable += 1
 
     def of_kind(self, *events: str) -> Iterator[LogEntry]:
         """Yield the entries of these events."""
@@ -188,7 +200,7 @@ class LogReader:
     def _parse(self, lines: Sequence[bytes]) -> Iterator[LogEntry]:
         try:  # parsing all lines at once takes half the time of parsing each
             entries = json.loads(b"[" + b",".join(lines) + b"]")
-        except ValueError:
+        except (ValueError, RecursionError):
             entries = [_parse_line(line) for line in lines]
         for entry in entries:
             if isinstance(entry, dict):
@@ -202,6 +214,6 @@ def _parse_line(line: bytes) -> object:
     for text in (line, line[max(0, line.rfind(_ENTRY_START)) :]):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     return None

@@ -23,6 +23,7 @@ from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
 from manyheads.model import Transformer, evaluating
 from manyheads.model.device import pick_device
+from manyheads.model.size import refuse_too_large
 from manyheads.model.weights import load_weights
 from manyheads.run.corpus import Corpus
 from manyheads.run.environment import Environment, original_environment
@@ -52,6 +53,7 @@ from manyheads.train import Checkpoints, Trainer
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "decode", "device")
+_TRAINING_BYTES = 16  # per parameter: a weight, its gradient and the two moments of Adam
 _N_VALIDATED = 200  # validation rows predicted at each validation
 _VALIDATION_DUE = "validation_due"  # a note in a checkpoint: its step is not validated yet
 _N_TRACKED = 4  # of them, rows whose predictions are logged at every validation
@@ -228,6 +230,8 @@ class _Run:
 
     def _prepare(self) -> Iterator[Event]:
         started = time.perf_counter()
+        if pick_device(self.recipe.device).type == "cpu":
+            refuse_too_large(self.recipe.model, _TRAINING_BYTES)
         self.data = yield from prepare(self.recipe, self.folder)
         self.tokenizer = self.data.tokenizer
         model = replace(self.recipe.model, vocab_size=self.tokenizer.vocab_size)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import BundleError
 from manyheads.text.subword_sampling import SubwordSampler
 from manyheads.text.tokenizer_training import BOS, EOS, METASPACE, PAD, UNK, TokenizerSettings, to_utf8, train_model
@@ -19,6 +20,7 @@ from manyheads.text.tokenizer_training import BOS, EOS, METASPACE, PAD, UNK, Tok
 __all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
 
 _MIN_TEXTS_FOR_THREADS = 1000
+_MAX_BYTES = 100_000_000  # of a model file; a vocabulary of a million tokens takes about 20 MB
 _N_CONTEXT_TOKENS = 8  # earlier tokens do not affect how the next ones are decoded
 # Text that other SentencePiece models alter: repeated spaces, ▁, rare, full-width and control characters.
 _PROBE = "  a▁▁ 😀，\t\0 "
@@ -68,9 +70,11 @@ class Tokenizer:
     def from_file(cls, path: Path | str) -> "Tokenizer":
         """Load a tokenizer from a file that holds the bytes of `to_bytes`."""
         try:
-            blob = Path(path).read_bytes()
+            blob = read_bounded(Path(path), _MAX_BYTES)
         except OSError as error:
             raise BundleError(f"{path}: the tokenizer cannot be read ({error.strerror}).") from None
+        except BoundsError as error:
+            raise BundleError(f"{path}: the tokenizer cannot be read: {error}.") from None
         return cls.from_bytes(blob, name=str(path))
 
     @classmethod

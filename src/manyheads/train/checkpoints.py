@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
 from torch import Tensor
 
+from manyheads.bounded_files import read_json
 from manyheads.errors import CheckpointError, ManyheadsError
-from manyheads.model.weights import average, save_tensors
+from manyheads.model.weights import average, read_tensors, save_tensors
 from manyheads.storage import atomic_folder, remove_partial, require_files, verify_manifest
 from manyheads.train.loop import Trainer
 
@@ -103,13 +103,16 @@ class Checkpoints:
     def _restore_from(self, folder: Path, trainer: Trainer[Any]) -> None:
         required = [_WEIGHTS, _OPTIMIZER, _PROGRESS, *([_EMA] if trainer.ema is not None else [])]
         require_files(folder, verify_manifest(folder, CheckpointError), required, CheckpointError)
-        progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
+        progress = read_json(folder / _PROGRESS, CheckpointError)
         if progress.pop("identity", self.identity) != self.identity:
             raise CheckpointError(f"{folder} belongs to another run: its tokenizer or seed differs.")
+        if not _is_progress(progress):
+            raise CheckpointError(f"{folder / _PROGRESS} does not have the expected content.")
         if progress["step"] != _step_of(folder):
             raise CheckpointError(f"{folder} contains step {progress['step']}, which contradicts its name.")
-        ema = load_file(folder / _EMA) if trainer.ema is not None else None
-        trainer.restore(progress, load_file(folder / _WEIGHTS), load_file(folder / _OPTIMIZER), ema)
+        ema = read_tensors(folder / _EMA, CheckpointError) if trainer.ema is not None else None
+        weights, optimizer = (read_tensors(folder / name, CheckpointError) for name in (_WEIGHTS, _OPTIMIZER))
+        trainer.restore(progress, weights, optimizer, ema)
 
     @property
     def newest(self) -> int | None:
@@ -150,7 +153,18 @@ class Checkpoints:
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
     require_files(folder, verify_manifest(folder, CheckpointError), (_WEIGHTS,), CheckpointError)
-    return load_file(folder / _WEIGHTS)
+    return read_tensors(folder / _WEIGHTS, CheckpointError)
+
+
+def _is_progress(progress: dict[str, Any]) -> bool:
+    """Whether these are the values of `Trainer.progress`."""
+    counts = [progress.get(name) for name in ("step", "epoch", "position")]
+    notes = progress.get("notes", {})
+    return (
+        all(isinstance(count, int) and count >= 0 for count in counts)
+        and isinstance(notes, dict)
+        and all(isinstance(value, int | float) for value in notes.values())
+    )
 
 
 def _step_of(folder: Path) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from manyheads.errors import TrainingError
+from manyheads.errors import CheckpointError, TrainingError
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
@@ -199,10 +199,14 @@ class Trainer(Generic[B]):
         ema: dict[str, Tensor] | None = None,
     ) -> None:
         """Continue from a saved state; weights that do not fit are refused before anything changes."""
+        parameters = dict(self.model.named_parameters())
+        for key, value in optimizer_state.items():
+            name = key.partition("/")[2]
+            if name not in parameters or (value.dim() and value.shape != parameters[name].shape):
+                raise CheckpointError(f"The optimizer state of the checkpoint does not fit this model: {key}.")
         load_weights(self.model, weights, "the checkpoint")
         self.step, self.epoch, self.position = progress["step"], progress["epoch"], progress["position"]
         self.notes = dict(progress.get("notes", {}))
-        parameters = dict(self.model.named_parameters())
         for key, value in optimizer_state.items():
             kind, _, name = key.partition("/")
             self.optimizer.state[parameters[name]][kind] = value.to(parameters[name].device)
