@@ -25,8 +25,8 @@ from manyheads.errors import RecipeError
 
 T = TypeVar("T")
 
-_MAX_FAULTS = 20  # listed in one error
-_MAX_SHOWN = 120  # characters of a value or a key in an error
+_MAX_FAULTS = 10  # listed in one error
+_MAX_SHOWN = 80  # characters of a value or a key in an error
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from manyheads.errors import RecipeError
     [
         ({"beam": 0}, "decode.beam = 0 must be at least 1 and at most 256."),
         ({"beam": 60_000}, "decode.beam = 60000 must be at least 1 and at most 256."),
-        ({"n_best": 10**400}, f"decode.n_best = 1{'0' * 99} … {'0' * 17} must be at least 1 and at most 256."),
+        ({"n_best": 10**400}, f"decode.n_best = 1{'0' * 59} … {'0' * 17} must be at least 1 and at most 256."),
         ({"top_k": 10**9}, "decode.top_k = 1000000000 must be at least 1 and at most 1,000,000."),
         ({"max_new_tokens": 10**6}, "decode.max_new_tokens = 1000000 must be at least 0 and at most 100,000."),
         ({"n_best": 0}, "decode.n_best = 0 must be at least 1 and at most 256."),

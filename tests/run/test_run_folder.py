@@ -65,3 +65,24 @@ def test_run_folder_of_another_format_is_refused_in_one_line(
     assert {path: path.read_bytes() for path in before} == before
     delete_run(tmp_path)
     next(run(recipe, tmp_path))
+
+
+def test_log_skips_lines_that_are_too_long_or_too_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.run.run_folder._CHUNK", 100)
+    monkeypatch.setattr("manyheads.run.run_folder._MAX_LINE", 200)
+    entries = [b'{"event": "Step", "step": %d}\n' % step for step in range(50)]
+    long, deep = b'{"event": "' + b"x" * 2000 + b'"}\n', b"[" * 100_000 + b"\n"
+    append(tmp_path, b"".join([*entries[:20], long, *entries[20:40], long, long, *entries[40:]]))
+    log = RunFolder(tmp_path).log()
+    assert [entry["step"] for entry in log] == list(range(50))
+    assert log.n_unreadable == 3
+    monkeypatch.setattr("manyheads.run.run_folder._MAX_LINE", 1_000_000)
+    append(tmp_path, deep + b'{"event": "Step", "step": 99}\n')
+    assert [entry["step"] for entry in log] == [99]
+    assert log.n_unreadable == 4
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"text": "a", "files": []}', b"\xff", b" " * 9_000_000, b"[1]"])
+def test_hostile_record_of_the_data_counts_as_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "data.json").write_bytes(content)
+    assert RunFolder(tmp_path).read_data() is None

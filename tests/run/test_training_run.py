@@ -110,6 +110,16 @@ def test_nothing_to_train_on(tmp_path: Path, recipe_table: Table, english: str, 
         list(run(Recipe.from_table(recipe_table(data=data)), tmp_path / "run"))
 
 
+def test_model_too_large_to_train_is_refused_before_the_text_is_read(
+    tmp_path: Path, recipe_table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manyheads.model.size.machine_memory", lambda: 100_000)
+    recipe = Recipe.from_table(recipe_table())
+    with pytest.raises(RecipeError, match=r"makes a model of [\d,]+ parameters, which need .* GB of memory"):
+        list(run(recipe, tmp_path / "run"))
+    assert not (tmp_path / "run" / "tokenizer.model").exists()
+
+
 def test_delete_run_keeps_files_of_the_user(tmp_path: Path, recipe_table: Table) -> None:
     list(run(Recipe.from_table(recipe_table()), tmp_path))
     others = [tmp_path / "diary.txt", tmp_path / "checkpoints" / "other.txt"]

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from manyheads.errors import CheckpointError
+from manyheads.model.weights import save_tensors
+from manyheads.storage import write_manifest
 from manyheads.train import Checkpoints, Trainer
 
 from train.doubling import Numbers, make_trainer
@@ -59,3 +61,51 @@ def test_if_every_checkpoint_is_damaged_nothing_is_deleted(tmp_path: Path) -> No
     with pytest.raises(CheckpointError, match=r"No checkpoint can be used .*progress.json is missing.* with -o"):
         checkpoints.restore(trainer_at(0))
     assert names(tmp_path / "snapshots") == ["step-00000010"]
+
+
+@pytest.mark.parametrize(
+    ("progress", "message"),
+    [
+        ("{}", "does not have the expected content"),
+        ("[" * 100_000, "nested more than 32 levels deep"),
+        ('{"step": 10, "epoch": "x", "position": 0}', "does not have the expected content"),
+        ('{"step": 10, "epoch": 0, "position": -1}', "does not have the expected content"),
+        ('{"step": 10, "epoch": 0, "position": 0, "notes": [1]}', "does not have the expected content"),
+        ('{"step": 10, "epoch": 0, "position": 0, "notes": {"best": "x"}}', "does not have the expected content"),
+        ('{"step": 11, "epoch": 0, "position": 0}', "which contradicts its name"),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_hostile_progress_is_refused(tmp_path: Path, progress: str, message: str) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2)
+    checkpoints.save(trainer_at(10), snapshot=True)
+    folder = tmp_path / "checkpoints" / "step-00000010"
+    (folder / "progress.json").write_text(progress)
+    write_manifest(folder)
+    with pytest.raises(CheckpointError, match=message):
+        checkpoints.restore(trainer_at(0))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"exp_avg/9.weight": torch.ones(8, 1)}, "checkpoint does not fit this model: exp_avg/9"),
+        ({"exp_avg/0.weight": torch.ones(3, 3)}, "optimizer state of the checkpoint does not fit this model"),
+        (None, "is not a safetensors file"),
+    ],
+)
+def test_hostile_optimizer_state_is_refused_before_anything_changes(
+    tmp_path: Path, tensors: dict[str, torch.Tensor] | None, message: str
+) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2)
+    checkpoints.save(trainer_at(10), snapshot=True)
+    path = tmp_path / "checkpoints" / "step-00000010" / "optimizer.safetensors"
+    if tensors is None:
+        path.write_bytes(b"not tensors")
+    else:
+        save_tensors(tensors, path)
+    write_manifest(path.parent)
+    trainer = trainer_at(0)
+    with pytest.raises(CheckpointError, match=message):
+        checkpoints.restore(trainer)
+    assert trainer.step == trainer.weights()["0.weight"][0].item() == 0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from manyheads.language import Bilingual
+from manyheads.settings import build
 
 Use = Literal["training", "stopping", "calibration"]  # of a set, which makes its scores optimistic
 
@@ -32,8 +33,8 @@ class Score:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Score":
-        """Return the score that `asdict` wrote to JSON."""
-        return cls(**{**record, "used_for": tuple(record.get("used_for", ()))})
+        """Return the score that `asdict` wrote to JSON; raise RecipeError if it is not one."""
+        return build(cls, record, "score.")
 
 
 def score_notes(n: int | None, used_for: Sequence[str]) -> Iterator[Bilingual]:
