@@ -5,6 +5,7 @@ manifest lists their digests, and a rename publishes it. A reader detects damage
 previous version untouched.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -20,6 +21,8 @@ from platformdirs import user_cache_path
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import ManyheadsError, TrainingError
 
+# No space, over the user's quota, over the file size limit.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MANIFEST = "MANIFEST.sha256"
 LOCK = "lock"
 # The manifest's first line is the digest of the lines below it.
@@ -31,31 +34,44 @@ _MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  (?!\.{1,2}$)([^/\\\x00-\x1f\x7f]{1
 
 
 @contextmanager
+def naming_full_disk(path: Path | str) -> Iterator[None]:
+    """Name `path` in the OSError of a full disk, which otherwise names a temporary file or none at all."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; on exit, write its manifest and rename it to `path`.
 
     The files are synced before the rename, and the rename is synced before an older folder at `path` is deleted.
     """
-    _make_folder(path.parent)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        yield temporary
-        write_manifest(temporary)
-        _replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with naming_full_disk(path):
+        _make_folder(path.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            yield temporary
+            write_manifest(temporary)
+            _replace(temporary, path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def atomic_write(path: Path, content: bytes) -> None:
     """Write a file so that readers see the old content or the new, never a part, even after a crash."""
     temporary = path.with_name(f".{path.name}.partial")
-    try:
-        temporary.write_bytes(content)
-        _fsync(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _fsync(path.parent)
+    with naming_full_disk(path):
+        try:
+            temporary.write_bytes(content)
+            _fsync(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _fsync(path.parent)
 
 
 def remove_partial(parent: Path, names: str) -> None:

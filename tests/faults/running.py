@@ -64,6 +64,9 @@ def cache_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-cache")
 
 
+_PRELOADED = ["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run"]
+
+
 class RunProcess(Protocol):
     """A run in another process."""
 
@@ -97,6 +100,18 @@ class SpawnedRun:
         return self._process.wait(timeout=120)
 
 
+def run_forked(words: Sequence[object], out: Path, *, largest_file: int) -> int:
+    """Run a command in a process that may not write larger files, and return its exit code; `out` gets its output."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    command = ["manyheads", *map(str, words)]
+    process = context.Process(target=_run_command, args=(command, str(out), 0, largest_file))
+    process.start()
+    process.join(timeout=120)
+    assert process.exitcode is not None
+    return process.exitcode
+
+
 class ForkedRun:
     """The same command, forked from a process that has imported everything.
 
@@ -106,9 +121,9 @@ class ForkedRun:
 
     def __init__(self, recipe: Path, folder: Path, *, die_at: int = 0, largest_file: int = 0) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run"])
+        context.set_forkserver_preload(_PRELOADED)
         command = ["manyheads", "train", str(recipe), "-o", str(folder), "--plain"]
-        self._process = context.Process(target=_train, args=(command, f"{folder}.out", die_at, largest_file))
+        self._process = context.Process(target=_run_command, args=(command, f"{folder}.out", die_at, largest_file))
         self._process.start()
 
     def is_finished(self) -> bool:
@@ -123,7 +138,7 @@ class ForkedRun:
         return self._process.exitcode
 
 
-def _train(command: Sequence[str], out: str, die_at: int, largest_file: int) -> None:
+def _run_command(command: Sequence[str], out: str, die_at: int, largest_file: int) -> None:
     import torch
 
     from manyheads.cli import main

@@ -2,21 +2,30 @@
 
 import errno
 import os
+import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from manyheads.bundle import Bundle
+from manyheads.cli.init import init
+from manyheads.cli.output import open_output
 from manyheads.errors import CheckpointError, TrainingError
+from manyheads.interop.ctranslate2_export import export_bundle
 from manyheads.model import weights
 from manyheads.run import Finished, Recipe, run
 from manyheads.storage import atomic_write, verify_manifest
 from manyheads.train import Checkpoints, Step
 
-from faults.running import ForkedRun, differences, outcome, output_of, write_recipe
+from faults.running import ForkedRun, differences, outcome, output_of, run_forked, write_recipe
+from init.test_plan import ESTIMATE
 from train.doubling import make_trainer
 
 
@@ -140,6 +149,80 @@ def test_full_disk_is_reported_in_one_line_and_the_run_resumes(
         log.write('{"event": "Validated", "bleu": "né'.encode()[:-1])  # a line truncated by the full disk
     assert isinstance(list(run(recipe, tmp_path / "run"))[-1], Finished)
     assert b'n\xc3{"' not in (tmp_path / "run" / "log.jsonl").read_bytes()
+
+
+@contextmanager
+def limited_files(largest: int) -> Iterator[None]:
+    """Let the system refuse to write files of more than `largest` bytes, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+class TestCommands:
+    """A command that cannot write its output leaves nothing behind that it does not name."""
+
+    @pytest.mark.parametrize("n_characters", [500, 5_000, 500_000])
+    @pytest.mark.parametrize("keep", [False, True])
+    def test_output_file(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], n_characters: int, keep: bool
+    ) -> None:
+        out = tmp_path / "out.txt"
+        out.write_text("old")
+        with (  # small outputs fail when the file is closed, large ones while it is written
+            limited_files(300),
+            pytest.raises(OSError, match=str(out)) as caught,
+            open_output(out, keep_partial=keep) as stream,
+        ):
+            stream.write("x" * n_characters)
+        assert caught.value.filename == str(out)
+        assert out.read_text() == "old"
+        others = [path for path in tmp_path.iterdir() if path != out]
+        printed = capsys.readouterr().err
+        if keep:
+            (kept,) = others
+            assert kept.read_text() == "x" * 300
+            assert printed == f"The output so far is in {kept}.\n"
+        else:
+            assert (others, printed) == ([], "")
+
+    def test_empty_output_is_never_kept(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(KeyboardInterrupt), open_output(tmp_path / "out", keep_partial=True):
+            raise KeyboardInterrupt
+        assert (list(tmp_path.iterdir()), capsys.readouterr().err) == ([], "")
+
+    def test_init(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("manyheads.init.cost_estimate.measure_cost", lambda recipe, survey, start: ESTIMATE)
+        data, out = tmp_path / "rows.tsv", tmp_path / "recipe.toml"
+        data.write_text("".join(f"a short text {n}\t{'good' if n % 2 else 'bad'}\n" for n in range(300)))
+        with limited_files(200):
+            done = CliRunner().invoke(init, [str(data), "-o", str(out)])
+        assert isinstance(done.exception, OSError)
+        assert done.exception.filename == str(out)
+        assert [path.name for path in tmp_path.iterdir()] == ["rows.tsv"]
+
+    def test_bundle(self, untrained: Bundle, tmp_path: Path) -> None:
+        """As written by train, quantize, shortlist and heads prune; export writes such a folder, too."""
+        for write in (untrained.save, partial(export_bundle, untrained)):
+            with limited_files(1000), pytest.raises(OSError, match="model") as caught:
+                write(tmp_path / "model")
+            assert caught.value.filename == str(tmp_path / "model")
+            assert list(tmp_path.iterdir()) == []
+
+    def test_predict(self, bundle_folder: Path, tmp_path: Path) -> None:
+        (tmp_path / "in.txt").write_text("a cat\n" * 100)
+        words = ["predict", bundle_folder, tmp_path / "in.txt", "--greedy", "-o", tmp_path / "out.txt"]
+        assert run_forked(words, tmp_path / "printed", largest_file=500) == 1
+        (kept,) = tmp_path.glob("out.txt*")
+        assert (tmp_path / "printed").read_text() == (
+            f"The output so far is in {kept}.\n"
+            f"Error: {tmp_path}/out.txt: the disk is full (File too large). Free some space, then run the same command "
+            "again.\n"
+        )
+        assert kept.stat().st_size == 500
 
 
 @pytest.fixture(scope="module")

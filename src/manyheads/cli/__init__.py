@@ -38,8 +38,13 @@ def main() -> NoReturn:
         click.echo(f"Error: {text}" if "\n" not in text else f"Error:\n{text}", err=True)
         sys.exit(1)
     except OSError as error:
+        from manyheads.storage import DISK_FULL
+
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"Error: {where}{error.strerror or error}.", err=True)
+        reason = f"{error.strerror or error}."
+        if error.errno in DISK_FULL:
+            reason = f"the disk is full ({error.strerror}). Free some space, then run the same command again."
+        click.echo(f"Error: {where}{reason}", err=True)
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
         click.echo(language.pick("Stopped.", "已停止。"), err=True)

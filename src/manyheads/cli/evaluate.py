@@ -180,7 +180,7 @@ class _Comparison:
         if self.against:
             others = {name: _read_other_output(self.against, len(rows)) for name, rows in self.tests.items()}
         inputs = [*self.data, *([self.against] if self.against else [])]
-        with open_output(output, *map(str, inputs)) if output else nullcontext() as stream:
+        with open_output(output, *map(str, inputs), keep_partial=True) if output else nullcontext() as stream:
             self.answers = _translate(loaded, self.tests, str(self.bundle))
             if stream:
                 stream.writelines(line + "\n" for answers in self.answers.values() for line in answers.texts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import program_name
+from manyheads.cli.output import open_output, program_name
 from manyheads.language import pick, using
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ def init(
     _show_data(sets, surveyed)
     machine = this_machine()
     plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()))
-    output.write_text(_recipe_text(plan, machine, output.parent), encoding="utf-8")
+    with open_output(output) as stream:
+        stream.write(_recipe_text(plan, machine, output.parent))
     _show_plan(plan, machine)
     click.echo(
         pick(

@@ -12,19 +12,22 @@ from uuid import uuid4
 import click
 
 from manyheads.errors import BundleError, DataError
-from manyheads.storage import MANIFEST
+from manyheads.language import pick
+from manyheads.storage import MANIFEST, naming_full_disk
 
 
 @contextmanager
-def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
+def open_output(path: Path | None, *reading: str, keep_partial: bool = False) -> Iterator[TextIO]:
     """Open standard output, or a file that is written under a temporary name and renamed at the end.
 
-    If the block fails, the temporary file is kept and its name is printed. `reading` are the input files: writing over
-    one of them is an error.
+    If the block fails, the temporary file is removed; with `keep_partial` it is kept unless it is empty, and its name
+    is printed. `reading` are the input files: writing over one of them is an error.
     """
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        yield sys.stdout
+        with naming_full_disk("standard output"):
+            yield sys.stdout
+            sys.stdout.flush()
         return
     target = path.resolve()  # the target of a link, so that the link stays
     if target.is_dir():
@@ -32,7 +35,7 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
     if target in (Path(one).resolve() for one in reading):
         raise DataError(f"{path} is the file being read. Choose another output file.")
     if target.exists() and not target.is_file():  # a device or a pipe
-        with target.open("w", encoding="utf-8") as stream:
+        with naming_full_disk(path), target.open("w", encoding="utf-8") as stream:
             yield stream
         return
     if not target.parent.is_dir():
@@ -40,17 +43,21 @@ def open_output(path: Path | None, *reading: str) -> Iterator[TextIO]:
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"{path} cannot be written: permission denied. Choose another file.")
     aside = target.with_name(f"{target.name}.{uuid4().hex[:8]}.partial")
-    with aside.open("x", encoding="utf-8") as stream:
-        try:
+    try:
+        # A full disk may fail only when the file is closed.
+        with naming_full_disk(path), aside.open("x", encoding="utf-8") as stream:
             yield stream
-        except BaseException:
-            stream.flush()
-            if aside.stat().st_size:
-                click.echo(f"The output so far is in {aside}.", err=True)
-            else:
-                aside.unlink()
-            raise
-    aside.replace(target)
+        aside.replace(target)
+    except BaseException:
+        _clean_up(aside, keep=keep_partial)
+        raise
+
+
+def _clean_up(aside: Path, *, keep: bool) -> None:
+    if keep and aside.exists() and aside.stat().st_size:
+        click.echo(pick(f"The output so far is in {aside}.", f"已写出的部分保存在 {aside}。"), err=True)
+    else:
+        aside.unlink(missing_ok=True)
 
 
 def check_output_folder(out: Path, bundle: Path, *, overwrite: bool) -> None:

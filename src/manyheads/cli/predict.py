@@ -178,7 +178,7 @@ def predict(
     chunk_size = 1 if file == "-" and sys.stdin.isatty() else _CHUNK_SIZE
     writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
-    with open_output(output, file) as stream:
+    with open_output(output, file, keep_partial=True) as stream:
         start = 1
         while chunk := list(islice(lines, chunk_size)):
             for line in writer.answer(chunk, start):

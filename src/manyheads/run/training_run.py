@@ -3,7 +3,6 @@
 Running the same recipe into the same folder again resumes where it stopped, and the final weights are bit-identical.
 """
 
-import errno
 import hashlib
 import json
 import shutil
@@ -46,7 +45,7 @@ from manyheads.run.run_folder import RunFolder
 from manyheads.run.stopping import StopRequest
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
-from manyheads.storage import MANIFEST, atomic_write, locked, remove_partial
+from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
 from manyheads.tasks import HasLossTerms, SupportsEngines, Task, TrainingData
 from manyheads.text.seen_words import SeenWords
 from manyheads.train import Checkpoints, Trainer
@@ -57,7 +56,6 @@ _TRAINING_BYTES = 16  # per parameter: a weight, its gradient and the two moment
 _N_VALIDATED = 200  # validation rows predicted at each validation
 _VALIDATION_DUE = "validation_due"  # a note in a checkpoint: its step is not validated yet
 _N_TRACKED = 4  # of them, rows whose predictions are logged at every validation
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space, over the user's quota, over the file size limit
 
 
 def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
@@ -85,7 +83,7 @@ def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: Fa
                     log.flush()
                     yield event
     except OSError as error:
-        if error.errno not in _DISK_FULL:
+        if error.errno not in DISK_FULL:
             raise
         raise TrainingError(
             f"{path}: the disk is full. Everything saved before is intact: free some space, then run the same command "
