@@ -24,7 +24,7 @@ import torch
 from manyheads.bounded_files import read_json
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
 from manyheads.errors import BundleError, RecipeError
-from manyheads.metrics import Score
+from manyheads.metrics import Score, Use
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.size import count_parameters
@@ -66,6 +66,7 @@ class Bundle:
     decode: DecodeSettings
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
+    validation_used_for: Sequence[Use] = ()  # what the run used its validation set for: its scores are optimistic
     int8: Mapping[str, Any] | None = None  # the measured cost of quantization, if the weights are quantized
     shortlist: Shortlist | None = None
     shortlist_cost: Mapping[str, Any] | None = None  # the measured cost of the shortlist
@@ -131,6 +132,8 @@ class Bundle:
             "decode": to_table(self.decode),
             "scores": {name: [asdict(score) for score in scores] for name, scores in self.scores.items()},
         }
+        if self.validation_used_for:
+            config["validation_used_for"] = list(self.validation_used_for)
         weights = weights_of(self.task.module)
         if self.int8 is not None:
             config["int8"], weights = self.int8, quantize_weights(weights)
@@ -174,6 +177,7 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
         decode=decode,
         recipe=read_toml(folder / _RECIPE),
         scores=scores,
+        validation_used_for=tuple(config.get("validation_used_for", ())),
         int8=int8,
         shortlist=shortlist,
         shortlist_cost=shortlist_cost,

@@ -12,6 +12,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Classify, ClassifySettings, TrainingData
+from manyheads.tasks.calibration import Calibration
 from manyheads.train import Trainer, TrainSettings
 
 from tasks.small import make_task, make_training_data
@@ -39,11 +40,11 @@ def task() -> Classify:
 def test_labels_are_those_of_the_rows_and_are_restored_from_metadata(task: Classify) -> None:
     assert task.labels == ("bad", "good")
     assert task.counts == (48, 48)
-    metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
+    metadata = json.loads(json.dumps(replace(task, calibration=Calibration(1.5, 20)).metadata()))
     again = Classify.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
-    assert (again.labels, again.counts, again.temperature) == (task.labels, task.counts, 1.5)
+    assert (again.labels, again.counts, again.calibration) == (task.labels, task.counts, Calibration(1.5, 20))
     assert again.logits(["a film"]).equal(task.logits(["a film"]))
 
 
@@ -81,7 +82,8 @@ def test_classifier_learns_labels(task: Classify, tmp_path: Path) -> None:
     assert {score.name: score.value for score in card.scores}["accuracy"] == 100.0
     assert task.validate(ROWS[:5], "accuracy").score == 100.0
     finished = task.calibrate(ROWS)
-    assert finished.temperature != 1.0
+    assert finished.calibration.temperature != 1.0
+    assert finished.calibration.n_rows == len(ROWS)
     best = finished.predict(["the film was awful"], ANY)[0]
     assert best.labels == ("bad",) and best.answer == "bad"
     assert list(best.probabilities) == ["bad", "good"]
@@ -119,7 +121,7 @@ def test_multi_label_predicts_any_number_of_labels(tmp_path: Path) -> None:
     assert task.predict(["nothing"], ANY)[0].line().startswith("?\t")
     assert task.validate(SEVERAL, "accuracy").metric == "exact match"
     assert task.validate(SEVERAL, "micro-F1").score == 100.0
-    assert task.calibrate(SEVERAL).temperature > 0.0
+    assert task.calibrate(SEVERAL).calibration.n_rows == len(SEVERAL)
 
 
 def test_no_label_is_predicted_below_the_threshold(task: Classify) -> None:
@@ -139,7 +141,7 @@ def test_unknown_gold_label_is_counted(task: Classify) -> None:
     rows = [*ROWS[:9], ("the film was so so", "medium")]
     card = task.score(rows, ANY)
     assert card.n_unknown == 1
-    assert task.calibrate(rows).temperature > 0.0
+    assert task.calibrate(rows).calibration.n_rows == 9
     assert task.validate(rows, "accuracy").score <= 90.0
 
 
@@ -194,3 +196,14 @@ def test_invalid_settings_are_refused() -> None:
         ClassifySettings(multi_label=True, separator="")
     with pytest.raises(RecipeError, match=r'task\.pooling = "last" is not one of'):
         build(ClassifySettings, {"pooling": "last"}, "task.")
+
+
+def test_rows_that_calibrated_are_scored_by_cross_fitting(task: Classify) -> None:
+    """The even rows are wrong and the odd ones right: a temperature fitted to all of them hides both."""
+    right = [(row[0], task.predict([row[0]], ANY)[0].answer) for row in ROWS]
+    rows = [(text, ("bad" if label == "good" else "good") if i % 2 else label) for i, (text, label) in enumerate(right)]
+    task = task.calibrate(rows)
+    error = {score.name: score.value for score in task.score(rows, ANY).scores}["calibration error"]
+    crossed = {score.name: score.value for score in task.score_calibrated(rows, ANY).scores}
+    assert crossed["calibration error"] > error
+    assert crossed["accuracy"] == pytest.approx(50, abs=2)

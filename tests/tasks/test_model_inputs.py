@@ -1,4 +1,4 @@
-"""Windows of long texts, temperatures, and the tokens that a model reads of one text."""
+"""Windows of long texts, and the tokens that a model reads of one text."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manyheads.tasks import Language, LanguageSettings, Masked, MaskedSettings, Seq2Seq, Seq2SeqSettings
-from manyheads.tasks.model_inputs import batches_by_length, fit_temperature, windows
+from manyheads.tasks.model_inputs import batches_by_length, windows
 from manyheads.tasks.pooling import Pool, Pooling
 from manyheads.text.tokenizer import BOS, EOS, UNK, Token
 
@@ -31,17 +31,6 @@ def test_no_window_exceeds_the_limit(length: int) -> None:
 def test_every_text_is_read_once() -> None:
     batches = list(batches_by_length([5000, 3, 1, 900, 900, 900, 900, 900]))
     assert sorted(number for batch in batches for number in batch) == list(range(8))
-
-
-def test_temperature_recovers_a_scaling_of_logits() -> None:
-    generator = torch.Generator().manual_seed(1)
-    logits = torch.randn(4000, 3, generator=generator)
-    drawn = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
-    expected = torch.nn.functional.one_hot(drawn, 3).float()
-    assert fit_temperature(5.0 * logits, expected, multi_label=False) == pytest.approx(5.0, rel=0.1)
-    several = torch.bernoulli(logits.sigmoid(), generator=generator)
-    assert fit_temperature(3.0 * logits, several, multi_label=True) == pytest.approx(3.0, rel=0.1)
-    assert fit_temperature(logits[:0], expected[:0], multi_label=False) == 1.0
 
 
 @pytest.mark.parametrize("kind", ["first", "mean", "max", "mean-max", "attention"])

@@ -13,6 +13,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Tag, TagSettings
+from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.ngrams import NgramTagger
 from manyheads.tasks.tag.tag_training import swap_mentions
 from manyheads.text.tag_schemes import tags_to_spans
@@ -61,7 +62,7 @@ def test_tokens_of_words_are_those_of_the_joined_text(task: Tag) -> None:
 def test_labels_and_intents_are_restored_from_metadata(task: Tag) -> None:
     assert task.states.kinds == ("LOC", "PER")
     assert task.intents == ("ask", "state")
-    metadata = json.loads(json.dumps(replace(task, temperature=1.5).metadata()))
+    metadata = json.loads(json.dumps(replace(task, calibration=Calibration(1.5, 20)).metadata()))
     again = Tag.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
@@ -79,10 +80,14 @@ def test_tagger_learns_spans_and_intents(decoder: str, tmp_path: Path) -> None:
     task.module.eval()
     assert losses[-1] < losses[0] / 4
     card = task.score(ROWS, ANY)
-    assert {score.name: score.value for score in card.scores} == {
+    *scores, error = card.scores
+    assert {score.name: score.value for score in scores} == {
         "F1": 100.0, "precision": 100.0, "recall": 100.0, "intent accuracy": 100.0, "exact sentences": 100.0,
     }  # fmt: skip
-    assert task.calibrate(ROWS).temperature != 1.0
+    assert error.name == "calibration error of intents" and 0 < error.value < 30
+    calibrated = task.calibrate(ROWS)
+    assert calibrated.calibration.temperature != 1.0
+    assert max(calibrated.predict(["Ada lives ."], ANY)[0].probabilities.values()) < 1 - 0.4 / len(ROWS)
     result = task.validate(ROWS[:2], "F1")
     assert result.samples[0] == (ROWS[0][0], "Ada (PER); Rome (LOC)", "Ada (PER); Rome (LOC)")
     (found,) = task.predict(["  Cleo van Dyck  lives in New York."], ANY)
@@ -176,7 +181,7 @@ def test_unknown_gold_labels_and_intents_are_counted(task: Tag) -> None:
     rows = [*ROWS[:5], ("Acme rains .", "B-ORG O O", "grumble")]
     card = task.score(rows, ANY)
     assert card.n_unknown == 1
-    assert task.calibrate(rows).temperature > 0.0
+    assert task.calibrate(rows).calibration.n_rows == 5
 
 
 def test_rows_without_spans_or_with_a_single_intent_are_refused() -> None:
@@ -251,3 +256,11 @@ def test_ngrams_and_their_dropout_have_bounds() -> None:
         TagSettings(ngrams=6)
     with pytest.raises(RecipeError, match=r"task\.ngram_dropout = 1\.0 must be"):
         TagSettings(ngram_dropout=1.0)
+
+
+def test_rows_that_calibrated_are_scored_by_cross_fitting(task: Tag) -> None:
+    own, crossed = (score(ROWS, ANY) for score in (task.calibrate(ROWS).score, task.calibrate(ROWS).score_calibrated))
+    assert [score.value for score in crossed.scores[:-1]] == [score.value for score in own.scores[:-1]]
+    assert crossed.scores[-1].value != own.scores[-1].value
+    without = make_task(Tag, TagSettings(), PLAIN)
+    assert without.score_calibrated(PLAIN, ANY) == without.score(PLAIN, ANY)

@@ -151,7 +151,7 @@ def evaluate(
     tests = _test_sets(loaded, bundle, data, columns, test_set)
     if confusion and len(tests) > 1:
         raise click.UsageError(f"--confusion needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
-    cards = _for_each(tests, str(bundle), partial(loaded.task.score, settings=loaded.decode))
+    cards = _score_all(loaded, bundle, tests, data)
     if confusion:
         _write_confusion(next(iter(cards.values())), confusion)
     _print_cards(cards, output, as_json=as_json)
@@ -174,6 +174,7 @@ class _Comparison:
         """Translate all test sets, write the translations to `output`, and return the scorecards."""
         from manyheads.cli.output import open_output
         from manyheads.metrics import compare, translation_card
+        from manyheads.run import mark, uses_of
 
         self._check_single_test_set(output)
         others: dict[str, Sequence[str]] = {}
@@ -195,7 +196,7 @@ class _Comparison:
                 differences = compare(
                     answers.texts, others[name], answers.references, language, tokenized=self.tokenized
                 )
-            cards[name] = translation_card(
+            card = translation_card(
                 answers,
                 settings.target_language,
                 is_summary=settings.purpose == "summary",
@@ -204,6 +205,7 @@ class _Comparison:
                 differences=differences,
                 against=str(self.against or self.against_bundle) if name in others else None,
             )
+            cards[name] = mark(card, uses_of(loaded, name, self.data))
         return cards
 
     def _check_single_test_set(self, output: Path | None) -> None:
@@ -243,6 +245,16 @@ class _Comparison:
                     f"{name}：参考译文看来已经分词。此类论文报告的是另一种 BLEU；若要与之比较，请加 --tokenized。",
                 )
                 click.echo(line, err=True)
+
+
+def _score_all(loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], data: Sequence[Path]) -> "dict[str, Card]":
+    from manyheads.run import score_rows, uses_of
+
+    cards: dict[str, Card] = {}
+    for name, rows in tests.items():
+        work = partial(score_rows, loaded.task, settings=loaded.decode, used_for=uses_of(loaded, name, data))
+        cards |= _for_each({name: rows}, str(bundle), work)
+    return cards
 
 
 def _load_rival(path: Path) -> "Bundle":

@@ -20,6 +20,7 @@ _CHINESE = {
     "recall": "召回率",
     "intent accuracy": "意图准确率",
     "calibration error": "校准误差",
+    "calibration error of intents": "意图校准误差",
     "nats per character": "每字符奈特",
     "bits per byte": "每字节比特",
     "perplexity per word": "词困惑度",

@@ -19,6 +19,7 @@ from manyheads.run.events import (
 )
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe, read_recipe
 from manyheads.run.run_folder import LogReader, RunFolder
+from manyheads.run.scoring import mark, score_rows, uses_of
 from manyheads.run.stopping import StopRequest
 from manyheads.run.training_run import check_same_recipe, delete_run, run
 
@@ -42,6 +43,9 @@ __all__ = [
     "Validated",
     "check_same_recipe",
     "delete_run",
+    "mark",
     "read_recipe",
     "run",
+    "score_rows",
+    "uses_of",
 ]

@@ -42,6 +42,7 @@ from manyheads.run.events import (
 from manyheads.run.preparation import delete_prepared_data, prepare
 from manyheads.run.recipe import Recipe
 from manyheads.run.run_folder import RunFolder
+from manyheads.run.scoring import VALID, score_rows, validation_uses
 from manyheads.run.stopping import StopRequest
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
@@ -368,13 +369,15 @@ class _Run:
         self.task.module.eval()
         task = self.task.calibrate(self.valid)
         engine_task = task.with_engine(EngineSelector("auto")) if isinstance(task, SupportsEngines) else task
+        uses = validation_uses(self.recipe, is_calibrated=task is not self.task)
         cards = {}
         for name, rows in self.corpus.tests().items():
             yield Stage(f"scoring the {name} set")
-            cards[name] = engine_task.score(rows, self.recipe.decode)
+            cards[name] = score_rows(engine_task, rows, self.recipe.decode, uses if name == VALID else ())
         scores = {name: card.scores for name, card in cards.items()}
-        table = to_table(self.recipe)
-        Bundle(task, self.recipe.decode, table, scores, seen_words=self._seen_words()).save(self.folder.bundle)
+        table, words = to_table(self.recipe), self._seen_words()
+        bundle = Bundle(task, self.recipe.decode, table, scores, validation_used_for=uses, seen_words=words)
+        bundle.save(self.folder.bundle)
         yield Finished(bundle=self.folder.bundle, cards=cards)
 
     def _seen_words(self) -> SeenWords | None:

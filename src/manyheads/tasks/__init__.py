@@ -19,6 +19,7 @@ from manyheads.tasks.seq2seq import (
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
+    CalibratedTask,
     GenerativeTask,
     HasLossTerms,
     HasReferences,
@@ -38,6 +39,7 @@ from manyheads.tasks.task import (
 __all__ = [
     "DEFAULT_KIND",
     "TASKS",
+    "CalibratedTask",
     "Candidate",
     "Card",
     "Classification",

@@ -1,12 +1,9 @@
-"""Helpers shared by tasks: windows of long texts, batches by length, calibration, and the tokens of a model's input."""
+"""Helpers shared by tasks: windows of long texts, batches by length, and the tokens of a model's input."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from manyheads.data import plan_batches
 from manyheads.errors import DataError
@@ -14,7 +11,6 @@ from manyheads.tasks.task import ModelInput
 from manyheads.text.tokenizer import BOS, EOS, Token, Tokenizer
 
 _BATCH_TOKENS = 4096  # padded tokens
-_TEMPERATURES = (0.05, 20.0)
 
 
 def windows(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
@@ -98,34 +94,3 @@ def with_output(
     last = special_token(tokenizer, EOS, size) if has_ended else tokens[-1] if tokens else None
     read = tokens if has_ended else tokens[:-1]
     return replace(model_input, answer=answer, target=(*model_input.target, *read), last=last)
-
-
-def label_log_probabilities(logits: Float[Tensor, "N C"], *, multi_label: bool) -> Float[Tensor, "N C"]:
-    """Log-probabilities of labels: a softmax, or a sigmoid for each label if multi_label."""
-    return F.logsigmoid(logits) if multi_label else logits.log_softmax(-1)
-
-
-def fit_temperature(logits: Float[Tensor, "N C"], targets: Float[Tensor, "N C"], *, multi_label: bool) -> float:
-    """The temperature that maximizes the likelihood of the targets (Guo 2017); 1 if there are no rows.
-
-    `targets` is 1 for the labels of a text and 0 for others.
-    """
-    if not len(logits):
-        return 1.0
-
-    def cost(log_temperature: float) -> float:
-        scaled = logits.double() / np.exp(log_temperature)
-        loss = F.binary_cross_entropy_with_logits(scaled, targets.double()) if multi_label else -(
-            (scaled.log_softmax(-1) * targets).sum(-1).mean()
-        )  # fmt: skip
-        return float(loss)
-
-    # The cost is convex in 1 / temperature and so unimodal here: ternary search.
-    low, high = np.log(_TEMPERATURES)
-    for _ in range(40):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        if cost(left) <= cost(right):
-            high = right
-        else:
-            low = left
-    return float(np.exp((low + high) / 2))

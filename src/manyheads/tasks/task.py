@@ -232,6 +232,16 @@ class HasReferences(Protocol):
 
 
 @runtime_checkable
+class CalibratedTask(Protocol):
+    """A task whose probabilities are calibrated on validation rows."""
+
+    def score_calibrated(
+        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
+    ) -> Card:
+        """Compute the scorecard of the rows that `calibrate` was given, without probabilities fitted to themselves."""
+
+
+@runtime_checkable
 class StreamingTask(Protocol):
     """A task whose model continues a prompt."""
 

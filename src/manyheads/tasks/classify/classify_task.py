@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, evaluating
+from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
@@ -28,8 +29,6 @@ from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.model_inputs import (
     batches_by_length,
     encoder_input,
-    fit_temperature,
-    label_log_probabilities,
     windows,
 )
 from manyheads.tasks.monolingual_task import MonolingualTask
@@ -82,7 +81,7 @@ class Classify(MonolingualTask):
     labels: tuple[str, ...]
     counts: tuple[int, ...]  # training rows of each label
     n_rows: int
-    temperature: float = 1.0
+    calibration: Calibration = field(default_factory=Calibration)
 
     @property
     def model(self) -> Transformer:
@@ -147,7 +146,7 @@ class Classify(MonolingualTask):
             "labels": labels,
             "counts": [counts[label] for label in labels],
             "n_rows": n_rows,
-            "temperature": 1.0,
+            **Calibration().metadata(),
         }
         task = cls.restore(model, tokenizer, settings, metadata)
         if task.module.ngrams is not None:
@@ -161,15 +160,16 @@ class Classify(MonolingualTask):
         """Create the classifier with these labels."""
         module = Classifier(model, len(metadata["labels"]), settings)
         labels, counts = tuple(map(str, metadata["labels"])), tuple(map(int, metadata["counts"]))
-        return cls(module, tokenizer, settings, labels, counts, int(metadata["n_rows"]), float(metadata["temperature"]))
+        n_rows, calibration = int(metadata["n_rows"]), Calibration.restore(metadata)
+        return cls(module, tokenizer, settings, labels, counts, n_rows, calibration)
 
     def metadata(self) -> dict[str, Any]:
-        """The labels, their counts, and the temperature."""
+        """The labels, their counts, and the calibration."""
         return {
             "labels": list(self.labels),
             "counts": list(self.counts),
             "n_rows": self.n_rows,
-            "temperature": self.temperature,
+            **self.calibration.metadata(),
         }
 
     @property
@@ -237,8 +237,10 @@ class Classify(MonolingualTask):
 
     def probabilities(self, texts: Sequence[str], progress: Progress = lambda done: None) -> NDArray[np.float64]:
         """The calibrated probability of each label for each text."""
-        logits = self.logits(texts, progress) / self.temperature
-        return label_log_probabilities(logits, multi_label=self.settings.multi_label).exp().double().numpy()
+        return self._calibrated(self.logits(texts, progress))
+
+    def _calibrated(self, logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
+        return self.calibration.probabilities(logits.double(), multi_label=self.settings.multi_label).numpy()
 
     def choose(self, probabilities: Sequence[float]) -> tuple[str, ...]:
         """The labels to predict for these probabilities."""
@@ -254,7 +256,7 @@ class Classify(MonolingualTask):
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score the labels of rows."""
-        card, predictions = self._card(rows, n_resamples=1)
+        card, predictions = self._card(rows, self.probabilities([row[0] for row in rows]), n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         if metric not in scores:
             metric = "exact match" if self.settings.multi_label else "accuracy"
@@ -262,11 +264,15 @@ class Classify(MonolingualTask):
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Classify":
-        """The classifier with the temperature that maximizes the likelihood of the valid rows."""
-        known = [row for row in self.usable(rows) if set(self.settings.labels_of(row[1])) <= set(self.labels)]
-        logits = self.logits([row[0] for row in known])
-        targets = self.targets([self.settings.labels_of(row[1]) for row in known]).cpu()
-        return replace(self, temperature=fit_temperature(logits, targets, multi_label=self.settings.multi_label))
+        """The classifier with probabilities that fit the valid rows."""
+        usable = list(self.usable(rows))
+        return replace(self, calibration=self._fit_calibration(usable, self.logits([row[0] for row in usable])))
+
+    def _fit_calibration(self, rows: Sequence[Row], logits: Float[Tensor, "N C"]) -> Calibration:
+        labels = [self.settings.labels_of(row[1]) for row in rows]
+        known = [index for index, names in enumerate(labels) if set(names) <= set(self.labels)]
+        targets = self.targets([labels[index] for index in known]).cpu()
+        return Calibration.fit(logits[known], targets, multi_label=self.settings.multi_label)
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
@@ -300,13 +306,25 @@ class Classify(MonolingualTask):
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> LabelCard:
         """Compare the predicted labels of every text with its own."""
-        return self._card(list(rows), progress=progress)[0]
+        rows = list(rows)
+        return self._card(rows, self.probabilities([row[0] for row in rows], progress))[0]
+
+    def score_calibrated(
+        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
+    ) -> LabelCard:
+        """The scorecard of the rows that it was calibrated on: each half is calibrated on the other half."""
+        rows = list(rows)
+        logits = self.logits([row[0] for row in rows], progress)
+        probabilities = np.empty(logits.shape)
+        for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
+            task = replace(self, calibration=self._fit_calibration(rows[other], logits[other]))
+            probabilities[half] = task._calibrated(logits[half])
+        return self._card(rows, probabilities)[0]
 
     def _card(
-        self, rows: Sequence[Row], progress: Progress = lambda done: None, n_resamples: int = 1000
+        self, rows: Sequence[Row], probabilities: NDArray[np.float64], n_resamples: int = 1000
     ) -> tuple[LabelCard, list[Classification]]:
         texts = [row[0] for row in rows]
-        probabilities = self.probabilities(texts, progress)
         predictions = self._predictions(texts, probabilities)
         card = label_card(
             texts,

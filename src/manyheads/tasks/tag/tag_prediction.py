@@ -1,13 +1,14 @@
 """Prediction of tag: the scores of words, the best paths through them, and the spans and intents they give."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.model import evaluating
+from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.model_inputs import batches_by_length, windows
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
@@ -75,7 +76,7 @@ class WordTagger:
     tokenizer: Tokenizer
     states: States
     intents: tuple[str, ...]
-    temperature: float
+    calibration: Calibration
 
     def tag(self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None) -> list[TaggedWords]:
         """Predict the spans and the intent of each text."""
@@ -86,6 +87,10 @@ class WordTagger:
             TaggedWords(self.states.spans(path), path, own, logits, self._rank_intents(logits) if words else {})
             for words, path, own, logits in zip(texts, paths, scores, intent_logits, strict=True)
         ]
+
+    def with_intents(self, tagged: TaggedWords) -> TaggedWords:
+        """The same prediction with the intent probabilities of this tagger's calibration."""
+        return replace(tagged, intents=self._rank_intents(tagged.intent_logits) if tagged.intents else {})
 
     def span_probabilities(self, tagged: TaggedWords) -> list[float]:
         """The probability of each span: that of the valid paths through all of its states."""
@@ -103,7 +108,7 @@ class WordTagger:
             return (totals[1:] - totals[0]).exp().clamp(max=1.0).tolist()
 
     def _rank_intents(self, logits: Float[Tensor, " C"]) -> dict[str, float]:
-        probabilities = (logits / self.temperature).softmax(-1).tolist() if self.intents else []
+        probabilities = self.calibration.probabilities(logits[None])[0].tolist() if self.intents else []
         return dict(sorted(zip(self.intents, probabilities, strict=True), key=lambda item: -item[1]))
 
     def _score(

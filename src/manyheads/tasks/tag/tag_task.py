@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Int
@@ -15,10 +16,11 @@ from manyheads import corpora
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import SpanCard, Tally, f1_tally, span_card
+from manyheads.metrics import Score, SpanCard, Tally, f1_tally, label_card, span_card
 from manyheads.model import ModelSettings, Transformer
+from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
-from manyheads.tasks.model_inputs import encoder_input, fit_temperature, shift_spans
+from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.tag.crf import States
@@ -58,7 +60,7 @@ class Tag(MonolingualTask):
     states: States
     intents: tuple[str, ...]
     split_by: SplitBy  # how raw text is split, as the training rows were
-    temperature: float = 1.0  # of intent probabilities
+    calibration: Calibration = field(default_factory=Calibration)  # of intent probabilities
     mentions: Mentions = field(default_factory=dict)  # for training only
 
     @property
@@ -144,7 +146,7 @@ class Tag(MonolingualTask):
             "labels": sorted(mentions),
             "intents": sorted(intents),
             "split_by": choose_split_by(lengths),
-            "temperature": 1.0,
+            **Calibration().metadata(),
         }
         task = replace(cls.restore(model, tokenizer, settings, metadata), mentions=mentions)
         if task.module.ngrams is not None:
@@ -158,15 +160,15 @@ class Tag(MonolingualTask):
         """Create the tagger with these labels and intents."""
         states, intents = States(list(map(str, metadata["labels"]))), tuple(map(str, metadata["intents"]))
         module = Tagger(model, states, len(intents), settings)
-        return cls(module, tokenizer, settings, states, intents, metadata["split_by"], float(metadata["temperature"]))
+        return cls(module, tokenizer, settings, states, intents, metadata["split_by"], Calibration.restore(metadata))
 
     def metadata(self) -> dict[str, Any]:
-        """The labels, the intents, how text is split, and the temperature."""
+        """The labels, the intents, how text is split, and the calibration."""
         return {
             "labels": list(self.states.kinds),
             "intents": list(self.intents),
             "split_by": self.split_by,
-            "temperature": self.temperature,
+            **self.calibration.metadata(),
         }
 
     def hash_words(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
@@ -201,11 +203,12 @@ class Tag(MonolingualTask):
     def word_tagger(self) -> WordTagger:
         """The prediction of tags for words."""
         intents = self.intents if self.settings.intents else ()
-        return WordTagger(self.module, self.tokenizer, self.states, intents, self.temperature)
+        return WordTagger(self.module, self.tokenizer, self.states, intents, self.calibration)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score the tags of rows."""
-        card, predicted = self._card(rows, n_resamples=1)
+        predicted = self._tag_rows(rows)
+        card = self._card(rows, predicted, n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         samples = [
             (row[0], _format_spans(row[0], words.spans), _format_spans(row[0], _gold_spans(row)))
@@ -215,16 +218,19 @@ class Tag(MonolingualTask):
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Tag":
-        """The tagger with the temperature that maximizes the likelihood of the valid rows' intents."""
+        """The tagger with probabilities of intents that fit the valid rows."""
         if not self.settings.intents:
             return self
-        known = [row for row in self.usable(rows) if row[2] in self.intents]
+        usable = list(self.usable(rows))
+        return replace(self, calibration=self._fit_calibration(usable, self._tag_rows(usable)))
+
+    def _fit_calibration(self, rows: Sequence[Row], predicted: Sequence[TaggedWords]) -> Calibration:
+        known = [index for index, row in enumerate(rows) if row[2] in self.intents]
         if not known:
-            return self
-        logits = torch.stack([words.intent_logits for words in self._tag_rows(known)])
-        numbers = torch.tensor([self.intents.index(row[2]) for row in known])
-        targets = F.one_hot(numbers, len(self.intents)).float()
-        return replace(self, temperature=fit_temperature(logits, targets, multi_label=False))
+            return Calibration()
+        numbers = torch.tensor([self.intents.index(rows[index][2]) for index in known])
+        logits = torch.stack([predicted[index].intent_logits for index in known])
+        return Calibration.fit(logits, F.one_hot(numbers, len(self.intents)).float())
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Tagging]:
         """Predict the spans of each text, as character offsets."""
@@ -251,12 +257,21 @@ class Tag(MonolingualTask):
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:
         """Compare the predicted spans of every row with its own."""
-        return self._card(list(rows), progress=progress)[0]
+        rows = list(rows)
+        return self._card(rows, self._tag_rows(rows, progress))
 
-    def _card(
-        self, rows: Sequence[Row], progress: Progress = lambda done: None, n_resamples: int = 1000
-    ) -> tuple[SpanCard, list[TaggedWords]]:
+    def score_calibrated(
+        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
+    ) -> SpanCard:
+        """The scorecard of the rows that it was calibrated on: each half is calibrated on the other half."""
+        rows = list(rows)
         predicted = self._tag_rows(rows, progress)
+        if self.settings.intents:
+            both = [replace(self, calibration=self._fit_calibration(rows[i::2], predicted[i::2])) for i in (1, 0)]
+            predicted = [both[row % 2].word_tagger.with_intents(words) for row, words in enumerate(predicted)]
+        return self._card(rows, predicted)
+
+    def _card(self, rows: Sequence[Row], predicted: Sequence[TaggedWords], n_resamples: int = 1000) -> SpanCard:
         has_intents = self.settings.intents
         card = span_card(
             [row[0] for row in rows],
@@ -269,7 +284,18 @@ class Tag(MonolingualTask):
             separator=self.settings.separator,
             n_resamples=n_resamples,
         )
-        return card, predicted
+        if not has_intents:
+            return card
+        error = self._intent_calibration(rows, predicted, n_resamples)
+        return replace(card, scores=[*card.scores, error])
+
+    def _intent_calibration(self, rows: Sequence[Row], predicted: Sequence[TaggedWords], n_resamples: int) -> Score:
+        """The calibration error of the intents."""
+        probabilities = np.array([[words.intents.get(intent, 0.0) for intent in self.intents] for words in predicted])
+        gold, found = [(row[2],) for row in rows], [(words.intent,) if words.intent else () for words in predicted]
+        card = label_card([""] * len(rows), gold, found, probabilities, self.intents, n_resamples=n_resamples)
+        error = next(score for score in card.scores if score.name == "calibration error")
+        return replace(error, name="calibration error of intents")
 
 
 def _gold_spans(row: Row) -> list[Span]:

@@ -1,0 +1,55 @@
+"""Score a set of rows, and mark the scores if the set was used for something else too."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from manyheads.bundle import Bundle
+from manyheads.decode import DecodeSettings
+from manyheads.metrics import Card, Use
+from manyheads.run.recipe import DataSettings, Recipe
+from manyheads.tasks import CalibratedTask, Task
+from manyheads.tasks.task import Progress
+from manyheads.text.readers import Row
+
+VALID = "valid"  # the name of the validation set where it is scored instead of a test set
+
+
+def score_rows(
+    task: Task,
+    rows: Iterable[Row],
+    settings: DecodeSettings,
+    used_for: Sequence[Use] = (),
+    progress: Progress = lambda done: None,
+) -> Card:
+    """Return the scorecard of rows; rows that calibrated the task are scored by cross-fitting."""
+    is_own = "calibration" in used_for and isinstance(task, CalibratedTask)
+    score = task.score_calibrated if is_own and isinstance(task, CalibratedTask) else task.score
+    return mark(score(rows, settings, progress), used_for)
+
+
+def mark(card: Card, used_for: Sequence[Use]) -> Card:
+    """Return the card with scores that say what the set was used for."""
+    if not used_for:
+        return card
+    changed: Any = card  # a card is a dataclass, which a protocol cannot say
+    return replace(changed, scores=[replace(score, used_for=tuple(used_for)) for score in card.scores])
+
+
+def validation_uses(recipe: Recipe, *, is_calibrated: bool) -> tuple[Use, ...]:
+    """Return what a run uses its validation set for."""
+    stopping: tuple[Use, ...] = ("stopping",) if recipe.train.patience is not None else ()
+    return (*stopping, "calibration") if is_calibrated else stopping
+
+
+def uses_of(bundle: Bundle, name: str, files: Sequence[Path] = ()) -> tuple[Use, ...]:
+    """Return what the bundle's run used a set for: a set of its recipe, by its name, or any files."""
+    if not files:
+        return tuple(bundle.validation_used_for) if name == VALID else ()
+    data: DataSettings = Recipe.from_table(bundle.recipe).data
+    chosen = {file.resolve() for file in files}
+    if chosen == {Path(file).resolve() for file in data.valid}:
+        return tuple(bundle.validation_used_for)
+    trained = {Path(file).resolve() for corpus in data.corpora for file in corpus.files}
+    return ("training",) if chosen <= trained else ()

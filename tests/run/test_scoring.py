@@ -1,0 +1,78 @@
+"""Scores of a set that was used to train, to choose a checkpoint or to calibrate are marked as optimistic."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from manyheads.bundle import Bundle, load
+from manyheads.metrics import masked_card, score_notes
+from manyheads.run import Recipe, mark, run, uses_of
+
+Table = Callable[..., dict[str, object]]
+WORDS = {"animal": ("cat", "dog", "hen"), "tool": ("saw", "axe", "file")}
+
+
+@pytest.fixture(scope="module")
+def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "rows.tsv"
+    rows = [f"the {words[i % 3]} number {i}\t{label}\n" for label, words in WORDS.items() for i in range(30)]
+    path.write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
+    return path
+
+
+def recipe_of(table: Table, path: Path, **train: object) -> Recipe:
+    steps = {"steps": 4, "batch_tokens": 300, "warmup": 2, "validate_every": 2, "save_every": 2}
+    return Recipe.from_table(
+        table(
+            data={"train": [str(path)]},
+            task={"kind": "classify"},
+            tokenizer={"kind": "character", "vocab_size": 300},
+            model={"width": 16, "feed_forward_width": 24, "n_heads": 2, "n_encoder_layers": 1, "max_length": 40},
+            train={**steps, "average_snapshots": 1, **train},
+        )
+    )
+
+
+def test_scores_of_the_validation_set_say_what_it_was_used_for(
+    recipe_table: Table, rows_file: Path, tmp_path: Path
+) -> None:
+    list(run(recipe_of(recipe_table, rows_file, patience=1), tmp_path / "run"))
+    bundle = load(tmp_path / "run" / "bundle")
+    assert {score.used_for for score in bundle.scores["valid"]} == {("stopping", "calibration")}
+    assert bundle.validation_used_for == ("stopping", "calibration")
+    record = json.loads((tmp_path / "run" / "bundle" / "bundle.json").read_text("utf-8"))
+    assert record["scores"]["valid"][0]["used_for"] == ["stopping", "calibration"]
+    page = (tmp_path / "run" / "log.jsonl").read_text("utf-8")
+    assert '"used_for": ["stopping", "calibration"]' in page
+    assert uses_of(bundle, "valid") == ("stopping", "calibration")
+    assert uses_of(bundle, "rows.tsv", [rows_file]) == ("training",)
+    assert uses_of(bundle, "other.tsv", [tmp_path / "other.tsv"]) == ()
+
+
+def test_test_sets_are_not_marked(untrained: Bundle, tmp_path: Path) -> None:
+    marked = replace(untrained, validation_used_for=("stopping",))
+    assert uses_of(marked, "test") == ()
+    valid = tmp_path / "valid.tsv"
+    recipe = {**untrained.recipe, "data": {"train": ["train.tsv"], "valid": [str(valid)]}}
+    assert uses_of(replace(marked, recipe=recipe), "valid.tsv", [valid]) == ("stopping",)
+
+
+def test_mark_changes_the_scores_and_nothing_else() -> None:
+    card = masked_card([3, 4], [5, 5], [4.0, 3.0], n_resamples=5)
+    marked = mark(card, ("stopping",))
+    assert mark(card, ()) is card
+    assert [score.used_for for score in marked.scores] == [("stopping",)] * 2
+    assert marked.sections() == card.sections()
+
+
+def test_notes_in_both_languages() -> None:
+    few, used = score_notes(12, ["stopping", "calibration"])
+    assert few == ("n = 12: so few that the interval says little.", "n = 12：样本太少，区间参考价值有限。")
+    assert used.en == (
+        "The set was also used to choose the checkpoint and to calibrate the probabilities: its scores are optimistic."
+    )
+    assert used.zh == "这个集合还用于选择检查点和校准概率，得分偏乐观。"
+    assert list(score_notes(30, [])) == list(score_notes(None, ["unknown"])) == []
