@@ -106,7 +106,7 @@ def test_labels_are_counted(tmp_path: Path) -> None:
 def test_each_of_several_labels_is_counted(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "a.tsv", [(f"text {n}", "a|b" if n % 2 else "") for n in range(100)])
     found = survey(data, task=ClassifySettings(multi_label=True))
-    assert found.counts.labels["a"] == found.counts.labels["b"] > 40
+    assert found.counts.labels["a"] == found.counts.labels["b"] >= 40
 
 
 def test_spans_and_intents_are_counted(tmp_path: Path) -> None:

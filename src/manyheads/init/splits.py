@@ -1,4 +1,7 @@
-"""Find the train, valid and test files by their names: among files, and beside the training files."""
+"""Find the train, valid and test files by their names: among files, and beside the training files.
+
+Where there is no valid file, `run.held_out` holds rows out of training to validate on.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

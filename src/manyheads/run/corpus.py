@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
-from zlib import crc32
 
 from manyheads import corpora
 from manyheads.data import Cleaner, CleanSettings, Texts
 from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError
+from manyheads.run.held_out import hold_out, hold_out_by_label
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
@@ -23,9 +23,8 @@ from manyheads.text.readers import Row
 
 COUNTS = "counts.json"  # beside cached text: the number of rows dropped for each reason, and the corpus boundaries
 HELD_OUT = "held out for validation"
-_FORMAT = 4  # of cached text; increase it when the same files give other rows
-_MAX_VALID_ROWS = 1000  # held out of training if there is no validation set
-_ONE_IN = 20
+_FORMAT = 5  # of cached text; increase it when the same files give other rows
+_ONE_IN = 20  # characters of documents are held out if there is no validation set
 _BUILTIN_TEST = 1000
 _NO_CLEANING = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
 
@@ -183,21 +182,18 @@ class Corpus:
         return self.task_class.read(files, self.columns(files, corpus), self.task, on_bad)
 
     def _sampled_valid_rows(self) -> dict[Row, None]:
-        """Return the rows held out if there is no validation set.
-
-        They are the first distinct rows, neither empty nor badly encoded, whose checksum is divisible by 20.
-        """
-        held_out: dict[Row, None] = {}
+        """Return the rows held out if there is no validation set: neither empty nor badly encoded ones."""
         if self.data.builtin or self.data.valid or self._is_documents:
-            return held_out
-        one_in = round(1 / self.data.valid_fraction) if self.data.valid_fraction else _ONE_IN
-        for row in chain.from_iterable(self._read_training_files()):
-            is_drawn = crc32("\n".join(row).encode()) % one_in == 0
-            if is_drawn and rejection_reason(row, self.clean, self.fields) not in (EMPTY, BAD_ENCODING):
-                held_out[row] = None
-                if len(held_out) == _MAX_VALID_ROWS:
-                    break
-        return held_out
+            return {}
+        rows = (
+            row
+            for row in chain.from_iterable(self._read_training_files())
+            if rejection_reason(row, self.clean, self.fields) not in (EMPTY, BAD_ENCODING)
+        )
+        part = self.task_class.init
+        if part.is_labeled:
+            return hold_out_by_label(rows, lambda row: part.labels_of(row, self.task), self.data.valid_fraction)
+        return hold_out(rows, self.data.valid_fraction)
 
     @property
     def _is_documents(self) -> bool:

@@ -68,6 +68,7 @@ class TaskInit:
     advice: ClassVar[str] = "Give text."  # what to do if no row is usable
     columns: ClassVar[tuple[str, ...]] = ("text",)  # the --…-column options the task accepts
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task
+    is_labeled: ClassVar[bool] = False  # whether `count_labels` counts labels: validation rows are drawn by label
     takes_columns_of_lines: ClassVar[bool] = False  # whether --…-column also applies to files that are not tables
 
     def is_implied_by(self, request: Request) -> bool:
@@ -111,6 +112,10 @@ class TaskInit:
     def count_labels(self, rows: Sequence[Row], settings: Any) -> LabelCounts:
         """Count the labels of rows."""
         return LabelCounts()
+
+    def labels_of(self, row: Row, settings: Any) -> tuple[str, ...]:
+        """The different labels of one row."""
+        return tuple(sorted(self.count_labels([row], settings).names))
 
     def row_label(self, settings: Any) -> str:
         """What the one label of each row is called ("label" or "intent"); "" if rows do not have exactly one."""

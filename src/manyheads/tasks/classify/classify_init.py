@@ -35,6 +35,7 @@ class ClassifyInit(TaskInit):
     order = 20
     columns = ("text", "label")
     own_columns = frozenset({"label"})
+    is_labeled = True
 
     def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
         """A table with a column of labels, or a file of texts and a file of labels."""

@@ -37,6 +37,7 @@ class TagInit(TaskInit):
     noun_zh = "个句子"
     columns = ("text", "tags", "label")
     own_columns = frozenset({"tags"})
+    is_labeled = True
     takes_columns_of_lines = True  # CoNLL columns have numbers
 
     def files_in(self, listing: FolderListing, request: Request) -> Sequence[Path] | None:

@@ -1,0 +1,88 @@
+"""Hold rows out of training for validation, where the recipe names no validation set.
+
+One row in 20 is held out (or `data.valid_fraction`), at most 1,000. Of few rows more are: at least 50, but never more
+than one in five, since a handful of rows scores nothing. Rows with labels are held out label by label, in proportion:
+a label with at least five rows is validated, and every label keeps a row to train on. The choice depends on the content
+of the rows alone, by their checksums: the same rows are held out on every machine and whatever their order.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable
+from zlib import crc32
+
+from manyheads.text.readers import Row
+
+_MAX_ROWS = 1000
+_MIN_ROWS = 50
+_LARGEST_SHARE = 5  # one in five
+_ONE_IN = 20
+_ENOUGH = 5  # rows of a label, of which one can be spared
+
+Stratum = tuple[str, ...]  # the labels of a row
+
+
+def hold_out(rows: Iterable[Row], fraction: float | None = None) -> dict[Row, None]:
+    """Return the rows to validate on, of rows without labels; `fraction` is exact up to the rounding of its inverse.
+
+    They are the first distinct rows whose checksum is divisible by 20. A large file is not read to its end.
+    """
+    one_in = round(1 / fraction) if fraction else _ONE_IN
+    drawn: dict[Row, None] = {}
+    others: dict[Row, None] = {}  # the first rows that were not drawn: of few rows, some are needed
+    n_rows = 0
+    for row in rows:
+        n_rows += 1
+        if _checksum(row) % one_in == 0:
+            drawn[row] = None
+            if len(drawn) == _MAX_ROWS:
+                return drawn
+        elif len(others) < _LARGEST_SHARE * _MIN_ROWS:
+            others[row] = None
+    n_missing = 0 if fraction else min(_MIN_ROWS, n_rows // _LARGEST_SHARE) - len(drawn)
+    return drawn | dict.fromkeys(heapq.nsmallest(max(0, n_missing), others, key=_checksum))
+
+
+def hold_out_by_label(
+    rows: Iterable[Row], stratum_of: Callable[[Row], Stratum], fraction: float | None = None
+) -> dict[Row, None]:
+    """Return the rows to validate on, of rows with labels, in the order of their checksums."""
+    strata: dict[Stratum, list[tuple[int, Row]]] = {}  # heaps of the rows with the smallest checksums
+    counts: Counter[Stratum] = Counter()
+    seen: set[int] = set()
+    for row in rows:
+        if (key := hash(row)) in seen:
+            continue
+        seen.add(key)
+        stratum, checksum = stratum_of(row), _checksum(row)
+        counts[stratum] += 1
+        heap = strata.setdefault(stratum, [])
+        heapq.heappush(heap, (-checksum, row))
+        if len(heap) > _MAX_ROWS:
+            heapq.heappop(heap)
+    quotas = _quotas(counts, fraction)
+    chosen = [pair for stratum, heap in strata.items() for pair in heapq.nlargest(quotas[stratum], heap)]
+    return dict.fromkeys(row for _, row in sorted(chosen, reverse=True))
+
+
+def _quotas(counts: "Counter[Stratum]", fraction: float | None) -> dict[Stratum, int]:
+    """Return how many rows of each stratum are held out."""
+    total = counts.total()
+    default = max(total // _ONE_IN, min(_MIN_ROWS, total // _LARGEST_SHARE))
+    size = min(_MAX_ROWS, round(fraction * total) if fraction else default)
+    ideal = {stratum: size * count / max(1, total) for stratum, count in counts.items()}
+    quotas = {
+        stratum: min(count - 1, max(int(ideal[stratum]), 1 if count >= _ENOUGH else 0))
+        for stratum, count in counts.items()
+    }
+    # What rounding down left over goes to the largest remainders.
+    by_remainder = sorted(counts, key=lambda stratum: (quotas[stratum] - ideal[stratum], stratum))
+    for stratum in by_remainder:
+        if sum(quotas.values()) >= size:
+            break
+        quotas[stratum] += quotas[stratum] < counts[stratum] - 1
+    return quotas
+
+
+def _checksum(row: Row) -> int:
+    return crc32("\n".join(row).encode())
