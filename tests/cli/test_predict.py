@@ -5,18 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from manyheads.bundle import Bundle
+from manyheads.bundle import Bundle, load
+from manyheads.cli.predict import predict
+from manyheads.decode import DecodeSettings
+from manyheads.tasks import Classify, ClassifySettings, Language, LanguageSettings
 from manyheads.text.seen_words import SeenWords
 
 from cli.conftest import Run
+from tasks.makers import TOKENIZERS, make_model
+from tasks.small import make_task
 
 LINES = ["The dog sleeps.", "", "A small cat reads the book.", "  "]
+BLANK = "Warning: 2 lines have no text (lines 2, 4): their output lines are empty.\n"
 
 
 def test_standard_input_gives_one_line_each(manyheads: Run, bundle_folder: Path, untrained: Bundle) -> None:
     done = manyheads("predict", bundle_folder, stdin="\n".join(LINES) + "\n")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, BLANK)
     assert done.stdout.split("\n")[:-1] == untrained.predict(LINES)
     assert done.stdout.split("\n")[1] == ""
 
@@ -24,7 +31,7 @@ def test_standard_input_gives_one_line_each(manyheads: Run, bundle_folder: Path,
 def test_file_to_file(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:
     (tmp_path / "in.en").write_text("\r\n".join(LINES), encoding="utf-8-sig")
     done = manyheads("predict", bundle_folder, "in.en", "-o", "out.zh", "--greedy")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", BLANK)
     assert (tmp_path / "out.zh").read_text("utf-8").split("\n")[:-1] == untrained.predict(LINES, method="greedy")
 
 
@@ -93,6 +100,38 @@ def test_unseen_words_are_named(manyheads: Run, untrained: Bundle, tmp_path: Pat
     assert done.stderr == "Warning: 2 words did not occur in training: Xylophon (lines 1, 3), a (line 3).\n"
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["unseen_words"] for row in rows] == [["Xylophon"], [], ["a", "xylophon"]]
+
+
+@pytest.mark.parametrize("settings", [ClassifySettings(), ClassifySettings(multi_label=True)])
+def test_blank_line_has_no_label(tmp_path: Path, settings: ClassifySettings) -> None:
+    rows = [("a good film", "good"), ("a bad film", "bad")] * 20
+    Bundle(make_task(Classify, settings, rows), DecodeSettings(), {}, {}).save(tmp_path / "bundle")
+    done = CliRunner().invoke(predict, [str(tmp_path / "bundle")], input="a good film\n\n\u200b \t\na bad film\n")
+    assert [bool(line) for line in done.stdout.split("\n")[:-1]] == [True, False, False, True]
+    assert done.stderr == "Warning: 2 lines have no text (lines 2, 3): their output lines are empty.\n"
+    done = CliRunner().invoke(predict, [str(tmp_path / "bundle"), "--json"], input="\na bad film\n")
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert {name: first[name] for name in ("line", "source", "labels", "probability", "probabilities", "note")} == {
+        "line": 1,
+        "source": "",
+        "labels": [],
+        "probability": None,
+        "probabilities": {},
+        "note": "The line has no text.",
+    }
+    assert "note" not in second
+    assert done.stderr == "Warning: 1 line has no text (line 1): its output line is empty.\n"
+    assert load(tmp_path / "bundle").predict([""]) == [""]
+
+
+def test_language_model_starts_a_text_at_a_blank_line(tmp_path: Path) -> None:
+    tokenizer = TOKENIZERS["bpe"]
+    task = Language.create(make_model(tokenizer, "decoder"), tokenizer, LanguageSettings())
+    bundle = Bundle(task, DecodeSettings(method="greedy", max_new_tokens=3), {}, {})
+    bundle.save(tmp_path / "bundle")
+    done = CliRunner().invoke(predict, [str(tmp_path / "bundle")], input="\n")
+    assert (done.stdout, done.stderr) == (bundle.predict([""])[0] + "\n", "")
+    assert done.stdout.strip()
 
 
 def test_samples_depend_on_the_seed(manyheads: Run, bundle_folder: Path) -> None:

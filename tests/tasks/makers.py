@@ -17,6 +17,8 @@ DOCUMENTS = [
     "a cat.",
     "no dog sat on  the red mat; the dog ran to the cat\nand sat.\n" * 8,
 ]
+# White space, zero-width and control characters, a lone variation selector, a byte order mark.
+BLANK_TEXTS = ["", "  ", "\t\r", "\u3000", "\u200b", "\u00ad\u200d", "\0\x07", "\u2028", "\ufe0f", "\ufeff"]
 TOKENIZERS = {
     kind: Tokenizer.train(DOCUMENTS * 20, TokenizerSettings(kind=kind, vocab_size=400)) for kind in ("bpe", "character")
 }

@@ -15,6 +15,7 @@ from manyheads.tasks import Classify, ClassifySettings, TrainingData
 from manyheads.tasks.calibration import Calibration
 from manyheads.train import Trainer, TrainSettings
 
+from tasks.makers import BLANK_TEXTS
 from tasks.small import make_task, make_training_data
 
 ROWS = [
@@ -133,8 +134,12 @@ def test_no_label_is_predicted_below_the_threshold(task: Classify) -> None:
 
 
 def test_blank_text_has_no_label(task: Classify) -> None:
-    blank, _ = task.predict(["  ", "film"], ANY)
-    assert blank.labels == () and blank.probabilities == {}
+    *blank, text = task.predict([*BLANK_TEXTS, "film"], ANY)
+    assert {one.labels for one in blank} == {()}
+    assert {one.probability for one in blank} == {None}
+    assert all(one.probabilities == {} for one in blank)
+    assert {one.line() for one in blank} == {one.answer for one in blank} == {""}
+    assert text.probability is not None
 
 
 def test_unknown_gold_label_is_counted(task: Classify) -> None:

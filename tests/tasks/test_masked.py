@@ -14,7 +14,7 @@ from manyheads.tasks.masked.masked_training import MASK, Masker
 from manyheads.text.tokenizer import BOS, PAD
 from manyheads.text.words import WordTable
 
-from tasks.makers import DOCUMENTS, TOKENIZERS, make_model, make_training_data
+from tasks.makers import BLANK_TEXTS, DOCUMENTS, TOKENIZERS, make_model, make_training_data
 
 CPU = torch.device("cpu")
 ANY = DecodeSettings()
@@ -135,6 +135,15 @@ def test_batching_changes_no_filling() -> None:
         assert alone.text == filling.text
         for mine, other in zip(alone.gaps, filling.gaps, strict=True):
             np.testing.assert_allclose([g.probability for g in mine], [g.probability for g in other], atol=1e-5)
+
+
+def test_blank_text_needs_no_mask() -> None:
+    masked = make_masked()
+    for text in BLANK_TEXTS:
+        masked.check(text, "Line 1")
+    *blank, filled = masked.predict([*BLANK_TEXTS, f"the {MASK_TEXT} sat"], ANY)
+    assert {(one.text, len(one.gaps)) for one in blank} == {("", 0)}
+    assert len(filled.gaps) == 1
 
 
 def test_text_without_mask_or_too_long_is_refused() -> None:

@@ -20,6 +20,8 @@ from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Seq2SeqTrainingTask, Train
 from manyheads.tasks.seq2seq import TensorBatch
 from manyheads.text.tokenizer import EOS, PAD
 
+from tasks.makers import BLANK_TEXTS
+
 GREEDY = DecodeSettings(method="greedy", max_new_tokens=5)
 
 
@@ -153,6 +155,12 @@ def test_predictions_keep_the_order_of_texts_and_ignore_batching(untrained: Bund
     assert together == [texts(untrained.task, [source])[0] for source in sources]
     assert together[1] == together[3] == ""
     assert together[0]
+
+
+def test_blank_text_has_a_blank_translation(untrained: Bundle) -> None:
+    *blank, translation = untrained.predict([*BLANK_TEXTS, "The dog sleeps."])
+    assert {*blank} == {""}
+    assert translation != ""
 
 
 def test_samples_depend_on_the_index_of_a_text_only(untrained: Bundle) -> None:

@@ -19,6 +19,7 @@ from manyheads.tasks.tag.tag_training import swap_mentions
 from manyheads.text.tag_schemes import tags_to_spans
 from manyheads.train import Trainer, TrainSettings
 
+from tasks.makers import BLANK_TEXTS
 from tasks.small import make_task, make_training_data
 
 NAMES = ("Ada", "Ben Ng", "Cleo van Dyck", "Dee")
@@ -172,9 +173,10 @@ def test_swapped_rows_that_are_too_long_stay_unchanged(tmp_path: Path) -> None:
 
 
 def test_blank_text_has_no_spans(task: Tag) -> None:
-    blank, _ = task.predict(["  ", "Ada"], ANY)
-    assert blank.spans == () and blank.label == ""
-    assert blank.line() == "  "
+    *blank, _ = task.predict([*BLANK_TEXTS, "Ada"], ANY)
+    assert {one.spans for one in blank} == {()}
+    assert {one.label for one in blank} == {""}
+    assert [one.line() for one in blank] == [text.replace("\r", " ") for text in BLANK_TEXTS]
 
 
 def test_unknown_gold_labels_and_intents_are_counted(task: Tag) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
-from manyheads.text.words import SplitBy, Word, WordTable, choose_split_by, split_text
+from manyheads.text.words import SplitBy, Word, WordTable, choose_split_by, is_blank, split_text
 
 # Text that means trouble: accents, joiners, flags, jamo, white space of all sorts, points and quotes.
 ODD = st.text(
@@ -41,6 +41,11 @@ def test_words_cover_the_text_and_do_not_overlap(text: str, kind: SplitBy) -> No
 @given(st.one_of(st.text(), ODD))
 def test_words_do_not_split_grapheme_clusters(text: str) -> None:
     assert {word.start for word in split_text(text, "word")} <= {word.start for word in split_text(text, "character")}
+
+
+@pytest.mark.parametrize("text", ["a", " .", "\u200b床", "\u200d👍", "\ufffd", "\ue000", "\u0301e"])
+def test_text_with_a_visible_character_is_not_blank(text: str) -> None:
+    assert not is_blank(text)
 
 
 def test_spans_refer_to_the_raw_text() -> None:

@@ -26,9 +26,10 @@ _CHUNK_SIZE = 1000
         """Read lines from FILE or standard input and write one line for each.
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
-        entities marked; a language model the line and its continuation. An empty line gives an empty line. A line that
-        is too long for the model is reported, and its output line stays empty. Words that did not occur in training are
-        named on standard error; --json lists those of each line.
+        entities marked; a language model the line and its continuation. A line without text gives
+        an empty line, except that a language model starts a new text. A line that is too long for the model gives an
+        empty line. Both are reported on standard error, and so are words that did not occur in training; --json lists
+        those of each line.
 
         With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
@@ -43,7 +44,7 @@ _CHUNK_SIZE = 1000
         """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
 
         翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
-        空行仍输出空行。超出模型最大长度的行会给出提示，对应的输出行留空。
+        没有文字的行输出空行（语言模型则从头生成一段文字），超出模型最大长度的行也输出空行，二者都会在标准错误中提示。
         训练文本中没有出现过的词会在标准错误中列出；加上 --json 可逐行列出。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
@@ -283,9 +284,18 @@ class _Writer:
         for number, prediction in enumerate(predictions, start):
             unseen_words = self.bundle.unseen_words(readable[number - start])
             self.remarks.add(number, unseen_words)
+            if self._is_blank(lines[number - start]):
+                self.remarks.blank_lines.append(number)
             if isinstance(prediction, Translations):
                 self.n_cut_off += not prediction.candidates[0].finished
             yield from self._format(number, lines[number - start], prediction, unseen_words)
+
+    def _is_blank(self, line: str) -> bool:
+        """Return whether the line has no text to answer; a language model starts a new text there."""
+        from manyheads.tasks import StreamingTask
+        from manyheads.text.words import is_blank
+
+        return is_blank(line) and not isinstance(self.bundle.task, StreamingTask)
 
     def _fits(self, line: str, number: int) -> bool:
         from manyheads.errors import DataError
@@ -306,7 +316,7 @@ class _Writer:
         elif isinstance(prediction, Translations) and self.changes.get("n_best", 1) > 1:
             yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
         else:
-            line_out = "" if number in self.too_long else prediction.line()
+            line_out = "" if number in self.too_long or self._is_blank(line) else prediction.line()
             yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out
 
     def _as_json(self, number: int, line: str, prediction: "Prediction", unseen_words: Sequence[str]) -> str:
@@ -319,6 +329,8 @@ class _Writer:
             payload = {**lists, "error": self.too_long[number]}
         if self.aligned:
             payload |= self.aligned.payload(number)
+        if self._is_blank(line):
+            payload["note"] = "The line has no text."
         if self.bundle.seen_words is not None:
             payload["unseen_words"] = unseen_words
         return json.dumps({"line": number, "source": line, **payload}, ensure_ascii=False)

@@ -15,6 +15,7 @@ class Remarks:
 
     def __init__(self) -> None:
         self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its lines
+        self.blank_lines: list[int] = []
 
     def add(self, number: int, unseen_words: Sequence[str]) -> None:
         """Add the remarks on the line of this number."""
@@ -25,9 +26,22 @@ class Remarks:
 
     def show(self) -> None:
         """Write the remarks to standard error, and forget them."""
+        if self.blank_lines:
+            click.echo(_describe_blank(self.blank_lines), err=True)
         if self.unseen:
             click.echo(_describe_unseen(list(self.unseen.values())), err=True)
         self.unseen.clear()
+        self.blank_lines.clear()
+
+
+def _describe_blank(lines: Sequence[int]) -> str:
+    n_lines = len(lines)
+    subject = f"{n_lines:,} lines have no text" if n_lines > 1 else "1 line has no text"
+    answer = "their output lines are empty" if n_lines > 1 else "its output line is empty"
+    return pick(
+        f"Warning: {subject} ({_lines_in_english(lines)}): {answer}.",
+        f"警告：有 {n_lines:,} 行没有文字（{_lines_in_chinese(lines)}），对应的输出行为空。",
+    )
 
 
 def _describe_unseen(words: Sequence[tuple[str, list[int]]]) -> str:

@@ -9,6 +9,7 @@ from manyheads.data import plan_batches
 from manyheads.errors import DataError
 from manyheads.tasks.task import ModelInput
 from manyheads.text.tokenizer import BOS, EOS, Token, Tokenizer
+from manyheads.text.words import is_blank
 
 _BATCH_TOKENS = 4096  # padded tokens
 
@@ -51,7 +52,7 @@ def encoder_input(
 
 def refuse_blank(text: str) -> None:
     """Raise DataError if a text is blank."""
-    if not text.strip():
+    if is_blank(text):
         raise DataError("The text is empty: there is nothing to read. Give a sentence.")
 
 

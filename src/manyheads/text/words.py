@@ -84,6 +84,13 @@ def split_text(text: str, split_by: SplitBy) -> list[Word]:
     return [Word(text[start:end], start, end) for start, end in spans]
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a text shows nothing: it has only white space, control characters and invisible ones."""
+    return all(
+        character.isspace() or unicodedata.category(character) in ("Cc", *_EXTENDING_CATEGORIES) for character in text
+    )
+
+
 def _words(text: str) -> Iterator[tuple[int, int]]:
     shape = []
     spans: list[tuple[int, int]] = []  # of each character of the shape

@@ -39,6 +39,7 @@ from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_rows
 from manyheads.text.row_spec import join_labels, label_text
 from manyheads.text.tokenizer import BOS, Tokenizer
+from manyheads.text.words import is_blank
 
 UNSURE = "?"  # written if no label is predicted
 
@@ -48,7 +49,7 @@ class Classification:
     """The labels of one text."""
 
     labels: tuple[str, ...]  # one, or any number if multi_label; none if below the threshold
-    probability: float  # of the label; if multi_label, of exactly this set of labels
+    probability: float | None  # of the label; if multi_label, of exactly this set of labels; None for a blank text
     probabilities: Mapping[str, float]  # of every label, the likeliest first; empty for a blank text
     separator: str = "|"
 
@@ -58,7 +59,9 @@ class Classification:
         return self.separator.join(self.labels)
 
     def line(self) -> str:
-        """Label and probability, separated by a tab."""
+        """Label and probability, separated by a tab; empty for a blank text."""
+        if self.probability is None:
+            return ""
         return f"{self.answer or UNSURE}\t{self.probability:.4f}"
 
 
@@ -279,9 +282,9 @@ class Classify(MonolingualTask):
         return self._predictions(texts, self.probabilities(texts))
 
     def _predictions(self, texts: Sequence[str], probabilities: NDArray[np.float64]) -> list[Classification]:
-        blank = Classification((), 0.0, {}, self.settings.separator)
+        blank = Classification((), None, {}, self.settings.separator)
         return [
-            self._classification(row) if text.strip() else blank
+            blank if is_blank(text) else self._classification(row)
             for text, row in zip(texts, probabilities.tolist(), strict=True)
         ]
 

@@ -31,6 +31,7 @@ from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationR
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, METASPACE, PAD, Token
+from manyheads.text.words import is_blank
 
 MASK_TEXT = "[MASK]"  # a masked token in a text for `predict`
 ACCURACY = "accuracy of masked tokens"
@@ -215,7 +216,9 @@ class Masked(DocumentTask):
         return Filling(text, gaps)
 
     def _encode(self, text: str, where: str) -> list[int]:
-        """The ids of a text; each [MASK] is one token, which includes the space before it."""
+        """The ids of a text, none if it is blank; each [MASK] is one token, which includes the space before it."""
+        if is_blank(text):
+            return []
         if MASK_TEXT not in text:
             raise DataError(f"{where} has no {MASK_TEXT}: write it where a token is to be predicted.")
         ids = [token.id for token in self._tokens(text)]

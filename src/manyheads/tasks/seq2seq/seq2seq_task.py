@@ -37,6 +37,7 @@ from manyheads.text.readers import Row, read_pairs, read_rows
 from manyheads.text.row_spec import PAIR as PAIR_FIELDS
 from manyheads.text.row_spec import join_turns
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from manyheads.text.words import is_blank
 
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
@@ -246,7 +247,7 @@ class Seq2Seq:
 
         Texts of similar length are decoded together. Samples are drawn by a text's index, which starts at `first`.
         """
-        encoded = self.tokenizer.encode_batch([text if text.strip() else "" for text in texts])
+        encoded = self.tokenizer.encode_batch(["" if is_blank(text) else text for text in texts])
         predictions = [Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)] * len(texts)
         for index, ids in enumerate(encoded):
             self._refuse_long(ids, f"text {first + index + 1}")

@@ -38,7 +38,7 @@ from manyheads.text.readers import Row
 from manyheads.text.tag_schemes import Span, tags_to_spans
 from manyheads.text.tagged_readers import TAGGED_FILES, read_tagged
 from manyheads.text.tokenizer import Tokenizer
-from manyheads.text.words import SplitBy, choose_split_by, split_text
+from manyheads.text.words import SplitBy, choose_split_by, is_blank, split_text
 
 
 @dataclass(frozen=True)
@@ -233,8 +233,8 @@ class Tag(MonolingualTask):
         return Calibration.fit(logits, F.one_hot(numbers, len(self.intents)).float())
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Tagging]:
-        """Predict the spans of each text, as character offsets."""
-        split = [split_text(text, self.split_by) for text in texts]
+        """Predict the spans of each text, as character offsets; a blank text has none, and no intent."""
+        split = [[] if is_blank(text) else split_text(text, self.split_by) for text in texts]
         tagger = self.word_tagger
         predicted = tagger.tag([[word.text for word in words] for words in split])
         taggings = []
