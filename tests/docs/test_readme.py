@@ -1,5 +1,6 @@
 """What the READMEs say is what the program does: their code runs, their commands and files exist."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 import pytest
 from click import Context
 
+from manyheads import corpora
 from manyheads.bundle import Bundle
 from manyheads.cli.root import commands
 from manyheads.run import read_recipe
+from manyheads.text.seen_words import SeenWords
 
 ROOT = Path(__file__).parents[2]
 READMES = ["README.md", "README.zh-CN.md"]
@@ -57,6 +60,26 @@ def test_every_command_parses(name: str) -> None:
     for line in found:
         command, *words = shlex.split(line)
         commands.commands[command].make_context(command, words, parent=Context(commands))
+
+
+@pytest.fixture(scope="module")
+def corpus_words() -> SeenWords:
+    words = SeenWords.of(source for source, _ in corpora.pairs("en", "zh", "train", 8000))
+    assert words is not None
+    return words
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_examples_consist_of_words_of_the_built_in_corpus(name: str, corpus_words: SeenWords) -> None:
+    code = [
+        line for language in ("console", "python") for block in blocks(name, language) for line in block.split("\n")
+    ]
+    sentences = [text for line in code if "unseen" not in line for text in re.findall(r'"([A-Z][^"]*[.?!])"', line)]
+    assert len(sentences) == 5
+    assert [word for sentence in sentences for word in corpus_words.unseen(sentence)] == []
+    (unseen,) = re.findall(r'unseen_words\("([^"]+)"\)\)  # (\[.+\])', "\n".join(code))
+    assert corpus_words.unseen(unseen[0]) == ast.literal_eval(unseen[1])
+    assert 800 < len(corpus_words) < 900  # "about 850"
 
 
 @pytest.mark.parametrize("name", READMES)

@@ -1,10 +1,14 @@
 """The first five minutes of a new user: `manyheads quickstart`."""
 
+import ast
 import json
 import re
 from pathlib import Path
 
 import pytest
+
+from manyheads.bundle import load
+from manyheads.tasks import Seq2Seq
 
 from cli.conftest import Run, manyheads  # noqa: F401
 
@@ -19,6 +23,8 @@ def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) 
         "held-out test",
         "unseen combinations",
         "Try next",
+        "words of the built-in corpus, in texts such as",
+        "Wer liest das Buch?",
         str(bundle.relative_to(tmp_path)),
     ):
         assert expected in first.stdout
@@ -117,5 +123,13 @@ def test_quickstart_trains_a_translation_model(manyheads: Run, tmp_path: Path) -
     assert scores["test"][0]["name"] == "BLEU"
     assert scores["test"][0]["value"] >= 95
     assert scores["compositional"][0]["value"] >= 80
-    # The sentence that quickstart and the README suggest.
-    assert manyheads("predict", bundle, stdin="Two cats are sleeping.\n").stdout == "两只猫正在睡觉。\n"
+    # What the README shows, and no word of it is unknown.
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    ((sentence, printed),) = re.findall(r'^\$ echo "(.+)" \| manyheads predict \S+\n(\S+)$', readme, re.MULTILINE)
+    answer = manyheads("predict", bundle, stdin=f"{sentence}\n")
+    assert (answer.stdout, answer.stderr) == (f"{printed}\n", "")
+    ((texts, answers),) = re.findall(r"^print\(model\.predict\((.+)\)\)\n# (.+)$", readme, re.MULTILINE)
+    assert load(bundle).predict(ast.literal_eval(texts)) == ast.literal_eval(answers)
+    # What quickstart suggests.
+    chinese = Seq2Seq.quickstart.examples["zh"]
+    assert load(bundle).predict(Seq2Seq.quickstart.examples["en"]) == list(chinese)

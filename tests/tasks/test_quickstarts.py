@@ -5,6 +5,7 @@ import pytest
 from manyheads.run import Recipe
 from manyheads.tasks import TASKS
 from manyheads.tasks.quickstart import Quickstart
+from manyheads.text.seen_words import words_of
 
 QUICKSTARTS = {task.quickstart.name: task.quickstart for task in TASKS.values() if task.quickstart is not None}
 
@@ -20,7 +21,21 @@ def test_recipes_are_valid_in_every_language(quickstart: Quickstart) -> None:
         recipe = Recipe.from_table(quickstart.make_recipe(corpus))
         assert recipe.data.builtin == corpus
         assert recipe.train.steps == quickstart.steps
-        assert quickstart.example[corpus.split("-")[0]]
+        assert quickstart.examples[corpus.split("-")[0]]
     assert Recipe.from_table(quickstart.make_recipe(corpora[0], 7)).train.steps == 7
     assert quickstart.make_recipe("zh")["tokenizer"]["kind"] == "character"
     assert quickstart.make_recipe(corpora[0])["tokenizer"]["kind"] == "bpe"  # the shared tables are not changed
+
+
+@pytest.mark.parametrize("quickstart", QUICKSTARTS.values(), ids=QUICKSTARTS)
+@pytest.mark.parametrize("language", ["en", "zh", "de"])
+def test_examples_consist_of_words_of_the_corpus(quickstart: Quickstart, language: str) -> None:
+    corpus = language if quickstart.n_languages == 1 else f"{language}-{'de' if language == 'en' else 'en'}"
+    recipe = Recipe.from_table(quickstart.make_recipe(corpus))
+    rows = recipe.task_class.builtin(recipe.task, corpus.split("-"), "train", recipe.data.builtin_rows, 1)
+    missing = {word.casefold() for example in quickstart.examples[language] for word in words_of(example)}
+    for row in rows:
+        missing.difference_update(map(str.casefold, words_of(row[0])))
+        if not missing:
+            break
+    assert missing == set()

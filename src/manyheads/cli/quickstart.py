@@ -9,6 +9,7 @@ from manyheads.cli.output import program_name
 from manyheads.language import pick
 
 if TYPE_CHECKING:
+    from manyheads.bundle import Bundle
     from manyheads.tasks.quickstart import Quickstart
 
 _LANGUAGES = {"en": "English", "zh": "中文", "de": "Deutsch"}
@@ -177,18 +178,35 @@ def _show_demo(bundle: Path, job: "Quickstart", corpus: str, *, plain: bool) -> 
             console.print(rest if emphasis else f"  {rest}", markup=False)
 
 
+def _vocabulary_rows(loaded: "Bundle", job: "Quickstart", corpus: str) -> list[tuple[str, str]]:
+    """Return rows that state the closed vocabulary of the model, with texts that lie in it."""
+    language = corpus.split("-")[0]
+    english, chinese = ("characters", "汉字") if language == "zh" else ("words", "词")
+    n_words = None if loaded.seen_words is None else f"{len(loaded.seen_words):,}"
+    statement = pick(
+        f"only the {f'{n_words} ' if n_words else ''}{english} of the built-in corpus, in texts such as",
+        f"仅限内置语料中的{chinese}{f'（{n_words} 个）' if n_words else ''}，例如：",
+    )
+    return [
+        (pick("It knows:", "它认识的："), statement),
+        *(("", example) for example in job.examples[language]),
+    ]
+
+
 def _try_command(bundle: Path, job: "Quickstart", corpus: str) -> str:
-    text = job.example[corpus.split("-")[0]]
+    text = job.examples[corpus.split("-")[0]][0]
     if job.takes_prompt:
         return f'{program_name()} predict {bundle} --prompt "{text}"'
     return f'echo "{text}" | {program_name()} predict {bundle}'
 
 
 def _show_next(bundle: Path, job: "Quickstart", corpus: str) -> None:
+    from manyheads.bundle import load
     from manyheads.cli.train import echo_table
 
     other = "--direction de-en" if job.n_languages == 2 else f"--language {'en' if corpus == 'zh' else 'zh'}"
     task = "" if job.name == "translate" else f"--task {job.name} "
+    loaded = load(bundle)
     content = pick(
         "(weights, tokenizer, recipe, scores: copy the folder anywhere)", "（权重、分词器、配方与得分，可整个复制）"
     )
@@ -196,6 +214,7 @@ def _show_next(bundle: Path, job: "Quickstart", corpus: str) -> None:
     echo_table(
         [
             (pick("Your model:", "模型："), f"{bundle}   {content}"),
+            *_vocabulary_rows(loaded, job, corpus),
             (pick("Try next:", "接下来："), _try_command(bundle, job, corpus)),
             ("", f"{program_name()} evaluate {bundle}"),
             ("", f"{program_name()} heads show {bundle}"),
@@ -224,6 +243,7 @@ def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -
     click.echo()
     echo_table(
         [
+            *_vocabulary_rows(loaded, job, corpus),
             (pick("Try it:", "试一试："), _try_command(bundle, job, corpus)),
             (pick("Train further:", "继续训练："), f"{command} --steps {2 * loaded.recipe['train']['steps']}"),
             (pick("Start over:", "重新开始："), f"{command} --overwrite"),

@@ -26,7 +26,7 @@ class Quickstart:
     title: Bilingual
     recipe: Mapping[str, Any]  # tables that differ from the common ones
     steps: int
-    example: Mapping[str, str]  # by language: a text to try the model with
+    examples: Mapping[str, Sequence[str]]  # by language: texts within the model's vocabulary; the first is to be tried
     own_data: Bilingual  # arguments of `manyheads init` for the reader's own data
     n_languages: int = 1  # 2: the corpus has a direction, such as en-zh
     takes_prompt: bool = False  # the model continues a prompt instead of reading lines

@@ -46,7 +46,7 @@ QUICKSTART = Quickstart(
         "model": {"n_encoder_layers": 2},
         "train": {"batch_tokens": 1500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 100},
     },
-    example={language: texts[1] for language, texts in OPINIONS.items()},
+    examples={language: texts[1:4:2] for language, texts in OPINIONS.items()},
     own_data=Bilingual("YOUR.csv   (columns: text, label)", "你的.csv   （列：text、label）"),
     demo=demo,
 )

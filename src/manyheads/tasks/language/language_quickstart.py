@@ -55,10 +55,10 @@ QUICKSTART = Quickstart(
         "train": {"batch_tokens": 3000, "learning_rate": 3e-3, "warmup": 100, "validate_every": 200},
         "decode": {"method": "sample", "top_p": 0.9, "max_new_tokens": 150},
     },
-    example={
-        "en": "Last Sunday Anna lost her key in the park.",
-        "zh": "上个星期天安娜在公园里弄丢了她的钥匙。",
-        "de": "Letzten Sonntag hat Anna ihren Schlüssel im Park verloren.",
+    examples={
+        "en": ("Last Sunday Anna lost her key in the park.",),
+        "zh": ("上个星期天安娜在公园里弄丢了她的钥匙。",),
+        "de": ("Letzten Sonntag hat Anna ihren Schlüssel im Park verloren.",),
     },
     own_data=Bilingual("YOUR-FOLDER   (of .txt files)", "你的文件夹   （内含 .txt 文件）"),
     takes_prompt=True,

@@ -15,6 +15,10 @@ QUICKSTART = Quickstart(
         "model": {"n_encoder_layers": 4, "n_decoder_layers": 2, "positions": "rotary"},
         "train": {"batch_tokens": 1500, "learning_rate": 4e-3, "warmup": 150, "validate_every": 100},
     },
-    example={"en": "Two cats are sleeping.", "zh": "两只猫正在睡觉。", "de": "Zwei Katzen schlafen."},
+    examples={
+        "en": ("Two cats are sleeping.", "The teacher did not buy the red book.", "Who is reading the book?"),
+        "zh": ("两只猫正在睡觉。", "那位教师没有买那本红色的书。", "谁正在读那本书？"),
+        "de": ("Zwei Katzen schlafen.", "Der Lehrer hat das rote Buch nicht gekauft.", "Wer liest das Buch?"),
+    },
     own_data=Bilingual("YOUR.en YOUR.zh", "你的.en 你的.zh"),
 )

@@ -42,7 +42,7 @@ QUICKSTART = Quickstart(
         "model": {"n_encoder_layers": 2},
         "train": {"batch_tokens": 1500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 100},
     },
-    example={language: texts[1] for language, texts in SENTENCES.items()},
+    examples={language: texts[1:3] for language, texts in SENTENCES.items()},
     own_data=Bilingual(
         "YOUR.conll   (a word and its tag per line, an empty line after each sentence)",
         "你的.conll   （每行一个词及其标签，句末空一行）",
