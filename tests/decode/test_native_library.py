@@ -110,6 +110,40 @@ def test_a_compiler_error_is_quoted(empty_cache: Path, tmp_path: Path, monkeypat
     assert list(empty_cache.iterdir()) == []
 
 
+def test_cc_may_have_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "my tools"
+    folder.mkdir()
+    for program in (folder / "cc", folder / "cc -x"):
+        program.write_text('#!/bin/sh\nprintf "error: %s\\n" "$*" >&2\nexit 1\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    found = {
+        "cc -m64": ("cc", "-m64"),
+        "  cc  -D'A B=1' ": ("cc", "-DA B=1"),
+        f"'{folder}/cc' -O1": ("cc", "-O1"),
+        f"{folder}/cc": ("cc",),  # a path with spaces and without quotes
+        "cc -x": ("cc -x",),
+        "": ("cc",),
+    }
+    for named, (name, *arguments) in found.items():
+        monkeypatch.setenv("CC", named)
+        assert compilation.locate_compiler() == (str(folder / name), *arguments)
+    monkeypatch.setenv("CC", "cc -m64")
+    error = compilation.compile_library(loading.find_compiler(), ("-O3",), tmp_path / "engine.so")
+    assert error.startswith("error: -m64 -O3 -std=gnu11")
+    for missing in ("none -m64", "cc 'unbalanced", "'' -m64"):
+        monkeypatch.setenv("CC", missing)
+        with pytest.raises(EngineError, match=f'CC = "{missing}" was not found'):
+            loading.find_compiler()
+
+
+def test_a_compiler_that_does_not_finish_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "_TIMEOUT", 0.2)
+    error = compilation.compile_library(("/bin/sh", "-c", "exec yes"), ("-O3",), tmp_path / "engine.so")
+    assert error == "it did not finish within 0.2 seconds."
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_cached_library_loads_without_a_compiler(
     empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -240,7 +274,7 @@ def test_variants_use_the_instructions_they_are_named_for(variants: Path, tmp_pa
 
 def test_the_sources_compile_without_a_warning(tmp_path: Path) -> None:
     for macro in ("-DNDEBUG", "-DMH_TEST_ALLOCATION"):
-        command = [loading.find_compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror=vla", "-O2", macro]
+        command = [*loading.find_compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror=vla", "-O2", macro]
         command += ["-c", str(compilation.SOURCE), "-o", str(tmp_path / "engine.o")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")

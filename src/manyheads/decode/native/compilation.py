@@ -5,16 +5,19 @@ This file imports the standard library only: hatch_build.py loads it by its path
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("engine.c")  # includes the other sources
 PREBUILT = Path(__file__).with_name("libraries")  # of a wheel; a source tree has no such folder
 COMPILERS = ("cc", "gcc", "clang")
+_TIMEOUT = 300  # seconds; compiling takes a few
 # For the processor that compiles; the first set of flags that the compiler accepts is used.
 NATIVE_FLAGS = (("-O3", "-march=native"), ("-O3", "-mcpu=native"), ("-O3",))
 COMMON_FLAGS = ("-std=gnu11", "-shared", "-fPIC", "-fno-math-errno", "-fvisibility=hidden")
@@ -88,13 +91,24 @@ def _cpu_lines(fields: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(line for line in lines if line.startswith(fields)))
 
 
-def locate_compiler() -> str | None:
-    """The C compiler: the one that CC names, or else the first of `COMPILERS` that is installed."""
-    named = os.environ.get("CC", "")
-    return next((path for name in ((named,) if named else COMPILERS) if (path := shutil.which(name))), None)
+def locate_compiler() -> tuple[str, ...] | None:
+    """The command of the C compiler: that of CC, which may have arguments, or else the first of `COMPILERS` found."""
+    named = os.environ.get("CC", "").strip()
+    for program, *arguments in _split(named) if named else [[name] for name in COMPILERS]:
+        if path := shutil.which(program):
+            return (path, *arguments)
+    return None
 
 
-def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
+def _split(command: str) -> list[list[str]]:
+    """The ways to read CC: as the path of a program, which may contain spaces, and as a program with arguments."""
+    try:
+        return [[command], shlex.split(command)]
+    except ValueError:  # a quote without its end
+        return [[command]]
+
+
+def compile_library(compiler: Sequence[str], flags: tuple[str, ...], path: Path) -> str:
     """Compile into `path`; return the first error of the compiler, or an empty string.
 
     The library is compiled to a temporary file and renamed, so that no process ever loads an incomplete one.
@@ -104,21 +118,25 @@ def compile_library(compiler: str, flags: tuple[str, ...], path: Path) -> str:
     except OSError as error:
         return f"{path.parent}: {error.strerror}."
     os.close(handle)
-    command = [compiler, *flags, *COMMON_FLAGS, "-o", part, str(SOURCE), "-lm"]
+    command = [*compiler, *flags, *COMMON_FLAGS, "-o", part, str(SOURCE), "-lm"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, errors="replace", check=False, timeout=_TIMEOUT
+        )
         if done.returncode == 0:
             Path(part).replace(path)
             return ""
     except OSError as error:
         return f"{error.strerror}."
+    except subprocess.TimeoutExpired:
+        return f"it did not finish within {_TIMEOUT} seconds."
     finally:
         Path(part).unlink(missing_ok=True)
     first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
     return first or f"it exited with code {done.returncode} without a message."
 
 
-def compile_variants(compiler: str, folder: Path) -> tuple[list[Path], list[str]]:
+def compile_variants(compiler: Sequence[str], folder: Path) -> tuple[list[Path], list[str]]:
     """Every variant of this machine's architecture that the compiler can build, and the errors of the others."""
     paths, errors = [], []
     for variant in VARIANTS.get(os.uname().machine, ()) if sys.platform == "linux" else ():

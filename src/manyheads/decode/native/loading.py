@@ -4,8 +4,10 @@ import ctypes
 import hashlib
 import logging
 import os
+import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -32,15 +34,15 @@ def library() -> ctypes.CDLL:
     if not path.exists():
         compiler = find_compiler()
         _build(compiler, path)
-        logger.info("Compiled the native engine for this processor with %s. This is done once.", compiler)
+        logger.info("Compiled the native engine for this processor with %s. This is done once.", shlex.join(compiler))
     return _load(path)
 
 
-def find_compiler() -> str:
-    """The C compiler; raises `EngineError` if there is none."""
+def find_compiler() -> tuple[str, ...]:
+    """The command of the C compiler; raises `EngineError` if there is none."""
     if compiler := compilation.locate_compiler():
         return compiler
-    named = os.environ.get("CC", "")
+    named = os.environ.get("CC", "").strip()
     missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
     raise EngineError(f"The native engine needs a C compiler for its first use: {missing}. Install one, such as gcc.")
 
@@ -97,11 +99,11 @@ def _fingerprint() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _build(compiler: str, path: Path) -> None:
+def _build(compiler: Sequence[str], path: Path) -> None:
     """Compile with the first flags that the compiler accepts."""
     errors = []
     for flags in compilation.NATIVE_FLAGS:
         if not (error := compilation.compile_library(compiler, flags, path)):
             return
         errors.append(error)
-    raise EngineError(f"The native engine could not be compiled by {compiler}: {errors[0]}")
+    raise EngineError(f"The native engine could not be compiled by {shlex.join(compiler)}: {errors[0]}")
