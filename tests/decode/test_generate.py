@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyheads.decode as package
-from manyheads.decode import CachedStepper, DecodeSettings, Hypothesis, UncachedStepper, generate, search
-from manyheads.model import Transformer, gated
+from manyheads.decode import CachedStepper, DecodeSettings, Hypothesis, UncachedStepper, generate, memory_use, search
+from manyheads.errors import EngineError
+from manyheads.model import ModelSettings, Transformer, gated
+from manyheads.model.transformer import DecoderState
 
 from decode.small import BOS, EOS, FORBIDDEN, KINDS, SPECIAL, TableStepper, random_model, random_sources
 
@@ -110,6 +112,41 @@ def test_a_forbidden_eos_leaves_hypotheses_unfinished(method: str) -> None:
     for hypotheses, length in zip(found, [4, 2], strict=True):
         assert len(hypotheses) == METHODS[method].n_best
         assert all(len(h.ids) == length and not h.finished for h in hypotheses)
+
+
+@each_method
+def test_a_small_budget_makes_parts_with_the_same_hypotheses(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(7)
+    source, is_real = random_sources(7, [3, 6, 1, 4, 5])
+    together = generate(model, source, is_real, settings=METHODS[method], **SPECIAL)
+    n_rows, start = [], model.start
+
+    def count(source: torch.Tensor, *rest: Any, **options: Any) -> DecoderState:
+        n_rows.append(len(source))
+        return start(source, *rest, **options)
+
+    monkeypatch.setattr(model, "start", count)
+    monkeypatch.setattr(memory_use, "_BUDGET", 2 * memory_use.bytes_per_sentence(model.settings, METHODS[method], 8))
+    assert_same(generate(model, source, is_real, settings=METHODS[method], **SPECIAL), together)
+    assert n_rows == [2, 2, 1]
+    monkeypatch.setattr(memory_use, "_BUDGET", 0)
+    assert_same(generate(model, source, is_real, settings=METHODS[method], **SPECIAL), together)
+    assert n_rows == [2, 2, 1, 1, 1, 1, 1, 1]
+
+
+def test_a_beam_that_the_machine_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = ModelSettings.preset("base", vocab_size=32_000, max_length=100_000)
+    settings = DecodeSettings(beam=256)
+    assert memory_use.sentences_at_once(wide, settings, 100) >= 1
+    monkeypatch.setattr(memory_use, "machine_memory", lambda: 25 * 10**9)
+    with pytest.raises(EngineError) as caught:
+        memory_use.sentences_at_once(wide, settings, 100_000)
+    assert str(caught.value) == (
+        "decode.beam = 256 with up to 100,000 tokens needs about 695 GB of memory; this machine has 25 GB. "
+        "Use a smaller decode.beam or decode.max_new_tokens."
+    )
+    monkeypatch.setattr(memory_use, "machine_memory", lambda: None)
+    assert memory_use.sentences_at_once(wide, settings, 100_000) == 1
 
 
 def test_no_rows_give_no_hypotheses() -> None:

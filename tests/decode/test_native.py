@@ -1,11 +1,14 @@
 """The native engine generates the same tokens as the torch engine, for every setting that it supports."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from manyheads.decode import DecodeSettings, SpecialTokens, TorchEngine
-from manyheads.decode.native import loading
+from manyheads.decode.native import loading, native_engine
 from manyheads.decode.native.native_engine import make_native
 from manyheads.errors import DataError, EngineError
 from manyheads.model import ModelSettings, Transformer
@@ -113,6 +116,22 @@ def test_a_sentence_does_not_depend_on_its_batch() -> None:
     together = native.generate(sources, SEARCHES["beam"], range(len(sources)))
     for row in (0, 7, 149):
         assert native.generate([sources[row]], SEARCHES["beam"], [0]) == [together[row]]  # bit-identical
+
+
+def test_long_answers_are_decoded_in_smaller_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    native, settings = make_native(make_model(), SPECIAL_TOKENS), SEARCHES["beam"]
+    sources = make_sources(9)
+    together, sizes, part = native.generate(sources, settings, range(9)), [], native._part
+
+    def count(index: Sequence[int], *rest: Any) -> Any:
+        sizes.append(len(index))
+        return part(index, *rest)
+
+    monkeypatch.setattr(native, "_part", count)
+    longest = settings.n_best * max(min(settings.max_length(len(source)), native.max_length) for source in sources)
+    monkeypatch.setattr(native_engine, "_MAX_ANSWER_IDS", 2 * longest)
+    assert native.generate(sources, settings, range(9)) == together
+    assert sorted(sizes) == [1, 2, 2, 2, 2]
 
 
 def test_no_sources_give_no_hypotheses() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from manyheads.decode.beam_search import beam_search
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
+from manyheads.decode.memory_use import sentences_at_once
 from manyheads.decode.sampling import StoppingCriterion, greedy_or_sample
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
@@ -79,7 +80,8 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses for each source, or after each prompt, as `search` does; they do not repeat the prompt.
 
-    A model without encoder takes a prompt only. All prompts have the same length, which may be 0.
+    A model without encoder takes a prompt only. All prompts have the same length, which may be 0. Inputs that would
+    need too much memory together, such as many with a wide beam, are decoded in parts, unless a tap observes them.
     """
     inputs = prompt if source is None else source
     if inputs is None:
@@ -93,16 +95,22 @@ def generate(
     if source is not None:
         lengths = [source.size(1)] * len(source) if source_is_real is None else source_is_real.sum(1).tolist()
     max_lengths = [min(settings.max_length(length), n_free) for length in lengths]
-
+    streams = range(len(inputs)) if streams is None else streams
+    n_at_once = sentences_at_once(model.settings, settings, n_prompt + max(max_lengths)) if tap is None else len(inputs)
+    hypotheses = []
     with evaluating(model):
-        stepper = stepper_for(model)(model, source, source_is_real, prompt=prompt, tap=tap)
-        return search(
-            stepper,
-            max_lengths,
-            bos=bos,
-            eos=eos,
-            forbidden=forbidden,
-            settings=settings,
-            streams=streams,
-            should_stop=should_stop,
-        )
+        for start in range(0, len(inputs), n_at_once):
+            part = slice(start, start + n_at_once)
+            rows = [None if tensor is None else tensor[part] for tensor in (source, source_is_real, prompt)]
+            stepper = stepper_for(model)(model, rows[0], rows[1], prompt=rows[2], tap=tap)
+            hypotheses += search(
+                stepper,
+                max_lengths[part],
+                bos=bos,
+                eos=eos,
+                forbidden=forbidden,
+                settings=settings,
+                streams=streams[part],
+                should_stop=should_stop,
+            )
+    return hypotheses

@@ -22,6 +22,7 @@ from manyheads.model import Transformer
 
 _ROWS = 96  # beams per product: more are not faster, fewer leave registers idle
 _SENTENCES_AT_ONCE = 64  # per call: enough to fill the rows, few enough that no core waits long for another
+_MAX_ANSWER_IDS = 10_000_000  # of one part, if every answer had the maximum length
 _MAX_BEAM = 64  # MAX_BEAM of engine.h
 _OK, _NO_MEMORY, _STOPPED = 0, 1, 2  # as in engine.h
 
@@ -134,23 +135,24 @@ class NativeEngine:
             (row for row, limit in enumerate(limits) if limit > 0 and sources[row]), key=lambda row: -len(sources[row])
         )
         stop = np.zeros(1, dtype=np.int32)
-        # Few sentences make small parts, so that every core gets some.
-        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _count_cores())))
-        parts = [
-            self._part(order[start : start + size], sources, limits, settings, stop)
-            for start in range(0, len(order), size)
-        ]
+        # Few sentences make small parts, so that every core gets some; long answers too, since a part holds them all.
+        most_ids = settings.n_best * max(limits, default=0)
+        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _count_cores()), _MAX_ANSWER_IDS // max(1, most_ids)))
+
+        def decode(start: int) -> None:
+            part = self._part(order[start : start + size], sources, limits, settings, stop)
+            self._run(part)
+            for row, hypotheses in zip(part.index, _read(part, settings), strict=True):
+                results[row] = hypotheses
+
         try:
             if len(order) == 1:  # a call from the main thread cannot be interrupted until it returns
-                self._run(parts[0])
+                decode(0)
             else:
-                list(self._threads.map(self._run, parts))
+                list(self._threads.map(decode, range(0, len(order), size)))
         except BaseException:
             stop[0] = 1  # the other threads end at their next step
             raise
-        for part in parts:
-            for row, hypotheses in zip(part.index, _read(part, settings), strict=True):
-                results[row] = hypotheses
         return results
 
     def _run(self, part: _Part) -> None:
