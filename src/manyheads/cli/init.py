@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
+_FEW_ROWS = 1000  # without a test set, cross-validation is proposed
 _IMBALANCE = 10  # the most frequent label has this many times the rows of the rarest
 
 
@@ -201,6 +202,14 @@ def init(
             f"已写入 {output}（带注释）。下一步：  {program_name()} train {output}",
         )
     )
+    if surveyed.n_rows < _FEW_ROWS and not surveyed.are_documents and not sets.settings.test:
+        command = f"{program_name()} train {output} --folds 5"
+        click.echo(
+            pick(
+                f"With so few rows, cross-validation scores the recipe better:  {command}",
+                f"数据很少，用交叉验证评分更可靠：  {command}",
+            )
+        )
 
 
 def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> None:

@@ -18,21 +18,25 @@ if TYPE_CHECKING:
     help=pick(
         """Train a model from a recipe, score it, and write its bundle.
 
-        Run the same command again to resume an interrupted run.
+        Run the same command again to resume an interrupted run. With few rows, --folds 5 says how good the recipe is:
+        it trains five models, each without a fifth of the rows, and scores each on the rows it has not seen.
 
         \b
         Examples:
           manyheads train recipe.toml
           manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
+          manyheads train recipe.toml --folds 5
         """,
         """按配方训练模型、评分，并写出模型包。
 
-        训练中断后，再次运行同一命令即可继续。
+        训练中断后，再次运行同一命令即可继续。数据很少时，用 --folds 5 评估配方的好坏：
+        训练五个模型，每个留出五分之一的行，并用留出的行评分。
 
         \b
         示例：
           manyheads train recipe.toml
           manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
+          manyheads train recipe.toml --folds 5
         """,
     ),
 )
@@ -45,17 +49,27 @@ if TYPE_CHECKING:
     help=pick("Run folder. [default: runs/NAME]", "运行文件夹。[默认：runs/配方名]"),
 )
 @click.option(
+    "--folds",
+    type=click.IntRange(2, 100),
+    help=pick(
+        "Cross-validate: train this many models, each scored on its own part of the rows.",
+        "交叉验证：训练这么多个模型，各用一份数据评分。",
+    ),
+)
+@click.option(
     "--plain", is_flag=True, help=pick("Print plain lines instead of a live progress bar.", "逐行输出，不显示进度条。")
 )
-def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: bool) -> None:
+def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, folds: int | None, plain: bool) -> None:
     """Train a model from a recipe."""
     import shlex
 
     from manyheads.run import read_recipe
 
-    resume_command = shlex.join(
-        [program_name(), "train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
-    )
+    words = [program_name(), "train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
+    resume_command = shlex.join([*words, *(["--folds", str(folds)] if folds else [])])
+    if folds:
+        _cross_validate(recipe, overrides, folds, output, resume_command, plain=plain)
+        return
     folder = output or Path("runs") / recipe.stem
     finished = run_with_progress(read_recipe(recipe, overrides), folder, resume_command, title=str(recipe), plain=plain)
     lines = [
@@ -65,6 +79,42 @@ def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, plain: 
     ]
     click.echo()
     echo_table(lines)
+
+
+def _cross_validate(
+    path: Path, overrides: tuple[str, ...], n_folds: int, output: Path | None, resume_command: str, *, plain: bool
+) -> None:
+    """Train one model for each fold, unless it is finished, and print the score of all rows together."""
+    import json
+    import shlex
+    from dataclasses import asdict
+
+    from manyheads.cli.progress import make_console
+    from manyheads.cli.scorecard import show_scores
+    from manyheads.metrics import display_name, format_score
+    from manyheads.run import RunFolder, check_same_recipe, fold_recipes, read_recipe, score_folds
+    from manyheads.storage import atomic_write
+
+    folder = output or Path("runs") / f"{path.stem}-folds"
+    bundles = []
+    for number, recipe in enumerate(fold_recipes(read_recipe(path, overrides), n_folds), start=1):
+        run_folder = RunFolder(folder / f"fold-{number}")
+        check_same_recipe(recipe, run_folder.path)
+        if not run_folder.bundle.exists():
+            title = f"{path} · {pick(f'fold {number} of {n_folds}', f'第 {number} / {n_folds} 折')}"
+            run_with_progress(recipe, run_folder.path, resume_command, title=title, plain=plain)
+            click.echo()
+        bundles.append(run_folder.bundle)
+    result = score_folds(bundles)
+    atomic_write(folder / "folds.json", json.dumps(asdict(result), indent=2).encode())
+    click.echo(pick(f"Cross-validation in {n_folds} folds", f"{n_folds} 折交叉验证"))
+    for number, score in enumerate(result.folds, start=1):
+        name, value = pick(f"fold {number}", f"第 {number} 折"), format_score(score.name, score.value)
+        click.echo(f"  {name}  {display_name(score.name)} {value}  n = {score.n:,}")
+    show_scores({"cross-validation": [result.score]}, make_console(plain=plain))
+    click.echo()
+    next_command = shlex.join([program_name(), "train", str(path), *overrides])
+    echo_table([(pick("Train on all rows:", "用全部数据训练："), next_command)])
 
 
 def echo_table(rows: list[tuple[str, str]]) -> None:

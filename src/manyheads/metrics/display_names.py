@@ -8,6 +8,7 @@ _CHINESE = {
     "held-out test": "测试集",
     "unseen combinations": "未见过的组合",
     "validation": "验证集",
+    "cross-validation": "交叉验证",
     # Scores
     "accuracy": "准确率",
     "accuracy where answered": "作答部分的准确率",

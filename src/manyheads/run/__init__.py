@@ -5,6 +5,7 @@ writes, and `Corpus` reads the rows that the recipe's data settings describe.
 """
 
 from manyheads.run.corpus import Corpus
+from manyheads.run.cross_validation import CrossValidation, fold_recipes, score_folds
 from manyheads.run.events import (
     Event,
     Finished,
@@ -25,6 +26,7 @@ from manyheads.run.training_run import check_same_recipe, delete_run, run
 
 __all__ = [
     "Corpus",
+    "CrossValidation",
     "DataSettings",
     "Event",
     "Finished",
@@ -43,9 +45,11 @@ __all__ = [
     "Validated",
     "check_same_recipe",
     "delete_run",
+    "fold_recipes",
     "mark",
     "read_recipe",
     "run",
+    "score_folds",
     "score_rows",
     "uses_of",
 ]

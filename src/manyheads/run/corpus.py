@@ -13,7 +13,7 @@ from manyheads.data import Cleaner, CleanSettings, Texts
 from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError
-from manyheads.run.held_out import hold_out, hold_out_by_label
+from manyheads.run.held_out import assign_folds, hold_out, hold_out_by_label
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
@@ -77,7 +77,7 @@ class Corpus:
         """Return the rows of each test set by its name; without a test set, those of the validation set."""
         if self.data.builtin:
             return {name: self._builtin(name, _BUILTIN_TEST) for name in ("test", "compositional")}
-        return {"test": self._read(self.data.test)} if self.data.test else {"valid": self.valid()}
+        return {"test": self._test_rows()} if self.data.test or self.data.fold else {"valid": self.valid()}
 
     def given_sets(self) -> dict[str, list[MixSettings]]:
         """Return the files of each set that the recipe names, by set: several corpora only for a mix."""
@@ -136,6 +136,7 @@ class Corpus:
                     [_contents(files, digests), self.columns(files)] for files in self._valid_and_test_files()
                 ],
                 "valid_fraction": None if self.data.valid else self.data.valid_fraction,
+                **({"fold": [self.data.fold, self.data.folds]} if self.data.fold else {}),
             }
         return content_key([_FORMAT, self.task.kind, self.task_class.fields(self.task), parts])
 
@@ -148,7 +149,7 @@ class Corpus:
 
     def _cleaned(self, counts: "list[Counter[str]]") -> Iterator[Iterator[Row]]:
         held_out = self._sampled_valid_rows()
-        tests = self._read(self.data.test) if self.data.test else ()
+        tests = self._test_rows()
         valid = self._read(self.data.valid) if self.data.valid else held_out
         cleaner = Cleaner(self.cleaning, chain(valid, tests) if self.cleaning.drop_leaked else (), self.fields)
         for rows, count in zip(self._training_sets(), counts, strict=True):
@@ -161,12 +162,36 @@ class Corpus:
         return iter([self._training_documents(chain.from_iterable(self._read_training_files()))])
 
     def _read_training_files(self) -> Iterator[Rows]:
-        """Yield all rows of each corpus."""
+        """Yield the rows of each corpus, without those of the fold to test on."""
         if self.data.builtin:
             yield self._builtin("train", self.data.builtin_rows)
             return
+        tested = set(self._test_rows()) if self.data.fold else ()
+        for rows in self._read_all_folds():
+            yield (row for row in rows if row not in tested) if tested else rows
+
+    def _read_all_folds(self) -> Iterator[Rows]:
+        """Yield all rows of each corpus."""
         for corpus in self.data.corpora:
             yield self.read(corpus, skip_bad_lines=self.clean.drop_bad_encoding)
+
+    def _test_rows(self) -> Rows:
+        """Return the rows of the test set, or of the fold that takes its place; there may be none."""
+        if self.data.test:
+            return self._read(self.data.test)
+        if not self.data.fold or not self.data.folds:
+            return ()
+        usable = filter(self._is_usable, chain.from_iterable(self._read_all_folds()))
+        folds = assign_folds(usable, self._stratum, self.data.folds)
+        return [row for row, fold in folds.items() if fold == self.data.fold]
+
+    def _is_usable(self, row: Row) -> bool:
+        """Whether a row may be validated or tested on: it is neither empty nor badly encoded."""
+        return rejection_reason(row, self.clean, self.fields) not in (EMPTY, BAD_ENCODING)
+
+    def _stratum(self, row: Row) -> tuple[str, ...]:
+        part = self.task_class.init
+        return part.labels_of(row, self.task) if part.is_labeled else ()
 
     def _valid_and_test_files(self) -> list[tuple[str, ...]]:
         """Return the validation files, and the test files if leaked rows are dropped from training."""
@@ -182,17 +207,12 @@ class Corpus:
         return self.task_class.read(files, self.columns(files, corpus), self.task, on_bad)
 
     def _sampled_valid_rows(self) -> dict[Row, None]:
-        """Return the rows held out if there is no validation set: neither empty nor badly encoded ones."""
+        """Return the rows held out if there is no validation set."""
         if self.data.builtin or self.data.valid or self._is_documents:
             return {}
-        rows = (
-            row
-            for row in chain.from_iterable(self._read_training_files())
-            if rejection_reason(row, self.clean, self.fields) not in (EMPTY, BAD_ENCODING)
-        )
-        part = self.task_class.init
-        if part.is_labeled:
-            return hold_out_by_label(rows, lambda row: part.labels_of(row, self.task), self.data.valid_fraction)
+        rows = filter(self._is_usable, chain.from_iterable(self._read_training_files()))
+        if self.task_class.init.is_labeled:
+            return hold_out_by_label(rows, self._stratum, self.data.valid_fraction)
         return hold_out(rows, self.data.valid_fraction)
 
     @property

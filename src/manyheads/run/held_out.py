@@ -65,6 +65,12 @@ def hold_out_by_label(
     return dict.fromkeys(row for _, row in sorted(chosen, reverse=True))
 
 
+def assign_folds(rows: Iterable[Row], stratum_of: Callable[[Row], Stratum], n_folds: int) -> dict[Row, int]:
+    """Return the fold of each distinct row, from 1 to `n_folds`; the rows of a label are spread over all folds."""
+    in_order = sorted(dict.fromkeys(rows), key=lambda row: (stratum_of(row), _checksum(row), row))
+    return {row: 1 + index % n_folds for index, row in enumerate(in_order)}
+
+
 def _quotas(counts: "Counter[Stratum]", fraction: float | None) -> dict[Stratum, int]:
     """Return how many rows of each stratum are held out."""
     total = counts.total()

@@ -90,6 +90,8 @@ class DataSettings:
     test: tuple[str, ...] = ()  # files of the test set; without it, the final scores are those of the validation set
     # Fraction of the training rows held out if valid is not set; default 1/20.
     valid_fraction: Annotated[float, Range(greater_than=0, at_most=0.5)] | None = None
+    folds: Annotated[int, Range(2, 100)] | None = None  # parts of the rows; set by `manyheads train --folds`
+    fold: Annotated[int, Range(1, 100)] | None = None  # the part to test on; the others are trained on
     source_column: str | None = None  # column of the source in a table, by name or number
     target_column: str | None = None  # column of the target
     text_column: str | None = None  # column of the text, for tasks without a target
@@ -97,7 +99,8 @@ class DataSettings:
     tags_column: str | None = None  # column of the tags
 
     def __post_init__(self) -> None:
-        raise_faults(type_faults(self, "data.") or [*self._builtin_faults(), *self._file_faults()])
+        faults = type_faults(self, "data.")
+        raise_faults(faults or [*self._builtin_faults(), *self._file_faults(), *self._fold_faults()])
 
     def _builtin_faults(self) -> list[str]:
         if self.builtin is None:
@@ -118,6 +121,14 @@ class DataSettings:
         if self.builtin is None and not self.train and not self.mix:
             return ['data.train is missing. Name your files: train = ["text.en", "text.zh"].']
         return []
+
+    def _fold_faults(self) -> list[str]:
+        if self.fold is None and self.folds is None:
+            return []
+        if self.fold is None or self.folds is None or self.fold > self.folds:
+            return [f"data.fold = {self.fold} must be at least 1 and at most data.folds = {self.folds}. Set both."]
+        names = [name for name in ("test", "builtin") if getattr(self, name)]
+        return [f"data.fold and data.{name} are both given. Choose one: a fold is the test set." for name in names]
 
     @property
     def corpora(self) -> tuple[MixSettings, ...]:
