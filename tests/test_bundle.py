@@ -211,3 +211,7 @@ def test_candidates_of_a_language_model_and_of_a_task_without_any(untrained: Bun
     assert candidates[0].score >= candidates[1].score
     with pytest.raises(BundleError, match=r"^A bundle of task classify generates no text, so it has no candidates\."):
         Bundle(task_of("classify"), DecodeSettings(), {}).candidates(["the dog"])
+
+
+def test_a_loaded_bundle_is_in_eval_mode(bundle_folder: Path) -> None:
+    assert not any(module.training for module in load(bundle_folder).task.module.modules())

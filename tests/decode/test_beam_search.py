@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.decode import DecodeSettings, search
+from manyheads.decode import DecodeSettings, Hypothesis, search
+from manyheads.decode.hypotheses import best_first
 
 from decode.small import BOS, EOS, FORBIDDEN, SPECIAL, FixedStepper, TableStepper
 from reference import beam as reference
@@ -63,7 +64,7 @@ def test_a_beam_as_wide_as_the_tree_is_exact(seed: int, alpha: float, max_length
         for ids in itertools.product(words, repeat=n)
     ]
     expected = sorted(everything, key=lambda one: -one[1])[:5]
-    how = DecodeSettings(beam=4**max_length + 5, length_penalty=alpha, n_best=5)
+    how = DecodeSettings(beam=4 * 3 ** (max_length - 1) + 5, length_penalty=alpha, n_best=5)
     (hypotheses,) = search(stepper, [max_length], settings=how, **SPECIAL)
     assert [h.ids for h in hypotheses] == [ids for ids, _ in expected]
     assert [h.score for h in hypotheses] == pytest.approx([score for _, score in expected])
@@ -151,3 +152,42 @@ def test_unfinished_hypotheses_are_returned_if_no_id_is_possible(method: str, no
     assert len(hypothesis.ids) == 2
     assert not hypothesis.finished
     assert math.isfinite(hypothesis.score)
+
+
+def test_a_finished_hypothesis_ranks_above_any_that_was_cut_off() -> None:
+    cut, finished, better = (
+        Hypothesis((length,), score, score, is_finished)
+        for length, score, is_finished in [(1, -0.1, False), (2, -5.0, True), (3, -2.0, True)]
+    )
+    assert best_first([cut, finished, better], 3) == [better, finished, cut]
+    assert best_first([cut, finished], 1) == [finished]
+
+
+def test_samples_that_were_cut_off_come_last() -> None:
+    how = DecodeSettings(method="sample", n_best=30, length_penalty=0.0)
+    ((*hypotheses,),) = search(FixedStepper(log(0, 0, 0, 0.01, 0.99)), [20], settings=how, **SPECIAL)
+    is_finished = [h.finished for h in hypotheses]
+    assert 0 < sum(is_finished) < 30
+    assert is_finished == sorted(is_finished, reverse=True)
+    assert hypotheses[-1].score > hypotheses[0].score  # the most probable samples have no EOS
+
+
+class Scripted(FixedStepper):
+    """Other log-probabilities at every step."""
+
+    def __init__(self, *steps: list[float]) -> None:
+        super().__init__(steps[0])
+        self.steps = steps
+
+    def step(self, ids: torch.Tensor) -> torch.Tensor:
+        self.log_probabilities = torch.tensor(self.steps[self.n_steps], dtype=torch.float64)
+        return super().step(ids)
+
+
+@pytest.mark.parametrize(("p_eos", "ids", "n_steps"), [(0.54, (4, 4), 3), (0.56, (), 1)])
+def test_a_beam_is_bounded_by_its_score_at_the_maximum_length(p_eos: float, ids: tuple[int, ...], n_steps: int) -> None:
+    # EOS at once, or two ids and EOS, whose score is log(1 − p) / (8 / 6): it is the better one up to p = 0.5497.
+    stepper = Scripted(log(0, 0, 0, p_eos, 1 - p_eos), log(0, 0, 0, 0, 1), log(0, 0, 0, 1, 0))
+    how = DecodeSettings(beam=2, length_penalty=1.0)
+    ((hypothesis,),) = search(stepper, [3], settings=how, **SPECIAL)
+    assert (hypothesis.ids, stepper.n_steps) == (ids, n_steps)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.storage import atomic_folder, remove_partial
+from manyheads.storage import atomic_folder, atomic_write, remove_partial
 from manyheads.train import Checkpoints
 
 from train.doubling import make_trainer
@@ -40,6 +40,7 @@ def record(patch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     patch.setattr(os, "open", record_open)
     patch.setattr(os, "fsync", record_sync)
     patch.setattr(os, "rename", record_rename)
+    patch.setattr(os, "replace", record_rename)
     patch.setattr(shutil, "rmtree", record_remove)
     return calls
 
@@ -103,3 +104,12 @@ def test_replaced_folder_is_restored_if_the_new_one_is_missing(tmp_path: Path) -
     remove_partial(tmp_path, "bundle")
     assert (tmp_path / "bundle" / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_atomic_write_syncs_the_content_before_the_rename_and_the_folder_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = record(monkeypatch)
+    atomic_write(tmp_path / "log", b"content")
+    monkeypatch.undo()
+    assert calls == [("sync", ".log.partial"), ("rename to", "log"), ("sync", tmp_path.name)]

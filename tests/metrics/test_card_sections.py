@@ -19,6 +19,7 @@ from manyheads.metrics import (
     span_card,
     translation_card,
 )
+from manyheads.metrics.card_sections import shorten
 from manyheads.text.tag_schemes import Span
 
 
@@ -74,3 +75,8 @@ def test_comparison_is_a_section_of_a_translation_card() -> None:
 @pytest.mark.parametrize("record", [None, 7, {}, {"sections": 7}, {"sections": [None, 7, {}, {"section": "Other"}]}])
 def test_records_without_sections(record: object) -> None:
     assert read_sections(record) == []
+
+
+@pytest.mark.parametrize(("text", "shown"), [("", ""), ("四个汉字", "四个汉字"), ("five!", "five…")])
+def test_only_longer_texts_are_shortened(text: str, shown: str) -> None:
+    assert shorten(text, 4) == shown

@@ -210,3 +210,19 @@ def test_causal_attention_agrees_across_paths(positions: str) -> None:
     without_mask = hidden(view)
     torch.testing.assert_close(without_mask, hidden(replace(view, mask=view.visible)))
     torch.testing.assert_close(without_mask, hidden(view, Tap()))
+
+
+def test_head_dropout_drops_single_heads_of_single_rows() -> None:
+    heads = attention_of(small(n_heads=4, head_dropout=0.5))
+    heads.output = torch.nn.Identity()  # so that the output is the heads themselves
+    x = vectors(30, 5, 8)
+    view = View.bidirectional(torch.ones(30, 5, dtype=torch.bool))
+    expected = heads(x, x, view).unflatten(2, (4, 2))
+    torch.manual_seed(0)
+    found = heads.train()(x, x, view).unflatten(2, (4, 2))
+    is_kept = found[:, 0, :, 0] != 0
+    torch.testing.assert_close(found, 2 * expected * is_kept[:, None, :, None])
+    assert 0.3 < is_kept.float().mean() < 0.7
+    assert (is_kept.any(dim=1) & ~is_kept.all(dim=1)).sum() > 15  # most rows lose some heads but not all
+    assert not is_kept.all(dim=0).any()  # no head is kept in every row
+    assert is_kept.any(dim=0).all()

@@ -109,3 +109,11 @@ def test_hostile_optimizer_state_is_refused_before_anything_changes(
     with pytest.raises(CheckpointError, match=message):
         checkpoints.restore(trainer)
     assert trainer.step == trainer.weights()["0.weight"][0].item() == 0
+
+
+def test_the_last_snapshots_are_averaged_if_all_are_kept(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2, keeps_all=True)
+    for step in range(1, 6):
+        checkpoints.save(trainer_at(step), snapshot=True)
+    assert checkpoints.snapshot_steps() == [1, 2, 3, 4, 5]
+    torch.testing.assert_close(checkpoints.averaged()["0.weight"], torch.full((8, 1), 4.5))

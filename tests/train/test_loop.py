@@ -138,3 +138,34 @@ def test_the_resume_test_can_fail(tmp_path: Path, omitted: str) -> None:
     second.restore(progress, first.weights(), state)
     list(second.run())
     assert final_bytes(second) != final_bytes(whole)
+
+
+def test_updates_equal_adamw_computed_by_hand() -> None:
+    """The betas and epsilon of 2017, decoupled weight decay, and the learning rate of the step's own number."""
+    settings = {"warmup": 4, "learning_rate": 0.05, "weight_decay": 0.3, "clip_norm": math.inf}
+    trainer = make_trainer(steps=6, dropout=0.0, **settings)
+    weights = [value.detach().clone() for value in trainer.model.parameters()]
+    first, second = ([torch.zeros_like(value) for value in weights] for _ in range(2))
+    for event in trainer.run():
+        rate = 0.05 * min(event.step / 4, (4 / event.step) ** 0.5)
+        assert event.learning_rate == pytest.approx(rate)
+        for i, parameter in enumerate(trainer.model.parameters()):
+            assert parameter.grad is not None
+            first[i] = 0.9 * first[i] + 0.1 * parameter.grad
+            second[i] = 0.98 * second[i] + 0.02 * parameter.grad.square()
+            change = first[i] / (1 - 0.9**event.step) / ((second[i] / (1 - 0.98**event.step)).sqrt() + 1e-9)
+            weights[i] = weights[i] * (1 - rate * 0.3) - rate * change
+            torch.testing.assert_close(parameter.detach(), weights[i])
+
+
+def test_every_step_has_its_own_dropout() -> None:
+    def drops(seed: int) -> list[list[bool]]:
+        trainer = make_trainer(steps=5, dropout=0.5)
+        trainer.seed = seed
+        drawn: list[list[bool]] = []
+        trainer.model[2].register_forward_hook(lambda *call: drawn.append((call[2] == 0).flatten().tolist()))
+        list(trainer.run())
+        return drawn
+
+    assert len({tuple(step) for step in drops(1)}) == 5
+    assert drops(1) == drops(1) != drops(2)
