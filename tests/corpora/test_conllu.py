@@ -63,6 +63,12 @@ def test_words_of_a_contraction_share_its_span(tmp_path: Path) -> None:
         (["1\tone"], "line 1: the number of columns is 2, but CoNLL-U has 10"),
         ([row("1", "a", "0", "root"), row("3", "b", "1", "x")], 'line 2: the word is numbered "3", but should be 2'),
         ([row("1", "a", "_", "root")], 'line 1: the head is "_"'),
+        ([row("1", "a", "9" * 5000, "obj")], 'line 1: the head is "9{200}…", but should be the number'),
+        ([row("1-" + "9" * 5000, "a", "_", "_")], 'line 1: the word is numbered "1-9{198}…", but should be 1'),
+        (
+            [row("1-900000000", "du", "_", "_"), row("1", "de", "0", "root")],
+            "line 2: the sentence has 1 words, but a multiword token ends at word 900000000",
+        ),
         ([row("1", "a", "7", "obj")], "line 1: the head is 7, but the sentence has 1 words"),
         (["# text = b", row("1", "a", "0", "root")], 'line 2: "a" is not at the expected position'),
         (["# nothing else"], "has no sentence"),

@@ -29,7 +29,7 @@ from random import Random
 
 from manyheads.errors import ManyheadsError
 
-MODULES = ("reading", "native")
+MODULES = ("reading", "recognition", "native")
 FOLDER = Path("build/fuzz")  # where findings are saved
 LONGEST_MESSAGE = 3000  # characters
 N_WORKERS = 2

@@ -3,12 +3,17 @@
 import gzip
 import io
 import json
+import os
+import socket
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 
+from manyheads.corpora.conllu import read_trees
 from manyheads.errors import DataError
 from manyheads.text.documents import read_documents
 from manyheads.text.files import OnBad
@@ -199,6 +204,126 @@ def alignments(rng: Random) -> None:
             path.unlink()
 
 
+@cache
+def _parquet_files() -> list[bytes]:
+    """Small files with strings, lists, nested and numeric columns, in several encodings and compressions."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table(
+        {
+            "text": ["a", "né", "床前", ""],
+            "label": ["good", "bad", None, "good"],
+            "id": [1, 2, 3, 4],
+            "turns": [["a", "b"], [], ["c"], ["d"]],
+            "pair": [{"en": "a", "de": "b"}] * 4,
+        }
+    )
+    contents = []
+    for compression in ("none", "snappy", "zstd"):
+        for use_dictionary in (False, True):
+            stream = io.BytesIO()
+            parquet.write_table(table, stream, compression=compression, use_dictionary=use_dictionary)
+            contents.append(stream.getvalue())
+    return contents
+
+
+def parquet(rng: Random) -> None:
+    path = Path("table.parquet")
+    path.write_bytes(mutated(rng, rng.choice(_parquet_files()), 2))
+    columns = rng.choice((("text", "label"), ("text", "id"), ("pair.en", "pair.de"), ("turns", "text"), ("pair", "x")))
+    convert = {"label": label_text, "text": join_turns(" ")}
+    with suppress(DataError):
+        columns_of(path)
+    _consume(read_rows([path], ("text", "label"), columns, converters=convert, on_bad=_on_bad(rng)), path)
+
+
+def conllu(rng: Random) -> None:
+    sentences = []
+    for _ in range(rng.randrange(3)):
+        words = rng.choices(("du", "de", "le", "chat", "don't", "."), k=rng.randrange(1, 5))
+        rows = [f"{n}\t{word}\t_\tX\t_\t_\t{rng.randrange(5)}\tnsubj:x\t_\t_" for n, word in enumerate(words, 1)]
+        if rng.random() < 0.3:
+            rows.insert(rng.randrange(len(rows)), f"{rng.randrange(3)}-{rng.randrange(5)}\tdu\t" + "_\t" * 7 + "_")
+        if rng.random() < 0.3:
+            rows.insert(0, f"# text = {' '.join(words)}")
+        sentences.append("\n".join(rows) + "\n")
+    path = _write(rng, "trees.conllu", "\n".join(sentences).encode())
+    try:
+        for _ in read_trees(path):
+            pass
+    finally:
+        path.unlink()
+
+
+def bombs(rng: Random) -> None:
+    """Small compressed files that hold millions of lines, or lines of up to a hundred megabytes."""
+    unit = rng.choice((b"a", b"\n", b"a\n", b",", b"\t", b"[", b'"', b'{"text": "a"}\n', b"9", b"\xff", "床".encode()))
+    content = unit * (1 << rng.choice((16, 18) if b"\n" in unit else (16, 20, 24)))
+    name = rng.choice(("a.txt", "a.csv", "a.tsv", "a.jsonl", "a.conll")) + rng.choice((".gz", ".zst"))
+    path = Path(name)
+    pack = gzip.compress if name.endswith(".gz") else zstd.compress
+    path.write_bytes(pack(content[: 1 << 24], 1) * rng.choice((1, 6)))
+    read: Callable[[], Iterable[object]] = rng.choice(
+        (
+            lambda: read_lines(path),
+            lambda: read_documents([path], rng.choice(("file", "paragraph", "line"))),
+            lambda: read_tagged(path),
+            lambda: read_rows([path], ("text",)),
+            lambda: ((name,) for name in columns_of(path)),
+        )
+    )
+    try:
+        for _ in islice(read(), 100_000):
+            pass
+    finally:
+        path.unlink()
+
+
+def paths(rng: Random) -> None:
+    """Paths that are not files, and names that no file can have."""
+    Path("folder").mkdir(exist_ok=True)
+    if not Path("loop").is_symlink():
+        Path("loop").symlink_to("loop")
+        Path("dangling").symlink_to("nowhere")
+        os.mkfifo("pipe")
+        with socket.socket(socket.AF_UNIX) as unix:
+            unix.bind("socket")
+    characters = "ab/.\0\n \u2028床\udcff~*"
+    Path("file").write_text("a\n")
+    special = (
+        "file",
+        "./file",
+        "folder",
+        "loop",
+        "dangling",
+        "socket",
+        "folder/",
+        "/dev/zero",
+        "/dev/null",
+        "/dev/full",
+        "",
+        ".",
+        "/dev",
+    )
+    name = rng.choice((*special, "x" * 300, "x/" * 3000, "".join(rng.choices(characters, k=rng.randrange(20)))))
+    name += rng.choice(("", "", "", ".gz", ".csv", ".jsonl.zst", ".parquet"))
+    read: Callable[[Path], Iterable[object]] = rng.choice(
+        (
+            read_lines,
+            read_tagged,
+            columns_of,
+            lambda path: read_rows([path], ("text", "label")),
+            lambda path: read_pairs([path, rng.choice(("pipe", path))]),
+            lambda path: read_documents([path]),
+            lambda path: read_alignments([path, path], path),
+            read_trees,
+        )
+    )
+    for _ in read(Path(name)):
+        pass
+
+
 TARGETS: dict[str, Callable[[Random], None]] = {
     "lines": lines,
     "stream": stream,
@@ -210,4 +335,8 @@ TARGETS: dict[str, Callable[[Random], None]] = {
     "tagged-lines": tagged_lines,
     "documents": documents,
     "alignments": alignments,
+    "conllu": conllu,
+    "parquet": parquet,
+    "paths": paths,
+    "bombs": bombs,
 }

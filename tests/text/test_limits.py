@@ -17,7 +17,7 @@ from manyheads.errors import DataError
 from manyheads.tasks import columns
 from manyheads.tasks.columns import columns_in
 from manyheads.tasks.data_files import DataFiles
-from manyheads.text import documents, files
+from manyheads.text import documents, files, tagged_readers
 from manyheads.text.documents import read_documents
 from manyheads.text.files import MAX_LINE_BYTES, first_lines
 from manyheads.text.readers import columns_of, read_lines, read_pairs, read_rows
@@ -67,6 +67,14 @@ class TestLongLines:
     def test_compressed_tagged_text(self, write: Write, bomb: bytes) -> None:
         with limited_memory(80), pytest.raises(DataError, match=r"a\.conll\.zst, line 1 is longer than 16 MiB"):
             list(read_tagged(write("a.conll.zst", bomb)))
+
+    def test_sentence_without_end(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tagged_readers, "_LONGEST_SENTENCE", 10)
+        assert len(list(read_tagged(write("a.conll", ("a O\n" * 10 + "\n") * 2)))) == 2
+        with refuses(
+            "*/a.conll, lines 1 to 10: the sentence has more than 10 words. Put a blank line between sentences."
+        ):
+            list(read_tagged(write("a.conll", "a O\n" * 11)))
 
     def test_standard_input(self) -> None:
         stream = io.BytesIO(b"first\n" + b"x" * (MAX_LINE_BYTES + 1))

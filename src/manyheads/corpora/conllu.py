@@ -15,6 +15,7 @@ from manyheads.text.suggestions import shortened
 
 _COLUMNS = 10
 _TEXT = "# text ="
+_LONGEST_SENTENCE = 100_000  # words
 _NO_SPACE = "SpaceAfter=No"
 _IGNORED_RELATIONS = ("root", "punct")
 
@@ -45,6 +46,10 @@ def _sentences(path: Path) -> Iterator[Rendering]:
         raise DataError(f"{path} has no sentence. Give a CoNLL-U file: ten columns per word, separated by tabs.")
 
 
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10  # Python refuses to convert thousands of digits
+
+
 class _Sentence:
     """Collects the lines of one sentence."""
 
@@ -72,13 +77,17 @@ class _Sentence:
         first, dash, last = name.partition("-")
         if "." in name:
             return
-        if dash and first.isdecimal() and last.isdecimal() and int(first) == len(self.words) + 1 <= int(last):
+        if len(self.words) == _LONGEST_SENTENCE:
+            raise DataError(
+                f"{where}: the sentence has more than {_LONGEST_SENTENCE:,} words. Put a blank line between sentences."
+            )
+        if dash and _is_number(first) and _is_number(last) and int(first) == len(self.words) + 1 <= int(last):
             self.forms.append((form, int(last) - int(first) + 1, is_spaced))
             self.covered = int(last)
             return
         if name != str(len(self.words) + 1):
             raise DataError(f'{where}: the word is numbered "{shortened(name)}", but should be {len(self.words) + 1}.')
-        if not cells[6].isdecimal():
+        if not _is_number(cells[6]):
             raise DataError(f'{where}: the head is "{shortened(cells[6])}", but should be the number of a word, or 0.')
         self.words.append(form)
         self.heads.append((number, int(cells[6]), cells[7].partition(":")[0]))
@@ -86,6 +95,11 @@ class _Sentence:
             self.forms.append((form, 1, is_spaced))
 
     def rendering(self) -> Rendering:
+        if self.covered > len(self.words):
+            raise DataError(
+                f"{self.path}, line {self.heads[-1][0]}: the sentence has {len(self.words)} words, but a multiword "
+                f"token ends at word {self.covered}."
+            )
         relations = []
         for word, (number, head, kind) in enumerate(self.heads):
             if head > len(self.words):

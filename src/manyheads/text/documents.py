@@ -57,17 +57,16 @@ def _files_in(folder: Path) -> list[Path]:
 
 def _iter_files(folder: Path) -> Iterator[Path]:
     try:
-        entries = list(folder.iterdir())
+        for path in folder.iterdir():
+            if path.name.startswith("."):
+                continue
+            # A symbolic link to a folder may form a cycle.
+            if path.is_dir() and not path.is_symlink():
+                yield from _iter_files(path)
+            elif path.is_file() and format_suffix(path) == ".txt":
+                yield path
     except OSError as error:
-        raise DataError(f"{folder} cannot be read: {error.strerror}.") from None
-    for path in entries:
-        if path.name.startswith("."):
-            continue
-        # A symbolic link to a folder may form a cycle.
-        if path.is_dir() and not path.is_symlink():
-            yield from _iter_files(path)
-        elif path.is_file() and format_suffix(path) == ".txt":
-            yield path
+        raise DataError(f"{error.filename or folder} cannot be read: {error.strerror}.") from None
 
 
 def _read(path: Path, kind: DocumentKind, column: str | None, on_bad: OnBad | None) -> Iterator[Row]:

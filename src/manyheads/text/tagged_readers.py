@@ -29,6 +29,7 @@ _BLANK = " \t\r"
 _SPACES = re.compile(r"[ \t]+")
 _WHITE_SPACE = re.compile(r"\s")
 _N_LINES_FOR_LAYOUT = 5000
+_LONGEST_SENTENCE = 100_000  # words: more than in any document; without blank lines, a whole file would be one sentence
 _SETTINGS = "text_column and tags_column"
 
 
@@ -241,6 +242,11 @@ def _column_sentences(path: Path, layout: _Layout, on_bad: OnBad | None) -> Iter
         # CoNLL-U numbers multiword tokens 1-2 and empty nodes 1.1.
         if layout.id is not None and not cells[layout.id].isdecimal():
             continue
+        if len(words) == _LONGEST_SENTENCE:
+            raise DataError(
+                f"{path}, lines {first} to {last}: the sentence has more than {_LONGEST_SENTENCE:,} words. Put a blank "
+                "line between sentences."
+            )
         first, last = first if words else number, number
         words.append(_word(cells[layout.word]))
         tags.append(_replace_spaces(cells[layout.tag]))
