@@ -22,7 +22,7 @@ def test_two_files_become_a_recipe_that_trains(manyheads: Run, tmp_path: Path) -
     done = manyheads("init", "train.en", "train.zh")
     assert (done.returncode, done.stderr) == (0, "")
     for text in (
-        "train.en + train.zh: 300 pairs",
+        "train.en + train.zh: 300 sentence pairs",
         "val.en + val.zh, found beside",
         "en → zh",
         "preset tiny",
@@ -53,8 +53,8 @@ def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path)
     for text in (
         "Task: classify, since column label has 3 values (good, bad, other) for the texts of text.",
         "--task translate|tag|language|masked; --text-column, --label-column",
-        "reviews.csv: 201 rows",
-        "kept out of training (name a set with --valid)",
+        "reviews.csv: 193 of 201 labeled texts · 8 kept out: 8 held out for validation",
+        "of the training data (name a set with --valid)",
         '"text" → "label"',
         "1 of the labels has fewer than 5 examples and will hardly be learned: other.",
         "1 layer of width 128",

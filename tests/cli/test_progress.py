@@ -85,7 +85,7 @@ def draw(*, plain: bool, warmup: int = 2) -> str:
 def test_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
     text = draw(plain=False)
     for expected in (
-        "1,234 sentence pairs · 1,205 dropped: 1,200 duplicate, 5 empty",
+        "1,234 of 2,439 sentence pairs · 1,205 kept out: 1,200 duplicate, 5 empty",
         "9 sentence pairs\n",
         "damaged     ids are damaged. It was built again.",
         "1,000 tok/s",

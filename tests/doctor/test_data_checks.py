@@ -12,6 +12,7 @@ from manyheads.doctor.corpus_stats import Source, collect_stats
 from manyheads.doctor.diagnosis import check_data
 from manyheads.doctor.misalignment import check_alignment
 from manyheads.errors import DataError
+from manyheads.run import Recipe
 
 from doctor.makers import healthy, make_stats
 
@@ -25,7 +26,10 @@ def test_healthy_data_is_good(target: str) -> None:
     valid = [pair for pair in healthy(target, 1700)[1500:] if pair not in set(pairs)]
     known = {text.casefold() for text, _ in pairs}
     valid = [pair for pair in valid if pair[0].casefold() not in known]
-    findings = list(check_data([make_stats(pairs), make_stats(valid, "valid")], ("en", target), CLEAN))
+    recipe = Recipe.from_table(
+        {"data": {"train": ["a.en", "a.xx"]}, "task": {"source_language": "en", "target_language": target}}
+    )
+    findings = list(check_data([make_stats(pairs), make_stats(valid, "valid")], recipe))
     assert [finding for finding in findings if finding.verdict != "good"] == []
     assert len(findings) > 12
 
@@ -167,7 +171,7 @@ def test_read_error_is_reported_and_the_rows_before_it_are_checked() -> None:
 
 def test_empty_set_and_truncated_set() -> None:
     assert data_checks.check_readable(make_stats([])).verdict == "bad"
-    part = collect_stats(Source("train", lambda: healthy()), CLEAN, max_pairs=100)
+    part = collect_stats(Source("train", lambda: healthy()), CLEAN, max_rows=100)
     assert "the first 100 pairs were checked" in data_checks.check_readable(part).message
 
 
@@ -182,7 +186,7 @@ def test_leakage_counts_the_training_pairs_it_costs() -> None:
     finding = data_checks.check_leakage(make_stats(pairs), make_stats(held, "valid"), CLEAN)
     assert finding.verdict == "warning"  # training drops these pairs
     assert "That is 3 of 1,503" in finding.message
-    assert "remove these sentences from valid" in finding.fix
+    assert "remove these texts from valid" in finding.fix
     counts: Counter[str] = Counter()
     list(Cleaner(CLEAN, held).clean(pairs, counts))
     assert counts["in valid or test"] == 3

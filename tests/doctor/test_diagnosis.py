@@ -8,7 +8,7 @@ import pytest
 
 from manyheads.data import CleanSettings
 from manyheads.doctor.corpus_stats import collect_stats
-from manyheads.doctor.diagnosis import clean_settings, examine, pair_sources
+from manyheads.doctor.diagnosis import clean_settings, data_sources, examine
 from manyheads.run import Recipe
 
 
@@ -16,10 +16,10 @@ def test_lines_that_are_not_utf8_are_skipped_as_in_training(tmp_path: Path) -> N
     path = tmp_path / "a.tsv"
     path.write_bytes(b"one\teins\n\xff\xfe\tzwei\nthree\tdrei\n")
     recipe = Recipe.from_table({"data": {"train": [str(path)]}})
-    found = collect_stats(pair_sources(recipe)[0], clean_settings(recipe))
+    found = collect_stats(data_sources(recipe)[0], clean_settings(recipe))
     assert (len(found), found.read_error) == (3, "")
     strict = replace(recipe, clean=CleanSettings(drop_bad_encoding=False))
-    found = collect_stats(pair_sources(strict)[0], clean_settings(strict))
+    found = collect_stats(data_sources(strict)[0], clean_settings(strict))
     assert (len(found), "line 2" in found.read_error) == (1, True)
 
 
@@ -36,7 +36,7 @@ def test_lines_that_are_not_utf8_are_skipped_as_in_training(tmp_path: Path) -> N
 )
 def test_header_counts_as_a_line(name: str, columns: tuple[str, str], first: int) -> None:
     data = {"train": [name], "source_column": columns[0], "target_column": columns[1]}
-    assert pair_sources(Recipe.from_table({"data": data}))[0].first_line == first
+    assert data_sources(Recipe.from_table({"data": data}))[0].first_line == first
 
 
 def test_dialogue_recipe_is_examined(tmp_path: Path) -> None:
@@ -53,11 +53,3 @@ def test_dialogue_recipe_is_examined(tmp_path: Path) -> None:
     assert findings["recipe"].verdict == "good"
     assert len(findings) > 5
     assert [finding.message for finding in findings.values() if finding.verdict == "bad"] == []
-
-
-def test_data_without_pairs_is_reported_as_not_checked(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.toml"
-    path.write_text('[data]\nbuiltin = "en"\n[task]\nkind = "classify"\n', "utf-8")
-    recipe, _, data = examine(path)
-    assert (recipe.verdict, data.verdict) == ("good", "warning")
-    assert "classify is not checked" in data.message

@@ -11,12 +11,12 @@ from manyheads.doctor.model_checks import (
     check_bundle,
     check_dead_rows,
     check_finite_weights,
-    sample_sources,
+    sample_rows,
 )
-from manyheads.doctor.output_checks import check_outputs, is_repetitive
 from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
 from manyheads.tasks.ngrams import NgramClassifier, NgramTagger, sparse_tables
+from manyheads.tasks.output_checks import check_outputs, is_repetitive
 
 
 def test_untrained_bundle_is_intact_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
@@ -51,11 +51,11 @@ def test_tables_of_ngrams_are_sparse_but_not_dead() -> None:
 
 def test_sources_come_from_the_test_set_or_the_built_in_corpus(untrained: Bundle) -> None:
     table = dict(untrained.recipe)
-    assert len(sample_sources(table)) > 20
+    assert len(sample_rows(table)) > 20
     gone = {"data": {"train": ["/nowhere/a.en", "/nowhere/a.zh"]}, "model": {"preset": "tiny"}}
-    assert len(sample_sources({**gone, "task": {"source_language": "en", "target_language": "zh"}})) > 20
-    assert sample_sources({**gone, "task": {"source_language": "sw", "target_language": "zh"}}) == []
-    assert sample_sources({"model": 3}) == []
+    assert len(sample_rows({**gone, "task": {"source_language": "en", "target_language": "zh"}})) > 20
+    assert sample_rows({**gone, "task": {"source_language": "sw", "target_language": "zh"}}) == []
+    assert sample_rows({"model": 3}) == []
     assert to_table(untrained.decode)  # the fixture's settings are complete
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.doctor import training_checks
-from manyheads.doctor.training_checks import RunLog, read_log
+from manyheads.doctor.run_log import RunLog, read_log
 from manyheads.storage import atomic_folder, locked
 from manyheads.train import TrainSettings
 

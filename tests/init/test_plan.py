@@ -18,6 +18,8 @@ from manyheads.tasks import TASKS, ClassifySettings, LanguageSettings, MaskedSet
 from manyheads.tasks.proposal import Survey
 
 ESTIMATE = CostEstimate(
+    n_too_long=0,
+    is_exact=True,
     n_parameters=2_000_000,
     vocab_size=6000,
     peak_memory=10**9,

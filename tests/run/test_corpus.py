@@ -230,3 +230,13 @@ def test_documents_without_validation_set_hold_out_the_end_of_the_text(tmp_path:
     assert [text for (text,) in corpus.train()] == [texts[0], texts[1][:50]]
     rows, _ = stored(corpus, tmp_path / "stored")
     assert rows == [(texts[0],), (texts[1][:50],)]
+
+
+def test_documents_that_are_also_held_out_are_dropped(tmp_path: Path) -> None:
+    texts = ["abcdefghij" * 10, "klmnopqrst" * 10, "abcdefghij" * 10]
+    (tmp_path / "a.txt").write_text("\n".join(texts))
+    settings = LanguageSettings(documents="line")
+    corpus = Corpus(DataSettings(train=(str(tmp_path / "a.txt"),), valid_fraction=0.4), 1, task=settings)
+    rows, _ = stored(corpus, tmp_path / "stored")
+    assert rows == [(texts[1][:80],)]
+    assert corpus.count() == {"kept": 1, "in valid or test": 1}

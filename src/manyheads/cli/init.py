@@ -24,7 +24,6 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
 _FEW_ROWS = 1000  # without a test set, cross-validation is proposed
-_IMBALANCE = 10  # the most frequent label has this many times the rows of the rarest
 
 
 class _Budget(click.ParamType[float]):
@@ -255,8 +254,7 @@ def _count(sets: "RecognizedData", survey: "Survey", count: int, *, in_character
 
 def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
     data = sets.settings
-    about = "" if survey.is_exact else pick("about ", "约 ")
-    click.echo(f"{_names(data.train)}: {about}{_count(sets, survey, survey.n_read)}{_dropped(survey)}")
+    click.echo(f"{_names(data.train)}: {_rows(sets, survey)}")
     for split, files in (("valid", data.valid), ("test", data.test)):
         beside = pick(", found beside the training data", "，在训练数据旁边找到") if split in sets.found_splits else ""
         if files:
@@ -267,7 +265,7 @@ def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
         click.echo(
             f"  {'valid':<10}"
             + pick(
-                f"{last}{rows} kept out of training (name a set with --valid)",
+                f"{last}{rows} of the training data (name a set with --valid)",
                 f"从训练数据中留出 {rows}（也可用 --valid 指定）",
             )
         )
@@ -281,17 +279,17 @@ def _note() -> str:
     return pick("Note:     ", "注意：    ")
 
 
-def _dropped(survey: "Survey") -> str:
-    from manyheads.metrics import display_name
+def _rows(sets: "RecognizedData", survey: "Survey") -> str:
+    """How many rows to train on there are and why others are kept out, in the words of `train` and `doctor`."""
+    from manyheads.metrics import rows_name
+    from manyheads.tasks import TASKS
 
-    n_dropped = sum(survey.dropped.values())
-    if not n_dropped:
-        return ""
-    reasons = ", ".join(f"{count:,} {display_name(reason)}" for reason, count in survey.dropped.items())
-    text = pick(f" · {n_dropped:,} dropped ({reasons})", f" · 舍弃 {n_dropped:,}（{reasons}）")
-    if not survey.is_exact:
-        text += pick(f" of {survey.n_examined:,} examined", f"，共检查 {survey.n_examined:,}")
-    return text
+    n_kept = survey.n_examined - sum(survey.dropped.values())
+    rows = str(rows_name(TASKS[sets.task.kind].noun, n_kept, survey.dropped))
+    if survey.is_exact:
+        return rows
+    count = f"{survey.n_read:,}"
+    return pick(f"about {count} rows; of a sample: {rows}", f"约 {count} 行；其中抽样：{rows}")
 
 
 def _summary_rows(sets: "RecognizedData", survey: "Survey") -> "Iterator[tuple[str, str]]":
@@ -335,6 +333,8 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 
 
 def _warnings(survey: "Survey") -> "Iterator[str]":
+    from manyheads.tasks.label_checks import is_lopsided
+
     rare = survey.rare_labels
     if rare:
         have = "has" if len(rare) == 1 else "have"
@@ -343,8 +343,7 @@ def _warnings(survey: "Survey") -> "Iterator[str]":
             f"{len(rare)} 个标签的样例不足 5 条，很难学会：{_few(rare)}",
         )
     counts = list((survey.counts.intents if survey.row_label == "intent" else survey.counts.labels).values())
-    is_lopsided = counts and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)
-    if is_lopsided and survey.row_label:
+    if survey.row_label and is_lopsided(counts):
         share = f"{counts[0] / sum(counts):.0%}"
         yield pick(
             f"{share} of the rows have the same {survey.row_label}: always predicting it is right as often.",
@@ -366,13 +365,14 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
 
     proposal, estimate = plan.proposal, plan.estimate
     size = pick(f"preset {proposal.preset}", f"预设 {proposal.preset}") if proposal.preset else proposal.size
+    about = "" if estimate.is_exact else pick("about ", "约 ")
     millions, steps = _millions(estimate.n_parameters), f"{proposal.get('train.steps', 0):,}"
     dropout, epochs = proposal.get("model.dropout", 0.1), round_epochs(plan.n_epochs)
     click.echo(
         pick(
-            f"Proposed: {size} ({millions}), {estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
+            f"Proposed: {size} ({millions}), {about}{estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
             f"(≈ {epochs} epochs)",
-            f"建议：    {size}（{millions}），词表 {estimate.vocab_size:,}，dropout {dropout}，{steps} 步"
+            f"建议：    {size}（{millions}），词表{about or ' '}{estimate.vocab_size:,}，dropout {dropout}，{steps} 步"
             f"（≈ {epochs} 轮）",
         )
     )
@@ -395,6 +395,11 @@ def _notes(plan: "Plan", machine: "Machine") -> list[str]:
     from manyheads.init.plan import round_epochs
 
     notes = []
+    if plan.estimate.n_too_long:
+        count = f"{'' if plan.estimate.is_exact else pick('about ', '约 ')}{plan.estimate.n_too_long:,}"
+        notes.append(
+            pick(f"{count} more rows are kept out: too long.", f"另有 {count} 行因过长而排除。"),
+        )
     if plan.is_cut:
         epochs, ideal = round_epochs(plan.n_epochs), round_epochs(plan.n_epochs_ideal)
         notes.append(

@@ -1,7 +1,7 @@
 """The progress of a run in a terminal: a live bar with a sample, or plain lines for logs."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from manyheads.cli.scorecard import has_random_examples, show_notes, show_random_examples, show_scores
 from manyheads.language import pick
-from manyheads.metrics import display_name, format_score, loss_name
+from manyheads.metrics import display_name, format_score, loss_name, rows_name
 from manyheads.run import Event, Finished, Prepared, RecipeChanged, Resumed, Stage, StoppedEarly, Validated
 from manyheads.tasks.proposal import pluralized
 from manyheads.train import Step, TrainSettings
@@ -88,9 +88,8 @@ def _show_prepared(event: Prepared, console: Console) -> None:
     for warning in event.warnings:
         text = pick("It was built again.", "已重新生成。")
         _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
-    noun = display_name(event.noun)
-    rows = pick(f"{event.n_rows:,} {noun.en}", f"{event.n_rows:,} {noun.zh}")
-    _print_row(console, pick("text", "文本"), f"{rows}{_format_dropped(event.dropped)}")
+    rows = rows_name(event.noun, event.n_rows, event.dropped)
+    _print_row(console, pick("text", "文本"), str(rows))
     tokens = pick(f"{event.vocab_size:,} tokens", f"词表大小 {event.vocab_size:,}")
     _print_row(console, pick("tokenizer", "分词器"), tokens)
     if event.warm_start:
@@ -134,15 +133,6 @@ def _show_environment(event: Prepared, console: Console) -> None:
             f"本次训练开始时的版本是 {event.old_torch}：权重的末位可能不同。",
         )
         _print_row(console, "PyTorch", text, style="yellow")
-
-
-def _format_dropped(reasons: Mapping[str, int]) -> str:
-    """Return how many rows are dropped and why, the most frequent reason first."""
-    if not any(reasons.values()):
-        return ""
-    counts = sorted(((count, reason) for reason, count in reasons.items() if count), key=lambda item: -item[0])
-    listed = ", ".join(f"{count:,} {display_name(reason)}" for count, reason in counts)
-    return pick(f" · {sum(reasons.values()):,} dropped: {listed}", f" · 去除 {sum(reasons.values()):,}：{listed}")
 
 
 class _Throughput:

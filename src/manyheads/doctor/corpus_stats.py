@@ -1,10 +1,10 @@
-"""`collect_stats`: one pass over a set of pairs that collects the columns of numbers that the data checks need.
+"""`collect_stats`: one pass over a set of rows that collects the columns of numbers that the data checks need.
 
-A pair takes about 70 bytes, however long its text is. Lines shown as examples are read again.
+A text takes about 35 bytes, however long it is. Lines shown as examples are read again.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from manyheads.data.cleaning import LENGTH_RATIO, CleanSettings, rejection_reason
 from manyheads.doctor.character_classes import SCRIPTS, character_flags, script_table
-from manyheads.doctor.findings import MAX_EXAMPLES, excerpt
 from manyheads.errors import DataError
+from manyheads.language import Bilingual
+from manyheads.tasks.findings import MAX_EXAMPLES, excerpt
+from manyheads.tasks.task_doctor import MAX_ROWS, Source
+from manyheads.text.readers import Row
 
-MAX_PAIRS = 2_000_000
 N_TRIGRAMS = 1 << 16
-_CHUNK_SIZE = 10_000
+_CHUNK_SIZE = 10_000  # rows
+_CHUNK_CHARACTERS = 4_000_000
 _LEADING_CHARACTERS = 500  # of each line, for language identification: one huge line must not outweigh all others
 # A Chinese or Korean character counts as several letters: a Chinese sentence with an English name stays Chinese.
 _LETTER_WEIGHTS = np.array([4 if name in ("Han", "Kana", "Hangul") else 1 for name in SCRIPTS[1:]], np.int32)
@@ -28,32 +31,15 @@ _MOJIBAKE = re.compile(
     "Ã[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€[\u0080-\u00bf™œ˜¦“”¢¡º]|Â[\u00a0-\u00bf]|ï»¿|锟斤拷|烫烫烫|屯屯屯"
 )
 
-Read = Callable[[], Iterable[tuple[str, str]]]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A set of pairs, and the names of its lines."""
-
-    name: str  # "train", "valid", "test"
-    read: Read
-    files: tuple[str, ...] = ()  # names shown in examples; empty for the built-in corpus or a mix
-    first_line: int = 1  # 2 if there is a header
-
-    def location(self, index: int, side: int) -> str:
-        """Return the file and line of a sentence."""
-        file = self.files[min(side, len(self.files) - 1)] if self.files else self.name
-        return f"{file}:{index + self.first_line}"
-
 
 @dataclass(frozen=True)
 class CorpusStats:
-    """The columns; side 0 is the source, side 1 the target."""
+    """The columns. A side is a text of a row: of pairs, side 0 is the source, side 1 the target."""
 
     source: Source
     read_error: str = ""  # why reading stopped before the end
-    is_truncated: bool = False  # there are more pairs than were examined
-    pair_hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_truncated: bool = False  # there are more rows than were examined
+    row_hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # ignoring case and spacing
     n_bytes: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     n_letters: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
@@ -66,18 +52,28 @@ class CorpusStats:
     trigrams: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, N_TRIGRAMS), np.int64))
 
     def __len__(self) -> int:
-        return len(self.pair_hashes)
+        return len(self.row_hashes)
 
     @property
     def name(self) -> str:
         """The name of the set."""
         return self.source.name
 
+    @property
+    def noun(self) -> Bilingual:
+        """What its rows are called."""
+        return self.source.noun
+
+    @property
+    def sides(self) -> range:
+        """The indices of a row's texts."""
+        return range(self.source.n_texts)
+
     def examples(self, indices: Iterable[int], side: int | None = None) -> tuple[str, ...]:
-        """Return the first few of these pairs with file and line: both sides, or one."""
+        """Return the first few of these rows with file and line: all sides, or one."""
         wanted = sorted({int(index) for index in islice(indices, MAX_EXAMPLES)})
         found = dict(_pick(self.source.read(), wanted))
-        sides = (0, 1) if side is None else (side,)
+        sides = tuple(self.sides) if side is None else (side,)
         return tuple(
             f"{self.source.location(index, sides[0])}: {' → '.join(excerpt(found[index][one]) for one in sides)}"
             for index in wanted
@@ -85,22 +81,22 @@ class CorpusStats:
         )
 
 
-def collect_stats(source: Source, clean: CleanSettings, max_pairs: int = MAX_PAIRS) -> CorpusStats:
+def collect_stats(source: Source, clean: CleanSettings, max_rows: int = MAX_ROWS) -> CorpusStats:
     """Read a set once; unreadable text ends the pass and becomes `read_error`."""
     by_ratio = CleanSettings(
         max_ratio=clean.max_ratio, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False
     )
     chunks: list[dict[str, NDArray[np.generic]]] = []
-    trigrams = np.zeros((2, N_TRIGRAMS), np.int64)
-    n_pairs, is_truncated = 0, False
+    trigrams = np.zeros((source.n_texts, N_TRIGRAMS), np.int64)
+    n_rows, is_truncated = 0, False
     faults: list[str] = []
     try:
-        pairs = iter(source.read())
-        while not faults and (chunk := _take(pairs, min(_CHUNK_SIZE, max_pairs - n_pairs), faults)):
-            is_ratio_outlier = np.array([rejection_reason(pair, by_ratio) == LENGTH_RATIO for pair in chunk], np.bool_)
-            chunks.append({**_columns(chunk, trigrams), "is_ratio_outlier": is_ratio_outlier})
-            n_pairs += len(chunk)
-        is_truncated = not faults and n_pairs == max_pairs and next(pairs, None) is not None
+        rows = iter(source.read())
+        while not faults and (chunk := _take(rows, min(_CHUNK_SIZE, max_rows - n_rows), faults)):
+            is_ratio_outlier = [len(trigrams) == 2 and rejection_reason(row, by_ratio) == LENGTH_RATIO for row in chunk]
+            chunks.append({**_columns(chunk, trigrams), "is_ratio_outlier": np.array(is_ratio_outlier, np.bool_)})
+            n_rows += len(chunk)
+        is_truncated = not faults and n_rows == max_rows and next(rows, None) is not None
     except DataError as error:
         faults.append(str(error))
     read_error = faults[0] if faults else ""
@@ -131,26 +127,30 @@ def leading_code_points(lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArr
     return code_points([line[:_LEADING_CHARACTERS] for line in lines])
 
 
-def _take(pairs: Iterator[tuple[str, str]], count: int, faults: list[str]) -> list[tuple[str, str]]:
-    """Return the next pairs; an error is appended to `faults`, and the pairs before it are kept."""
-    taken: list[tuple[str, str]] = []
+def _take(rows: Iterator[Row], count: int, faults: list[str]) -> list[Row]:
+    """Return the next rows, fewer of long ones; an error is appended to `faults`, and the rows before it are kept."""
+    taken: list[Row] = []
+    n_characters = 0
     try:
-        for pair in islice(pairs, count):
-            taken.append(pair)
+        for row in islice(rows, count):
+            taken.append(row)
+            n_characters += sum(map(len, row))
+            if n_characters >= _CHUNK_CHARACTERS:
+                break
     except DataError as error:
         faults.append(str(error))
     return taken
 
 
-def _columns(chunk: Sequence[tuple[str, str]], trigrams: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+def _columns(chunk: Sequence[Row], trigrams: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
     sides = []
-    for side in (0, 1):
-        lines = [pair[side].replace("\n", " ") for pair in chunk]
+    for side in range(len(trigrams)):
+        lines = [row[side].strip("\n").replace("\n", " ") for row in chunk]
         codes, starts = code_points(lines)
         trigrams[side] += np.bincount(trigram_ids(leading_code_points(lines)[0]), minlength=N_TRIGRAMS)
         sides.append(_describe(lines, codes, starts))
-    both = {name: np.stack([sides[0][name], sides[1][name]], axis=1) for name in sides[0]}
-    return {"pair_hashes": np.array([hash(pair) for pair in chunk], np.int64), **both}
+    columns = {name: np.stack([described[name] for described in sides], axis=1) for name in sides[0]}
+    return {"row_hashes": np.array([hash(row) for row in chunk], np.int64), **columns}
 
 
 def _describe(
@@ -188,11 +188,11 @@ def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return is_within
 
 
-def _pick(pairs: Iterable[tuple[str, str]], wanted: Sequence[int]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield the wanted pairs by index, reading no further than the last."""
+def _pick(rows: Iterable[Row], wanted: Sequence[int]) -> Iterator[tuple[int, Row]]:
+    """Yield the wanted rows by index, reading no further than the last."""
     if not wanted:
         return
     left = set(wanted)
-    for index, pair in enumerate(islice(pairs, wanted[-1] + 1)):
+    for index, row in enumerate(islice(rows, wanted[-1] + 1)):
         if index in left:
-            yield index, pair
+            yield index, row

@@ -1,4 +1,4 @@
-"""Checks of a set of pairs as text: readable, duplicates, leakage, lengths, encoding, characters.
+"""Checks of a set of rows as text: readable, duplicates, leakage, lengths, encoding, characters.
 
 Each is a function of `CorpusStats`. No check fails because of a single unusual line: real text has some.
 """
@@ -21,8 +21,8 @@ from manyheads.doctor.character_classes import (
     ZERO_WIDTH,
 )
 from manyheads.doctor.corpus_stats import CorpusStats
-from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share, verdict_of
 from manyheads.language import pick
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, share, verdict_of
 
 _LONG_LINE = 2000  # bytes
 _RATIO = 4.0  # an outlier is this many times longer or shorter than usual
@@ -45,63 +45,75 @@ def check_readable(stats: CorpusStats) -> Finding:
         return Finding(
             check,
             "bad",
-            pick(f"{stats.name}: there is no pair in it.", f"{stats.name}：没有任何句对。"),
+            pick(f"{stats.name}: there are no {stats.noun.en} in it.", f"{stats.name}：没有任何内容。"),
             (),
             pick("Give a file with text.", "请提供有内容的文件。"),
         )
     files = " + ".join(stats.source.files) or pick("the built-in corpus", "内置语料")
     part = (
-        pick(f"the first {len(stats):,} pairs were checked, there are more", f"只检查了前 {len(stats):,} 个句对")
+        pick(
+            f"the first {len(stats):,} {stats.noun.en} were checked, there are more",
+            f"只检查了前 {len(stats):,} {stats.noun.zh}",
+        )
         if stats.is_truncated
-        else pick(f"{len(stats):,} pairs", f"{len(stats):,} 个句对")
+        else pick(f"{len(stats):,} {stats.noun.en}", f"{len(stats):,} {stats.noun.zh}")
     )
     return Finding(check, "good", f"{stats.name}: {files}, {part}.")
 
 
 def check_blank(stats: CorpusStats) -> Finding:
-    """Count pairs with an empty side."""
+    """Count rows with an empty text."""
     one = stats.is_blank.any(axis=1)
-    both = int(stats.is_blank.all(axis=1).sum())
-    message = pick(
-        f"{stats.name}: {share(int(one.sum()), len(stats))} pairs have a blank side ({both:,} on both).",
-        f"{stats.name}：{share(int(one.sum()), len(stats))} 个句对有一侧为空（其中 {both:,} 个两侧都为空）。",
-    )
+    both, counted = int(stats.is_blank.all(axis=1).sum()), share(int(one.sum()), len(stats))
+    if len(stats.sides) == 2:
+        message = pick(
+            f"{stats.name}: {counted} pairs have a blank side ({both:,} on both).",
+            f"{stats.name}：{counted} 个句对有一侧为空（其中 {both:,} 个两侧都为空）。",
+        )
+        fix = pick("If many lines have no counterpart, align the files again.", "若大量行缺少译文，请重新对齐文件。")
+    else:
+        message = pick(
+            f"{stats.name}: {counted} {stats.noun.en} are blank.", f"{stats.name}：{counted} {stats.noun.zh}为空。"
+        )
+        fix = pick("Fill them in, or remove their rows.", "请补全，或删除这些行。")
     return Finding(
         "blank lines",
         verdict_of(int(one.sum()), len(stats), warn=0.0, fail=0.2),
         message + _dropped_note(int(one.sum()), is_dropped=stats.name == "train"),
         stats.examples(np.flatnonzero(one)),
-        pick("If many lines have no counterpart, align the files again.", "若大量行缺少译文，请重新对齐文件。")
-        if one.any()
-        else "",
+        fix if one.any() else "",
     )
 
 
-def check_duplicates(stats: CorpusStats, clean: CleanSettings) -> Finding:
-    """Count pairs that occur more than once."""
+def check_duplicates(stats: CorpusStats, clean: CleanSettings, n_dropped: int | None = None) -> Finding:
+    """Count rows that occur more than once; training drops `n_dropped` of them as duplicates, others as held out."""
     again = np.ones(len(stats), bool)
-    again[np.unique(stats.pair_hashes, return_index=True)[1]] = False
+    again[np.unique(stats.row_hashes, return_index=True)[1]] = False
     count = int(again.sum())
     verdict = verdict_of(count, len(stats), warn=0.02, fail=1.0 if clean.drop_duplicates else 0.5)
     return Finding(
         "duplicates",
         verdict,
         pick(
-            f"{stats.name}: {share(count, len(stats))} pairs repeat an earlier one.",
-            f"{stats.name}：{share(count, len(stats))} 个句对与前面的重复。",
+            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} repeat an earlier one.",
+            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}与前面的重复。",
         )
-        + _dropped_note(count, is_dropped=clean.drop_duplicates),
+        + (
+            _dropped_note(count, is_dropped=clean.drop_duplicates)
+            if n_dropped is None
+            else pick(f" Training drops {n_dropped:,} for it.", f"训练时因此去掉 {n_dropped:,}。")
+        ),
         stats.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
         else pick(
-            "Training drops them. If you expected more different pairs, check how the file was made.",
+            f"Training drops them. If you expected more different {stats.noun.en}, check how the file was made.",
             "训练时会自动去重。若不应有这么多重复，请检查文件的来源。",
         )
         if clean.drop_duplicates
         else pick(
-            "Remove duplicates (sort -u on the pasted files), or the model memorizes a few sentences.",
-            "请去除重复句对（例如合并两列后用 sort -u），否则模型会死记少数句子。",
+            "Remove duplicates (for instance with sort -u), or the model memorizes a few texts.",
+            "请去除重复的行（例如用 sort -u），否则模型会死记少数文本。",
         ),
     )
 
@@ -138,41 +150,54 @@ def check_many_targets(stats: CorpusStats) -> Finding:
 
 
 def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -> Finding:
-    """Count held-out sentences that also occur in training, and the training pairs that dropping them costs."""
-    known = np.stack([np.isin(held.hashes[:, side], train.hashes[:, side]) for side in (0, 1)], axis=1) & ~held.is_blank
+    """Count held-out texts that also occur in training, and the training rows that dropping them costs."""
+    known = np.stack([np.isin(held.hashes[:, side], train.hashes[:, side]) for side in train.sides], axis=1)
+    known &= ~held.is_blank
     is_known = known.any(axis=1)
-    is_pair = known.all(axis=1) & np.isin(_combine(held.hashes), _combine(train.hashes))
     count = int(is_known.sum())
-    costs = [np.isin(train.hashes[:, side], held.hashes[known[:, side], side]) for side in (0, 1)]
-    n_lost = int((costs[0] | costs[1]).sum())
+    costs = [np.isin(train.hashes[:, side], held.hashes[known[:, side], side]) for side in train.sides]
+    n_lost = int(np.any(costs, axis=0).sum())
     verdict = verdict_of(count, len(held), warn=0.0, fail=1.0 if clean.drop_leaked else 0.1)
     return Finding(
         "leakage",
         verdict,
-        pick(
-            f"{share(count, len(held))} pairs of {held.name} have a side that also occurs in {train.name}"
-            f" (sources: {int(known[:, 0].sum()):,}, targets: {int(known[:, 1].sum()):,}, whole pairs:"
-            f" {int(is_pair.sum()):,}), ignoring case and spacing."
-            + (f" That is {share(n_lost, len(train))} training pairs." if count else ""),
-            f"{held.name} 的 {share(count, len(held))} 个句对有一侧也出现在 {train.name} 中"
-            f"（原文 {int(known[:, 0].sum()):,}，译文 {int(known[:, 1].sum()):,}，整对 {int(is_pair.sum()):,}），"
-            "不计大小写和空格。" + (f"涉及 {share(n_lost, len(train))} 个训练句对。" if count else ""),
+        _leakage_message(train, held, known)
+        + pick(
+            f" That is {share(n_lost, len(train))} training {train.noun.en}." if count else "",
+            f"涉及训练集 {share(n_lost, len(train))} {train.noun.zh}。" if count else "",
         )
         + _dropped_note(count, is_dropped=clean.drop_leaked),
         held.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
         else pick(
-            f"Training drops them, so scores are not affected. If {n_lost:,} training pairs are too many to lose,"
-            f" remove these sentences from {held.name} instead.",
-            f"训练时会自动剔除，不影响得分；若损失 {n_lost:,} 个训练句对太多，请改从 {held.name} 中删除。",
+            f"Training drops them, so scores are not affected. If {n_lost:,} training {train.noun.en} are too many to"
+            f" lose, remove these texts from {held.name} instead.",
+            f"训练时会自动剔除，不影响得分；若损失 {n_lost:,} {train.noun.zh}太多，请改从 {held.name} 中删除。",
         )
         if clean.drop_leaked
         else pick(
-            "Remove them from the training files, or set clean.drop_leaked = true: a score on sentences seen in"
+            "Remove them from the training files, or set clean.drop_leaked = true: a score on texts seen in"
             " training is too high.",
-            "请从训练集中删除这些句子，或设 clean.drop_leaked = true，否则得分虚高。",
+            "请从训练集中删除这些文本，或设 clean.drop_leaked = true，否则得分虚高。",
         ),
+    )
+
+
+def _leakage_message(train: CorpusStats, held: CorpusStats, known: NDArray[np.bool_]) -> str:
+    counted = share(int(known.any(axis=1).sum()), len(held))
+    if len(train.sides) == 1:
+        return pick(
+            f"{counted} {held.noun.en} of {held.name} also occur in {train.name}, ignoring case and spacing.",
+            f"{held.name} 的 {counted} {held.noun.zh}也出现在 {train.name} 中，不计大小写和空格。",
+        )
+    is_pair = known.all(axis=1) & np.isin(_combine(held.hashes), _combine(train.hashes))
+    sources, targets, pairs = int(known[:, 0].sum()), int(known[:, 1].sum()), int(is_pair.sum())
+    return pick(
+        f"{counted} pairs of {held.name} have a side that also occurs in {train.name} (sources: {sources:,}, targets:"
+        f" {targets:,}, whole pairs: {pairs:,}), ignoring case and spacing.",
+        f"{held.name} 的 {counted} 个句对有一侧也出现在 {train.name} 中"
+        f"（原文 {sources:,}，译文 {targets:,}，整对 {pairs:,}），不计大小写和空格。",
     )
 
 
@@ -215,9 +240,9 @@ def check_long_lines(stats: CorpusStats) -> Finding:
         "long lines",
         verdict,
         pick(
-            f"{stats.name}: {share(count, len(stats))} pairs have more than {_LONG_LINE:,} bytes on a side;"
+            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} have a text of more than {_LONG_LINE:,} bytes;"
             f" the longest line has {most:,}.",
-            f"{stats.name}：{share(count, len(stats))} 个句对有一侧超过 {_LONG_LINE:,} 字节；"
+            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}的文本超过 {_LONG_LINE:,} 字节；"
             f"最长的一行有 {most:,} 字节。",
         ),
         stats.examples(np.argsort(-longest)[:count]) if count else (),
@@ -249,13 +274,13 @@ def check_encoding(stats: CorpusStats, clean: CleanSettings) -> Finding:
         "encoding",
         verdict,
         pick(
-            f"{stats.name}: {share(count, len(stats))} pairs contain garbled text (lines with U+FFFD:"
+            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} contain garbled text (texts with U+FFFD:"
             f" {int(is_lost.sum()):,}, with control characters: {int(is_control.sum()):,}, wrongly decoded:"
             f" {int(stats.is_mojibake.sum()):,})."
             + (" Training drops those with U+FFFD or NUL." if is_marked.any() and is_dropped else ""),
-            f"{stats.name}：{share(count, len(stats))} 个句对含乱码（含 U+FFFD 的行 {int(is_lost.sum()):,}，"
-            f"含控制字符的行 {int(is_control.sum()):,}，编码错误的行 {int(stats.is_mojibake.sum()):,}）。"
-            + ("训练时会自动去掉含 U+FFFD 或 NUL 的行。" if is_marked.any() and is_dropped else ""),
+            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}含乱码（含 U+FFFD 的 {int(is_lost.sum()):,}，"
+            f"含控制字符的 {int(is_control.sum()):,}，编码错误的 {int(stats.is_mojibake.sum()):,}）。"
+            + ("训练时会自动去掉含 U+FFFD 或 NUL 的。" if is_marked.any() and is_dropped else ""),
         ),
         _side_examples(stats, is_any),
         ""
@@ -271,7 +296,7 @@ def check_invisible(stats: CorpusStats) -> Finding:
     """Count invisible characters: zero-width and non-breaking spaces, spaces at the ends of lines."""
     is_odd_space = (stats.flags & ODD_SPACE) > 0
     is_hidden = (stats.flags & ZERO_WIDTH) > 0
-    for side in (0, 1):
+    for side in stats.sides:
         if SCRIPTS[main_script(stats, side)] not in _USES_JOINERS:  # joiners are not part of the spelling
             joins = stats.flags[:, side]
             is_hidden[:, side] |= ((joins & JOINER) > 0) & ((joins & EMOJI) == 0)
@@ -282,11 +307,12 @@ def check_invisible(stats: CorpusStats) -> Finding:
         "invisible characters",
         verdict,
         pick(
-            f"{stats.name}: {share(count, len(stats))} pairs; lines with non-breaking or other unusual spaces:"
+            f"{stats.name}: {share(count, len(stats))} {stats.noun.en}; texts with non-breaking or unusual spaces:"
             f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an"
             f" end: {int(is_stray.sum()):,}.",
-            f"{stats.name}：{share(count, len(stats))} 个句对；含不换行空格等特殊空格的行 {int(is_odd_space.sum()):,}，"
-            f"含零宽字符的行 {int(is_hidden.sum()):,}，行首或行尾有空格的行 {int(is_stray.sum()):,}。",
+            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}；含不换行空格等特殊空格的"
+            f" {int(is_odd_space.sum()):,}，含零宽字符的 {int(is_hidden.sum()):,}，"
+            f"首尾有空格的 {int(is_stray.sum()):,}。",
         ),
         tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(stats, kind, 1)),
         ""
@@ -302,14 +328,16 @@ def check_invisible(stats: CorpusStats) -> Finding:
 def check_full_width(stats: CorpusStats) -> Finding:
     """Count lines with the rarer width of punctuation in Chinese or Japanese text."""
     check = "full and half width"
-    counts = [int(_has_rarer_width(stats, side).sum()) for side in (0, 1)]
-    side = int(counts[1] >= counts[0])
+    counts = [int(_has_rarer_width(stats, side).sum()) for side in stats.sides]
+    side = max(stats.sides, key=lambda side: (counts[side], side))
     verdict = verdict_of(counts[side], len(stats), warn=0.05)
+    where = pick("source", "原文") if side == 0 else pick("target", "译文")
+    lines = pick(f"lines of the {where} side", f"行（{where}一侧）") if len(counts) == 2 else pick("texts", "条文本")
+    counted = share(counts[side], len(stats))
     message = pick(
-        f"{stats.name}: {share(counts[side], len(stats))} lines of the {('source', 'target')[side]} side use the rarer"
-        " width of punctuation or letters (，？ against ,? or Ａ against A).",
-        f"{stats.name}：{('原文', '译文')[side]}一侧的 {share(counts[side], len(stats))} 行使用了较少见的标点或字母宽度"
-        "（，？与 ,?，或 Ａ与 A）。",
+        f"{stats.name}: {counted} {lines} use the rarer width of punctuation or letters"
+        " (，？ against ,? or Ａ against A).",
+        f"{stats.name}：{counted} {lines}使用了较少见的标点或字母宽度（，？与 ,?，或 Ａ与 A）。",
     )
     if verdict == "good":
         return Finding(check, verdict, message)
@@ -319,8 +347,8 @@ def check_full_width(stats: CorpusStats) -> Finding:
         message,
         stats.examples(np.flatnonzero(_has_rarer_width(stats, side)), side),
         pick(
-            "Use one width throughout: otherwise the model mixes both, which costs BLEU.",
-            "请统一全角与半角标点，否则模型会混用两者，降低 BLEU。",
+            "Use one width throughout: a sign in two widths is two signs to the model.",
+            "请统一全角与半角标点：同一标点的两种宽度对模型来说是两个符号。",
         ),
     )
 

@@ -1,26 +1,38 @@
 """`examine`: run the checks that apply to a recipe, a run folder or a bundle."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from manyheads.data import CleanSettings
+from manyheads.data.cleaning import DUPLICATE, KEPT
+from manyheads.data.corpus_cache import Cache
+from manyheads.data.encoded import TOO_LONG
 from manyheads.doctor import data_checks, language_checks, overfit_probe, training_checks
-from manyheads.doctor.corpus_stats import CorpusStats, Source, collect_stats
-from manyheads.doctor.findings import Finding, merge_good
+from manyheads.doctor.corpus_stats import CorpusStats, collect_stats
 from manyheads.doctor.misalignment import check_alignment
 from manyheads.doctor.model_checks import check_bundle, check_model, load_snapshot
+from manyheads.doctor.run_log import read_log
 from manyheads.errors import DataError, RecipeError
 from manyheads.language import pick
+from manyheads.metrics import rows_name
+from manyheads.model import Transformer
+from manyheads.model.weights import count_parameters
 from manyheads.run import Corpus, MixSettings, Recipe, RunFolder, read_recipe
+from manyheads.run.preparation import PreparedData, prepare
 from manyheads.storage import MANIFEST
-from manyheads.text.readers import Pair, Row
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, merge_good
+from manyheads.tasks.task_doctor import Source
+from manyheads.text.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
-_BUILTIN_PAIRS = 20_000  # a part of the built-in corpus is enough
+_BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 
 
 def detect_kind(path: Path) -> Kind:
@@ -59,24 +71,20 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
         return
     yield Finding("recipe", "good", pick(f"{path.name} is valid.", f"{path.name} 有效。"))
     yield training_checks.check_warmup(recipe.train)
-    languages = recipe.task_class.languages(recipe.task)
-    if not languages:
-        yield Finding(
-            "data",
-            "warning",
-            pick(
-                f"the data checks apply to pairs of texts; the data of task.kind = {recipe.task.kind} is not checked.",
-                f"数据检查只适用于文本对；task.kind = {recipe.task.kind} 的数据未检查。",
-            ),
-        )
+    all_stats = [collect_stats(source, clean_settings(recipe)) for source in data_sources(recipe)]
+    is_whole = all(len(stats) and not stats.read_error for stats in all_stats)
+    counts = Corpus.of(recipe).count() if is_whole else None
+    yield from check_data(all_stats, recipe, counts)
+    if counts is None:
         return
-    all_stats = [collect_stats(source, clean_settings(recipe)) for source in pair_sources(recipe)]
-    source, target = languages
-    yield from check_data(all_stats, (source, target), clean_settings(recipe))
     if quick:
-        return
+        yield _rows_finding(recipe, counts)
+    else:
+        yield from _check_prepared(recipe)
     train = all_stats[0]
-    probe = overfit_probe.make_probe(recipe, islice(train.source.read(), len(train)))
+    if quick or train.source.n_texts < 2:
+        return
+    probe = overfit_probe.make_probe(recipe, ((row[0], row[1]) for row in islice(train.source.read(), len(train))))
     if probe is not None:
         finding = overfit_probe.check_one_batch(probe)
         yield finding
@@ -84,56 +92,125 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
             yield overfit_probe.check_learning_rate(probe, recipe.train)
 
 
-def check_data(all_stats: list[CorpusStats], languages: tuple[str, str], clean: CleanSettings) -> Iterator[Finding]:
-    """Run all data checks on a recipe's sets; the training set comes first."""
+def _check_prepared(recipe: Recipe) -> Iterator[Finding]:
+    """Train the tokenizer and build the model as a run does, and report rows and sizes."""
+    try:
+        with TemporaryDirectory(prefix="manyheads-") as folder:
+            data = _prepare(recipe, RunFolder(Path(folder) / "run"))
+            yield _rows_finding(recipe, data.counts)
+            model = replace(recipe.model, vocab_size=data.tokenizer.vocab_size)
+            task = recipe.task_class.create(Transformer(model), data.tokenizer, recipe.task, data.encoded.texts)
+            sizes = describe_sizes(count_parameters(task.module), data.tokenizer.vocab_size)
+            yield Finding("sizes", "good", sizes)
+            lengths, n_too_long = data.encoded.lengths.max(axis=1), data.counts.get(TOO_LONG, 0)
+            yield from task.doctor.check_lengths(lengths, n_too_long, model, recipe.task)
+    except DataError as error:
+        yield Finding("rows", "bad", str(error), (), pick("Give more or other text.", "请提供更多或其他文本。"))
+
+
+def _prepare(recipe: Recipe, folder: RunFolder) -> PreparedData:
+    """Prepare the data in a folder of its own, with its own cache."""
+    folder.claim()
+    stages = prepare(recipe, folder, Cache(folder.path.with_name("cache")))
+    while True:
+        try:
+            next(stages)
+        except StopIteration as end:
+            prepared: PreparedData = end.value
+            return prepared
+
+
+def _rows_finding(recipe: Recipe, counts: Mapping[str, int]) -> Finding:
+    dropped = {reason: count for reason, count in counts.items() if reason != KEPT}
+    return Finding("rows", "good", f"{rows_name(recipe.task_class.noun, counts[KEPT], dropped)}{pick('.', '。')}")
+
+
+def check_data(
+    all_stats: list[CorpusStats], recipe: Recipe, counts: Mapping[str, int] | None = None
+) -> Iterator[Finding]:
+    """Run all data checks on a recipe's sets; the training set comes first, `counts` are of its rows by reason."""
     train, *held = all_stats
+    part, clean = recipe.task_class.doctor, clean_settings(recipe)
     yield from [data_checks.check_readable(stats) for stats in all_stats]
+    yield from _check_faulty_lines(recipe)
     there = [stats for stats in all_stats if len(stats)]
     if not len(train):
         return
-    yield data_checks.check_duplicates(train, clean)
-    yield data_checks.check_many_targets(train)
+    yield data_checks.check_duplicates(train, clean, None if counts is None else counts.get(DUPLICATE, 0))
     yield from merge_good([data_checks.check_leakage(train, stats, clean) for stats in held if len(stats)])
-    checks: tuple[Callable[[CorpusStats], Finding], ...] = (
+    checks: list[Callable[[CorpusStats], Finding]] = [
         data_checks.check_blank,
-        data_checks.check_ratio,
-        data_checks.check_long_lines,
         partial(data_checks.check_encoding, clean=clean),
         data_checks.check_invisible,
         data_checks.check_full_width,
-        check_alignment,
-        partial(language_checks.check_declared_languages, languages=languages),
-        partial(language_checks.check_mixed_languages, train=train),
-        language_checks.check_untranslated,
-    )
+    ]
+    if not part.has_long_texts:
+        checks.append(data_checks.check_long_lines)
+    if len(train.sides) == 2:
+        yield data_checks.check_many_targets(train)
+    if part.are_translations(recipe.task):
+        source, target = recipe.task_class.languages(recipe.task)
+        checks += [
+            data_checks.check_ratio,
+            check_alignment,
+            partial(language_checks.check_declared_languages, languages=(source, target)),
+            partial(language_checks.check_mixed_languages, train=train),
+            language_checks.check_untranslated,
+        ]
     for check in checks:
         yield from merge_good([check(stats) for stats in there])
+    yield from part.check_rows([stats.source for stats in there if not stats.read_error], recipe.task)
 
 
-def pair_sources(recipe: Recipe) -> list[Source]:
-    """Return the sets of pairs that a recipe names, the training set first."""
+def _check_faulty_lines(recipe: Recipe) -> Iterator[Finding]:
+    """Count lines of the training files that are not UTF-8, or tags that are not valid; training repairs a few."""
+    faults: list[DataError] = []
+    corpus = Corpus.of(recipe)
+    try:
+        for part in () if recipe.data.builtin else recipe.data.corpora:
+            columns = corpus.columns(part.files, part)
+            deque(corpus.task_class.read(part.files, columns, recipe.task, faults.append), maxlen=0)
+    except DataError:
+        return  # reported as unreadable
+    if faults:
+        message = pick(
+            f"train: {len(faults):,} lines or tags are not valid; training skips or repairs them if they are few.",
+            f"train：{len(faults):,} 处行或标注无效；数量很少时，训练会跳过或修复。",
+        )
+        examples = tuple(map(str, faults[:MAX_EXAMPLES]))
+        yield Finding("faulty lines", "warning", message, examples, pick("Correct them.", "请更正。"))
+
+
+def data_sources(recipe: Recipe) -> list[Source]:
+    """Return the sets of rows that a recipe names, the training set first."""
     corpus = Corpus.of(recipe)
     if recipe.data.builtin:
         sets = {"train": corpus.train, "valid": corpus.valid, "test": lambda: corpus.tests()["test"]}
-        return [Source(name, partial(_first_pairs, read)) for name, read in sets.items()]
+        return [_named(corpus, name, partial(_first_rows, read)) for name, read in sets.items()]
     return [_merged([_source(corpus, name, part) for part in parts]) for name, parts in corpus.given_sets().items()]
+
+
+def _named(corpus: Corpus, name: str, read: Callable[[], Iterable[Row]]) -> Source:
+    return Source(name, read, noun=corpus.task_class.doctor.noun, n_texts=corpus.fields.n_texts)
 
 
 def _merged(sources: list[Source]) -> Source:
     """Return the corpora of a mix as one source with consecutive line numbers."""
     if len(sources) == 1:
         return sources[0]
-    return Source(sources[0].name, lambda: chain.from_iterable(source.read() for source in sources))
+    return replace(
+        sources[0], read=lambda: chain.from_iterable(source.read() for source in sources), files=(), first_line=1
+    )
 
 
 def _source(corpus: Corpus, name: str, part: MixSettings) -> Source:
     """Return a source of some files; as in training, bad lines are skipped only in the training set."""
     skip_bad_lines = name == "train" and corpus.clean.drop_bad_encoding
-    return Source(
-        name,
-        lambda: _pairs(corpus.read(part, skip_bad_lines=skip_bad_lines)),
-        tuple(Path(file).name for file in part.files),
+    return replace(
+        _named(corpus, name, lambda: corpus.read(part, skip_bad_lines=skip_bad_lines)),
+        files=tuple(Path(file).name for file in part.files),
         first_line=2 if _has_header(part.files, corpus.columns(part.files, part)) else 1,
+        has_line_per_row=corpus.task_class.doctor.has_line_per_row(part.files, corpus.task),
     )
 
 
@@ -150,21 +227,18 @@ def clean_settings(recipe: Recipe) -> CleanSettings:
     return Corpus.of(recipe).cleaning
 
 
-def _first_pairs(read: Callable[[], Iterable[Row]]) -> Iterator[Pair]:
-    return _pairs(islice(read(), _BUILTIN_PAIRS))
-
-
-def _pairs(rows: Iterable[Row]) -> Iterator[Pair]:
-    return ((source, target) for source, target in rows)
+def _first_rows(read: Callable[[], Iterable[Row]]) -> Iterator[Row]:
+    return islice(read(), _BUILTIN_ROWS)
 
 
 def _examine_run(folder: Path) -> Iterator[Finding]:
     run_folder = RunFolder(folder)
     run_folder.check_format()
-    log = training_checks.read_log(folder)
+    log = read_log(folder)
     yield training_checks.check_log(log)
-    if log.settings is not None:
-        yield training_checks.check_warmup(log.settings)
+    yield from training_checks.check_prepared(log)
+    if log.recipe is not None:
+        yield training_checks.check_warmup(log.recipe.train)
     for check in (
         training_checks.check_running,
         training_checks.check_finite,

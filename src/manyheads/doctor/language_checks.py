@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from manyheads.doctor.character_classes import SCRIPTS, script_of_language
 from manyheads.doctor.corpus_stats import CorpusStats, leading_code_points, trigram_ids
 from manyheads.doctor.data_checks import main_script
-from manyheads.doctor.findings import Finding, share, verdict_of
 from manyheads.language import pick
+from manyheads.tasks.findings import Finding, share, verdict_of
 
 _FEW_LETTERS = 8  # fewer cannot identify a language
 _MARGIN = 12.0  # nats by which a line is likelier in the other language

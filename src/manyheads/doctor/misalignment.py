@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.doctor.corpus_stats import CorpusStats
-from manyheads.doctor.findings import Finding, share
 from manyheads.language import pick
+from manyheads.tasks.findings import Finding, share
 
 _WINDOW = 100  # pairs
 _MAX_OFFSET = 5  # lines

@@ -1,6 +1,6 @@
 """Checks of a bundle: manifest, finite weights, dead rows, output collapse."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,20 +11,21 @@ from torch import Tensor
 
 from manyheads import corpora
 from manyheads.bundle import Bundle, load
-from manyheads.doctor.findings import Finding, share
-from manyheads.doctor.output_checks import check_outputs
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
 from manyheads.language import pick
-from manyheads.model import Transformer
-from manyheads.model.weights import load_weights, weights_of
+from manyheads.model import Transformer, evaluating
+from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
-from manyheads.tasks import HasReferences
+from manyheads.tasks import HasReferences, Task
+from manyheads.tasks.findings import Finding, describe_sizes, share
 from manyheads.tasks.ngrams import sparse_tables
+from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
 
-_SENTENCES = 30
+_ROWS = 30
+_CHARACTERS = 3000  # of a document
 _DEAD = 1e-8  # norm of a row
 
 
@@ -40,12 +41,9 @@ def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
             (),
             pick("Copy the bundle again, or train it again.", "模型包损坏：请重新复制或重新训练。"),
         ), None
-    n_parameters = bundle.task.model.n_parameters
-    message = pick(
-        f"every file matches the manifest; {n_parameters:,} parameters.",
-        f"所有文件都与清单一致；{n_parameters:,} 个参数。",
-    )
-    return Finding("manifest", "good", message), bundle
+    message = pick("every file matches the manifest; ", "所有文件都与清单一致；")
+    sizes = describe_sizes(count_parameters(bundle.task.module), bundle.task.tokenizer.vocab_size)
+    return Finding("manifest", "good", message + sizes), bundle
 
 
 def load_snapshot(run: Path) -> Bundle | None:
@@ -133,39 +131,44 @@ def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ())
     )
 
 
-def check_collapse(bundle: Bundle, task: HasReferences, sentences: Sequence[str]) -> Finding:
-    """Translate some sentences and check for output collapse."""
-    readable = [text for text in sentences if text.strip() and task.fits(text)]
-    if not readable:
+def check_answers(task: Task, rows: Sequence[Row]) -> Finding:
+    """Predict some rows and check the answers for collapse."""
+    check, usable = "output collapse", list(task.usable(rows))
+    if not usable:
         return Finding(
-            "output collapse",
+            check,
             "warning",
             pick(
                 "not checked: the test set of this bundle is not on this machine.",
                 "未检查：本机没有该模型包的测试集。",
             ),
             (),
-            pick("Try it yourself: manyheads predict BUNDLE FILE.", "请用 manyheads predict BUNDLE FILE 自行试译。"),
+            pick("Try it yourself: manyheads predict BUNDLE FILE.", "请用 manyheads predict BUNDLE FILE 自行试用。"),
         )
-    return check_outputs("output collapse", readable, bundle.predict(readable, method="greedy", n_best=1))
+    with evaluating(task.module):
+        return task.doctor.check_outputs(check, task.validate(usable, task.metrics[0]).samples)
 
 
-def sample_sources(table: Mapping[str, object]) -> list[str]:
-    """Return some sources for a bundle: from its test or validation set, else from the built-in corpus, else none."""
+def sample_rows(table: Mapping[str, object]) -> list[Row]:
+    """Return some rows for a bundle: from its test or validation set, else from the built-in corpus, else none."""
     try:
         recipe = Recipe.from_table(table)
     except RecipeError:
         return []
     try:
-        tests = Corpus.of(recipe).tests()
-        return list(dict.fromkeys(source for source, _ in islice(next(iter(tests.values())), _SENTENCES)))
+        return _first_different(next(iter(Corpus.of(recipe).tests().values())))
     except (DataError, OSError):
         pass
-    language = next(iter(recipe.task_class.languages(recipe.task)), "")
-    if language not in corpora.LANGUAGES:
+    languages = recipe.task_class.languages(recipe.task)
+    if len(languages) != 2 or not {*languages} <= {*corpora.LANGUAGES}:
         return []
-    other = next(name for name in corpora.LANGUAGES if name != language)
-    return list(dict.fromkeys(source for source, _ in corpora.pairs(language, other, "test", _SENTENCES, 1)))
+    return _first_different(corpora.pairs(*languages, "test", _ROWS, 1))
+
+
+def _first_different(rows: Iterable[Row]) -> list[Row]:
+    """Return the first rows, cut if they are whole documents, without repeating a text."""
+    cut = (tuple(field[:_CHARACTERS] for field in row) if len(row) == 1 else row for row in islice(rows, _ROWS))
+    return list({row[0]: row for row in cut}.values())
 
 
 def check_bundle(folder: Path) -> list[Finding]:
@@ -175,10 +178,10 @@ def check_bundle(folder: Path) -> list[Finding]:
 
 
 def check_model(bundle: Bundle) -> list[Finding]:
-    """Check the weights, and the translations of a few sentences."""
+    """Check the weights, and the answers to a few rows."""
     weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
     findings = [finite, check_dead_rows(weights, sparse_tables(bundle.task.module))]
-    if finite.verdict == "good" and isinstance(bundle.task, HasReferences):
-        findings.append(check_collapse(bundle, bundle.task, sample_sources(bundle.recipe)))
+    if finite.verdict == "good":
+        findings.append(check_answers(bundle.task, sample_rows(bundle.recipe)))
     return findings

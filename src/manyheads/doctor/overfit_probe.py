@@ -16,13 +16,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from manyheads.data import make_batch
-from manyheads.doctor.findings import Finding
 from manyheads.errors import TrainingError
 from manyheads.language import pick
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
 from manyheads.run import Recipe
 from manyheads.tasks import TensorBatch
+from manyheads.tasks.findings import Finding
 from manyheads.text.tokenizer import PAD, Tokenizer, TokenizerSettings
 from manyheads.train import Trainer, TrainSettings, learning_rate
 

@@ -5,18 +5,19 @@ Each is a function of the `RunLog`. A run that is too short for a check passes i
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
-from manyheads.doctor.findings import MAX_EXAMPLES, Finding, share
-from manyheads.doctor.output_checks import check_outputs
-from manyheads.errors import CheckpointError, ManyheadsError, RecipeError
+from manyheads.doctor.run_log import RunLog
+from manyheads.errors import CheckpointError
 from manyheads.language import pick
-from manyheads.run import Recipe, RunFolder
+from manyheads.metrics import rows_name
+from manyheads.run import RunFolder
 from manyheads.storage import verify_manifest
+from manyheads.tasks import DEFAULT_KIND, TASKS
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, share
 from manyheads.train import TrainSettings
 from manyheads.train.schedule import LONG_WARMUP, warmup_share
 
@@ -26,90 +27,6 @@ _SCORE_DROP = 1.0  # points of the score below its best
 _PATIENCE = 3  # validations in a row
 _EARLY_STEPS = 200  # in which a lack of progress is normal
 _STUCK_SECONDS = 120.0  # without an event before a run counts as stuck, at least
-
-Sample = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class RunLog:
-    """The events of a run by step; steps that were trained again after a restart count once."""
-
-    folder: Path
-    losses: dict[int, float] = field(default_factory=dict)  # by step
-    gradient_norms: dict[int, float] = field(default_factory=dict)
-    seconds: dict[int, float] = field(default_factory=dict)
-    scores: dict[int, float] = field(default_factory=dict)
-    samples: dict[int, Sample] = field(default_factory=dict)
-    last_event: str = ""
-    last_time: float = 0.0
-    n_unreadable: int = 0  # lines
-    settings: TrainSettings | None = None  # None if the recipe cannot be read
-    consistency_after: float = math.inf  # the step after which the loss includes R-Drop, which raises it
-
-    @property
-    def step(self) -> int:
-        """The last step."""
-        return max(self.losses, default=0)
-
-    def comparable_losses(self) -> list[dict[int, float]]:
-        """Return the losses without R-Drop, then those with it; empty parts are left out."""
-        parts: list[dict[int, float]] = [{}, {}]
-        for step, loss in self.losses.items():
-            parts[step > self.consistency_after][step] = loss
-        return [part for part in parts if part]
-
-
-def read_log(folder: Path) -> RunLog:
-    """Read the log of a run folder; lines that cannot be read are counted and skipped."""
-    log = RunLog(folder)
-    last_event, last_time, n_invalid = "", 0.0, 0
-    reader = RunFolder(folder).log()
-    for event in reader:
-        try:
-            _add_event(event, log)
-            last_event, last_time = str(event["event"]), float(event["time"])
-        except (ValueError, KeyError, TypeError):
-            n_invalid += 1
-    return replace(
-        log,
-        last_event=last_event,
-        last_time=last_time,
-        n_unreadable=reader.n_unreadable + n_invalid,
-        settings=_train_settings(folder),
-        consistency_after=_consistency_after(folder),
-    )
-
-
-def _train_settings(folder: Path) -> TrainSettings | None:
-    try:
-        return Recipe.from_table(RunFolder(folder).read_recipe_table()).train
-    except (ManyheadsError, OSError):
-        return None
-
-
-def _consistency_after(folder: Path) -> float:
-    """Return the step after which R-Drop starts by the run's recipe; inf if there is none or it cannot be read."""
-    try:
-        task = RunFolder(folder).read_recipe_table().get("task", {})
-        return float(task.get("consistency_after", 0)) if task.get("consistency", 0) else math.inf
-    except (RecipeError, OSError, ValueError, TypeError, AttributeError):
-        return math.inf
-
-
-def _add_event(event: dict[str, Any], log: RunLog) -> None:
-    kind, step = event["event"], event.get("step")
-    if kind == "Resumed" and isinstance(step, int):
-        for column in (log.losses, log.gradient_norms, log.seconds, log.scores, log.samples):
-            for later in [known for known in column if known > step]:
-                del column[later]
-    elif kind == "Step" and isinstance(step, int):
-        log.losses[step] = float(event["loss"])
-        log.gradient_norms[step] = float(event["gradient_norm"])
-        log.seconds[step] = float(event["seconds"])
-    elif kind == "Validated" and isinstance(step, int):
-        log.scores[step] = float(event["score"] if "score" in event else event["bleu"])
-        source, translation, reference = event["sample"]
-        log.samples[step] = (str(source), str(translation), str(reference))
 
 
 def check_log(log: RunLog) -> Finding:
@@ -136,6 +53,18 @@ def check_log(log: RunLog) -> Finding:
             ),
         )
     return Finding("log", "good", message + pick(".", "。"))
+
+
+def check_prepared(log: RunLog) -> Iterator[Finding]:
+    """Report the rows and sizes that the run started with."""
+    event = log.prepared
+    try:
+        rows = rows_name(str(event["noun"]), int(event["n_rows"]), {k: int(n) for k, n in event["dropped"].items()})
+        sizes = describe_sizes(int(event["n_parameters"]), int(event["vocab_size"]))
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return
+    yield Finding("rows", "good", f"{rows}{pick('.', '。')}")
+    yield Finding("sizes", "good", sizes)
 
 
 def check_warmup(settings: TrainSettings) -> Finding:
@@ -248,11 +177,10 @@ def check_progress(log: RunLog) -> Finding:
             check, "good", pick(f"not checked: {log.step:,} steps are too few.", f"只有 {log.step:,} 步，无法判断。")
         )
     first, last = log.losses[min(log.losses)], means[max(means)]
-    best = max(log.scores.values(), default=None)
+    best = log.format_score(max(log.scores.values())) if log.scores else ""
     message = pick(
-        f"the loss went from {first:.2f} to {last:.2f}"
-        + (f", the best score is {best:.1f}." if best is not None else "."),
-        f"损失从 {first:.2f} 变为 {last:.2f}" + (f"，最好的分数是 {best:.1f}。" if best is not None else "。"),
+        f"the loss went from {first:.2f} to {last:.2f}" + (f", the best score is {best}." if best else "."),
+        f"损失从 {first:.2f} 变为 {last:.2f}" + (f"，最好的分数是 {best}。" if best else "。"),
     )
     if last > 0.9 * first:
         return Finding(
@@ -277,6 +205,7 @@ def check_overfitting(log: RunLog) -> Finding:
         message = pick(f"not checked: {len(steps)} validations are too few.", f"只有 {len(steps)} 次验证，无法判断。")
         return Finding(check, "good", message)
     best = max(steps, key=lambda step: log.scores[step])
+    score = log.format_score(log.scores[best])
     later = [step for step in steps if step > best]
     means = _means(log.comparable_losses()[-1]) if log.losses else {}
     fell = bool(means) and _nearest(means, steps[-1]) < _nearest(means, best)
@@ -288,17 +217,17 @@ def check_overfitting(log: RunLog) -> Finding:
             check,
             "warning",
             pick(
-                f"since step {best:,} the score has fallen from {log.scores[best]:.1f} to {log.scores[steps[-1]]:.1f},"
+                f"since step {best:,} the score has fallen from {score} to {log.format_score(log.scores[steps[-1]])},"
                 f" while the training loss fell from {_nearest(means, best):.2f} to {_nearest(means, steps[-1]):.2f}.",
-                f"自第 {best:,} 步起，分数从 {log.scores[best]:.1f} 降到 {log.scores[steps[-1]]:.1f}，"
+                f"自第 {best:,} 步起，分数从 {score} 降到 {log.format_score(log.scores[steps[-1]])}，"
                 f"而训练损失从 {_nearest(means, best):.2f} 降到 {_nearest(means, steps[-1]):.2f}。",
             ),
             (),
             _overfitting_advice(log, best),
         )
     message = pick(
-        f"the best score, {log.scores[best]:.1f}, is that of step {best:,} of {steps[-1]:,}.",
-        f"最好的分数 {log.scores[best]:.1f} 出现在第 {best:,} 步（共 {steps[-1]:,} 步）。",
+        f"the best score, {score}, is that of step {best:,} of {steps[-1]:,}.",
+        f"最好的分数 {score} 出现在第 {best:,} 步（共 {steps[-1]:,} 步）。",
     )
     return Finding(check, "good", message)
 
@@ -323,7 +252,8 @@ def check_samples(log: RunLog) -> Finding:
     samples = [log.samples[step] for step in steps]
     if log.step < _EARLY_STEPS or len(samples) < _PATIENCE:
         return Finding("samples", "good", pick("not checked: too early.", "为时尚早，无法判断。"))
-    return check_outputs("samples", [source for source, _, _ in samples], [found for _, found, _ in samples])
+    part = TASKS[DEFAULT_KIND].doctor if log.recipe is None else log.recipe.task_class.doctor
+    return part.check_outputs("samples", samples)
 
 
 def check_running(log: RunLog, now: float | None = None) -> Finding:

@@ -18,9 +18,12 @@ from typing import Any
 import torch
 
 from manyheads.data import Encoded, Texts
+from manyheads.data.cleaning import KEPT
+from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
+from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
 from manyheads.tasks import TASKS, Task, TrainingData
 from manyheads.tasks.proposal import Survey
@@ -52,6 +55,8 @@ class CostEstimate:
 
     n_parameters: int
     vocab_size: int
+    n_too_long: int  # rows that training keeps out
+    is_exact: bool  # whether the trial read all the text; if not, the vocabulary and these rows are estimates
     peak_memory: int  # bytes, at most
     batches_per_epoch: float
     prepare_seconds: float
@@ -111,9 +116,9 @@ class _Trial:
         Texts.write(folder / "text", survey.sample, n_fields=task_class.cleaning(recipe.task).n_fields)
         texts = Texts.open(folder / "text")
         encode = partial(task_class.encode_rows, tokenizer=self.tokenizer, settings=recipe.task)
-        if not Encoded.write(folder / "data", texts, encode, task_class.max_row_length(recipe.model, recipe.task))[
-            "kept"
-        ]:
+        counts = Encoded.write(folder / "data", texts, encode, task_class.max_row_length(recipe.model, recipe.task))
+        self.n_too_long = counts[TOO_LONG]
+        if not counts[KEPT]:
             raise DataError(
                 f"{' + '.join(recipe.data.train)}: every {survey.noun} is longer than model.max_length = "
                 f"{recipe.model.max_length} tokens. Split the text into sentences, one per line."
@@ -140,8 +145,10 @@ class _Trial:
         validate, finish = part.scoring_seconds(self.task, self.survey, self.recipe.decode, self._timed)
         save = self._timed(lambda: Checkpoints(self.folder, 1).save(trainers[0], snapshot=True))
         return CostEstimate(
-            n_parameters=sum(parameter.numel() for parameter in self.task.module.parameters()),
+            n_parameters=count_parameters(self.task.module),
             vocab_size=self.tokenizer.vocab_size,
+            n_too_long=round(self.n_too_long * self.share),
+            is_exact=self.share == 1.0,
             peak_memory=_peak_memory(self.device),
             batches_per_epoch=max(1.0, len(trainers[0].training_task.plan(0)) * self.share),
             prepare_seconds=self.prepare_seconds,

@@ -9,7 +9,7 @@ from typing import Any
 
 from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lines
 from manyheads.errors import DataError
-from manyheads.run.corpus import Corpus
+from manyheads.run.corpus import HELD_OUT, Corpus, without
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.proposal import Survey, pluralized
@@ -44,12 +44,13 @@ def survey(
     part.check_rows(examined, where)
     held_out = list(corpus.valid())
     tests = list(corpus.tests()["test"]) if data.test else []
-    held_out_of_training = set() if data.valid else set(held_out)
+    # Documents lack the end of the text already.
+    held_out_of_training = dict.fromkeys(() if data.valid or are_documents else held_out)
     dropped: Counter[str] = Counter()
-    rest = (row for row in examined if row not in held_out_of_training)
-    kept = list(clean(rest, cleaning, dropped, [*held_out, *tests], fields))
+    rest = without(examined, held_out_of_training, dropped)
+    kept = list(clean(rest, cleaning, dropped, corpus.held_out_rows(), fields))
     dropped = Counter({reason: count for reason, count in dropped.items() if reason != KEPT and count})
-    if not kept and dropped:
+    if not kept and {*dropped} - {HELD_OUT}:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
         raise DataError(f"{where}: there is no usable {part.noun} ({reasons}). {part.advice}")
     if not kept or not held_out:
@@ -72,7 +73,7 @@ def survey(
         n_examined=len(examined),
         sample=_sample_documents(kept) if are_documents else tuple(kept[:: -(-len(kept) // _SAMPLE)]),
         dropped=dict(dropped),
-        n_held_out=_n_characters(list(held_out_of_training), 1) if are_documents else len(held_out_of_training),
+        n_held_out=0 if data.valid else _n_characters(held_out, 1) if are_documents else len(held_out_of_training),
         n_scored=len(tests or held_out),
         clean=cleaning,
         n_characters=round(share_kept * n_characters_read),

@@ -33,7 +33,7 @@ from manyheads.metrics.corpus_scores import (
     ter_applies,
     tokenized_bleu,
 )
-from manyheads.metrics.display_names import display_name, loss_name, loss_unit_name
+from manyheads.metrics.display_names import display_name, loss_name, loss_unit_name, rows_name
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
 from manyheads.metrics.rouge import rouge
@@ -106,6 +106,7 @@ __all__ = [
     "resample_matrix",
     "resamples",
     "rouge",
+    "rows_name",
     "score_notes",
     "sentence_chrf",
     "share_tally",

@@ -77,3 +77,20 @@ def loss_name(unit: str, terms: Mapping[str, float]) -> Bilingual:
         f"nats per {name.en}" + (f", with {english}" if listed else ""),
         f"每个{name.zh}的奈特数" + (f"，含{chinese}" if listed else ""),
     )
+
+
+def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Bilingual:
+    """Return how many rows are trained on, and how many are kept out and why, the most frequent reason first."""
+    reasons = sorted(
+        ((count, display_name(reason)) for reason, count in dropped.items() if count), key=lambda one: -one[0]
+    )
+    name, n_out = display_name(noun), sum(dropped.values())
+    if not n_out:
+        return Bilingual(f"{n_kept:,} {name.en}", f"{n_kept:,} {name.zh}")
+    english = ", ".join(f"{count:,} {reason.en}" for count, reason in reasons)
+    chinese = "，".join(f"{reason.zh} {count:,}" for count, reason in reasons)
+    total = n_kept + n_out
+    return Bilingual(
+        f"{n_kept:,} of {total:,} {name.en} · {n_out:,} kept out: {english}",
+        f"{total:,} {name.zh}中的 {n_kept:,} · 排除 {n_out:,}：{chinese}",
+    )

@@ -1,12 +1,13 @@
 """`Corpus`: the rows that a recipe's data settings describe, for training, validation and test."""
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import Any
 
 from manyheads import corpora
 from manyheads.data import Cleaner, CleanSettings, Texts
@@ -63,7 +64,7 @@ class Corpus:
     def train(self) -> Rows:
         """Return the training rows, not yet cleaned."""
         held_out = self._sampled_valid_rows()
-        return chain.from_iterable(_without(rows, held_out, Counter()) for rows in self._training_sets())
+        return chain.from_iterable(without(rows, held_out, Counter()) for rows in self._training_sets())
 
     def valid(self) -> Rows:
         """Return the validation rows."""
@@ -78,6 +79,16 @@ class Corpus:
         if self.data.builtin:
             return {name: self._builtin(name, _BUILTIN_TEST) for name in ("test", "compositional")}
         return {"test": self._test_rows()} if self.data.test or self.data.fold else {"valid": self.valid()}
+
+    def held_out_rows(self) -> Rows:
+        """Return the validation and test rows, which training must not see.
+
+        Of documents without a validation set they are the whole ones: two parts of one document may well be alike.
+        """
+        if self.data.builtin:
+            return ()
+        valid = self._valid_documents(are_whole=True) if self._is_documents and not self.data.valid else self.valid()
+        return chain(valid, self._test_rows())
 
     def given_sets(self) -> dict[str, list[MixSettings]]:
         """Return the files of each set that the recipe names, by set: several corpora only for a mix."""
@@ -124,7 +135,7 @@ class Corpus:
         """Return the cache key of the cleaned text: it depends on the contents of the files, not on their paths."""
         if self.data.builtin:
             sources = sorted(Path(corpora.__file__).parent.glob("*.py"))
-            parts: object = [self.data.builtin, self.data.builtin_rows, self.seed, *map(sha256_of, sources)]
+            parts: Any = [self.data.builtin, self.data.builtin_rows, self.seed, *map(sha256_of, sources)]
         else:
             parts = {
                 "clean": to_table(self.clean),
@@ -138,6 +149,8 @@ class Corpus:
                 "valid_fraction": None if self.data.valid else self.data.valid_fraction,
                 **({"fold": [self.data.fold, self.data.folds]} if self.data.fold else {}),
             }
+            if self._is_documents and not self.data.valid:
+                parts["leaked documents"] = "dropped"  # earlier versions kept them
         return content_key([_FORMAT, self.task.kind, self.task_class.fields(self.task), parts])
 
     def write(self, folder: Path) -> None:
@@ -147,13 +160,18 @@ class Corpus:
         metadata = {"counts": counts, "boundaries": [0, *accumulate(count[KEPT] for count in counts)]}
         (folder / COUNTS).write_text(json.dumps(metadata), encoding="utf-8")
 
+    def count(self) -> "Counter[str]":
+        """Count the training rows by reason for dropping them, KEPT for the others, as a run does before it encodes."""
+        counts = [Counter({KEPT: 0}) for _ in self.data.corpora or ("builtin",)]
+        deque(chain.from_iterable(self._cleaned(counts)), maxlen=0)
+        return sum(counts, Counter[str]())
+
     def _cleaned(self, counts: "list[Counter[str]]") -> Iterator[Iterator[Row]]:
         held_out = self._sampled_valid_rows()
-        tests = self._test_rows()
-        valid = self._read(self.data.valid) if self.data.valid else held_out
-        cleaner = Cleaner(self.cleaning, chain(valid, tests) if self.cleaning.drop_leaked else (), self.fields)
+        unseen = chain(held_out, self._test_rows()) if held_out else self.held_out_rows()
+        cleaner = Cleaner(self.cleaning, unseen if self.cleaning.drop_leaked else (), self.fields)
         for rows, count in zip(self._training_sets(), counts, strict=True):
-            yield cleaner.clean(_without(rows, held_out, count), count)
+            yield cleaner.clean(without(rows, held_out, count), count)
 
     def _training_sets(self) -> Iterator[Rows]:
         """Yield the training rows of each corpus; documents without a validation set lack the end of the text."""
@@ -220,11 +238,11 @@ class Corpus:
         """Whether a row is a whole document: too few and too long to hold out single rows."""
         return self.fields.n_fields == 1
 
-    def _valid_documents(self) -> Iterator[Row]:
+    def _valid_documents(self, *, are_whole: bool = False) -> Iterator[Row]:
         """Yield the end of the text, which is held out if there is no validation set."""
         n_before = self._n_training_characters()
         for (text,) in chain.from_iterable(self._read_training_files()):
-            if len(text) > n_before:
+            if len(text) > n_before and not (are_whole and n_before > 0):
                 yield (text[max(0, n_before) :],)
             n_before -= len(text)
 
@@ -241,7 +259,8 @@ class Corpus:
         return total - round(total * (self.data.valid_fraction or 1 / _ONE_IN))
 
 
-def _without(rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]") -> Iterator[Row]:
+def without(rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]") -> Iterator[Row]:
+    """Yield the rows that are not held out; count the others as HELD_OUT, every copy."""
     for row in rows:
         if row in held_out:
             counts[HELD_OUT] += 1

@@ -42,9 +42,9 @@ class PreparedData:
     warnings: Sequence[str]  # damaged cache entries, which were created again
 
 
-def prepare(recipe: Recipe, folder: RunFolder) -> Generator[Stage, None, PreparedData]:
-    """Create what training needs, or load it from the run folder and the cache."""
-    cache = Cache.beside(folder.path)
+def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Generator[Stage, None, PreparedData]:
+    """Create what training needs, or load it from the run folder and the cache, by default the one that runs share."""
+    cache = cache or Cache.beside(folder.path)
     name, texts_warnings = yield from _prepare_text(recipe, folder, cache)
     texts = Texts.open(cache.folder / name)
     metadata = _read_counts(cache.folder / name)

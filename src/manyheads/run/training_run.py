@@ -23,7 +23,7 @@ from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingEr
 from manyheads.model import Transformer, evaluating
 from manyheads.model.device import pick_device
 from manyheads.model.size import refuse_too_large
-from manyheads.model.weights import load_weights
+from manyheads.model.weights import count_parameters, load_weights
 from manyheads.run.corpus import Corpus
 from manyheads.run.environment import Environment, original_environment
 from manyheads.run.events import (
@@ -249,7 +249,7 @@ class _Run:
             loss_unit=self.task.loss_unit,
             dropped={reason: count for reason, count in self.data.counts.items() if reason != KEPT},
             vocab_size=self.tokenizer.vocab_size,
-            n_parameters=sum(parameter.numel() for parameter in self.task.module.parameters()),
+            n_parameters=count_parameters(self.task.module),
             device=str(self.task.model.device),
             seconds=time.perf_counter() - started,
             warnings=self.data.warnings,

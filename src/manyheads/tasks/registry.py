@@ -1,7 +1,7 @@
 """`TASKS`: the tasks by the kind that a recipe names.
 
-A task is a package; one line here registers it. Its parts for `init`, `quickstart`, scorecards and the lens
-are class attributes of the task, so that no other package lists tasks by name.
+A task is a package; one line here registers it. Its parts for `init`, `doctor`, `quickstart`, scorecards and
+the lens are class attributes of the task, so that no other package lists tasks by name.
 """
 
 from manyheads.tasks.classify import Classify

@@ -18,6 +18,7 @@ from manyheads.metrics import Answers, Card, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
@@ -113,6 +114,7 @@ class Task(Protocol):
     lens_examples: ClassVar[LensExamples]  # what the lens observes heads on
     quickstart: ClassVar[Quickstart | None]  # None: `manyheads quickstart` does not offer this task
     init: ClassVar[TaskInit]  # its part of `manyheads init`
+    doctor: ClassVar[TaskDoctor]  # its part of `manyheads doctor`
 
     @property
     def settings(self) -> Any:

@@ -21,6 +21,7 @@ from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
+from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
 from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
@@ -34,6 +35,7 @@ from manyheads.tasks.model_inputs import (
 from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_rows
@@ -77,6 +79,7 @@ class Classify(MonolingualTask):
     lens_examples: ClassVar[LensExamples] = TextExamples()
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
     init: ClassVar[TaskInit] = ClassifyInit()
+    doctor: ClassVar[TaskDoctor] = ClassifyDoctor()
 
     module: Classifier
     tokenizer: Tokenizer

@@ -15,6 +15,7 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_card, rate_tally
 from manyheads.model import Tap, Transformer
 from manyheads.tasks.language.generation import Generation, TextGenerator
+from manyheads.tasks.language.language_doctor import LanguageDoctor
 from manyheads.tasks.language.language_init import LanguageInit
 from manyheads.tasks.language.language_quickstart import QUICKSTART
 from manyheads.tasks.language.language_training import LanguageTrainingTask
@@ -24,6 +25,7 @@ from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
@@ -50,6 +52,7 @@ class Language(DocumentTask):
     lens_examples: ClassVar[LensExamples] = TextExamples()
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
     init: ClassVar[TaskInit] = LanguageInit()
+    doctor: ClassVar[TaskDoctor] = LanguageDoctor()
 
     settings: LanguageSettings
 

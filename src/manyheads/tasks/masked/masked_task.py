@@ -20,6 +20,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
 from manyheads.metrics import MaskedCard, Tally, masked_card, share_tally
 from manyheads.model import evaluating
+from manyheads.tasks.document_doctor import DocumentDoctor
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.masked.masked_init import MaskedInit
 from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MaskedTrainingTask, Masker
@@ -28,6 +29,7 @@ from manyheads.tasks.model_inputs import batches_by_length, encoder_input, shift
 from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, METASPACE, PAD, Token
@@ -78,6 +80,7 @@ class Masked(DocumentTask):
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True)
     quickstart: ClassVar[Quickstart | None] = None
     init: ClassVar[TaskInit] = MaskedInit()
+    doctor: ClassVar[TaskDoctor] = DocumentDoctor()
 
     settings: MaskedSettings
 

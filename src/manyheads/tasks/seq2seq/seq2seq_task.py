@@ -25,12 +25,14 @@ from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
 from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
 from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
 from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_pairs, read_rows
@@ -80,6 +82,7 @@ class Seq2Seq:
     lens_examples: ClassVar[LensExamples] = PairExamples()
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
     init: ClassVar[TaskInit] = Seq2SeqInit()
+    doctor: ClassVar[TaskDoctor] = Seq2SeqDoctor()
 
     model: Transformer
     tokenizer: Tokenizer

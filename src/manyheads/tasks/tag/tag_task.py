@@ -25,6 +25,7 @@ from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.settings import TagSettings
+from manyheads.tasks.tag.tag_doctor import TagDoctor
 from manyheads.tasks.tag.tag_examples import tokenize_words
 from manyheads.tasks.tag.tag_init import TagInit
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
@@ -32,6 +33,7 @@ from manyheads.tasks.tag.tag_prediction import Entity, TaggedWords, Tagging, Wor
 from manyheads.tasks.tag.tag_quickstart import QUICKSTART
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
@@ -53,6 +55,7 @@ class Tag(MonolingualTask):
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True, tokenizer=tokenize_words)
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
     init: ClassVar[TaskInit] = TagInit()
+    doctor: ClassVar[TaskDoctor] = TagDoctor()
 
     module: Tagger
     tokenizer: Tokenizer

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from manyheads.doctor.findings import Finding, Verdict, excerpt
 from manyheads.language import pick
+from manyheads.tasks.findings import Finding, Verdict, excerpt
 
 _MIN_REPEATS = 4  # in a row
 

@@ -49,6 +49,15 @@ def share(count: int, total: int) -> str:
     return f"{counts} ({shown} %)"
 
 
+def describe_sizes(n_parameters: int, vocab_size: int) -> str:
+    """Return the sizes of a model and its vocabulary."""
+    millions = f"{n_parameters / 1e6:.1f} M"
+    return pick(
+        f"{millions} parameters ({n_parameters:,}), {vocab_size:,} tokens.",
+        f"{millions} 参数（{n_parameters:,}），词表 {vocab_size:,}。",
+    )
+
+
 def excerpt(text: str) -> str:
     """Return a one-line excerpt around the first unusual character, with invisible characters made visible."""
     inner = text.strip(" ")

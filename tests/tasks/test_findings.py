@@ -1,8 +1,9 @@
 from pathlib import Path
 
 from manyheads.doctor import training_checks
-from manyheads.doctor.findings import Finding, excerpt, has_bad, merge_good, share, verdict_of
+from manyheads.doctor.run_log import RunLog
 from manyheads.language import using
+from manyheads.tasks.findings import Finding, excerpt, has_bad, merge_good, share, verdict_of
 
 
 def test_verdict_of_a_share() -> None:
@@ -33,7 +34,7 @@ def test_good_findings_are_reported_once() -> None:
 
 
 def test_findings_are_in_the_language_in_use(tmp_path: Path) -> None:
-    log = training_checks.RunLog(tmp_path, losses={1: 5.0}, gradient_norms={1: 1.0}, last_event="Finished")
+    log = RunLog(tmp_path, losses={1: 5.0}, gradient_norms={1: 1.0}, last_event="Finished")
     with using("zh"):
         assert training_checks.check_log(log).message == "1 步，0 次验证，已完成。"
     with using("en"):

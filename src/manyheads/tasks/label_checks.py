@@ -1,0 +1,144 @@
+"""Checks of labels that classifiers and taggers share: rare, unbalanced, unseen, and names that mean the same."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from manyheads.language import Bilingual, pick
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, share, verdict_of
+
+RARE = 5  # a label with fewer examples is hardly learned
+_IMBALANCE = 10  # the most frequent label has more than this many times the rows of the rarest
+_MIN_NAME = 5  # characters; short names differ in one letter by chance
+_MINORITY = 0.2  # a misspelled name is rarer than the right one
+_MAX_COMPARED = 500  # labels; the number of pairs grows with the square
+
+
+def is_lopsided(counts: Sequence[int]) -> bool:
+    """Return whether one label has most of the rows, by far; counts are in descending order."""
+    return bool(counts) and counts[0] > _IMBALANCE * counts[-1] and 2 * counts[0] > sum(counts)
+
+
+def check_labels(
+    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Bilingual, *, per_row: bool
+) -> Iterator[Finding]:
+    """Check the labels of the training set, and those of the held-out sets against it.
+
+    `per_row` means that each row has exactly one, so that always predicting the most frequent one is an answer.
+    """
+    yield check_rare(counts, noun)
+    if per_row:
+        yield check_balance(counts, noun)
+    yield check_names(counts, noun)
+    if held_out:
+        yield check_unseen(counts, held_out, noun)
+
+
+def check_rare(counts: "Counter[str]", noun: Bilingual) -> Finding:
+    """Check for labels with too few examples."""
+    check, total = f"rare {noun.en}s", len(counts)
+    rare = sorted((count, label) for label, count in counts.items() if count < RARE)
+    n_single = sum(count == 1 for count, _ in rare)
+    message = pick(
+        f"train: {total} {noun.en}s; {share(len(rare), total)} have fewer than {RARE} examples, {n_single} have one.",
+        f"train：共 {total} 个{noun.zh}；不足 {RARE} 条的有 {share(len(rare), total)}，其中 {n_single} 个只有一条。",
+    )
+    if not rare:
+        return Finding(check, "good", message)
+    fix = pick(
+        f"Collect more examples or merge these {noun.en}s with others: a model hardly learns them.",
+        f"请补充样例，或将这些{noun.zh}与其他合并：模型很难学会它们。",
+    )
+    examples = tuple(f"{label}: {count}" for count, label in rare[:MAX_EXAMPLES])
+    return Finding(check, "warning", message, examples, fix)
+
+
+def check_balance(counts: "Counter[str]", noun: Bilingual) -> Finding:
+    """Check for a label that most rows have."""
+    check, total = "balance", sum(counts.values())
+    ranked = counts.most_common()
+    if len(ranked) < 2:
+        only = ranked[0][0] if ranked else ""
+        message = pick(f"train: every row has the {noun.en} “{only}”.", f"train：所有行的{noun.zh}都是“{only}”。")
+        fix = pick(
+            "Give rows with at least two labels, or choose another column.", "请提供至少两种标签，或改选其他列。"
+        )
+        return Finding(check, "bad", message, (), fix)
+    (first, n_first), (last, n_last) = ranked[0], ranked[-1]
+    message = pick(
+        f"train: {share(n_first, total)} rows have the {noun.en} {first}; the rarest, {last}, has {n_last:,}.",
+        f"train：{share(n_first, total)} 行的{noun.zh}是 {first}；最少的 {last} 有 {n_last:,} 行。",
+    )
+    if not is_lopsided([count for _, count in ranked]):
+        return Finding(check, "good", message)
+    fix = pick(
+        f"Always predicting {first} is right as often: judge by macro-F1 (train.validation_metric), set"
+        ' task.class_weights = "balanced", or collect rows of the other labels.',
+        f"总猜 {first} 也能答对这么多：请看宏平均 F1（train.validation_metric）、设"
+        ' task.class_weights = "balanced"，或补充其他标签的数据。',
+    )
+    return Finding(check, "warning", message, (), fix)
+
+
+def check_names(counts: "Counter[str]", noun: Bilingual) -> Finding:
+    """Check for different names that seem to mean the same."""
+    check = f"similar {noun.en}s"
+    alike = [
+        (one, other) for one, other in combinations(sorted(counts)[:_MAX_COMPARED], 2) if _are_alike(one, other, counts)
+    ]
+    if not alike:
+        message = pick(
+            f"train: no two {noun.en}s differ only in case, spacing or one letter.",
+            f"train：没有只差大小写、空格或一个字母的{noun.zh}。",
+        )
+        return Finding(check, "good", message)
+    message = pick(
+        f"train: {len(alike)} pairs of {noun.en}s have nearly the same name.",
+        f"train：有 {len(alike)} 对{noun.zh}的名字几乎相同。",
+    )
+    examples = tuple(f"“{one}” ({counts[one]:,}), “{other}” ({counts[other]:,})" for one, other in alike[:MAX_EXAMPLES])
+    fix = pick("If they mean the same, use one name for both.", "若含义相同，请统一成一个名字。")
+    return Finding(check, "warning", message, examples, fix)
+
+
+def _are_alike(one: str, other: str, counts: Mapping[str, int]) -> bool:
+    plain_one, plain_other = (re.sub(r"[\W_]+", "", name.casefold()) for name in (one, other))
+    if plain_one and plain_one == plain_other:
+        return True
+    is_rarer = min(counts[one], counts[other]) <= _MINORITY * max(counts[one], counts[other])
+    return is_rarer and min(len(plain_one), len(plain_other)) >= _MIN_NAME and _is_one_edit(plain_one, plain_other)
+
+
+def _is_one_edit(one: str, other: str) -> bool:
+    """Return whether one letter is replaced, missing or extra; digits number different things."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    shorter, longer = sorted((one, other), key=len)
+    rest = longer[start + 1 :] == shorter[start + (len(one) == len(other)) :]
+    return rest and not any(name[start : start + 1].isdecimal() for name in (one, other))
+
+
+def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Bilingual) -> Finding:
+    """Check for labels of the held-out sets that the training set lacks."""
+    check = f"unseen {noun.en}s"
+    unseen = {
+        name: Counter({one: n for one, n in found.items() if one not in counts}) for name, found in held_out.items()
+    }
+    total = sum(sum(found.values()) for found in held_out.values())
+    n_unseen = sum(sum(found.values()) for found in unseen.values())
+    names = " + ".join(held_out)
+    message = pick(
+        f"{names}: {share(n_unseen, total)} examples have a {noun.en} that train lacks.",
+        f"{names}：{share(n_unseen, total)} 个样例的{noun.zh}在 train 中没有。",
+    )
+    if not n_unseen:
+        return Finding(check, "good", message)
+    examples = tuple(f"{name}: {one} ({n:,})" for name, found in unseen.items() for one, n in found.most_common(2))
+    fix = pick(
+        f"They are always wrong: check the spelling of the {noun.en}s, or move some of these rows to train.",
+        f"它们必然答错：请检查{noun.zh}的写法，或把其中一些行移到 train。",
+    )
+    verdict = verdict_of(n_unseen, total, warn=0.0, fail=0.1)
+    return Finding(check, verdict, message, examples[:MAX_EXAMPLES], fix)

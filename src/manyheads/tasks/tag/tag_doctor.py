@@ -1,0 +1,162 @@
+"""The tag task's part of `doctor`: types of entities, inconsistent tags, and sentences without entities."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from manyheads.language import Bilingual, pick
+from manyheads.tasks.classify.classify_doctor import check_contradictions
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
+from manyheads.tasks.label_checks import check_labels
+from manyheads.tasks.tag.settings import TagSettings
+from manyheads.tasks.tag.tag_training import iob2_spans
+from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor
+from manyheads.text.readers import is_table
+
+_TYPE, _INTENT = Bilingual("type", "类型"), Bilingual("intent", "意图")
+_MIN_TAGGED = 3  # a mention that was tagged less often may have been tagged by mistake
+_MIN_LETTERS = 3  # of a mention; shorter ones are often words of their own
+_LONGEST = 4  # words of a mention that is searched for
+
+
+@dataclass
+class _TagCounts:
+    """What one pass over a set counts."""
+
+    types: "Counter[str]" = field(default_factory=Counter)
+    intents: "Counter[str]" = field(default_factory=Counter)
+    mentions: "dict[str, Counter[str]]" = field(default_factory=dict)  # the types of each mention
+    n_rows: int = 0
+    n_without: int = 0  # rows without an entity
+
+    @classmethod
+    def of(cls, source: Source) -> "_TagCounts":
+        counts = cls()
+        for row in source.rows():
+            words = row[0].split(" ")
+            spans = list(iob2_spans(row[1].split(" ")))
+            counts.n_rows += 1
+            counts.n_without += not spans
+            counts.intents.update(row[2:])
+            for start, end, label in spans:
+                counts.types[label] += 1
+                counts.mentions.setdefault(" ".join(words[start:end]), Counter())[label] += 1
+        return counts
+
+
+class TagDoctor(TaskDoctor):
+    """Rows are words, their tags in IOB2 and, if set, an intent."""
+
+    noun = Bilingual("sentences", "个句子")
+
+    def has_line_per_row(self, files: Sequence[str], settings: TagSettings) -> bool:
+        """CoNLL columns have one word per line."""
+        return len(files) > 1 or is_table(Path(files[0]))
+
+    def check_rows(self, sets: Sequence[Source], settings: TagSettings) -> Iterator[Finding]:
+        """Check types and intents, and whether the same words have the same tags."""
+        train, *held_out = sets
+        counts = {source.name: _TagCounts.of(source) for source in sets}
+        own, others = counts[train.name], {source.name: counts[source.name] for source in held_out}
+        yield from check_labels(own.types, {name: one.types for name, one in others.items()}, _TYPE, per_row=False)
+        if settings.intents:
+            intents = {name: one.intents for name, one in others.items()}
+            yield from check_labels(own.intents, intents, _INTENT, per_row=True)
+            yield check_contradictions(train, 2, _INTENT)
+        yield check_types_of_mentions(train, own.mentions)
+        yield check_untagged(train, own.mentions)
+        yield _check_empty(train, own)
+
+    def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
+        """Check that the model finds entities at all."""
+        n_expected, n_found = (sum(bool(sample[side].strip()) for sample in samples) for side in (2, 1))
+        message = pick(
+            f"{n_found} of {len(samples)} sentences got an entity; {n_expected} have one.",
+            f"{len(samples)} 个句子中，{n_found} 个标出了实体；参考答案中有 {n_expected} 个。",
+        )
+        if n_found or n_expected < 4:
+            return Finding(check, "good", message)
+        fix = pick(
+            "The model tags nothing: train longer, or raise train.learning_rate; run doctor on the recipe.",
+            "模型什么也没有标出：请延长训练或提高 train.learning_rate，并对配方运行 doctor。",
+        )
+        return Finding(check, "bad", message, (), fix)
+
+
+def check_types_of_mentions(source: Source, mentions: "dict[str, Counter[str]]") -> Finding:
+    """Count mentions whose type is not the one that the same words usually have."""
+    total = sum(sum(types.values()) for types in mentions.values())
+    minority = {words: sum(types.values()) - max(types.values()) for words, types in mentions.items() if len(types) > 1}
+    count = sum(minority.values())
+    verdict = verdict_of(count, total, warn=0.1, fail=0.4)
+    message = pick(
+        f"{source.name}: {share(count, total)} entities have another type than the same words usually have.",
+        f"{source.name}：{share(count, total)} 个实体的类型与相同词语通常的类型不同。",
+    )
+    if verdict == "good":
+        return Finding("inconsistent types", verdict, message)
+    worst = sorted(minority, key=lambda words: -minority[words])[:MAX_EXAMPLES]
+    examples = tuple(
+        f"{excerpt(words)}: {', '.join(f'{label} {n:,}' for label, n in mentions[words].most_common(3))}"
+        for words in worst
+    )
+    fix = pick(
+        "Check the examples: if the words mean the same, tag them alike.", "请检查这些例子：若含义相同，请统一标注。"
+    )
+    return Finding("inconsistent types", verdict, message, examples, fix)
+
+
+def check_untagged(source: Source, mentions: "dict[str, Counter[str]]") -> Finding:
+    """Count places where words that are mostly tagged have no tag."""
+    tagged = {words: sum(types.values()) for words, types in mentions.items()}
+    known = {words for words, n in tagged.items() if n >= _MIN_TAGGED and sum(map(str.isalpha, words)) >= _MIN_LETTERS}
+    missing: Counter[str] = Counter()
+    where: dict[str, int] = {}
+    for index, row in enumerate(source.rows()):
+        for words in _outside(row[0].split(" "), row[1].split(" ")):
+            if words in known:
+                missing[words] += 1
+                where.setdefault(words, index)
+    forgotten = {words: n for words, n in missing.items() if 2 * n <= tagged[words]}
+    count, total = sum(forgotten.values()), sum(tagged.values())
+    verdict = verdict_of(count, total + count, warn=0.03, fail=0.3)
+    message = pick(
+        f"{source.name}: {count:,} times, words that are mostly tagged have no tag ({total:,} entities are tagged).",
+        f"{source.name}：通常会标注的词语有 {count:,} 处没有标注（共标注 {total:,} 个实体）。",
+    )
+    if verdict == "good":
+        return Finding("missing tags", verdict, message)
+    worst = sorted(forgotten, key=lambda words: -forgotten[words])[:MAX_EXAMPLES]
+    examples = tuple(
+        f"{source.location(where[words])}: {excerpt(words)} "
+        + pick(
+            f"(tagged {tagged[words]:,}, not tagged {missing[words]:,})",
+            f"（已标注 {tagged[words]:,}，未标注 {missing[words]:,}）",
+        )
+        for words in worst
+    )
+    fix = pick("Tag these places too, or remove the sentences.", "请补上这些标注，或删除这些句子。")
+    return Finding("missing tags", verdict, message, examples, fix)
+
+
+def _outside(words: Sequence[str], tags: Sequence[str]) -> Iterator[str]:
+    """Yield the sequences of up to four words that have no tag."""
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + _LONGEST, len(words)) + 1):
+            if tags[end - 1] != "O":
+                break
+            yield " ".join(words[start:end])
+
+
+def _check_empty(source: Source, counts: _TagCounts) -> Finding:
+    verdict = verdict_of(counts.n_without, counts.n_rows, warn=0.8, fail=0.999)
+    message = pick(
+        f"{source.name}: {share(counts.n_without, counts.n_rows)} sentences have no entity.",
+        f"{source.name}：{share(counts.n_without, counts.n_rows)} 个句子没有实体。",
+    )
+    fix = pick(
+        "Check that the tags are in the right column; if they are, leave out some of these sentences.",
+        "请检查标注所在的列是否正确；若正确，可去掉一部分这样的句子。",
+    )
+    return Finding("no entities", verdict, message, (), "" if verdict == "good" else fix)

@@ -1,0 +1,115 @@
+"""`TaskDoctor`: a task's part of `manyheads doctor`, which checks data, runs and bundles.
+
+Doctor itself checks what any text may suffer from: duplicates, leakage, blank and garbled lines. A task adds what only
+it knows: faults of its labels, tags or documents, how long its rows may be, and what a broken model answers. A task
+overrides the methods in which it differs. All text is in the language in use.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyheads.language import Bilingual, pick
+from manyheads.model import ModelSettings
+from manyheads.tasks.findings import Finding, share, verdict_of
+from manyheads.text.readers import Row
+
+MAX_ROWS = 2_000_000  # of a set that are examined
+
+Sample = tuple[str, str, str]  # input, prediction, reference
+_PAIRS = Bilingual("pairs", "个句对")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A set of rows, which can be read again and again, and the names of its lines."""
+
+    name: str  # "train", "valid", "test"
+    read: Callable[[], Iterable[Row]]
+    files: tuple[str, ...] = ()  # names shown in examples; empty for the built-in corpus or a mix
+    first_line: int = 1  # 2 if there is a header
+    has_line_per_row: bool = True  # False for documents and CoNLL columns, whose rows are counted instead
+    noun: Bilingual = _PAIRS  # what its rows are called
+    n_texts: int = 2  # of a row; its other fields are labels
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows that are examined."""
+        return islice(iter(self.read()), MAX_ROWS)
+
+    def location(self, index: int, side: int = 0) -> str:
+        """Return the file and line of a text."""
+        file = self.files[min(side, len(self.files) - 1)] if self.files else self.name
+        if not self.has_line_per_row:
+            return pick(f"{file}, row {index + 1}", f"{file} 第 {index + 1} 行数据")
+        return f"{file}:{index + self.first_line}"
+
+
+class TaskDoctor:
+    """The defaults of a task's part of `doctor`; a row of the task has one text, which is on one line."""
+
+    noun: ClassVar[Bilingual] = Bilingual("texts", "条文本")  # what rows are called; Chinese with its measure word
+    has_long_texts: ClassVar[bool] = False  # whether a text is more than a sentence or two
+
+    def has_line_per_row(self, files: Sequence[str], settings: Any) -> bool:
+        """Whether each row of these files is a line."""
+        return True
+
+    def are_translations(self, settings: Any) -> bool:
+        """Whether a row's two texts say the same, so that their lengths and languages are compared."""
+        return False
+
+    def check_rows(self, sets: Sequence[Source], settings: Any) -> Iterator[Finding]:
+        """Check the rows of all sets, the training set first."""
+        return iter(())
+
+    def check_lengths(
+        self, lengths: NDArray[np.integer[Any]], n_too_long: int, model: ModelSettings, settings: Any
+    ) -> Iterator[Finding]:
+        """Check the numbers of tokens of the training rows; `n_too_long` more are kept out."""
+        total = len(lengths) + n_too_long
+        verdict = verdict_of(n_too_long, total, warn=0.02, fail=0.5)
+        message = pick(
+            f"{share(n_too_long, total)} {self.noun.en} are longer than model.max_length = {model.max_length} allows;"
+            f" the longest kept has {int(lengths.max(initial=0)):,} tokens.",
+            f"{share(n_too_long, total)} {self.noun.zh}超过 model.max_length = {model.max_length} 的限制；"
+            f"保留的最长 {int(lengths.max(initial=0)):,} 个词元。",
+        )
+        fix = pick(
+            "Training keeps them out: raise model.max_length, or split them.",
+            "训练时会排除它们：请增大 model.max_length，或拆分这些文本。",
+        )
+        yield Finding("length in tokens", verdict, message, (), "" if verdict == "good" else fix)
+
+    def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
+        """Check the predictions for different inputs as a whole."""
+        return check_all_same(check, samples, Bilingual("answer", "答案"))
+
+
+def check_all_same(check: str, samples: Sequence[Sample], noun: Bilingual) -> Finding:
+    """Check that the predictions are not all the same where the references differ."""
+    predicted = {prediction for _, prediction, _ in samples}
+    expected = {reference for *_, reference in samples}
+    if len(predicted) > 1 or len(expected) < 2 or len(samples) < 4:
+        message = pick(
+            f"{len(samples)} different inputs got {len(predicted)} different {noun.en}s.",
+            f"{len(samples)} 个不同的输入得到 {len(predicted)} 种不同的{noun.zh}。",
+        )
+        return Finding(check, "good", message)
+    (only,) = predicted
+    return Finding(
+        check,
+        "bad",
+        pick(
+            f"all {len(samples)} inputs got the same {noun.en}, “{only}”, but {len(expected)} are expected.",
+            f"{len(samples)} 个输入得到的都是同一个{noun.zh}“{only}”，而参考答案有 {len(expected)} 种。",
+        ),
+        (),
+        pick(
+            "The model ignores its input: train longer, lower train.learning_rate, and run doctor on the recipe.",
+            "模型没有利用输入：请延长训练、降低 train.learning_rate，并对配方运行 doctor。",
+        ),
+    )
