@@ -12,6 +12,7 @@ help:
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
+	@echo "make mutants      change the code in N=400 places and count which changes the tests notice (half an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
 	@echo "make docs         the documentation site, in build/site"
@@ -68,6 +69,12 @@ test: .venv/installed-dev lint docs
 
 kills full-disk: .venv/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
+
+# MODULE=decode/sampling: only files whose path starts with this. N=0: all. ARGS=--survivors: run the survivors again.
+.PHONY: mutants
+mutants: .venv/installed-dev
+	OMP_NUM_THREADS=1 PYTHONPATH=src:tests nice -n 15 $(BIN)/python -m mutation.run -n $(or $(N),400) \
+	  --seed $(or $(SEED),0) --module "$(MODULE)" $(ARGS)
 
 check: .venv/installed-dev lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
