@@ -160,3 +160,12 @@ def test_encoding_error_takes_precedence_over_column_error() -> None:
 
     with pytest.raises(DataError, match="line 1 is not UTF-8"):
         list(tolerate_bad_lines(read))
+
+
+def test_an_error_without_invalid_lines_is_raised() -> None:
+    def read(on_bad: Callable[[DataError], None]) -> Iterator[Pair]:
+        yield "a", "b"
+        raise DataError("line 2: the number of columns is 1")
+
+    with pytest.raises(DataError, match="the number of columns is 1"):
+        list(tolerate_bad_lines(read))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from manyheads.data import Encoded, Ragged, RaggedWriter, Texts
+from manyheads.data.texts import chunks
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
@@ -52,6 +53,7 @@ def test_texts_round_trip(tmp_path: Path) -> None:
     texts = Texts.open(tmp_path)
     assert len(texts) == len(pairs)
     assert list(texts) == pairs
+    assert texts.columns[1].lengths.tolist() == [len(chinese.encode()) for _, chinese in pairs]
     assert [(texts.text(0, row), texts.text(1, row)) for row in (24_999, 3)] == [pairs[24_999], pairs[3]]
 
 
@@ -92,3 +94,12 @@ def test_rows_with_any_number_of_fields(tmp_path: Path) -> None:
     assert encoded.lengths.tolist() == [[4], [4]]
     assert [ids.tolist() for ids in encoded.ids(0, np.array([1, 0]))] == [[3, 3, 3]] * 2
     assert encoded.text(2, 1) == "b"
+
+
+def test_chunks_have_a_bounded_number_of_rows_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.data.texts._CHUNK_ROWS", 3)
+    monkeypatch.setattr("manyheads.data.texts._CHUNK_CHARACTERS", 10)
+    rows = [("a", ""), ("b", ""), ("c", ""), ("long", "longer"), ("d", ""), ("12345", "6789"), ("0", ""), ("e", "")]
+    assert list(chunks(rows)) == [rows[:3], rows[3:4], rows[4:6], rows[6:]]
+    assert list(chunks(rows[:3])) == [rows[:3]]
+    assert list(chunks([])) == []

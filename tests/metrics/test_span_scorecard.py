@@ -8,6 +8,7 @@ import pytest
 
 from manyheads.errors import DataError
 from manyheads.metrics import NO_LABEL, SpanCard, span_card
+from manyheads.metrics.card_sections import Note
 from manyheads.text.tag_schemes import Span
 
 TEXTS = ["John Smith went to New York", "the U.N. met", "nothing here", "Paris"]
@@ -130,3 +131,23 @@ def test_bad_input() -> None:
         span_card(TEXTS, GOLD, PREDICTED[:2])
     with pytest.raises(ValueError, match="not of the same sentences"):
         span_card(TEXTS, GOLD, PREDICTED, ["a"] * 4)
+
+
+def test_signatures_name_the_size_the_resamples_and_the_rules() -> None:
+    labels = ["a", "b", "c", "d"]
+    card = span_card(TEXTS, GOLD, PREDICTED, labels, labels, intents="any", n_resamples=20)
+    assert {score.name: score.signature for score in card.scores} == {
+        "F1": "n:4|resamples:20|spans:exact",
+        "precision": "n:4|resamples:20|spans:exact",
+        "recall": "n:4|resamples:20|spans:exact",
+        "intent accuracy": "n:4|resamples:20|intents:any",
+        "exact sentences": "n:4|resamples:20|intents:any",
+    }
+
+
+@pytest.mark.parametrize(("known", "n_notes"), [({"PER", "LOC"}, 1), ({"PER", "LOC", "ORG"}, 0)])
+def test_unknown_labels_are_noted(known: set[str], n_notes: int) -> None:
+    notes = [one for one in span_card(TEXTS, GOLD, PREDICTED, known=known).sections() if isinstance(one, Note)]
+    assert [note.text.en for note in notes] == [
+        "1 spans with a label that is not in the training data: no answer can be correct."
+    ] * n_notes

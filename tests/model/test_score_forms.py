@@ -81,3 +81,9 @@ def test_random_synthesizer_gives_every_sentence_the_same_scores() -> None:
 def test_the_base_class_does_not_compute_scores() -> None:
     with pytest.raises(NotImplementedError, match="ScoreForm does not define forward"):
         ScoreForm(HEADS, 6)(Q, K, VIEW)
+
+
+def test_additive_is_initialized_so_that_scores_do_not_grow_with_the_width() -> None:
+    wide = small(width=4096, n_heads=2).heads
+    torch.manual_seed(0)
+    assert Additive(wide, 6).weight.std().item() == pytest.approx(wide.head_width**-0.5, rel=0.05)

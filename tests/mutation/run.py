@@ -34,6 +34,7 @@ from mutation.recording import FOLDER, OPTIONS, REPOSITORY, SOURCE, recorded, so
 _RESULTS = FOLDER / "results.jsonl"
 _MAX_SECONDS = 30.0  # of tests per mutant, as recorded
 _MAX_BYTES = 6 << 30  # of memory per mutant
+_TIMEOUTS = (signal.SIGALRM, signal.SIGXCPU, signal.SIGKILL)
 _SURVIVED, _KILLED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
 
 
@@ -83,7 +84,7 @@ def _run_in_fork(mutant: Mutant, functions: list[FunctionType], items: list[Any]
         _, status = os.waitpid(child, 0)
         _end_group(child)
         if os.WIFSIGNALED(status):
-            return "timeout" if os.WTERMSIG(status) == signal.SIGALRM else "killed"
+            return "timeout" if os.WTERMSIG(status) in _TIMEOUTS else "killed"
         return {_SURVIVED: "survived", _NOT_REPLACED: "not replaced"}.get(os.WEXITSTATUS(status), "killed")
     try:
         _limit()
@@ -140,14 +141,15 @@ def run_in_copy(mutant: Mutant, tests: list[str]) -> str:
         )
         status = process.wait()
         _end_group(process.pid)
-    return "survived" if status == 0 else "timeout" if status == -signal.SIGALRM else "killed"
+    return "survived" if status == 0 else "timeout" if -status in _TIMEOUTS else "killed"
 
 
 def _limit() -> None:
     """Bound the time and memory of this process; its group is ended with it."""
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(_MAX_SECONDS), int(_MAX_SECONDS)))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(int(4 * _MAX_SECONDS))
+    signal.alarm(int(10 * _MAX_SECONDS))  # for a mutant that waits
     resource.setrlimit(resource.RLIMIT_DATA, (_MAX_BYTES, _MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -117,3 +117,34 @@ def test_the_last_snapshots_are_averaged_if_all_are_kept(tmp_path: Path) -> None
         checkpoints.save(trainer_at(step), snapshot=True)
     assert checkpoints.snapshot_steps() == [1, 2, 3, 4, 5]
     torch.testing.assert_close(checkpoints.averaged()["0.weight"], torch.full((8, 1), 4.5))
+
+
+def test_the_best_weights_are_those_to_evaluate(tmp_path: Path) -> None:
+    checkpoints, trainer = Checkpoints(tmp_path, n_snapshots=1), make_trainer(ema_decay=0.5, steps=2)
+    list(trainer.run())
+    checkpoints.save_best(trainer)
+    assert checkpoints.best().keys() == trainer.weights().keys()
+    for name, value in checkpoints.best().items():
+        assert torch.equal(value, trainer.eval_weights()[name])
+        assert not torch.equal(value, trainer.weights()[name])
+
+
+def test_snapshots_are_found_by_their_step(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=3)
+    assert (checkpoints.newest, checkpoints.snapshot_steps(), checkpoints.has_snapshot(7)) == (None, [], False)
+    for step in (7, 12):
+        checkpoints.save(trainer_at(step), snapshot=step == 7)
+    assert (checkpoints.newest, checkpoints.snapshot_steps()) == (12, [7])
+    assert (checkpoints.has_snapshot(7), checkpoints.has_snapshot(12)) == (True, False)
+    assert checkpoints.snapshot(7)["0.weight"][0].item() == 7
+
+
+def test_a_sweep_removes_partial_folders_only(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=1)
+    checkpoints.save(trainer_at(3), snapshot=True)
+    checkpoints.save_best(trainer_at(3))
+    for partial in ("checkpoints/.step-00000004.abcdefgh", "snapshots/.step-00000004.abcdefgh", ".best.abcdefgh"):
+        (tmp_path / partial).mkdir()
+    checkpoints.sweep()
+    assert names(tmp_path) == ["best", "checkpoints", "snapshots"]
+    assert names(tmp_path / "checkpoints") == names(tmp_path / "snapshots") == ["step-00000003"]
