@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from manyheads.errors import DataError
 from manyheads.tasks import columns
 from manyheads.tasks.columns import columns_in
 from manyheads.tasks.data_files import DataFiles
 from manyheads.text import documents, files, tagged_readers
+from manyheads.text import parquet as parquet_reader
 from manyheads.text.documents import read_documents
 from manyheads.text.files import MAX_LINE_BYTES, first_lines
 from manyheads.text.readers import columns_of, read_lines, read_pairs, read_rows
@@ -64,9 +67,12 @@ class TestLongLines:
             with limited_memory(120), pytest.raises(DataError, match=rf"{name}, line 1 is longer than 16 MiB"):
                 read(path)
 
-    def test_compressed_tagged_text(self, write: Write, bomb: bytes) -> None:
-        with limited_memory(80), pytest.raises(DataError, match=r"a\.conll\.zst, line 1 is longer than 16 MiB"):
+    def test_compressed_tagged_text(self, write: Write, bomb: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(files, "_MAX_FIRST_CHARACTERS", 1000)
+        with limited_memory(120), pytest.raises(DataError, match=r'a\.conll\.zst: "a{200}…" has one column'):
             list(read_tagged(write("a.conll.zst", bomb)))
+        with limited_memory(120), pytest.raises(DataError, match=r"b\.conll\.zst, line 2 is longer than 16 MiB"):
+            list(read_tagged(write("b.conll.zst", compress(b"a O\n") + bomb)))
 
     def test_sentence_without_end(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tagged_readers, "_LONGEST_SENTENCE", 10)
@@ -99,6 +105,7 @@ class TestLongLines:
         parts = [part for (part,) in read_documents([path])]
         assert "".join(parts) == text.replace("\r\n", "\n")
         assert max(map(len, parts)) <= 34
+        assert DataFiles([path]).is_plain_text and not DataFiles([path]).is_conll
         with pytest.raises(DataError, match="longer than 0 MiB"):
             list(read_documents([write("b.txt", "z" * 30)], "line"))
 
@@ -116,11 +123,40 @@ class TestExpansion:
     ) -> None:
         monkeypatch.setattr(files, "_EXPANSION_CHECKED_FROM", 1 << 20)
         path = write(f"a.{ending}", pack(b"the same line again\n" * 100_000))  # type: ignore[operator]
-        message = "expands to more than 200 times its size, as no text does. Decompress it and check what it contains."
+        message = "expands to more than 200 times its size, as no text does. Check what it contains."
         with refuses(f"*/a.{ending} {message}"):
             list(read_lines(path))
         monkeypatch.undo()
         assert sum(1 for _ in read_lines(path)) == 100_000  # too little text to matter
+
+
+class TestParquet:
+    def write(self, path: Path, values: "pa.Array") -> Path:
+        parquet.write_table(pa.table({"text": values}), path, compression="zstd")
+        return path
+
+    def test_text_that_expands_too_much(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = self.write(tmp_path / "a.parquet", pa.array(["a" * 1_000_000]))
+        assert [len(text) for (text,) in read_rows([path], ["text"])] == [1_000_000]
+        monkeypatch.setattr(parquet_reader, "_BATCH_BYTES", 100_000)
+        with refuses("*/a.parquet expands to more than 200 times its size, as no text does. Check what it contains."):
+            list(read_rows([path], ["text"]))
+
+    @pytest.mark.parametrize("is_dictionary", [False, True])
+    def test_long_text_that_is_stored_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dictionary: bool
+    ) -> None:
+        monkeypatch.setattr(parquet_reader, "_BATCH_BYTES", 400_000)
+        texts = pa.array(["a" * 100_000, "b", "c"])
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * 100 + [1, 2] * 10), texts)
+        path = self.write(tmp_path / "a.parquet", column if is_dictionary else column.cast(pa.large_string()))
+        with limited_memory(3):
+            assert [len(text) for (text,) in read_rows([path], ["text"])] == [100_000] * 100 + [1] * 20
+
+    def test_too_many_columns(self, tmp_path: Path) -> None:
+        parquet.write_table(pa.table({f"c{n}": ["x"] for n in range(10_001)}), tmp_path / "a.parquet")
+        with refuses("*/a.parquet: the number of columns is 10,001, but at most 10,000 are supported. *"):
+            columns_of(tmp_path / "a.parquet")
 
 
 class TestColumns:

@@ -52,9 +52,9 @@ _BUFFER_BYTES = 1 << 16
 
 # Longer than any book; without a limit, a small compressed file or /dev/zero could fill the memory with one line.
 MAX_LINE_BYTES = 1 << 24
-_MAX_FIRST_CHARACTERS = 1 << 27
+_MAX_FIRST_CHARACTERS = 1 << 26
 # Text shrinks to a fifth or a tenth, repetitive logs to a hundredth.
-_MAX_EXPANSION = 200
+MAX_EXPANSION = 200
 _EXPANSION_CHECKED_FROM = 1 << 28  # bytes: smaller texts are harmless
 _SPECIAL_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 _CONTINUING = [b"\n", *(bytes([byte]) for byte in range(0x80, 0xC0))]  # no part of a line starts with these
@@ -78,11 +78,11 @@ def read_lines(source: Path | str | BinaryIO, *, on_bad: OnBad | None = None) ->
 def first_lines(path: Path, n_lines: int) -> list[str]:
     """Return the first lines of a file, at most `n_lines`, and fewer if they are very long.
 
-    Bytes that are not UTF-8 are replaced: they are reported when the whole file is read.
+    Bytes that are not UTF-8 are replaced, and too long lines are split: both are reported when the file is read.
     """
     lines = []
     n_characters = 0
-    for line in islice(file_lines(path, lambda error: None), n_lines):
+    for line in islice(file_lines(path, lambda error: None, split_long=True), n_lines):
         lines.append(line)
         n_characters += len(line)
         if n_characters > _MAX_FIRST_CHARACTERS:
@@ -150,6 +150,12 @@ def _missing_file_error(path: Path) -> DataError:
 def empty_file_error(path: Path) -> DataError:
     """Return the error for a file without text."""
     return DataError(f"{path} is empty. Give a file with text.")
+
+
+def expansion_error(path: Path) -> DataError:
+    """Return the error for a compressed file that is no text."""
+    fault = f"expands to more than {MAX_EXPANSION} times its size, as no text does"
+    return DataError(f"{path} {fault}. Check what it contains.")
 
 
 def raise_or_report(fault: DataError, on_bad: OnBad | None) -> None:
@@ -262,7 +268,7 @@ class _DecompressedStream(io.RawIOBase):
     def __init__(self, path: Path, stream: io.BufferedIOBase, compressed_size: int) -> None:
         self._path = path
         self._stream = stream
-        self._n_left = max(_EXPANSION_CHECKED_FROM, _MAX_EXPANSION * compressed_size)
+        self._n_left = max(_EXPANSION_CHECKED_FROM, MAX_EXPANSION * compressed_size)
 
     def readable(self) -> bool:
         return True
@@ -273,8 +279,7 @@ class _DecompressedStream(io.RawIOBase):
             self._n_left -= n_read
             if self._n_left >= 0:
                 return n_read
-            fault = f"expands to more than {_MAX_EXPANSION} times its size, as no text does"
-            raise DataError(f"{self._path} {fault}. Decompress it and check what it contains.")
+            raise expansion_error(self._path)
         except EOFError:
             fault = "is truncated: its compressed data ends too early"
         except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.errors import DataError
-from manyheads.text.files import OnBad, empty_file_error, raise_or_report
-from manyheads.text.row_spec import Converter, Row, RowSpec
+from manyheads.text.files import MAX_EXPANSION, OnBad, empty_file_error, expansion_error, raise_or_report
+from manyheads.text.row_spec import Converter, Row, RowSpec, check_width
 from manyheads.text.suggestions import missing_name, shortened
 
 _BATCH_ROWS = 512
+_BATCH_BYTES = 1 << 28  # at most, of a column
 _BUFFER_BYTES = 1 << 20  # per column; without it pyarrow loads whole columns of a row group at once
 _STRING_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
@@ -27,7 +28,9 @@ def read_parquet(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
 def parquet_columns(path: Path) -> list[str]:
     """Return the names of all columns, nested ones included."""
     with _opened(path) as file:
-        return list(_flat(file.schema_arrow.empty_table()).column_names)
+        names = list(_flat(file.schema_arrow.empty_table()).column_names)
+    check_width(len(names), str(path))
+    return names
 
 
 def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
@@ -39,7 +42,8 @@ def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
         if file.metadata.num_rows == 0:
             raise DataError(f"{path} has columns, but no rows. Give a file with {spec.noun}.")
         first = 1
-        for batch in file.iter_batches(_BATCH_ROWS, columns=sorted({*spec.column_names}), use_threads=False):
+        n_rows = _n_batch_rows(path, file.metadata, spec)
+        for batch in file.iter_batches(n_rows, columns=sorted({*spec.column_names}), use_threads=False):
             table = _flat(_pyarrow(path).Table.from_batches([batch]))
             texts = [
                 _decode(path, column, table.column(column), first, spec.on_bad)
@@ -51,12 +55,38 @@ def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
             first += table.num_rows
 
 
+def _n_batch_rows(path: Path, metadata: Any, spec: RowSpec) -> int:
+    """Return how many rows to read at once: fewer if the values are long, as each of them may occur in every row.
+
+    Raise if a column expands as no text does.
+    """
+    longest = 1.0
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    for chunk in (group.column(number) for group in groups for number in range(group.num_columns)):
+        if not any(f"{chunk.path_in_schema}.".startswith(f"{column}.") for column in spec.column_names):
+            continue
+        expansion = chunk.total_uncompressed_size / max(1, chunk.total_compressed_size)
+        if chunk.total_uncompressed_size > _BATCH_BYTES and expansion > MAX_EXPANSION:
+            raise expansion_error(path)
+        if chunk.has_dictionary_page:  # the values, each written once
+            longest = max(longest, (chunk.data_page_offset - chunk.dictionary_page_offset) * expansion)
+    return max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / longest)))
+
+
+def _binary_values(path: Path, values: Any) -> Iterator[bytes | None]:
+    """Yield the values of a string column; those of a dictionary are not copied for each row."""
+    binary = _pyarrow(path).large_binary()
+    for chunk in values.chunks:
+        if _pyarrow(path).types.is_dictionary(chunk.type):
+            distinct = chunk.dictionary.cast(binary).to_pylist()
+            yield from (None if index is None else distinct[index] for index in chunk.indices.to_pylist())
+        else:
+            yield from chunk.cast(binary).to_pylist()
+
+
 def _decode(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
     """Yield the texts of a string column, decoded one by one: Parquet does not guarantee valid UTF-8."""
-    arrow = _pyarrow(path)
-    if arrow.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    for row, value in enumerate(values.cast(arrow.large_binary()).to_pylist(), start=first):
+    for row, value in enumerate(_binary_values(path, values), start=first):
         where = f'{path}, row {row}, column "{column}"'
         if value is None:
             raise DataError(f"{where} is null, not a string. Remove or fill such rows.")

@@ -23,7 +23,7 @@ from manyheads.text.files import (
     read_lines,
 )
 from manyheads.text.parquet import parquet_columns, read_parquet
-from manyheads.text.row_spec import PAIR, Converter, Row, RowSpec
+from manyheads.text.row_spec import MAX_COLUMNS, PAIR, Converter, Row, RowSpec, check_width
 from manyheads.text.suggestions import missing_name, shortened
 
 __all__ = [
@@ -45,7 +45,6 @@ _NumberedCells = tuple[int, list[str]]
 # In characters. Without a limit, an unclosed quote would read a large file into memory before it is detected.
 _LONGEST_FIELD = 1 << 24
 _LONGEST_ROW = 1 << 25  # of a CSV file, whose rows may have many lines
-_MAX_COLUMNS = 10_000
 _MAX_DEPTH = 100  # of nested JSON values; Python itself fails at about a thousand, at a different depth each time
 
 
@@ -204,7 +203,7 @@ def _read_table(
     path: Path, cells: Iterator[_NumberedCells], spec: RowSpec, advice: str, *, in_order: bool = False
 ) -> Iterator[NumberedRow]:
     number, first = next(cells)
-    _check_width(len(first), f"{path}, line {number}")
+    check_width(len(first), f"{path}, line {number}")
     width, indices = len(spec.fields), tuple(range(len(spec.fields)))
     has_header = False
     if not in_order:
@@ -224,17 +223,9 @@ def _read_table(
         raise DataError(f"{path} has a header, but no rows. Give a file with {spec.noun}.")
 
 
-def _check_width(n_columns: int, where: str) -> None:
-    if n_columns > _MAX_COLUMNS:
-        raise DataError(
-            f"{where}: the number of columns is {n_columns:,}, but at most {_MAX_COLUMNS:,} are supported. Remove "
-            "columns that are not needed, and check that no line ends are missing."
-        )
-
-
 def _header(path: Path, cells: Iterator[_NumberedCells]) -> list[str]:
     number, first = next(cells)
-    _check_width(len(first), f"{path}, line {number}")
+    check_width(len(first), f"{path}, line {number}")
     return first
 
 
@@ -325,8 +316,8 @@ def read_records(path: Path, on_bad: OnBad | None = None) -> Iterator[dict[str, 
             raise DataError(f"{where} is not JSON ({reason}). Write one object per line.") from None
         if not isinstance(record, dict):
             raise DataError(f"{where} is not a JSON object. Write one object per line, in {{ }}.")
-        if len(record) > _MAX_COLUMNS:
-            raise DataError(f"{where} has {len(record):,} keys, but at most {_MAX_COLUMNS:,} are supported.")
+        if len(record) > MAX_COLUMNS:
+            raise DataError(f"{where} has {len(record):,} keys, but at most {MAX_COLUMNS:,} are supported.")
         if "\\u" in line and any(map(_has_surrogate, record)):
             raise DataError(f"{where}: a key contains half of a surrogate pair (\\ud800 to \\udfff). Rename the key.")
         if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deeper(record, _MAX_DEPTH):

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from manyheads.errors import DataError
 from manyheads.text.files import OnBad
 
 Row = tuple[str, ...]
 # Converts a JSON or Parquet value that is not a string to text; returns None for an unsupported value.
 Converter = Callable[[object], str | None]
 
+MAX_COLUMNS = 10_000
 PAIR = ("source", "target")
 _NUMBER_WORDS = ("no", "one", "two", "three", "four", "five")
 
@@ -54,6 +56,15 @@ class RowSpec:
         """The names of the settings that choose the columns, for error messages."""
         *others, last = (f"{field}_column" for field in self.fields)
         return f"{', '.join(others)} and {last}" if others else last
+
+
+def check_width(n_columns: int, where: str) -> None:
+    """Raise if a table has more than `MAX_COLUMNS` columns."""
+    if n_columns > MAX_COLUMNS:
+        raise DataError(
+            f"{where}: the number of columns is {n_columns:,}, but at most {MAX_COLUMNS:,} are supported. Remove "
+            "columns that are not needed, and check that no line ends are missing."
+        )
 
 
 def label_text(value: object) -> str | None:
