@@ -1,7 +1,7 @@
 """`manyheads evaluate --confusion`: the confusion matrix as a picture."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,6 +31,8 @@ class FakeTask:
 class Loaded:
     task: FakeTask
     decode: object = None
+    recipe: dict[str, object] = field(default_factory=lambda: {"data": {"train": ["train.tsv"]}})
+    validation_used_for: tuple[str, ...] = ()
 
 
 def run(card: Card, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:

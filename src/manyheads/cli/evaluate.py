@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -93,6 +93,15 @@ Result = TypeVar("Result")
     help=pick("Number of worst and of random examples.", "最差与随机例句各多少条。"),
 )
 @click.option(
+    "--out-of-scope",
+    "negatives",
+    type=click.Path(path_type=Path),
+    help=pick(
+        "File of texts that belong to no label, one per line: score how well a classifier tells them.",
+        "不属于任何标签的文本，每行一条：评估分类模型能否识别它们。",
+    ),
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -121,6 +130,7 @@ def evaluate(
     against_bundle: Path | None,
     tokenized: bool,
     n_examples: int,
+    negatives: Path | None,
     output: Path | None,
     confusion: Path | None,
     as_json: bool,
@@ -137,6 +147,8 @@ def evaluate(
         raise click.UsageError("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA.")
     loaded = load(bundle, device="auto")
     if isinstance(loaded.task, HasReferences):
+        if negatives:
+            raise click.UsageError("--out-of-scope needs a classifier; this model generates text.")
         if confusion:
             raise click.UsageError("--confusion needs a model that predicts labels; this one generates text.")
         rival = _load_rival(against_bundle) if against_bundle else None
@@ -152,6 +164,8 @@ def evaluate(
     if confusion and len(tests) > 1:
         raise click.UsageError(f"--confusion needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
     cards = _score_all(loaded, bundle, tests, data)
+    if negatives:
+        cards = _score_negatives(loaded, cards, tests, negatives)
     if confusion:
         _write_confusion(next(iter(cards.values())), confusion)
     _print_cards(cards, output, as_json=as_json)
@@ -255,6 +269,33 @@ def _score_all(loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], data: 
         work = partial(score_rows, loaded.task, settings=loaded.decode, used_for=uses_of(loaded, name, data))
         cards |= _for_each({name: rows}, str(bundle), work)
     return cards
+
+
+def _score_negatives(
+    loaded: "Bundle", cards: "Mapping[str, Card]", tests: Mapping[str, Rows], path: Path
+) -> "dict[str, Card]":
+    """Return the cards with the scores of telling the lines of a file from the texts of each test set."""
+    from dataclasses import replace
+
+    from manyheads.errors import DataError
+    from manyheads.tasks import ScopedTask
+    from manyheads.text.readers import read_lines
+
+    task = loaded.task
+    texts = [line for line in read_lines(path) if line.strip()]
+    if not texts:
+        raise DataError(f"{path} has no text. Give one text per line that belongs to no label.")
+    found = {}
+    for name, rows in tests.items():
+        scores = task.score_out_of_scope(rows, texts, path.name) if isinstance(task, ScopedTask) else []
+        if not scores:
+            raise click.UsageError(
+                "--out-of-scope needs a classifier trained by this version of manyheads, with at least 10 validation "
+                "rows. Train it again."
+            )
+        card: Any = cards[name]  # a dataclass, which a protocol cannot say
+        found[name] = replace(card, scores=[*card.scores, *scores])
+    return found
 
 
 def _load_rival(path: Path) -> "Bundle":

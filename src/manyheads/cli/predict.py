@@ -275,7 +275,7 @@ class _Writer:
         self.n_cut_off = 0
 
     def answer(self, lines: list[str], start: int) -> Iterator[str]:
-        from manyheads.tasks import Translations
+        from manyheads.tasks import Classification, Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
         predictions = self.bundle.predictions(readable, first=start - 1, **self.changes)
@@ -286,6 +286,8 @@ class _Writer:
             self.remarks.add(number, unseen_words)
             if self._is_blank(lines[number - start]):
                 self.remarks.blank_lines.append(number)
+            if isinstance(prediction, Classification) and prediction.is_out_of_scope:
+                self.remarks.out_of_scope.append(number)
             if isinstance(prediction, Translations):
                 self.n_cut_off += not prediction.candidates[0].finished
             yield from self._format(number, lines[number - start], prediction, unseen_words)

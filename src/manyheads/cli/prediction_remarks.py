@@ -16,6 +16,7 @@ class Remarks:
     def __init__(self) -> None:
         self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its lines
         self.blank_lines: list[int] = []
+        self.out_of_scope: list[int] = []  # lines that are unlike the training texts of a classifier
 
     def add(self, number: int, unseen_words: Sequence[str]) -> None:
         """Add the remarks on the line of this number."""
@@ -30,8 +31,11 @@ class Remarks:
             click.echo(_describe_blank(self.blank_lines), err=True)
         if self.unseen:
             click.echo(_describe_unseen(list(self.unseen.values())), err=True)
+        if self.out_of_scope:
+            click.echo(_describe_out_of_scope(self.out_of_scope), err=True)
         self.unseen.clear()
         self.blank_lines.clear()
+        self.out_of_scope.clear()
 
 
 def _describe_blank(lines: Sequence[int]) -> str:
@@ -41,6 +45,15 @@ def _describe_blank(lines: Sequence[int]) -> str:
     return pick(
         f"Warning: {subject} ({_lines_in_english(lines)}): {answer}.",
         f"警告：有 {n_lines:,} 行没有文字（{_lines_in_chinese(lines)}），对应的输出行为空。",
+    )
+
+
+def _describe_out_of_scope(lines: Sequence[int]) -> str:
+    n_lines = len(lines)
+    subject = f"{n_lines:,} lines look" if n_lines > 1 else "1 line looks"
+    return pick(
+        f"Warning: {subject} out of scope ({_lines_in_english(lines)}): probably no label fits.",
+        f"警告：有 {n_lines:,} 行看来超出模型的范围（{_lines_in_chinese(lines)}），可能没有合适的标签。",
     )
 
 

@@ -4,6 +4,7 @@ BLEU, chrF and TER are computed by sacreBLEU. All intervals come from `bootstrap
 errors.
 """
 
+from manyheads.metrics.auroc import auroc
 from manyheads.metrics.bootstrap import confidence_interval, resample_matrix, resamples
 from manyheads.metrics.card_sections import (
     NO_LABEL,
@@ -80,6 +81,7 @@ __all__ = [
     "TranslationCard",
     "Use",
     "WorstSentence",
+    "auroc",
     "bleu",
     "bleu_tally",
     "card_record",

@@ -21,6 +21,8 @@ _CHINESE = {
     "recall": "召回率",
     "intent accuracy": "意图准确率",
     "calibration error": "校准误差",
+    "out-of-scope AUROC": "范围外文本识别 AUROC",
+    "false alarms": "误报率",
     "calibration error of intents": "意图校准误差",
     "nats per character": "每字符奈特",
     "bits per byte": "每字节比特",

@@ -9,7 +9,7 @@ from manyheads.settings import build
 
 Use = Literal["training", "stopping", "calibration"]  # of a set, which makes its scores optimistic
 
-_LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration"}  # first words of score names
+_LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration", "false"}  # first words of score names
 _FEW = 30  # texts; with fewer, an interval says little
 _USES: dict[str, Bilingual] = {
     "training": Bilingual("to train", "训练"),

@@ -14,7 +14,7 @@ from torch import nn
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.metrics import Answers, Card, Tally
+from manyheads.metrics import Answers, Card, Score, Tally
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.quickstart import Quickstart
@@ -241,6 +241,14 @@ class CalibratedTask(Protocol):
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> Card:
         """Compute the scorecard of the rows that `calibrate` was given, without probabilities fitted to themselves."""
+
+
+@runtime_checkable
+class ScopedTask(Protocol):
+    """A task that tells texts which are unlike all of its training texts."""
+
+    def score_out_of_scope(self, rows: Sequence[Row], texts: Sequence[str], name: str) -> Sequence[Score]:
+        """Score how well texts that belong to no label are told from rows; `name` is that of the texts."""
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from manyheads.data.cleaning import Fields
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import LabelCard, Tally, f1_tally, label_card, share_tally
+from manyheads.metrics import LabelCard, Score, Tally, auroc, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
@@ -33,6 +33,7 @@ from manyheads.tasks.model_inputs import (
     windows,
 )
 from manyheads.tasks.monolingual_task import MonolingualTask
+from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
@@ -45,6 +46,10 @@ from manyheads.text.words import is_blank
 
 UNSURE = "?"  # written if no label is predicted
 
+_MAX_SCOPE_ROWS = 200_000  # training texts whose n-grams are remembered; of more texts, every second or third …
+_N_NEGATIVES = 100  # texts that are made up from, and stories, to score what is out of scope
+_NEGATIVES = "negatives:shuffled letters, random letters, random words, built-in stories"
+
 
 @dataclass(frozen=True)
 class Classification:
@@ -54,11 +59,17 @@ class Classification:
     probability: float | None  # of the label; if multi_label, of exactly this set of labels; None for a blank text
     probabilities: Mapping[str, float]  # of every label, the likeliest first; empty for a blank text
     separator: str = "|"
+    out_of_scope: float | None = None  # 0 to 1; above ½ the text is unlike those it was trained on; None: not known
 
     @property
     def answer(self) -> str:
         """The label, or several joined by the separator."""
         return self.separator.join(self.labels)
+
+    @property
+    def is_out_of_scope(self) -> bool:
+        """Whether the text is unlike all training texts, so that probably no label fits."""
+        return self.out_of_scope is not None and self.out_of_scope > THRESHOLD
 
     def line(self) -> str:
         """Label and probability, separated by a tab; empty for a blank text."""
@@ -88,6 +99,7 @@ class Classify(MonolingualTask):
     counts: tuple[int, ...]  # training rows of each label
     n_rows: int
     calibration: Calibration = field(default_factory=Calibration)
+    scope: Scope | None = None  # None in bundles of older versions
 
     @property
     def model(self) -> Transformer:
@@ -141,9 +153,18 @@ class Classify(MonolingualTask):
             raise TypeError("rows are read twice if task.ngrams is set: pass a list, not an iterator.")
         counts: Counter[str] = Counter()
         n_rows = 0
-        for row in rows:
-            counts.update(settings.labels_of(row[1]))
-            n_rows += 1
+
+        def read() -> Iterator[tuple[str, list[int]]]:
+            nonlocal n_rows
+            one_in = 1 + (len(rows) if isinstance(rows, Sized) else 0) // _MAX_SCOPE_ROWS
+            for chunk in chunks(rows):
+                chosen = chunk[::one_in]
+                texts = [row[0] for row in chosen]
+                yield from zip(texts, tokenizer.encode_batch(texts), strict=True)
+                counts.update(label for row in chunk for label in settings.labels_of(row[1]))
+                n_rows += len(chunk)
+
+        scope = Scope(SeenNgrams.of(read()))
         labels = sorted(counts)
         if len(labels) < 2 and not (settings.multi_label and labels):
             reason = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
@@ -154,7 +175,7 @@ class Classify(MonolingualTask):
             "n_rows": n_rows,
             **Calibration().metadata(),
         }
-        task = cls.restore(model, tokenizer, settings, metadata)
+        task = replace(cls.restore(model, tokenizer, settings, metadata), scope=scope)
         if task.module.ngrams is not None:
             task.module.ngrams.count(task.whole_rows(rows))
         return task
@@ -166,16 +187,19 @@ class Classify(MonolingualTask):
         """Create the classifier with these labels."""
         module = Classifier(model, len(metadata["labels"]), settings)
         labels, counts = tuple(map(str, metadata["labels"])), tuple(map(int, metadata["counts"]))
+        stored = metadata.get("out_of_scope")
+        scope = Scope.restore(stored) if stored else None
         n_rows, calibration = int(metadata["n_rows"]), Calibration.restore(metadata)
-        return cls(module, tokenizer, settings, labels, counts, n_rows, calibration)
+        return cls(module, tokenizer, settings, labels, counts, n_rows, calibration, scope)
 
     def metadata(self) -> dict[str, Any]:
-        """The labels, their counts, and the calibration."""
+        """The labels, their counts, the calibration, and what is in scope."""
         return {
             "labels": list(self.labels),
             "counts": list(self.counts),
             "n_rows": self.n_rows,
             **self.calibration.metadata(),
+            "out_of_scope": self.scope.metadata() if self.scope and self.scope.is_fitted else None,
         }
 
     @property
@@ -270,9 +294,26 @@ class Classify(MonolingualTask):
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Classify":
-        """The classifier with probabilities that fit the valid rows."""
+        """The classifier with probabilities and scores of scope that fit the valid rows."""
         usable = list(self.usable(rows))
-        return replace(self, calibration=self._fit_calibration(usable, self.logits([row[0] for row in usable])))
+        texts = [row[0] for row in usable]
+        logits = self.logits(texts)
+        scope = self.scope
+        if scope and texts:
+            made_up = made_up_texts(texts)
+            signs = (self._signs(scope, *both) for both in ((texts, logits), (made_up, self.logits(made_up))))
+            scope = scope.fit(*signs)
+        return replace(self, calibration=self._fit_calibration(usable, logits), scope=scope)
+
+    def _signs(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
+        ids = self.tokenizer.encode_batch(texts)
+        return scope.signs(texts, ids, logits, multi_label=self.settings.multi_label)
+
+    def out_of_scope(self, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> list[float] | None:
+        """How much each text looks unlike all training texts, from 0 to 1; None if this was not fitted."""
+        if self.scope is None or not self.scope.is_fitted:
+            return None
+        return self.scope.scores(self._signs(self.scope, texts, logits)).tolist() if texts else []
 
     def _fit_calibration(self, rows: Sequence[Row], logits: Float[Tensor, "N C"]) -> Calibration:
         labels = [self.settings.labels_of(row[1]) for row in rows]
@@ -282,7 +323,15 @@ class Classify(MonolingualTask):
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
-        return self._predictions(texts, self.probabilities(texts))
+        logits = self.logits(texts)
+        predictions = self._predictions(texts, self._calibrated(logits))
+        scores = self.out_of_scope(texts, logits)
+        if scores is None:
+            return predictions
+        return [
+            replace(prediction, out_of_scope=score) if text.strip() else prediction
+            for text, prediction, score in zip(texts, predictions, scores, strict=True)
+        ]
 
     def _predictions(self, texts: Sequence[str], probabilities: NDArray[np.float64]) -> list[Classification]:
         blank = Classification((), None, {}, self.settings.separator)
@@ -313,7 +362,8 @@ class Classify(MonolingualTask):
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> LabelCard:
         """Compare the predicted labels of every text with its own."""
         rows = list(rows)
-        return self._card(rows, self.probabilities([row[0] for row in rows], progress))[0]
+        logits = self.logits([row[0] for row in rows], progress)
+        return self._with_scope(self._card(rows, self._calibrated(logits))[0], rows, logits)
 
     def score_calibrated(
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
@@ -325,7 +375,30 @@ class Classify(MonolingualTask):
         for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
             task = replace(self, calibration=self._fit_calibration(rows[other], logits[other]))
             probabilities[half] = task._calibrated(logits[half])
-        return self._card(rows, probabilities)[0]
+        return self._with_scope(self._card(rows, probabilities)[0], rows, logits)
+
+    def _with_scope(self, card: LabelCard, rows: Sequence[Row], logits: Float[Tensor, "N C"]) -> LabelCard:
+        """The card with the score of telling its texts from texts that belong to no label."""
+        inside = self.out_of_scope([row[0] for row in rows], logits)
+        if inside is None:
+            return card
+        texts = [row[0] for row in rows if row[0].strip()][::-1][:_N_NEGATIVES]
+        outside = [*made_up_texts(texts, seed=1), *stories(_N_NEGATIVES)]
+        scores = self.out_of_scope(outside, self.logits(outside)) or []
+        return replace(card, scores=[*card.scores, auroc("out-of-scope AUROC", inside, scores, _NEGATIVES)])
+
+    def score_out_of_scope(self, rows: Sequence[Row], texts: Sequence[str], name: str) -> list[Score]:
+        """Score how well texts that belong to no label are told from rows; nothing if scope was not fitted."""
+        inside, outside = (
+            self.out_of_scope(texts, self.logits(texts)) for texts in ([row[0] for row in rows], list(texts))
+        )
+        if inside is None or outside is None:
+            return []
+        return [
+            auroc(f"out-of-scope AUROC ({name})", inside, outside),
+            share_tally(f"out-of-scope found ({name})", [x > THRESHOLD for x in outside], [1] * len(outside)).score(),
+            share_tally("false alarms", [x > THRESHOLD for x in inside], [1] * len(inside)).score(),
+        ]
 
     def _card(
         self, rows: Sequence[Row], probabilities: NDArray[np.float64], n_resamples: int = 1000
