@@ -31,6 +31,7 @@ from manyheads.errors import ManyheadsError
 
 MODULES = ("reading", "recognition", "native")
 FOLDER = Path("build/fuzz")  # where findings are saved
+MEMORY = Path("/dev/shm")  # a filesystem in memory, where the files of inputs are written if there is one
 LONGEST_MESSAGE = 3000  # characters
 N_WORKERS = 2
 MAX_FINDINGS = 100  # of one target, before it is given up
@@ -124,7 +125,7 @@ def run_target(
     """Do up to `n_inputs` inputs in worker processes, which are watched and replaced if they fail."""
     result = Result(name, seed)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
         workers = [
             _Worker((name, module, seed), range(index, n_inputs, n_workers), Path(scratch, str(index)), limits)
             for index in range(n_workers)
@@ -307,6 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--case", type=int, help="replay this input of the target")
     parser.add_argument("--record", type=Path, help="write the results to this file")
     options = parser.parse_args(arguments)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers, which share the cores already
     known = all_targets()
     names = options.target.split(",") if options.target else list(known)
     if unknown := sorted({*names} - {*known}):

@@ -57,7 +57,7 @@ _SNIPPETS = (
     b"/",
 )
 
-_LARGEST = 100_000  # bytes: repeated parts may be repeated again
+_LARGEST = 30_000  # bytes: repeated parts may be repeated again
 
 
 def _flip(rng: Random, data: bytearray) -> None:

@@ -134,7 +134,7 @@ def _value(rng: Random, depth: int = 0) -> object:
 
 
 def jsonl(rng: Random) -> None:
-    rows = [{key: value if rng.random() < 0.8 else _value(rng) for key, value in _columns(rng).items()} for _ in "ab"]
+    rows = [{key: value if rng.random() < 0.95 else _value(rng) for key, value in _columns(rng).items()} for _ in "ab"]
     content = "".join(json.dumps(row, ensure_ascii=rng.random() < 0.5) + "\n" for row in rows)
     _read_table(rng, _write(rng, "table.jsonl", content.encode("utf-8", "surrogatepass")))
 
@@ -148,17 +148,18 @@ def pairs(rng: Random) -> None:
 
 def tagged(rng: Random) -> None:
     separator = rng.choice(("\t", " "))
+    known = rng.choice((_TAGS, ("O", "B-PER")))
     sentences = [
         "".join(
-            f"{rng.choice(_WORDS)}{separator}{'X' + separator if rng.random() < 0.1 else ''}{rng.choice(_TAGS)}\n"
+            f"{rng.choice(_WORDS)}{separator}{'X' + separator if rng.random() < 0.1 else ''}{rng.choice(known)}\n"
             for _ in range(rng.randrange(5))
         )
         for _ in range(rng.randrange(4))
     ]
     suffix = rng.choice((".conll", ".tsv", ".txt", ".conllu"))
     path = _write(rng, f"tagged{suffix}", "\n".join(sentences).encode())
-    column = rng.choice((None, None, "1", "2", "3", "FORM"))
-    scheme = rng.choice((None, None, "IOB1", "IOB2", "BIOES", "BMES"))
+    column = rng.choice((None, None, None, None, "1", "2", "3", "FORM"))
+    scheme = rng.choice((None, None, None, None, "IOB1", "IOB2", "BIOES", "BMES"))
     _consume(read_tagged(path, tag_column=column, scheme=scheme, on_bad=_on_bad(rng)), path)
 
 

@@ -19,7 +19,7 @@ _NAMES = (
 
 
 def _content(rng: Random, name: str) -> bytes:
-    n_rows, k = rng.choice((0, 1, 3, 30)), rng.randrange(1, 5)
+    n_rows, k = rng.choice((0, 1, 30, 300)), rng.randrange(1, 5)
     separator = {".tsv": "\t", ".csv": ","}.get(Path(name).suffix, " ")
     rows = [separator.join(rng.choices(_WORDS, k=k)) for _ in range(n_rows)]
     if name.endswith("jsonl"):
