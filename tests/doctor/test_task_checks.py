@@ -198,3 +198,16 @@ def test_fault_of_summaries_and_dialogues(tmp_path: Path, purpose: str, rows: Ro
     finding = pairs(tmp_path, purpose, rows)[check]
     assert finding.verdict == "bad"
     assert named in " ".join((finding.message, *finding.examples))
+
+
+def test_types_that_depend_on_the_context_are_consistent(tmp_path: Path) -> None:
+    """In "from Bern to Bonn", a city's type says what it is and which part it plays."""
+    cities = ["Bern", "Bonn", "Rome", "Oslo", "Riga"]
+    rows: Rows = [
+        (f"trip {n} from {one} to {other}", "O O O B-from.city O B-to.city")
+        for n in range(20)
+        for one in cities
+        for other in cities
+    ]
+    found = labeled(tmp_path, "tag", lambda _: rows)
+    assert "inconsistent types" not in found

@@ -1,7 +1,7 @@
 """`examine`: run the checks that apply to a recipe, a run folder or a bundle."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -141,9 +141,9 @@ def check_data(
     checks: list[Callable[[CorpusStats], Finding]] = [
         data_checks.check_blank,
         partial(data_checks.check_encoding, clean=clean),
-        data_checks.check_invisible,
-        data_checks.check_full_width,
     ]
+    if train.source.has_line_per_row or not part.has_long_texts:  # a whole file has some odd character
+        checks += [data_checks.check_invisible, data_checks.check_full_width]
     if not part.has_long_texts:
         checks.append(data_checks.check_long_lines)
     if len(train.sides) == 2:
@@ -208,10 +208,17 @@ def _source(corpus: Corpus, name: str, part: MixSettings) -> Source:
     skip_bad_lines = name == "train" and corpus.clean.drop_bad_encoding
     return replace(
         _named(corpus, name, lambda: corpus.read(part, skip_bad_lines=skip_bad_lines)),
-        files=tuple(Path(file).name for file in part.files),
+        files=_short_names(corpus, part.files),
         first_line=2 if _has_header(part.files, corpus.columns(part.files, part)) else 1,
         has_line_per_row=corpus.task_class.doctor.has_line_per_row(part.files, corpus.task),
     )
+
+
+def _short_names(corpus: Corpus, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of files, with their folder if another set has a file of that name: valid/seq.in."""
+    names = Counter(Path(file).name for parts in corpus.given_sets().values() for part in parts for file in part.files)
+    paths = map(Path, files)
+    return tuple(path.name if names[path.name] == 1 else f"{path.parent.name}/{path.name}" for path in paths)
 
 
 def _has_header(files: tuple[str, ...], columns: Mapping[str, str]) -> bool:

@@ -73,10 +73,9 @@ def check_balance(counts: "Counter[str]", noun: Bilingual) -> Finding:
     if not is_lopsided([count for _, count in ranked]):
         return Finding(check, "good", message)
     fix = pick(
-        f"Always predicting {first} is right as often: judge by macro-F1 (train.validation_metric), set"
-        ' task.class_weights = "balanced", or collect rows of the other labels.',
-        f"总猜 {first} 也能答对这么多：请看宏平均 F1（train.validation_metric）、设"
-        ' task.class_weights = "balanced"，或补充其他标签的数据。',
+        f"Always predicting {first} is right as often: look at the scores of each {noun.en}, and collect more rows of"
+        " the others.",
+        f"总猜 {first} 也能答对这么多：请看每个{noun.zh}各自的得分，并补充其他{noun.zh}的数据。",
     )
     return Finding(check, "warning", message, (), fix)
 
@@ -130,7 +129,7 @@ def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"],
     n_unseen = sum(sum(found.values()) for found in unseen.values())
     names = " + ".join(held_out)
     message = pick(
-        f"{names}: {share(n_unseen, total)} examples have a {noun.en} that train lacks.",
+        f"{names}: the {noun.en} of {share(n_unseen, total)} examples does not occur in train.",
         f"{names}：{share(n_unseen, total)} 个样例的{noun.zh}在 train 中没有。",
     )
     if not n_unseen:

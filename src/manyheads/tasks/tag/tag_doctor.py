@@ -26,7 +26,7 @@ class _TagCounts:
 
     types: "Counter[str]" = field(default_factory=Counter)
     intents: "Counter[str]" = field(default_factory=Counter)
-    mentions: "dict[str, Counter[str]]" = field(default_factory=dict)  # the types of each mention
+    mentions: "dict[str, Counter[str]]" = field(default_factory=dict)  # the kinds of each mention
     n_rows: int = 0
     n_without: int = 0  # rows without an entity
 
@@ -41,7 +41,7 @@ class _TagCounts:
             counts.intents.update(row[2:])
             for start, end, label in spans:
                 counts.types[label] += 1
-                counts.mentions.setdefault(" ".join(words[start:end]), Counter())[label] += 1
+                counts.mentions.setdefault(" ".join(words[start:end]), Counter())[_kind_of(label)] += 1
         return counts
 
 
@@ -82,6 +82,11 @@ class TagDoctor(TaskDoctor):
             "模型什么也没有标出：请延长训练或提高 train.learning_rate，并对配方运行 doctor。",
         )
         return Finding(check, "bad", message, (), fix)
+
+
+def _kind_of(label: str) -> str:
+    """Return the part of a type that does not depend on the context: "city" of "from.city" and "to.city"."""
+    return label.rpartition(".")[2]
 
 
 def check_types_of_mentions(source: Source, mentions: "dict[str, Counter[str]]") -> Finding:
