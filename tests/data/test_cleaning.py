@@ -93,6 +93,11 @@ def test_invalid_ratio_raises(ratio: float) -> None:
         CleanSettings(max_ratio=ratio)
 
 
+@pytest.mark.parametrize("ratio", [0.0, 1.0, 9.0])
+def test_valid_ratios(ratio: float) -> None:
+    assert CleanSettings(max_ratio=ratio).max_ratio == ratio
+
+
 def test_several_chunks_match_a_python_set() -> None:
     rng = random.Random(4)
     pairs = [(f"s{rng.randrange(300)}", f"t{rng.randrange(300)}") for _ in range(60_000)]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from manyheads.data.corpus_cache import Cache, content_key
 from manyheads.errors import DataError
+from manyheads.storage import locked
 
 # Both processes find no entry, build it, and rename it at about the same time.
 MAKE = """
@@ -53,6 +55,22 @@ def test_valid_entry_is_not_replaced(tmp_path: Path) -> None:
     make(cache, "second")
     assert (tmp_path / "text-1" / "values").read_text() == "first"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "text-1"]
+
+
+def test_an_entry_waits_for_the_lock_of_the_cache(tmp_path: Path) -> None:
+    cache, is_held = Cache(tmp_path), threading.Event()
+
+    def hold() -> None:
+        with locked(tmp_path):
+            is_held.set()
+            time.sleep(0.1)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_held.wait()
+    make(cache)
+    holder.join()
+    assert cache.problem("text-1") is None
 
 
 def test_failure_leaves_no_files(tmp_path: Path) -> None:

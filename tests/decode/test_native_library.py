@@ -131,6 +131,7 @@ def test_cc_may_have_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("CC", "cc -m64")
     error = compilation.compile_library(loading.find_compiler(), ("-O3",), tmp_path / "engine.so")
     assert error.startswith("error: -m64 -O3 -std=gnu11")
+    assert f"-o {tmp_path}/" in error  # a file in another folder could not be renamed to its final name
     for missing in ("none -m64", "cc 'unbalanced", "'' -m64"):
         monkeypatch.setenv("CC", missing)
         with pytest.raises(EngineError, match=f'CC = "{missing}" was not found'):

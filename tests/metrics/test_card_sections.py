@@ -19,7 +19,15 @@ from manyheads.metrics import (
     span_card,
     translation_card,
 )
-from manyheads.metrics.card_sections import shorten
+from manyheads.metrics.card_sections import (
+    Confusion,
+    Examples,
+    Figures,
+    Generations,
+    LabelTable,
+    Note,
+    shorten,
+)
 from manyheads.text.tag_schemes import Span
 
 
@@ -80,3 +88,63 @@ def test_records_without_sections(record: object) -> None:
 @pytest.mark.parametrize(("text", "shown"), [("", ""), ("四个汉字", "四个汉字"), ("five!", "five…")])
 def test_only_longer_texts_are_shortened(text: str, shown: str) -> None:
     assert shorten(text, 4) == shown
+
+
+def figures_of(card: Card) -> dict[str, tuple[float, float | None]]:
+    [figures] = [section for section in card.sections() if isinstance(section, Figures)]
+    return {figure.name.en: (figure.value, figure.total) for figure in figures.figures}
+
+
+def test_sections_of_translations() -> None:
+    worst, random, _, *notes = translation_card(
+        Answers(["a b", "c", "d"], ["x y", "", "z"], ["x z", "", "z"], n_cut_off=1, n_too_long=2), "en"
+    ).sections()
+    assert isinstance(worst, Examples)
+    assert isinstance(random, Examples)
+    assert (worst.are_random, random.are_random) == (False, True)
+    assert sorted((row.number, row.text, row.answer, row.expected) for row in random.rows) == [
+        (1, "a b", "x y", "x z"),
+        (2, "c", "", ""),
+        (3, "d", "z", "z"),
+    ]
+    assert [note.text.en for note in notes if isinstance(note, Note)] == [
+        "1 translation cut off at the maximum length.",
+        "2 sources too long for the model, scored as empty translations.",
+        "1 reference empty: any translation of them is wrong.",
+    ]
+
+
+def test_notes_only_about_what_occurs() -> None:
+    card = translation_card(Answers(["a"], ["x"], ["x"], n_cut_off=0, n_too_long=0), "en")
+    assert not any(isinstance(section, Note) for section in card.sections())
+    assert figures_of(card)["sentences"] == (1, None)
+    assert figures_of(card)["cut off"] == (0, 1)
+
+
+def test_sections_of_labels() -> None:
+    card = cards()["labels"]
+    mistakes, confusion, table, _, *notes = card.sections()
+    assert isinstance(mistakes, Examples)
+    assert [(row.number, row.text, row.answer, row.expected, row.probability) for row in mistakes.rows] == [
+        (3, "c", "x", "z", 0.8),
+    ]
+    assert isinstance(confusion, Confusion)
+    assert isinstance(table, LabelTable)
+    assert figures_of(card) == {"texts": (3, None), "without an answer": (1, 3)}
+    assert len(notes) == 1  # "z" is not in the training data
+    perfect = label_card(["a"], [("x",)], [("x",)], np.array([[0.9, 0.1]]), ["x", "y"], n_resamples=5)
+    assert [type(section) for section in perfect.sections()] == [Confusion, LabelTable, Figures]
+    assert figures_of(perfect) == {"texts": (1, None)}
+
+
+def test_sections_of_spans_and_language_models() -> None:
+    assert [type(section) for section in cards()["spans"].sections()] == [
+        Examples,
+        Confusion,
+        LabelTable,
+        Figures,
+        Note,
+    ]
+    assert figures_of(cards()["spans"]) == {"sentences": (1, None), "spans": (1, None), "predicted spans": (1, None)}
+    assert [type(section) for section in cards()["language"].sections()] == [Generations, Figures]
+    assert list(figures_of(cards()["language"])) == ["tokens", "characters", "words", "bytes"]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.metrics import GenerationSample, LanguageCard, language_card
+from manyheads.metrics import GenerationSample, LanguageCard, language_card, masked_card
+from manyheads.metrics.card_sections import Figures
 
 
 def card_of(nats: list[float], **changes: object) -> LanguageCard:
@@ -70,3 +71,27 @@ def test_bad_input() -> None:
         language_card([], [], [], [], [])
     with pytest.raises(ValueError, match="not of the same texts"):
         language_card([1.0], [1, 2], [1], [1], [1])
+
+
+@pytest.mark.parametrize(
+    ("n_correct", "n_masked", "nats", "accuracy", "perplexity"),
+    [([3.0, 1.0], [4.0, 4.0], [4.0, 12.0], 50.0, math.exp(2)), ([1.0], [1.0], [0.5], 100.0, math.exp(0.5))],
+)
+def test_masked_tokens_by_hand(
+    n_correct: list[float], n_masked: list[float], nats: list[float], accuracy: float, perplexity: float
+) -> None:
+    card = masked_card(n_correct, n_masked, nats, context="mask:15%", n_resamples=7)
+    assert [(score.name, score.value) for score in card.scores] == [
+        ("accuracy of masked tokens", pytest.approx(accuracy)),
+        ("perplexity of masked tokens", pytest.approx(perplexity)),
+    ]
+    assert {score.signature for score in card.scores} == {f"documents:{len(nats)}|resamples:7|mask:15%"}
+    assert (card.n_texts, card.n_masked) == (len(nats), sum(n_masked))
+    [figures] = card.sections()
+    assert isinstance(figures, Figures)
+    assert [figure.value for figure in figures.figures] == [len(nats), sum(n_masked)]
+
+
+def test_no_masked_tokens_are_an_error() -> None:
+    with pytest.raises(DataError, match="the test set is empty"):
+        masked_card([0.0], [0.0], [0.0])

@@ -60,6 +60,13 @@ class Forks:
     def __init__(self, mutants: list[Mutant], table: dict[str, Any]) -> None:
         self.mutants, self.table = mutants, table
 
+    def pytest_configure(self) -> None:
+        """Let a failing property test fail at once, without a search for the simplest example."""
+        from hypothesis import Phase, settings  # pytest has to prepare for it before it is imported
+
+        settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the mutants instead of the tests."""
         items = {item.nodeid: item for item in session.items}
@@ -147,7 +154,8 @@ def run_in_copy(mutant: Mutant, tests: list[str]) -> str:
 def _limit() -> None:
     """Bound the time and memory of this process; its group is ended with it."""
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (int(_MAX_SECONDS), int(_MAX_SECONDS)))
+    seconds = int(2 * _MAX_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(int(10 * _MAX_SECONDS))  # for a mutant that waits
     resource.setrlimit(resource.RLIMIT_DATA, (_MAX_BYTES, _MAX_BYTES))

@@ -169,3 +169,11 @@ def test_every_step_has_its_own_dropout() -> None:
 
     assert len({tuple(step) for step in drops(1)}) == 5
     assert drops(1) == drops(1) != drops(2)
+
+
+def test_every_batch_has_its_own_seed() -> None:
+    """A function of the seed, the step and the batch within the step; others would repeat subword samples."""
+    trainer = make_trainer(steps=3, accumulation_steps=2)
+    list(trainer.run())
+    assert isinstance(trainer.training_task, Doubling)
+    assert trainer.training_task.made == [(11 * 1_000_003 + step) * 2 + part for step in range(3) for part in range(2)]
