@@ -1,5 +1,6 @@
 """Scorecards in a terminal: sections of every type, in one language at a time, within 80 columns."""
 
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -202,3 +203,15 @@ def test_titles_of_scores(name: str, title: str) -> None:
 def test_titles_of_scores_in_chinese() -> None:
     with language.using("zh"):
         assert score_title("recall") == "召回率"
+
+
+def test_number_of_texts_and_what_the_set_was_used_for() -> None:
+    card = make_label_card(["bad", "good"])
+    text = shown(replace(card, scores=[replace(score, used_for=("stopping",)) for score in card.scores]))
+    assert "held-out test n = 20\n" in text
+    assert "n = 20: so few that the interval says little." in text
+    assert "The set was also used to choose the checkpoint: its scores are optimistic." in text
+    two = printed({"test": make_label_card([f"label {n}" for n in range(9)]), "valid": card})
+    assert "  validation: n = 20: so few that the interval says little." in two
+    with language.using("zh"):
+        assert "n = 20：样本太少，区间参考价值有限。" in shown(card)
