@@ -15,6 +15,7 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -110,12 +111,14 @@ def _build(
     types: Mapping[str, type] | None = None,
 ) -> T | None:
     n_faults_before = len(faults)
-    hints = typing.get_type_hints(kind, include_extras=True) | dict(types or {})
+    hints = _type_hints(kind) | dict(types or {})
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values: dict[str, object] = {}
+    hint = ""
     for key, value in few(table.items(), faults):
         if key not in fields:
-            faults.append(f"{section}{_quote_key(key)} is not a setting. {did_you_mean(key, fields)}")
+            previous, hint = hint, did_you_mean(key, fields)  # a list of all settings is not repeated
+            faults.append(f"{section}{_quote_key(key)} is not a setting.{f' {hint}' if hint != previous else ''}")
         else:
             values[key] = _convert(hints[key], value, f"{section}{key}", faults)
     for name, field in fields.items():
@@ -133,10 +136,15 @@ def _build(
 def type_faults(settings: Any, section: str = "") -> list[str]:
     """Return a fault for each value that does not match its annotation, which Python does not check."""
     faults: list[str] = []
-    hints = typing.get_type_hints(type(settings), include_extras=True)
+    hints = _type_hints(type(settings))
     for field in dataclasses.fields(settings):
         _convert(hints[field.name], getattr(settings, field.name), f"{section}{field.name}", faults)
     return faults
+
+
+@cache
+def _type_hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
 
 
 def _is_required(field: "dataclasses.Field[Any]") -> bool:
@@ -281,12 +289,14 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
         name, equals, text = assignment.partition("=")
         *sections, key = parts = name.strip().split(".")
         if not equals or not all(parts):
-            raise RecipeError(f"{assignment!r} is not an override. Write key=value, for example train.steps=500.")
+            raise RecipeError(
+                f"{shorten(repr(assignment))} is not an override. Write key=value, for example train.steps=500."
+            )
         inner = result
         for section in sections:
             inner = inner.setdefault(section, {})
             if not isinstance(inner, dict):
-                raise RecipeError(f"{assignment!r}: {section} is a value, not a section.")
+                raise RecipeError(f"{shorten(repr(assignment))}: {_quote_key(section)} is a value, not a section.")
         inner[key] = _parse(text.strip())
     return result
 
@@ -302,5 +312,5 @@ def _parse(text: str) -> object:
     except InvalidSyntaxError:
         return text
     except BoundsError as error:
-        raise RecipeError(f"{shorten(text)!r}: {error}.") from None
+        raise RecipeError(f"{shorten(repr(text))}: {error}.") from None
     return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings

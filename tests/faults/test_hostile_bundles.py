@@ -143,6 +143,16 @@ def test_hostile_weights_are_refused(bundle_folder: Path, name: str) -> None:
     assert message in refusal(bundle_folder)
 
 
+@pytest.mark.parametrize(
+    "array", [torch.ones(3, 2, dtype=torch.int32), torch.ones(3), torch.ones(3, dtype=torch.bfloat16), torch.tensor(1)]
+)
+def test_hostile_shortlist_is_refused(bundle_folder: Path, array: torch.Tensor) -> None:
+    tensors = {"always": torch.ones(1, dtype=torch.int32), "starts": torch.zeros(1501, dtype=torch.int64)}
+    save_file(tensors | {"token_ids": array}, bundle_folder / "shortlist.safetensors")
+    edit_config(bundle_folder, shortlist={})
+    assert "shortlist.safetensors: " in refusal(bundle_folder)
+
+
 @pytest.mark.parametrize("header", [struct.pack("<Q", 2**63), struct.pack("<Q", 10**9), b"", b"\0" * 7])
 def test_hostile_header_of_the_weights_is_refused(bundle_folder: Path, header: bytes) -> None:
     (bundle_folder / "weights.safetensors").write_bytes(header)

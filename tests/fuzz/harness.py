@@ -29,7 +29,7 @@ from random import Random
 
 from manyheads.errors import ManyheadsError
 
-MODULES = ("reading", "recognition", "native")
+MODULES = ("reading", "recognition", "native", "recipes", "bundles")
 FOLDER = Path("build/fuzz")  # where findings are saved
 MEMORY = Path("/dev/shm")  # a filesystem in memory, where the files of inputs are written if there is one
 LONGEST_MESSAGE = 3000  # characters

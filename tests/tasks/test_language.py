@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -255,3 +256,9 @@ def test_stride_beyond_the_context_is_refused() -> None:
         make_language(stride=41)
     with pytest.raises(RecipeError, match=r"task\.stride = 0 must be at least 1 and at most 1,000,000\. Leave it out"):
         LanguageSettings(stride=0)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_an_empty_prompt_without_new_tokens_has_an_empty_answer(method: Any) -> None:
+    (prediction,) = make_language().predict([""], DecodeSettings(method=method, max_new_tokens=0))
+    assert prediction.answer == ""

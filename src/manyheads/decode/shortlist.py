@@ -31,6 +31,11 @@ class Shortlist:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> "Shortlist":
         """Make a shortlist from the arrays that `arrays` returns."""
+        for name, array in arrays.items():
+            if array.ndim != 1 or array.dtype.kind != "i":
+                raise BundleError(
+                    f"The array {name} is not a list of integers. Make it again with `manyheads shortlist`."
+                )
         try:
             return cls(
                 arrays["always"].astype(np.int32),

@@ -151,7 +151,9 @@ def number(value: object) -> float:
     """Return a number of the log, or NaN if the value is not a number."""
     if type(value) is float:  # the usual case, and this function is called a million times
         return value
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else math.nan
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return float(value)
+    return math.nan
 
 
 def read_sample(value: object) -> Sample | None:

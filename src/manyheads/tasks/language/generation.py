@@ -91,7 +91,7 @@ class TextGenerator:
             else:
                 by_prompt[index] = self._slide(ids, settings, first + index)
         for length, indices in together.items():
-            n_rows = max(1, _BATCH_POSITIONS // (settings.n_best * (length + settings.max_length())))
+            n_rows = max(1, _BATCH_POSITIONS // max(1, settings.n_best * (length + settings.max_length())))
             for start in range(0, len(indices), n_rows):
                 part = indices[start : start + n_rows]
                 rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
