@@ -233,7 +233,10 @@ def _restore(
         _check_sizes(folder, settings, tokenizer, sum(math.prod(shape) for _, shape in header.values()))
         kind = TASKS[config["task"]]
         task_settings: Any = build(kind.settings_type, config["settings"], "task.")
-        model, metadata = Transformer(settings), config.get("metadata", {})
+        metadata = config.get("metadata", {})
+        if not isinstance(metadata, dict):
+            raise TypeError("metadata is not an object.")
+        model = Transformer(settings)
         with torch.device("meta"):
             check_header(kind.restore(model, tokenizer, task_settings, metadata).module, header, str(weights))
         task = kind.restore(model, tokenizer, task_settings, metadata)

@@ -111,7 +111,7 @@ def _build(
     types: Mapping[str, type] | None = None,
 ) -> T | None:
     n_faults_before = len(faults)
-    hints = _type_hints(kind) | dict(types or {})
+    hints = _type_hints(kind) | dict(types or {})  # type: ignore[arg-type]  # mypy: a type is not Hashable
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values: dict[str, object] = {}
     hint = ""
@@ -136,7 +136,7 @@ def _build(
 def type_faults(settings: Any, section: str = "") -> list[str]:
     """Return a fault for each value that does not match its annotation, which Python does not check."""
     faults: list[str] = []
-    hints = _type_hints(type(settings))
+    hints = _type_hints(type(settings))  # type: ignore[arg-type]
     for field in dataclasses.fields(settings):
         _convert(hints[field.name], getattr(settings, field.name), f"{section}{field.name}", faults)
     return faults

@@ -14,8 +14,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from manyheads.bundle import Bundle, load
+from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, ManyheadsError
 from test_bundle import edit_config, reseal
+
+from lens.makers import task_of
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -90,6 +93,38 @@ def test_hostile_config_is_refused(bundle_folder: Path, name: str) -> None:
     with pytest.raises(BundleError, match=message):
         load(bundle_folder)
     refusal(bundle_folder)
+
+
+NUMBERS = list(map(str, range(50_000)))
+LABELED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "labels": ("classify", {"labels": "ab"}, "metadata.labels is not a list of texts"),
+    "twice": ("classify", {"labels": ["a", "a"]}, "metadata.labels has 2 labels; up to 100,000 different ones"),
+    "many": ("tag", {"labels": list(map(str, range(5000)))}, "metadata.labels has 5,000 labels; up to 1,000"),
+    "more": ("classify", {"labels": NUMBERS, "counts": [1] * len(NUMBERS)}, "is (2, 32), not (50000, 32)"),
+    "counts": ("classify", {"counts": [1, -1]}, "must be whole numbers of at least 0"),
+    "count": ("classify", {"counts": [1]}, "metadata.counts is not a list with a number for each label"),
+    "zero": ("classify", {"temperature": 0}, "metadata.temperature must be greater than 0 and finite"),
+    "nan": ("tag", {"temperature": math.nan}, "metadata.temperature must be greater than 0 and finite"),
+    "calibrated": ("classify", {"n_calibrated": -1}, "must be whole numbers of at least 0"),
+    "split": ("tag", {"split_by": ["word"]}, "metadata.split_by is not one of word, character"),
+    "scope": ("classify", {"out_of_scope": {"weights": [math.inf] * 3, "bias": 0, "ngrams": ""}}, "must be finite"),
+    "filter": ("classify", {"out_of_scope": {"weights": [], "bias": 0, "ngrams": "AAAA"}}, "not a power of two"),
+}
+
+
+@pytest.mark.parametrize("name", LABELED)
+def test_hostile_labels_and_numbers_are_refused(tmp_path: Path, name: str) -> None:
+    kind, changes, message = LABELED[name]
+    Bundle(task_of(kind), DecodeSettings(), {}).save(tmp_path / "bundle")
+    load(tmp_path / "bundle")
+    edit_config(tmp_path / "bundle", metadata=config_of(tmp_path / "bundle")["metadata"] | changes)
+    assert message in refusal(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("metadata", [1.0, [1], "x", None])
+def test_hostile_metadata_is_refused(bundle_folder: Path, metadata: object) -> None:
+    edit_config(bundle_folder, metadata=metadata)
+    assert "metadata is not an object" in refusal(bundle_folder)
 
 
 CONTENTS = {

@@ -187,6 +187,13 @@ def test_r_drop_makes_two_passes_agree(task: Classify, tmp_path: Path) -> None:
     )
 
 
+def test_a_column_of_too_many_labels_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.tasks.classify.classify_task.MAX_LABELS", 5)
+    rows = [(text, f"label {number}") for number, (text, _) in enumerate(ROWS)]
+    with pytest.raises(DataError, match=r"have 96 different labels \(“label 0”, “label 1”, “label 10”, …\); at most 5"):
+        make_task(Classify, ClassifySettings(), rows)
+
+
 def test_single_label_is_refused() -> None:
     with pytest.raises(
         DataError, match=r"every row has the label “good”\. Give rows with at least two different labels"

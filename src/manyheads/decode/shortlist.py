@@ -31,19 +31,16 @@ class Shortlist:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> "Shortlist":
         """Make a shortlist from the arrays that `arrays` returns."""
-        for name, array in arrays.items():
-            if array.ndim != 1 or array.dtype.kind != "i":
-                raise BundleError(
-                    f"The array {name} is not a list of integers. Make it again with `manyheads shortlist`."
-                )
+        remedy = "Make it again with `manyheads shortlist`."
         try:
-            return cls(
-                arrays["always"].astype(np.int32),
-                arrays["starts"].astype(np.int64),
-                arrays["token_ids"].astype(np.int32),
-            )
-        except KeyError as name:
-            raise BundleError(f"The shortlist has no array {name}. Make it again with `manyheads shortlist`.") from None
+            chosen = {name: arrays[name] for name in ("always", "starts", "token_ids")}
+        except KeyError as missing:
+            raise BundleError(f"The shortlist has no array {missing}. {remedy}") from None
+        for name, array in chosen.items():
+            if array.ndim != 1 or array.dtype.kind != "i":
+                raise BundleError(f"The array {name} of the shortlist is not a list of integers. {remedy}")
+        always, starts, token_ids = chosen.values()
+        return cls(always.astype(np.int32), starts.astype(np.int64), token_ids.astype(np.int32))
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:

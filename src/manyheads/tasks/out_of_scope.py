@@ -125,7 +125,10 @@ class Scope:
         weights = tuple(map(float, metadata["weights"]))
         if len(weights) not in (0, 3):
             raise ValueError(f"out_of_scope.weights has {len(weights)} numbers, not 3.")
-        return cls(SeenNgrams.from_text(metadata["ngrams"]), weights, float(metadata["bias"]))
+        bias = float(metadata["bias"])
+        if not np.isfinite([*weights, bias]).all():
+            raise ValueError("out_of_scope.weights and bias must be finite.")
+        return cls(SeenNgrams.from_text(metadata["ngrams"]), weights, bias)
 
 
 def _regression(x: NDArray[np.float64], y: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
 from manyheads.tasks.classify.settings import ClassifySettings
+from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.model_inputs import (
     batches_by_length,
@@ -166,6 +167,7 @@ class Classify(MonolingualTask):
 
         scope = Scope(SeenNgrams.of(read()))
         labels = sorted(counts)
+        refuse_many_labels(labels, MAX_LABELS)
         if len(labels) < 2 and not (settings.multi_label and labels):
             reason = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
             raise DataError(f"Nothing to classify: {reason}. Give rows with at least two different labels.")
@@ -185,6 +187,7 @@ class Classify(MonolingualTask):
         cls, model: Transformer, tokenizer: Tokenizer, settings: ClassifySettings, metadata: Mapping[str, Any]
     ) -> "Classify":
         """Create the classifier with these labels."""
+        check_label_metadata(metadata, MAX_LABELS)
         module = Classifier(model, len(metadata["labels"]), settings)
         labels, counts = tuple(map(str, metadata["labels"])), tuple(map(int, metadata["counts"]))
         stored = metadata.get("out_of_scope")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from manyheads.errors import DataError
 from manyheads.metrics import Score, SpanCard, Tally, f1_tally, label_card, span_card
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.calibration import Calibration
+from manyheads.tasks.label_metadata import MAX_TAGS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.monolingual_task import MonolingualTask
@@ -143,6 +144,7 @@ class Tag(MonolingualTask):
             intents.update(row[2:])
         if not mentions:
             raise DataError("Nothing to tag: every tag is O. Give rows with spans, or choose another column.")
+        refuse_many_labels(sorted(mentions), MAX_TAGS)
         if settings.intents and len(intents) < 2:
             raise DataError(f"Every row has the intent “{next(iter(intents), '')}”. Set task.intents = false.")
         metadata = {
@@ -161,6 +163,9 @@ class Tag(MonolingualTask):
         cls, model: Transformer, tokenizer: Tokenizer, settings: TagSettings, metadata: Mapping[str, Any]
     ) -> "Tag":
         """Create the tagger with these labels and intents."""
+        check_label_metadata(metadata, MAX_TAGS)
+        if metadata["split_by"] not in get_args(SplitBy):
+            raise ValueError(f"metadata.split_by is not one of {', '.join(get_args(SplitBy))}.")
         states, intents = States(list(map(str, metadata["labels"]))), tuple(map(str, metadata["intents"]))
         module = Tagger(model, states, len(intents), settings)
         return cls(module, tokenizer, settings, states, intents, metadata["split_by"], Calibration.restore(metadata))
