@@ -14,6 +14,7 @@ from manyheads.storage import (
     LOCK,
     MANIFEST,
     atomic_folder,
+    atomic_write,
     is_locked,
     locked,
     require_files,
@@ -47,6 +48,24 @@ def test_failed_write_leaves_the_old_folder_unchanged(tmp_path: Path) -> None:
     verify_manifest(folder, BundleError)
     assert (folder / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+def test_all_users_may_read_and_only_the_owner_may_write(tmp_path: Path) -> None:
+    folder = write(tmp_path / "thing", a=b"first", b=b"second")
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o644] * 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    def n_open() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = n_open()
+    verify_manifest(write(tmp_path / "thing", a=b"first"), BundleError)
+    atomic_write(tmp_path / "file", b"content")
+    assert n_open() == before
 
 
 def test_second_write_replaces_the_first(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def test_entry_is_absent_then_valid_then_damaged_then_valid(tmp_path: Path) -> N
     assert cache.problem("text-1") == ""
     make(cache)
     assert cache.problem("text-1") is None
+    assert (cache.folder / "text-1").stat().st_mode & 0o777 == 0o755  # other users may share the cache
     values = cache.folder / "text-1" / "values"
     values.write_text("bad")
     assert (cache.problem("text-1") or "").endswith(

@@ -206,3 +206,13 @@ def test_half_precision_sums_in_single(method: str) -> None:
     for hypotheses in generate(model, source, settings=METHODS[method], **SPECIAL):
         for h in hypotheses:
             assert torch.tensor(h.log_probability).bfloat16().item() != h.log_probability
+
+
+@each_method
+def test_nothing_is_generated_after_a_prompt_that_fills_the_context(method: str) -> None:
+    model = random_model(7, shape="decoder", positions="learned", max_length=5)
+    for n_prompt in (5, 4, 3):
+        prompt = torch.full((1, n_prompt), 4)
+        how = {"bos": BOS, "eos": EOS, "forbidden": (*FORBIDDEN, EOS)}
+        (hypotheses,) = generate(model, prompt=prompt, settings=METHODS[method], **how)
+        assert {len(h.ids) for h in hypotheses} == {5 - n_prompt}

@@ -142,6 +142,7 @@ def test_ids_and_lengths_out_of_range_are_errors() -> None:
     native = make_native(make_model(), SPECIAL_TOKENS)
     with pytest.raises(DataError, match="A sequence of 41 tokens is longer than this model's 40"):
         native.generate([[5] * 41], SEARCHES["greedy"], [0])
+    assert len(native.generate([[5] * 40], SEARCHES["greedy"], [0])) == 1
     with pytest.raises(ValueError, match="from 0 to 60, not 3 … 61"):
         native.generate([[5, 61, 3]], SEARCHES["greedy"], [0])
 

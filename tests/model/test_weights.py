@@ -6,7 +6,7 @@ from torch import nn
 
 from manyheads.errors import BundleError
 from manyheads.model import Transformer
-from manyheads.model.weights import average, load_weights, weights_of
+from manyheads.model.weights import average, dequantize_weights, load_weights, quantize_weights, weights_of
 
 from model.makers import small
 
@@ -50,3 +50,20 @@ def test_the_average_is_the_mean() -> None:
     snapshots = [{"a": torch.tensor([1.0, 2.0])}, {"a": torch.tensor([3.0, 6.0])}]
     assert average(snapshots)["a"].tolist() == [2.0, 4.0]
     assert average(snapshots)["a"].dtype == torch.float32
+
+
+def test_quantized_matrices_are_restored_up_to_rounding() -> None:
+    weights = {
+        "matrix": torch.tensor([[1.0, -2.54, 0.5], [0.0, 0.0, 0.0]]),
+        "vector": torch.tensor([1.5, 2.5]),
+        "count": torch.tensor([[3, 4]]),
+        "norm.scale": torch.tensor([0.5]),  # the scale of no matrix
+    }
+    quantized = quantize_weights(weights)
+    assert quantized["matrix"].dtype == torch.int8
+    assert quantized["matrix"].tolist() == [[50, -127, 25], [0, 0, 0]]
+    assert quantized["matrix.scale"][0].item() == pytest.approx(0.02)
+    assert all(quantized[name] is weights[name] for name in ("vector", "count", "norm.scale"))
+    restored = dequantize_weights(quantized)
+    assert restored.keys() == weights.keys()
+    torch.testing.assert_close(restored["matrix"], weights["matrix"])

@@ -125,6 +125,20 @@ def test_a_resumed_run_ends_with_bit_identical_weights(tmp_path: Path, stop_at: 
     assert final_bytes(second) == final_bytes(whole)
 
 
+def test_a_resumed_run_has_the_same_ema(tmp_path: Path) -> None:
+    whole, first, second = (make_trainer(ema_decay=0.9) for _ in range(3))
+    list(whole.run())
+    for event in first.run():
+        if event.step == 7:
+            break
+    checkpoints = Checkpoints(tmp_path, n_snapshots=1)
+    checkpoints.save(first, snapshot=False)
+    checkpoints.restore(second)
+    list(second.run())
+    for name, value in whole.eval_weights().items():
+        assert torch.equal(value, second.eval_weights()[name])
+
+
 @pytest.mark.parametrize("omitted", ["optimizer", "progress"])
 def test_the_resume_test_can_fail(tmp_path: Path, omitted: str) -> None:
     """Negative control: without the optimizer state, or without the position in the data, the weights differ."""
