@@ -37,3 +37,25 @@ def test_unseen_words_are_one_short_line(language: str, expected: str, capsys: p
         remarks.add(1, [])
         remarks.show()
         assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        (
+            "en",
+            "Warning: suspect outputs: repetition in lines 2, 3, 4, …; unusual length in line 4. "
+            "The model may not know such input; check these lines.\n",
+        ),
+        ("zh", "警告：输出可疑：第 2、3、4 行等出现重复；第 4 行过长。模型可能不熟悉这类输入，请核对这些行。\n"),
+    ],
+)
+def test_suspect_outputs_are_one_line(language: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    remarks = Remarks()
+    for number in range(1, 7):
+        remarks.add(number, [], {1: [], 4: ["repetition", "length"]}.get(number, ["repetition"]))
+    with using(language):
+        remarks.show()
+        assert capsys.readouterr() == ("", expected)
+        remarks.show()
+        assert capsys.readouterr() == ("", "")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from manyheads import corpora
 from manyheads.bundle import Bundle
 from manyheads.data import Encoded, Texts
-from manyheads.decode import DecodeSettings
+from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import DataError, RecipeError
 from manyheads.model import Tap, Transformer, smoothed_cross_entropy, symmetric_kl
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Seq2SeqTrainingTask, TrainingData
@@ -214,3 +215,57 @@ def test_summary_is_scored_with_rouge(untrained: Bundle) -> None:
     task = replace(untrained.task, settings=Seq2SeqSettings(purpose="summary", target_language="en"))
     card = task.score([("A cat sleeps.", "A cat."), ("The dog barks.", "A dog.")], GREEDY)
     assert [score.name for score in card.scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L", "BLEU", "chrF"]
+
+
+def make_looping(bundle: Bundle, *, can_end: bool = True) -> Seq2Seq:
+    """A model that always repeats one token; if it can end, EOS is second best."""
+    task = bundle.task
+    assert isinstance(task, Seq2Seq)
+    model, cat = deepcopy(task.model), task.tokenizer.encode("猫")[-1]
+    norm = model.decoder[-1].feed_forward_sublayer.norm
+    with torch.no_grad():
+        model.output.weight[cat] *= 10.0
+        model.output.weight[EOS] = model.output.weight[cat] * (0.5 if can_end else -1.0)
+        norm.weight.zero_()
+        norm.bias.copy_(model.output.weight[cat])
+    return replace(task, model=model)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("engine", ["torch", "native"])
+def test_a_loop_is_decoded_again_without_repetition(untrained: Bundle, method: str, engine: str) -> None:
+    looping = make_looping(untrained)
+    task = looping.with_engine(EngineSelector(engine))
+    how = DecodeSettings(method=method, max_new_tokens=12, temperature=0.01)  # type: ignore[arg-type]
+    texts = ["The cat.", "", "Two cats are sleeping."]
+    raw, guarded = task.predict(texts, replace(how, repetition_guard=False)), task.predict(texts, how)
+    assert [len(one.answer) >= 11 for one in raw] == [True, False, True]
+    assert [len(one.answer) for one in guarded] == [3, 0, 3]  # no sequence of three tokens twice
+    assert [list(one.warnings) for one in guarded] == [["repetition"], [], ["repetition"]]
+    assert [one.warnings for one in raw] == [one.warnings for one in guarded]  # it is reported in either case
+    assert guarded == looping.predict(texts, how)
+
+
+def test_output_is_kept_if_the_second_search_does_not_end(untrained: Bundle) -> None:
+    task, how = make_looping(untrained, can_end=False), DecodeSettings(method="greedy", max_new_tokens=12)
+    [raw], [guarded] = (task.predict(["The cat."], replace(how, repetition_guard=on)) for on in (False, True))
+    assert not raw.candidates[0].finished
+    assert guarded == raw
+    assert guarded.warnings == ["repetition"]
+
+
+def test_unusual_length_is_reported(untrained: Bundle) -> None:
+    assert isinstance(untrained.task, Seq2Seq)
+    rows = [("a b c d", "a b"), ("The cat.", "猫。")] * 500
+    task = Seq2Seq.create(untrained.task.model, untrained.task.tokenizer, untrained.task.settings, rows)
+    sizes = [[len(ids) + 1 for ids in task.tokenizer.encode_batch(row)] for row in rows[:2]]
+    assert task.length_ratio == pytest.approx(max(target / source for source, target in sizes))
+    restored = Seq2Seq.restore(task.model, task.tokenizer, task.settings, task.metadata())
+    assert restored.length_ratio == task.length_ratio
+    usual = 2 * task.length_ratio * sizes[1][0] + 10  # more than twice as long, and a few tokens
+    for n_tokens, expected in ((int(usual) - 1, []), (int(usual), ["length"])):
+        how = DecodeSettings(method="greedy", max_new_tokens=n_tokens)  # an untrained model does not end
+        [prediction] = restored.predict(["The cat."], how)
+        assert [warning for warning in prediction.warnings if warning == "length"] == expected
+    [unknown] = untrained.task.predict(["The cat."], DecodeSettings(method="greedy", max_new_tokens=39))
+    assert "length" not in unknown.warnings

@@ -187,7 +187,8 @@ def bundle_cases(bundle: Bundle) -> tuple[list[BenchmarkCase], list[MissingEngin
 
 
 def _predict(task: Task, settings: DecodeSettings) -> Decode:
-    return lambda texts: task.predict(texts, settings)
+    single = replace(settings, repetition_guard=False)  # a second search would be one of PyTorch
+    return lambda texts: task.predict(texts, single)
 
 
 def describe_method(settings: DecodeSettings) -> str:

@@ -28,7 +28,8 @@ _CHUNK_SIZE = 1000
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. A line without text gives
         an empty line, except that a language model starts a new text. A line that is too long for the model gives an
-        empty line. Both are reported on standard error, and so are words that did not occur in training; --json lists
+        empty line. Both are reported on standard error, and so are words that did not occur in training and
+        suspect outputs: the model was caught in a loop, or the output is much longer than in training. --json lists
         those of each line.
 
         With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
@@ -45,7 +46,8 @@ _CHUNK_SIZE = 1000
 
         翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
         没有文字的行输出空行（语言模型则从头生成一段文字），超出模型最大长度的行也输出空行，二者都会在标准错误中提示。
-        训练文本中没有出现过的词会在标准错误中列出；加上 --json 可逐行列出。
+        训练文本中没有出现过的词，以及输出可疑的行（模型陷入重复，或输出远比训练时长），会在标准错误中列出；加上 --json
+        可逐行列出。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
         标点和汉字各算一个词；加上 --json 可列出这些词。
@@ -94,6 +96,11 @@ _CHUNK_SIZE = 1000
 @click.option("--seed", type=int, help=pick("Random seed of sampling.", "采样的随机种子。"))
 @click.option(
     "--max-new-tokens", "max_new_tokens", type=int, help=pick("Maximum number of new tokens.", "最多生成多少个词元。")
+)
+@click.option(
+    "--no-repeat-ngram",
+    type=int,
+    help=pick("Generate no sequence of this many tokens twice.", "不重复生成任何长度为此值的词元序列。"),
 )
 @click.option(
     "--stop",
@@ -283,7 +290,7 @@ class _Writer:
             self.aligned.align(start, readable, [prediction.answer for prediction in predictions])
         for number, prediction in enumerate(predictions, start):
             unseen_words = self.bundle.unseen_words(readable[number - start])
-            self.remarks.add(number, unseen_words)
+            self.remarks.add(number, unseen_words, getattr(prediction, "warnings", ()))
             if self._is_blank(lines[number - start]):
                 self.remarks.blank_lines.append(number)
             if isinstance(prediction, Classification) and prediction.is_out_of_scope:

@@ -1,13 +1,15 @@
-"""Remarks of `manyheads predict` on standard error: words that the model has never seen."""
+"""Remarks of `manyheads predict` on standard error: unseen words, suspect outputs, lines without text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
 from manyheads.language import pick
 
 _N_WORDS = 5  # named in a remark
-_N_LINES = 3  # named for each word
+_N_LINES = 3  # named for each word or warning
+_ENGLISH_WARNINGS = {"repetition": "repetition", "length": "unusual length"}
+_CHINESE_WARNINGS = {"repetition": "出现重复", "length": "过长"}
 
 
 class Remarks:
@@ -15,11 +17,14 @@ class Remarks:
 
     def __init__(self) -> None:
         self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its lines
+        self.suspect: dict[str, list[int]] = {}  # by the warning of a prediction: its lines
         self.blank_lines: list[int] = []
         self.out_of_scope: list[int] = []  # lines that are unlike the training texts of a classifier
 
-    def add(self, number: int, unseen_words: Sequence[str]) -> None:
+    def add(self, number: int, unseen_words: Sequence[str], warnings: Sequence[str] = ()) -> None:
         """Add the remarks on the line of this number."""
+        for warning in warnings:
+            self.suspect.setdefault(warning, []).append(number)
         for word in unseen_words:
             _, lines = self.unseen.setdefault(word.casefold(), (word, []))
             if len(lines) <= _N_LINES:
@@ -33,7 +38,10 @@ class Remarks:
             click.echo(_describe_unseen(list(self.unseen.values())), err=True)
         if self.out_of_scope:
             click.echo(_describe_out_of_scope(self.out_of_scope), err=True)
+        if self.suspect:
+            click.echo(_describe_suspect(self.suspect), err=True)
         self.unseen.clear()
+        self.suspect.clear()
         self.blank_lines.clear()
         self.out_of_scope.clear()
 
@@ -66,6 +74,17 @@ def _describe_unseen(words: Sequence[tuple[str, list[int]]]) -> str:
     return pick(
         f"Warning: {subject} did not occur in training: {english}{f' and {rest:,} more' if rest else ''}.",
         f"警告：有 {n_words:,} 个词未在训练文本中出现：{chinese}{f'，另有 {rest:,} 个' if rest else ''}。",
+    )
+
+
+def _describe_suspect(suspect: Mapping[str, Sequence[int]]) -> str:
+    english = "; ".join(
+        f"{_ENGLISH_WARNINGS[warning]} in {_lines_in_english(lines)}" for warning, lines in suspect.items()
+    )
+    chinese = "；".join(f"{_lines_in_chinese(lines)}{_CHINESE_WARNINGS[warning]}" for warning, lines in suspect.items())
+    return pick(
+        f"Warning: suspect outputs: {english}. The model may not know such input; check these lines.",
+        f"警告：输出可疑：{chinese}。模型可能不熟悉这类输入，请核对这些行。",
     )
 
 

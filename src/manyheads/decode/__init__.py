@@ -11,6 +11,7 @@ and errors. Start reading at `generate.py`.
 from manyheads.decode.engines import ENGINES, Engine, EngineSelector
 from manyheads.decode.generate import generate, search
 from manyheads.decode.hypotheses import Hypothesis
+from manyheads.decode.repetition import NO_REPEAT_NGRAM, is_looping
 from manyheads.decode.sampling import StoppingCriterion
 from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
@@ -20,6 +21,7 @@ from manyheads.decode.torch_engine import TorchEngine
 
 __all__ = [
     "ENGINES",
+    "NO_REPEAT_NGRAM",
     "CachedStepper",
     "DecodeSettings",
     "Engine",
@@ -33,6 +35,7 @@ __all__ = [
     "TorchEngine",
     "UncachedStepper",
     "generate",
+    "is_looping",
     "search",
     "stream",
 ]

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from manyheads.decode.hypotheses import Hypothesis, best_first, length_penalty, make_hypothesis
+from manyheads.decode.repetition import forbid_repeats
 from manyheads.decode.sampling import StoppingCriterion, find_stopped
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
@@ -43,6 +44,8 @@ def beam_search(
     while len(sentences):
         length += 1
         log_probabilities = stepper.step(generated[:, :, -1].flatten()).index_fill_(1, forbidden_ids, -torch.inf)
+        if settings.no_repeat_ngram is not None:
+            forbid_repeats(log_probabilities, generated.flatten(0, 1)[:, 1:], settings.no_repeat_ngram)
         n_beams = generated.size(1)
         best, beams, ids = _best_extensions(log_probabilities, totals, settings.beam)
 

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from manyheads.decode.hypotheses import Hypothesis, best_first, make_hypothesis
+from manyheads.decode.repetition import forbid_repeats
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
 
@@ -41,6 +42,8 @@ def greedy_or_sample(
     while len(samples.sentences):
         log_probabilities = stepper.step(samples.generated[:, :, -1].flatten())
         log_probabilities.nan_to_num_(nan=-torch.inf, neginf=-torch.inf).index_fill_(1, forbidden_ids, -torch.inf)
+        if settings.no_repeat_ngram is not None:
+            forbid_repeats(log_probabilities, samples.generated.flatten(0, 1)[:, 1:], settings.no_repeat_ngram)
         if generators is None:
             ids = log_probabilities.argmax(dim=-1)
         else:

@@ -34,6 +34,12 @@ class DecodeSettings:
     max_new_tokens: Annotated[int, Range(0, 100_000)] | None = None
     stop: tuple[str, ...] = ()  # generation after a prompt ends before the first of these texts
 
+    # No sequence of this many tokens is generated twice in one output. Default: any may be.
+    no_repeat_ngram: Annotated[int, Range(1, 100)] | None = None
+    # Where the output of a seq2seq model ends in a loop that its source does not have, search again with
+    # no_repeat_ngram = 3.
+    repetition_guard: bool = True
+
     # Sampling temperature; lower is more deterministic.
     temperature: Annotated[float, Range(greater_than=0, hint=_USE_GREEDY)] = 1.0
     top_k: Annotated[int, Range(1, 1_000_000)] | None = None  # sample from the k most probable tokens; default: all

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from manyheads.decode.repetition import forbid_repeats
 from manyheads.decode.sampling import random_streams, sample_ids
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
@@ -44,6 +45,7 @@ def stream(
     context = list(prompt[-(max_length - 1) :] if max_length > 1 else [])
     stepper: Stepper | None = None
     newest = bos
+    generated: list[int] = []
     for _ in range(settings.max_length()):
         if len(context) + 1 > max_length:
             context, stepper = context[-max(1, int(_KEPT * max_length) - 1) :], None
@@ -53,6 +55,9 @@ def stream(
                 stepper, newest = stepper_for(model)(model, prompt=ids), bos
             step = stepper.step(torch.tensor([newest], device=model.device))
             step = step.nan_to_num_(nan=-torch.inf, neginf=-torch.inf).index_fill_(1, forbidden_ids, -torch.inf)
+            if settings.no_repeat_ngram is not None:
+                earlier = torch.tensor([generated], dtype=torch.long, device=model.device)
+                forbid_repeats(step, earlier, settings.no_repeat_ngram)
             is_greedy = settings.method == "greedy"
             chosen = step.argmax(dim=-1) if is_greedy else sample_ids(step, [generator], settings)
             newest, log_probability = int(chosen), float(step[0, chosen])
@@ -62,3 +67,4 @@ def stream(
         if newest == eos:
             return
         context.append(newest)
+        generated.append(newest)

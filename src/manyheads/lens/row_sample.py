@@ -118,7 +118,7 @@ def open_sample(task: Task, rows: Sequence[Row], decode: DecodeSettings) -> Iter
             raise DataError(f"None of the {len(rows)} rows can be used: all are too long for this model.")
         training_data = TrainingData(encoded=encoded, batch_tokens=_BATCH_TOKENS)
         plans = list(task.training_task(training_data).plan(0))
-        yield Sample(rows, replace(decode, method="greedy", n_best=1), plans, training_data)
+        yield Sample(rows, replace(decode, method="greedy", n_best=1, repetition_guard=False), plans, training_data)
 
 
 def _encode(task: Task, rows: Sequence[Row]) -> Sequence[Sequence[Sequence[int]]]:

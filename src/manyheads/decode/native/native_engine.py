@@ -112,9 +112,11 @@ class NativeEngine:
         self._threads = ThreadPoolExecutor(_count_cores(), thread_name_prefix="manyheads-native")
 
     def unsupported(self, settings: DecodeSettings) -> str:
-        """Return "sampling", a beam that is too wide, or an empty string."""
+        """Return "sampling", "no_repeat_ngram", a beam that is too wide, or an empty string."""
         if settings.method == "sample":
             return "sampling"
+        if settings.no_repeat_ngram is not None:
+            return "no_repeat_ngram"
         if settings.method == "beam" and settings.beam > _MAX_BEAM:
             return f"beam wider than {_MAX_BEAM}"
         return ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from manyheads.decode import DecodeSettings, Hypothesis, StoppingCriterion, generate, stream
+from manyheads.decode import DecodeSettings, Hypothesis, StoppingCriterion, generate, is_looping, stream
 from manyheads.decode.hypotheses import best_first, make_hypothesis
 from manyheads.errors import DataError
 from manyheads.model import Tap, Transformer
@@ -35,6 +35,7 @@ class Generation:
 
     prompt: str
     candidates: Sequence[Candidate]  # best first
+    warnings: Sequence[str] = ()  # "repetition": the best candidate is caught in a loop
 
     @property
     def answer(self) -> str:
@@ -97,7 +98,11 @@ class TextGenerator:
                 rows = self._search([encoded[index] for index in part], [first + index for index in part], settings)
                 by_prompt |= dict(zip(part, rows, strict=True))
         return [
-            Generation(prompt, [self._candidate(prompt, ids, hypothesis, settings) for hypothesis in by_prompt[index]])
+            Generation(
+                prompt,
+                [self._candidate(prompt, ids, hypothesis, settings) for hypothesis in by_prompt[index]],
+                ["repetition"] if is_looping(by_prompt[index][0].ids, ids) else [],
+            )
             for index, (prompt, ids) in enumerate(zip(prompts, encoded, strict=True))
         ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +12,15 @@ from manyheads import corpora
 from manyheads.data import plan_batches
 from manyheads.data.cleaning import PAIR, Fields
 from manyheads.decode import (
+    NO_REPEAT_NGRAM,
     DecodeSettings,
     Engine,
     EngineSelector,
     Hypothesis,
     SpecialTokens,
+    TorchEngine,
     generate,
+    is_looping,
 )
 from manyheads.errors import DataError
 from manyheads.metrics import Answers, Tally, TranslationCard, bleu_tally, quick_score, translation_card
@@ -41,6 +44,9 @@ from manyheads.text.row_spec import join_turns
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from manyheads.text.words import is_blank
 
+_N_MEASURED = 5000  # training pairs whose lengths are measured
+_MAX_EXCESS = 2.0  # an output with more than this many times the tokens of training, and a few more, is suspect
+_FEW_TOKENS = 10
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
 
@@ -59,6 +65,9 @@ class Translations:
     """The candidates for one text."""
 
     candidates: Sequence[Translation]  # best first
+    # "repetition": the model was caught in a loop; the candidates are of a second search without repetition, if it
+    # ended. "length": the best candidate is more than twice as long as in training.
+    warnings: Sequence[str] = ()
 
     @property
     def answer(self) -> str:
@@ -88,6 +97,7 @@ class Seq2Seq:
     tokenizer: Tokenizer
     settings: Seq2SeqSettings
     engine: EngineSelector = field(default_factory=lambda: EngineSelector("torch"), compare=False)
+    length_ratio: float | None = None  # of target to source tokens, EOS included: 99.9 % of training pairs are below
 
     @property
     def module(self) -> Transformer:
@@ -156,19 +166,24 @@ class Seq2Seq:
     def create(
         cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, rows: Iterable[Row] = ()
     ) -> "Seq2Seq":
-        """Create an untrained model."""
-        return cls(model, tokenizer, settings)
+        """Create an untrained model; the first rows tell how long targets are."""
+        sides = list(zip(*islice(rows, _N_MEASURED), strict=True))
+        if not sides:
+            return cls(model, tokenizer, settings)
+        sources, targets = (np.array([len(ids) + 1 for ids in tokenizer.encode_batch(side)]) for side in sides)
+        return cls(model, tokenizer, settings, length_ratio=float(np.quantile(targets / sources, 0.999)))
 
     @classmethod
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, metadata: Mapping[str, Any]
     ) -> "Seq2Seq":
-        """Create the model; there is no metadata."""
-        return cls(model, tokenizer, settings)
+        """Create the model; bundles of earlier versions have no length ratio."""
+        ratio = metadata.get("length_ratio")
+        return cls(model, tokenizer, settings, length_ratio=None if ratio is None else float(ratio))
 
     def metadata(self) -> dict[str, Any]:
-        """Everything is in the settings."""
-        return {}
+        """The length ratio, if it is known."""
+        return {} if self.length_ratio is None else {"length_ratio": self.length_ratio}
 
     def training_task(self, data: TrainingData) -> Seq2SeqTrainingTask:
         """The task as the training loop sees it."""
@@ -248,7 +263,8 @@ class Seq2Seq:
     ) -> list[Translations]:
         """The candidates for each text; a blank text has blank candidates.
 
-        Texts of similar length are decoded together. Samples are drawn by a text's index, which starts at `first`.
+        A text whose best candidate is caught in a loop is decoded again without repetition. Samples are drawn by a
+        text's index, which starts at `first`.
         """
         encoded = self.tokenizer.encode_batch(["" if is_blank(text) else text for text in texts])
         predictions = [Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)] * len(texts)
@@ -256,18 +272,50 @@ class Seq2Seq:
             self._refuse_long(ids, f"text {first + index + 1}")
             if not ids:
                 progress(1)
-        indices = np.array([index for index, ids in enumerate(encoded) if ids], dtype=np.int64)
-        lengths = np.array([[len(encoded[index]) + 1] for index in indices], dtype=np.int64).reshape(-1, 1)
-        engine = self.engine_for(settings)
-        for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
-            rows = indices[batch].tolist()
-            hypotheses = engine.generate(
-                [[*encoded[row], EOS] for row in rows], settings, [first + row for row in rows]
+        engine, looping = self.engine_for(settings), list[int]()
+        for row, hypotheses in self._decode(
+            encoded, [row for row, ids in enumerate(encoded) if ids], engine, settings, first
+        ):
+            predictions[row] = self._translations(encoded[row], hypotheses)
+            if "repetition" in predictions[row].warnings:
+                looping.append(row)
+            progress(1)
+        if settings.repetition_guard and looping:
+            # Always with PyTorch, so that the outputs of all engines are the same.
+            torch_engine, guarded = (
+                TorchEngine(self.model, _SPECIAL_TOKENS),
+                replace(settings, no_repeat_ngram=NO_REPEAT_NGRAM),
             )
-            for row, candidates in zip(rows, hypotheses, strict=True):
-                predictions[row] = Translations([self._translation(one) for one in candidates])
-                progress(1)
+            for row, hypotheses in self._decode(encoded, looping, torch_engine, guarded, first):
+                if hypotheses[0].finished:
+                    again = self._translations(encoded[row], hypotheses)
+                    predictions[row] = replace(again, warnings=["repetition", *again.warnings])
         return predictions
+
+    def _decode(
+        self,
+        encoded: Sequence[Sequence[int]],
+        rows: Sequence[int],
+        engine: Engine,
+        settings: DecodeSettings,
+        first: int,
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yield the hypotheses of these rows; rows of similar length are decoded together."""
+        lengths = np.array([[len(encoded[row]) + 1] for row in rows], dtype=np.int64).reshape(-1, 1)
+        for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
+            chosen = [rows[index] for index in batch.tolist()]
+            sources, streams = [[*encoded[row], EOS] for row in chosen], [first + row for row in chosen]
+            yield from zip(chosen, engine.generate(sources, settings, streams), strict=True)
+
+    def _translations(self, source: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Translations:
+        best, warnings = hypotheses[0].ids, []
+        if is_looping(best, source):
+            warnings.append("repetition")
+        if self.length_ratio is not None:
+            usual = self.length_ratio * (len(source) + 1)
+            if len(best) + 1 > _MAX_EXCESS * usual + _FEW_TOKENS:
+                warnings.append("length")
+        return Translations([self._translation(one) for one in hypotheses], warnings)
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows with two sides and a source that the model can read."""
@@ -276,7 +324,9 @@ class Seq2Seq:
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score greedy translations."""
         sources, references = ([row[side] for row in rows] for side in (0, 1))
-        translations = [one.answer for one in self.predict(sources, DecodeSettings(method="greedy"))]
+        translations = [
+            one.answer for one in self.predict(sources, DecodeSettings(method="greedy", repetition_guard=False))
+        ]
         score = quick_score(metric, translations, references, self.settings.target_language)
         return ValidationResult(metric, score, list(zip(sources, translations, references, strict=True)))
 

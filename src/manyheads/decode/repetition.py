@@ -1,0 +1,47 @@
+"""Repetition: find outputs in which a model is caught in a loop, and forbid n-grams that were already generated.
+
+A loop is a block of ids that occurs at least four times in a row, at least eight ids in all, unless the source repeats
+itself, too. A model that is lost tends to end in one: "a man in a man in a man in a man".
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor, inf
+
+NO_REPEAT_NGRAM = 3  # of the second search, where the first one ended in a loop
+
+_MIN_REPEATS = 4
+_MIN_LOOP = 8  # ids
+
+
+def is_looping(ids: Sequence[int], source: Sequence[int] = ()) -> bool:
+    """Whether the ids contain a loop that is more than twice as long as any repetition in the source."""
+    length = loop_length(ids)
+    return length >= _MIN_LOOP and length > 2 * loop_length(source)
+
+
+def loop_length(ids: Sequence[int]) -> int:
+    """The number of ids of the longest run of a block that occurs at least four times in a row; 0 without one."""
+    if max(Counter(ids).values(), default=0) < _MIN_REPEATS:
+        return 0
+    array, longest = np.asarray(ids), 0
+    for period in range(1, len(array) // _MIN_REPEATS + 1):
+        # A block of `period` ids is repeated where each id equals the one `period` before it.
+        breaks = np.flatnonzero(np.concatenate([[True], array[period:] != array[:-period], [True]]))
+        run = int(np.diff(breaks).max()) - 1 + period
+        if run >= _MIN_REPEATS * period:
+            longest = max(longest, run)
+    return longest
+
+
+def forbid_repeats(log_probabilities: Float[Tensor, "R V"], generated: Int[Tensor, "R T"], n: int) -> None:
+    """Set the log-probability of every id that would complete an n-gram of its row a second time to −∞, in place."""
+    if generated.size(1) < n:
+        return
+    ngrams = generated.unfold(1, n, 1)  # R × positions × n
+    latest = generated[:, generated.size(1) - n + 1 :]  # n − 1 ids
+    row, position = (ngrams[:, :, :-1] == latest[:, None]).all(dim=2).nonzero(as_tuple=True)
+    log_probabilities[row, ngrams[row, position, -1]] = -inf
