@@ -43,8 +43,9 @@ def test_filter_is_stored_as_text_and_damaged_ones_are_refused() -> None:
     for damaged in ("", "AAAA", "?"):
         with pytest.raises(ValueError):
             SeenNgrams.from_text(damaged)
-    with pytest.raises(ValueError, match="2 numbers, not 3"):
-        Scope.restore({"weights": [1, 2], "bias": 0, "ngrams": ngrams.to_text()})
+    for weights, bias in (([1, 2], 0), ([1, 2, float("nan")], 0), ([1, 2, 3], float("inf"))):
+        with pytest.raises(ValueError, match=r"out_of_scope\.weights"):
+            Scope.restore({"weights": weights, "bias": bias, "ngrams": ngrams.to_text()})
 
 
 def test_filter_grows_with_the_texts_up_to_a_limit() -> None:

@@ -2,8 +2,8 @@
 
 One row in 20 is held out (or `data.valid_fraction`), at most 1,000. Of few rows more are: at least 50, but never more
 than one in five, since a handful of rows scores nothing. Rows with labels are held out label by label, in proportion:
-a label with at least five rows is validated, and every label keeps a row to train on. The choice depends on the content
-of the rows alone, by their checksums: the same rows are held out on every machine and whatever their order.
+a label with at least five rows is validated, and every label keeps a row to train on. The choice is made by the
+checksums of the rows: it is the same on every machine and, for rows with labels, whatever their order.
 """
 
 import heapq

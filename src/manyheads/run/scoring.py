@@ -24,9 +24,9 @@ def score_rows(
     progress: Progress = lambda done: None,
 ) -> Card:
     """Return the scorecard of rows; rows that calibrated the task are scored by cross-fitting."""
-    is_own = "calibration" in used_for and isinstance(task, CalibratedTask)
-    score = task.score_calibrated if is_own and isinstance(task, CalibratedTask) else task.score
-    return mark(score(rows, settings, progress), used_for)
+    if "calibration" in used_for and isinstance(task, CalibratedTask):
+        return mark(task.score_calibrated(rows, settings, progress), used_for)
+    return mark(task.score(rows, settings, progress), used_for)
 
 
 def mark(card: Card, used_for: Sequence[Use]) -> Card:

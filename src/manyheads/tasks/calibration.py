@@ -43,8 +43,11 @@ class Calibration:
             return float(-likelihoods.sum() + 0.5 * (log_temperature / _PRIOR) ** 2)
 
         low, high = map(math.log, _TEMPERATURES)
-        grid = np.linspace(low, high, 300).tolist()
-        return cls(math.exp(min(grid, key=cost)), len(logits))
+        for _ in range(3):  # finer grids around the best point
+            grid = np.linspace(low, high, 21).tolist()
+            best = min(grid, key=cost)
+            low, high = max(low, best - (grid[1] - grid[0])), min(high, best + (grid[1] - grid[0]))
+        return cls(math.exp(best), len(logits))
 
     @classmethod
     def restore(cls, metadata: Mapping[str, Any]) -> "Calibration":

@@ -1,6 +1,7 @@
 """The classify task: a text in, its label or labels out."""
 
-from manyheads.tasks.classify.classify_task import Classification, Classify
+from manyheads.tasks.classify.classification import Classification
+from manyheads.tasks.classify.classify_task import Classify
 from manyheads.tasks.classify.classify_training import Classifier
 from manyheads.tasks.classify.settings import ClassifySettings
 

@@ -21,6 +21,7 @@ from manyheads.errors import DataError
 from manyheads.metrics import LabelCard, Score, Tally, auroc, f1_tally, label_card, share_tally
 from manyheads.model import ModelSettings, Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
+from manyheads.tasks.classify.classification import Classification
 from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
 from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
@@ -28,11 +29,7 @@ from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrain
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
-from manyheads.tasks.model_inputs import (
-    batches_by_length,
-    encoder_input,
-    windows,
-)
+from manyheads.tasks.model_inputs import batches_by_length, encoder_input, windows
 from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
 from manyheads.tasks.quickstart import Quickstart
@@ -45,38 +42,9 @@ from manyheads.text.row_spec import join_labels, label_text
 from manyheads.text.tokenizer import BOS, Tokenizer
 from manyheads.text.words import is_blank
 
-UNSURE = "?"  # written if no label is predicted
-
 _MAX_SCOPE_ROWS = 200_000  # training texts whose n-grams are remembered; of more texts, every second or third …
 _N_NEGATIVES = 100  # texts that are made up from, and stories, to score what is out of scope
 _NEGATIVES = "negatives:shuffled letters, random letters, random words, built-in stories"
-
-
-@dataclass(frozen=True)
-class Classification:
-    """The labels of one text."""
-
-    labels: tuple[str, ...]  # one, or any number if multi_label; none if below the threshold
-    probability: float | None  # of the label; if multi_label, of exactly this set of labels; None for a blank text
-    probabilities: Mapping[str, float]  # of every label, the likeliest first; empty for a blank text
-    separator: str = "|"
-    out_of_scope: float | None = None  # 0 to 1; above ½ the text is unlike those it was trained on; None: not known
-
-    @property
-    def answer(self) -> str:
-        """The label, or several joined by the separator."""
-        return self.separator.join(self.labels)
-
-    @property
-    def is_out_of_scope(self) -> bool:
-        """Whether the text is unlike all training texts, so that probably no label fits."""
-        return self.out_of_scope is not None and self.out_of_scope > THRESHOLD
-
-    def line(self) -> str:
-        """Label and probability, separated by a tab; empty for a blank text."""
-        if self.probability is None:
-            return ""
-        return f"{self.answer or UNSURE}\t{self.probability:.4f}"
 
 
 @dataclass(frozen=True)
@@ -152,20 +120,7 @@ class Classify(MonolingualTask):
         """Create an untrained classifier; its labels are those of the rows."""
         if settings.ngrams and isinstance(rows, Iterator):
             raise TypeError("rows are read twice if task.ngrams is set: pass a list, not an iterator.")
-        counts: Counter[str] = Counter()
-        n_rows = 0
-
-        def read() -> Iterator[tuple[str, list[int]]]:
-            nonlocal n_rows
-            one_in = 1 + (len(rows) if isinstance(rows, Sized) else 0) // _MAX_SCOPE_ROWS
-            for chunk in chunks(rows):
-                chosen = chunk[::one_in]
-                texts = [row[0] for row in chosen]
-                yield from zip(texts, tokenizer.encode_batch(texts), strict=True)
-                counts.update(label for row in chunk for label in settings.labels_of(row[1]))
-                n_rows += len(chunk)
-
-        scope = Scope(SeenNgrams.of(read()))
+        counts, n_rows, scope = _read_training_rows(rows, tokenizer, settings)
         labels = sorted(counts)
         refuse_many_labels(labels, MAX_LABELS)
         if len(labels) < 2 and not (settings.multi_label and labels):
@@ -332,8 +287,8 @@ class Classify(MonolingualTask):
         if scores is None:
             return predictions
         return [
-            replace(prediction, out_of_scope=score) if text.strip() else prediction
-            for text, prediction, score in zip(texts, predictions, scores, strict=True)
+            prediction if prediction.probability is None else replace(prediction, out_of_scope=score)
+            for prediction, score in zip(predictions, scores, strict=True)
         ]
 
     def _predictions(self, texts: Sequence[str], probabilities: NDArray[np.float64]) -> list[Classification]:
@@ -385,7 +340,7 @@ class Classify(MonolingualTask):
         inside = self.out_of_scope([row[0] for row in rows], logits)
         if inside is None:
             return card
-        texts = [row[0] for row in rows if row[0].strip()][::-1][:_N_NEGATIVES]
+        texts = [row[0] for row in self.usable(rows)][:_N_NEGATIVES]
         outside = [*made_up_texts(texts, seed=1), *stories(_N_NEGATIVES)]
         scores = self.out_of_scope(outside, self.logits(outside)) or []
         return replace(card, scores=[*card.scores, auroc("out-of-scope AUROC", inside, scores, _NEGATIVES)])
@@ -418,3 +373,23 @@ class Classify(MonolingualTask):
             n_resamples=n_resamples,
         )
         return card, predictions
+
+
+def _read_training_rows(
+    rows: Iterable[Row], tokenizer: Tokenizer, settings: ClassifySettings
+) -> tuple["Counter[str]", int, Scope]:
+    """Return how many rows each label has, the number of rows, and the n-grams of their texts, in one pass."""
+    counts: Counter[str] = Counter()
+    n_rows = 0
+
+    def texts() -> Iterator[tuple[str, list[int]]]:
+        nonlocal n_rows
+        one_in = 1 + (len(rows) if isinstance(rows, Sized) else 0) // _MAX_SCOPE_ROWS
+        for chunk in chunks(rows):
+            chosen = [row[0] for row in chunk[::one_in]]
+            yield from zip(chosen, tokenizer.encode_batch(chosen), strict=True)
+            counts.update(label for row in chunk for label in settings.labels_of(row[1]))
+            n_rows += len(chunk)
+
+    scope = Scope(SeenNgrams.of(texts()))
+    return counts, n_rows, scope
