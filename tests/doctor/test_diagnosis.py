@@ -53,3 +53,15 @@ def test_dialogue_recipe_is_examined(tmp_path: Path) -> None:
     assert findings["recipe"].verdict == "good"
     assert len(findings) > 5
     assert [finding.message for finding in findings.values() if finding.verdict == "bad"] == []
+
+
+def test_large_data_is_counted_but_not_tokenized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f'{{"text": "text {n}", "label": "{"ab"[n % 2]}"}}\n' for n in range(100))
+    (tmp_path / "a.jsonl").write_text(rows, "utf-8")
+    path = tmp_path / "recipe.toml"
+    path.write_text('[data]\ntrain = ["a.jsonl"]\n[task]\nkind = "classify"\n[model]\npreset = "tiny"\n', "utf-8")
+    checks = [finding.check for finding in examine(path)]
+    assert ("rows" in checks, "sizes" in checks) == (True, True)
+    monkeypatch.setattr("manyheads.doctor.diagnosis._MAX_PREPARED_BYTES", 100)
+    checks = [finding.check for finding in examine(path)]
+    assert ("rows" in checks, "sizes" in checks) == (True, False)

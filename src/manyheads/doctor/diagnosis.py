@@ -32,6 +32,7 @@ from manyheads.text.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
+_MAX_PREPARED_BYTES = 100_000_000  # of training files; tokenizing more would take minutes
 _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 
 
@@ -77,7 +78,7 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
     yield from check_data(all_stats, recipe, counts)
     if counts is None:
         return
-    if quick:
+    if quick or _n_training_bytes(recipe) > _MAX_PREPARED_BYTES:
         yield _rows_finding(recipe, counts)
     else:
         yield from _check_prepared(recipe)
@@ -90,6 +91,10 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
         yield finding
         if finding.verdict != "bad":  # the rate cannot be checked on a model that does not learn
             yield overfit_probe.check_learning_rate(probe, recipe.train)
+
+
+def _n_training_bytes(recipe: Recipe) -> int:
+    return sum(Path(file).stat().st_size for part in recipe.data.corpora for file in part.files)
 
 
 def _check_prepared(recipe: Recipe) -> Iterator[Finding]:
