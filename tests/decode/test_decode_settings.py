@@ -29,6 +29,11 @@ from manyheads.errors import RecipeError
             "decode.temperature = 0.0 must be greater than 0 and finite. "
             'For deterministic output, use decode.method = "greedy".',
         ),
+        (
+            {"temperature": float("inf")},
+            "decode.temperature = inf must be greater than 0 and finite. "
+            'For deterministic output, use decode.method = "greedy".',
+        ),
         ({"top_p": 0.0}, "decode.top_p = 0.0 must be greater than 0 and at most 1."),
         (
             {"stop": ("x", "")},

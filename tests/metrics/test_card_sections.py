@@ -90,6 +90,17 @@ def test_only_longer_texts_are_shortened(text: str, shown: str) -> None:
     assert shorten(text, 4) == shown
 
 
+@pytest.mark.parametrize(
+    ("labels", "counts"),
+    [([], []), (["a"], [[1], [2]]), (["a", "b"], [[1, 2], [3]]), (["a"], [[-1]]), (["a"], [["1"]]), (["a"], [[0.5]])],
+)
+def test_invalid_confusion_matrices_are_not_read(labels: list[str], counts: list[list[object]]) -> None:
+    record = {"sections": [{"section": "Confusion", "labels": labels, "counts": counts}]}
+    assert read_sections(record) == []
+    valid = {"section": "Confusion", "labels": ["a"], "counts": [[0]]}
+    assert read_sections({"sections": [valid]}) == [Confusion(["a"], [[0]])]
+
+
 def figures_of(card: Card) -> dict[str, tuple[float, float | None]]:
     [figures] = [section for section in card.sections() if isinstance(section, Figures)]
     return {figure.name.en: (figure.value, figure.total) for figure in figures.figures}
