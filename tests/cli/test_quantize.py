@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from cli.conftest import Run
 
 
@@ -19,6 +21,15 @@ def test_quantized_bundle_is_smaller_and_predicts(manyheads: Run, bundle_folder:
     again = manyheads("quantize", bundle_folder)
     assert again.returncode == 1
     assert "bundle-int8 already exists. Choose another folder with -o, or add --overwrite." in again.stderr
+
+
+@pytest.mark.parametrize("command", [("quantize",), ("shortlist",), ("heads", "show")])
+def test_a_sample_that_python_cannot_count_is_refused(manyheads: Run, command: tuple[str, ...]) -> None:
+    option = "--valid-sample" if command == ("shortlist",) else "--sample"
+    done = manyheads(*command, "no-bundle", option, 10**30)
+    assert done.returncode == 2
+    assert f"Invalid value for '{option}'" in done.stderr
+    assert "1,000,000,000" in done.stderr.replace("=1000000000", "=1,000,000,000")
 
 
 def test_input_bundle_is_not_overwritten(manyheads: Run, bundle_folder: Path) -> None:

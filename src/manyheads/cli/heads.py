@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from manyheads.cli.options import JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
+from manyheads.cli.options import JSON_RESULTS, MAX_COST, MAX_COUNT, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.language import pick
 
 _PATH = click.Path(path_type=Path)
@@ -63,7 +63,7 @@ def heads() -> None:
 
 _SAMPLE_ROWS = click.option(
     "--sample",
-    type=click.IntRange(min=2),
+    type=click.IntRange(2, MAX_COUNT),
     default=_N_ROWS,
     show_default=True,
     help=pick("Number of rows to measure on.", "用于测量的行数。"),
@@ -124,7 +124,11 @@ _SAMPLE_ROWS = click.option(
     ),
 )
 @click.option(
-    "--sample", type=click.IntRange(min=2), default=300, show_default=True, help=pick("Number of texts.", "文本数量。")
+    "--sample",
+    type=click.IntRange(2, MAX_COUNT),
+    default=300,
+    show_default=True,
+    help=pick("Number of texts.", "文本数量。"),
 )
 @click.option(
     "--svg",
@@ -233,7 +237,7 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
 @VALID_FILES
 @click.option(
     "--fine-tune",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_COUNT),
     metavar="STEPS",
     help=pick("Fine-tune for this many steps after pruning.", "剪枝后微调的步数。"),
 )
@@ -247,7 +251,7 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
 )
 @click.option(
     "--gate-steps",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_COUNT),
     default=300,
     show_default=True,
     help=pick("Training steps of --method gates.", "--method gates 的训练步数。"),
@@ -301,7 +305,11 @@ def prune(bundle: Path, **options: Any) -> None:
 )
 @click.argument("run", type=_PATH)
 @click.option(
-    "--sample", type=click.IntRange(min=2), default=60, show_default=True, help=pick("Number of texts.", "文本数量。")
+    "--sample",
+    type=click.IntRange(2, MAX_COUNT),
+    default=60,
+    show_default=True,
+    help=pick("Number of texts.", "文本数量。"),
 )
 @click.option("--svg", type=_PATH, help=pick("Draw the timeline to this file.", "把时间线画到这个文件。"))
 @JSON_RESULTS

@@ -1,11 +1,27 @@
 """Options that several commands share."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from manyheads.language import pick
 
+MAX_COUNT = 1_000_000_000
+
+
+class Count(click.types.IntParamType):
+    """A whole number that Python can count to; what is too small, the library reports."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Convert the text of an option."""
+        number = super().convert(value, param, ctx)
+        if number > MAX_COUNT:
+            self.fail(pick(f"{number} is more than {MAX_COUNT:,}.", f"{number} 超过了 {MAX_COUNT:,}。"), param, ctx)
+        return int(number)
+
+
+COUNT = Count()
 JSON_RESULTS = click.option(
     "--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。")
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.options import JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
+from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name
 from manyheads.language import pick
 
@@ -49,7 +49,7 @@ _PATH = click.Path(path_type=Path)
 @VALID_FILES
 @click.option(
     "--sample",
-    type=int,
+    type=COUNT,
     default=1000,
     show_default=True,
     help=pick("Number of sentences to measure on.", "用于测量的句子数。"),

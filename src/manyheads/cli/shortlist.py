@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.options import JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
+from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name
 from manyheads.language import pick
 
@@ -64,28 +64,28 @@ _PATH = click.Path(path_type=Path)
 @VALID_FILES
 @click.option(
     "--train-sample",
-    type=int,
+    type=COUNT,
     default=30_000,
     show_default=True,
     help=pick("Number of pairs to learn from.", "用于学习的句对数。"),
 )
 @click.option(
     "--valid-sample",
-    type=int,
+    type=COUNT,
     default=1000,
     show_default=True,
     help=pick("Number of sentences to measure on.", "用于测量的句子数。"),
 )
 @click.option(
     "--words",
-    type=int,
+    type=COUNT,
     default=50,
     show_default=True,
     help=pick("Target tokens allowed by each source token.", "每个源词元允许的目标词元数。"),
 )
 @click.option(
     "--frequent",
-    type=int,
+    type=COUNT,
     default=100,
     show_default=True,
     help=pick("Frequent target tokens that are always allowed.", "始终允许的常见目标词元数。"),

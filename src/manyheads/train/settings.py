@@ -16,7 +16,7 @@ class TrainSettings:
     accumulation_steps: Count = 1  # batches per update
     # After the warm-up the learning rate falls with 1 / √step, or along half a cosine to 0.
     schedule: Literal["inverse-sqrt", "cosine"] = "inverse-sqrt"
-    # At the peak; default: (width · warmup)^-½, as in 2017.
+    # The learning rate at its peak; default: (width · warmup)^-½, as in 2017.
     learning_rate: Annotated[float, Range(greater_than=0)] | None = None
     warmup: Count = 4000  # steps over which the learning rate rises to its peak
     # The largest gradient norm; inf: no clipping.
