@@ -232,6 +232,16 @@ def test_documents_without_validation_set_hold_out_the_end_of_the_text(tmp_path:
     assert rows == [(texts[0],), (texts[1][:50],)]
 
 
+def test_mix_of_documents_without_validation_set(tmp_path: Path) -> None:
+    for name, letter in (("a.txt", "a"), ("b.txt", "b")):
+        (tmp_path / name).write_text("".join(f"{letter}{n:09d}\n" for n in range(10)))
+    mix = tuple(MixSettings(files=(str(tmp_path / name),)) for name in ("a.txt", "b.txt"))
+    corpus = Corpus(DataSettings(mix=mix, valid_fraction=0.25), 1, task=LanguageSettings(documents="line"))
+    rows, _ = stored(corpus, tmp_path / "stored")
+    assert rows == [(f"a{n:09d}",) for n in range(10)] + [(f"b{n:09d}",) for n in range(5)]
+    assert [text for (text,) in corpus.valid()] == [f"b{n:09d}" for n in range(5, 10)]
+
+
 def test_documents_that_are_also_held_out_are_dropped(tmp_path: Path) -> None:
     texts = ["abcdefghij" * 10, "klmnopqrst" * 10, "abcdefghij" * 10]
     (tmp_path / "a.txt").write_text("\n".join(texts))

@@ -177,7 +177,7 @@ class Corpus:
         """Yield the training rows of each corpus; documents without a validation set lack the end of the text."""
         if not self._is_documents or self.data.builtin or self.data.valid:
             return self._read_training_files()
-        return iter([self._training_documents(chain.from_iterable(self._read_training_files()))])
+        return self._training_documents()
 
     def _read_training_files(self) -> Iterator[Rows]:
         """Yield the rows of each corpus, without those of the fold to test on."""
@@ -246,13 +246,19 @@ class Corpus:
                 yield (text[max(0, n_before) :],)
             n_before -= len(text)
 
-    def _training_documents(self, rows: Rows) -> Iterator[Row]:
-        """Yield the text up to the part that is held out."""
+    def _training_documents(self) -> Iterator[Rows]:
+        """Yield the text of each corpus up to the part that is held out; read each to its end before the next."""
         n_left = self._n_training_characters()
-        for (text,) in rows:
-            if n_left > 0:
-                yield (text[:n_left],)
-            n_left -= len(text)
+
+        def cut(rows: Rows) -> Iterator[Row]:
+            nonlocal n_left
+            for (text,) in rows:
+                if n_left > 0:
+                    yield (text[:n_left],)
+                n_left -= len(text)
+
+        for rows in self._read_training_files():
+            yield cut(rows)
 
     def _n_training_characters(self) -> int:
         total = sum(len(text) for rows in self._read_training_files() for (text,) in rows)
