@@ -15,6 +15,7 @@ import logging
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -153,10 +154,11 @@ class _Worker:
         self._context = multiprocessing.get_context("forkserver")
         self._state = self._context.Array("d", 5, lock=False)
         self._target, self._numbers, self._limits, self._scratch = target, numbers, limits, scratch
-        scratch.mkdir()
         self._start()
 
     def _start(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)  # a process that was killed leaves files
+        self._scratch.mkdir()
         self._state[_NUMBER], self._state[_STARTED] = -1, 0.0
         self._findings, sender = self._context.Pipe(duplex=False)
         arguments = (*self._target, self._numbers, self._limits, self._scratch, self._state, sender)
@@ -231,16 +233,22 @@ def _work(
     function = load_target(name, module)
     for number in numbers:
         state[_NUMBER], state[_STARTED] = number, time.monotonic()
+        finding = None
+        outcome = _REFUSED
         try:
-            state[_ACCEPTED if attempt(function, name, seed, number) else _REFUSED] += 1
+            outcome = _ACCEPTED if attempt(function, name, seed, number) else _REFUSED
         except (Exception, SystemExit) as error:
-            findings.send(Finding(number, _title(error), traceback.format_exc()))
+            finding = Finding(number, _title(error), traceback.format_exc())
         state[_STARTED] = 0.0
         peak = peak_megabytes()
         state[_PEAK] = max(state[_PEAK], peak)
         if peak > limits.megabytes:
             findings.send(Finding(number, _memory_fault(limits), f"The peak is {peak:.0f} MB.\n"))
             return  # the peak of a process never falls: the parent starts another
+        if finding:
+            findings.send(finding)
+        else:
+            state[outcome] += 1
     state[_NUMBER] = -1
 
 

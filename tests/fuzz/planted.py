@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 from random import Random
 
 from manyheads.errors import DataError
@@ -14,6 +15,7 @@ def _planted(bug: str) -> None:
     if bug == "exits":
         raise SystemExit(3)
     if bug == "hangs":
+        Path("left").mkdir()  # fails if the files of a killed process are still there
         time.sleep(60)
     if bug == "dies":
         os.kill(os.getpid(), signal.SIGSEGV)
