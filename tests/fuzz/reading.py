@@ -258,9 +258,9 @@ def conllu(rng: Random) -> None:
 
 
 def bombs(rng: Random) -> None:
-    """Small compressed files that hold millions of lines, or lines of up to a hundred megabytes."""
+    """Small compressed files that hold millions of lines, or lines of tens of megabytes."""
     unit = rng.choice((b"a", b"\n", b"a\n", b",", b"\t", b"[", b'"', b'{"text": "a"}\n', b"9", b"\xff", "床".encode()))
-    content = unit * (1 << rng.choice((16, 18) if b"\n" in unit else (16, 20, 24)))
+    content = unit * (1 << rng.choice((16, 18) if b"\n" in unit else (16, 20, 22)))
     name = rng.choice(("a.txt", "a.csv", "a.tsv", "a.jsonl", "a.conll")) + rng.choice((".gz", ".zst"))
     path = Path(name)
     pack = gzip.compress if name.endswith(".gz") else zstd.compress

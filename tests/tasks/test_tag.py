@@ -172,6 +172,15 @@ def test_swapped_rows_that_are_too_long_stay_unchanged(tmp_path: Path) -> None:
         assert batch.read.ids.size(1) <= 40
 
 
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_word_longer_than_the_model_can_read(positions: str) -> None:
+    task = make_task(Tag, TagSettings(), PLAIN, max_length=12, positions=positions)
+    short, long = task.predict(["Ada " + "x" * n + " Bob" for n in (200, 20_000)], ANY)
+    assert [(span.start, span.label, span.probability) for span in short.spans] == [
+        (span.start if span.start < 200 else span.start - 19_800, span.label, span.probability) for span in long.spans
+    ]
+
+
 def test_blank_text_has_no_spans(task: Tag) -> None:
     *blank, _ = task.predict([*BLANK_TEXTS, "Ada"], ANY)
     assert {one.spans for one in blank} == {()}

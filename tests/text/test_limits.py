@@ -146,12 +146,18 @@ class TestParquet:
     def test_long_text_that_is_stored_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dictionary: bool
     ) -> None:
-        monkeypatch.setattr(parquet_reader, "_BATCH_BYTES", 400_000)
-        texts = pa.array(["a" * 100_000, "b", "c"])
-        column = pa.DictionaryArray.from_arrays(pa.array([0] * 100 + [1, 2] * 10), texts)
+        monkeypatch.setattr(parquet_reader, "_BATCH_BYTES", 2_000_000)
+        texts = pa.array(["a" * 1_000_000, "b", "c"])
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * 20 + [1, 2] * 10), texts)
         path = self.write(tmp_path / "a.parquet", column if is_dictionary else column.cast(pa.large_string()))
-        with limited_memory(3):
-            assert [len(text) for (text,) in read_rows([path], ["text"])] == [100_000] * 100 + [1] * 20
+        with limited_memory(6):
+            assert [len(text) for (text,) in read_rows([path], ["text"])] == [1_000_000] * 20 + [1] * 20
+
+    def test_name_that_is_not_utf8(self, tmp_path: Path) -> None:
+        path = self.write(tmp_path / "a.parquet", pa.array(["x"]))
+        path.write_bytes(path.read_bytes().replace(b"text", b"te\xff\xfe"))
+        with pytest.raises(DataError, match=r"a\.parquet cannot be read as Parquet: "):
+            columns_of(path)
 
     def test_too_many_columns(self, tmp_path: Path) -> None:
         parquet.write_table(pa.table({f"c{n}": ["x"] for n in range(10_001)}), tmp_path / "a.parquet")

@@ -42,7 +42,7 @@ def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
         if file.metadata.num_rows == 0:
             raise DataError(f"{path} has columns, but no rows. Give a file with {spec.noun}.")
         first = 1
-        n_rows = _n_batch_rows(path, file.metadata, spec)
+        n_rows = _n_batch_rows(path, file.metadata)
         for batch in file.iter_batches(n_rows, columns=sorted({*spec.column_names}), use_threads=False):
             table = _flat(_pyarrow(path).Table.from_batches([batch]))
             texts = [
@@ -55,22 +55,18 @@ def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
             first += table.num_rows
 
 
-def _n_batch_rows(path: Path, metadata: Any, spec: RowSpec) -> int:
-    """Return how many rows to read at once: fewer if the values are long, as each of them may occur in every row.
+def _n_batch_rows(path: Path, metadata: Any) -> int:
+    """Return how many rows to read at once: few if a small file holds long values, each of which many rows may share.
 
-    Raise if a column expands as no text does.
+    Raise if the file expands as no text does. The metadata of single columns would tell more, but pyarrow aborts the
+    process if they are damaged.
     """
-    longest = 1.0
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    for chunk in (group.column(number) for group in groups for number in range(group.num_columns)):
-        if not any(f"{chunk.path_in_schema}.".startswith(f"{column}.") for column in spec.column_names):
-            continue
-        expansion = chunk.total_uncompressed_size / max(1, chunk.total_compressed_size)
-        if chunk.total_uncompressed_size > _BATCH_BYTES and expansion > MAX_EXPANSION:
-            raise expansion_error(path)
-        if chunk.has_dictionary_page:  # the values, each written once
-            longest = max(longest, (chunk.data_page_offset - chunk.dictionary_page_offset) * expansion)
-    return max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / longest)))
+    sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+    if sum(sizes) <= MAX_EXPANSION * path.stat().st_size:
+        return _BATCH_ROWS
+    if sum(sizes) > _BATCH_BYTES:
+        raise expansion_error(path)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, *sizes)))
 
 
 def _binary_values(path: Path, values: Any) -> Iterator[bytes | None]:
@@ -138,6 +134,8 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with path.open("rb") as stream:
             yield arrow.parquet.ParquetFile(stream, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    except UnicodeDecodeError:
+        raise DataError(f"{path} cannot be read as Parquet: the name of a column is not UTF-8.") from None
     except (arrow.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise DataError(f"{path} cannot be read as Parquet: {reason.rstrip('.')}.") from None

@@ -115,10 +115,11 @@ class WordTagger:
         self, texts: Sequence[Sequence[str]], progress: Progress
     ) -> tuple[list[Float[Tensor, "_ K"]], Float[Tensor, "N C"]]:
         """The scores of each text's words and of its intents, averaged over its windows."""
+        limit = self.module.model.settings.max_length - 1  # one position is for BOS
         vocabulary = list({word for words in texts for word in words})
         tokens = dict(zip(vocabulary, self.tokenizer.encode_batch(vocabulary), strict=True))
-        encoded = [[tokens[word] for word in words] for words in texts]
-        limit = self.module.model.settings.max_length - 1  # one position is for BOS
+        # Of a word that is longer than what the model can read at once, the start is read.
+        encoded = [[tokens[word][:limit] for word in words] for words in texts]
         parts = [
             (text, start, end)
             for text, words in enumerate(encoded)
