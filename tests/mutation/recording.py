@@ -90,11 +90,12 @@ class Recorder:
     def update(self, table: dict[str, Any], digests: dict[str, str], ran: set[str]) -> None:
         """Replace what the table says about the test files that ran, and about source files that changed."""
         self.coverage.stop()
+        kept = digests.keys() - ran
         for file in source_files():
             name = str(file.relative_to(REPOSITORY))
             old = table["lines"].get(name, {}) if table["digests"].get(name) == digests[name] else {}
             lines = {
-                line: [test for test in tests if test.partition("::")[0] not in ran] for line, tests in old.items()
+                line: [test for test in tests if test.partition("::")[0] in kept] for line, tests in old.items()
             }
             for number, tests in self.coverage.get_data().contexts_by_lineno(str(file)).items():
                 lines.setdefault(str(number), []).extend(test for test in tests if test and test not in self.failed)
