@@ -72,7 +72,8 @@ def test_ragged_round_trips(tmp_path: Path) -> None:
 def test_empty_ragged_file_opens(tmp_path: Path) -> None:
     with RaggedWriter(tmp_path / "ids", "int32"):
         pass
-    assert len(Ragged(tmp_path / "ids", "int32")) == 0
+    ragged = Ragged(tmp_path / "ids", "int32")
+    assert (len(ragged), len(ragged.values), ragged.lengths.tolist()) == (0, 0, [])
 
 
 def test_encoded_pairs_keep_ids_and_text_and_count_dropped_rows(tmp_path: Path, tokenizer: Tokenizer) -> None:

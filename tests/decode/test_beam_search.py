@@ -191,3 +191,9 @@ def test_a_beam_is_bounded_by_its_score_at_the_maximum_length(p_eos: float, ids:
     how = DecodeSettings(beam=2, length_penalty=1.0)
     ((hypothesis,),) = search(stepper, [3], settings=how, **SPECIAL)
     assert (hypothesis.ids, stepper.n_steps) == (ids, n_steps)
+
+
+def test_a_beam_wider_than_the_choices_returns_possible_hypotheses_only() -> None:
+    how = DecodeSettings(beam=3, n_best=3)
+    (hypotheses,) = search(FixedStepper(log(0, 0, 0, 0, 1)), [2], settings=how, **SPECIAL)
+    assert [(h.ids, h.finished, h.log_probability) for h in hypotheses] == [((4, 4), False, 0.0)]
