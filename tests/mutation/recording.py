@@ -94,9 +94,7 @@ class Recorder:
         for file in source_files():
             name = str(file.relative_to(REPOSITORY))
             old = table["lines"].get(name, {}) if table["digests"].get(name) == digests[name] else {}
-            lines = {
-                line: [test for test in tests if test.partition("::")[0] in kept] for line, tests in old.items()
-            }
+            lines = {line: [test for test in tests if test.partition("::")[0] in kept] for line, tests in old.items()}
             for number, tests in self.coverage.get_data().contexts_by_lineno(str(file)).items():
                 lines.setdefault(str(number), []).extend(test for test in tests if test and test not in self.failed)
             table["lines"][name] = lines
