@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from manyheads import corpora
 from manyheads.bundle import load
 from manyheads.tasks import Seq2Seq
 
@@ -130,6 +131,8 @@ def test_quickstart_trains_a_translation_model(manyheads: Run, tmp_path: Path) -
     assert (answer.stdout, answer.stderr) == (f"{printed}\n", "")
     ((texts, answers),) = re.findall(r"^print\(model\.predict\((.+)\)\)\n# (.+)$", readme, re.MULTILINE)
     assert load(bundle).predict(ast.literal_eval(texts)) == ast.literal_eval(answers)
+    sources = [source for source, _ in corpora.pairs("en", "zh", "test", 200)]
+    assert load(bundle).predict(sources) == load(bundle).predict(sources, repetition_guard=False)
     # What quickstart suggests.
     chinese = Seq2Seq.quickstart.examples["zh"]
     assert load(bundle).predict(Seq2Seq.quickstart.examples["en"]) == list(chinese)
