@@ -148,3 +148,10 @@ def test_a_sweep_removes_partial_folders_only(tmp_path: Path) -> None:
     checkpoints.sweep()
     assert names(tmp_path) == ["best", "checkpoints", "snapshots"]
     assert names(tmp_path / "checkpoints") == names(tmp_path / "snapshots") == ["step-00000003"]
+
+
+def test_position_beyond_the_data_is_refused() -> None:
+    trainer = trainer_at(10)
+    trainer.position = 5
+    with pytest.raises(CheckpointError, match="step 10 is at batch 5 of an epoch of 4: it belongs to other data"):
+        next(iter(trainer.run()))

@@ -114,6 +114,11 @@ class Trainer(Generic[B]):
         plan = self.training_task.plan(self.epoch)
         if not plan:
             raise TrainingError("The training data contains no batch.")
+        if self.position > len(plan):
+            raise CheckpointError(
+                f"The checkpoint of step {self.step} is at batch {self.position:,} of an epoch of {len(plan):,}: it "
+                "belongs to other data. Train into another folder with -o."
+            )
         while self.step < self.settings.steps:
             started = time.perf_counter()
             plans, batches = [], []
