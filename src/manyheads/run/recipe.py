@@ -107,7 +107,8 @@ class DataSettings:
             return []
         faults = []
         if len(set(self.languages)) < len(self.languages) or not set(self.languages) <= set(LANGUAGES):
-            faults.append(f'data.builtin = "{self.builtin}" should be two of {", ".join(LANGUAGES)}, like "en-zh".')
+            known = ", ".join(LANGUAGES)
+            faults.append(f'data.builtin = {shown(self.builtin)} should be two of {known}, like "en-zh".')
         faults += [
             f"data.builtin and data.{name} are both given. Choose one: the built-in corpus has its own sets."
             for name in ("train", "mix", "valid", "test", *(f"{field}_column" for field in _COLUMNS))
@@ -191,7 +192,7 @@ class Recipe:
         if self.train.validation_metric and self.train.validation_metric not in self.task_class.metrics:
             known = ", ".join(self.task_class.metrics)
             faults.append(
-                f'train.validation_metric = "{self.train.validation_metric}" is not a metric of this task. '
+                f"train.validation_metric = {shown(self.train.validation_metric)} is not a metric of this task. "
                 f"Use one of: {known}."
             )
         return faults
@@ -213,10 +214,11 @@ class Recipe:
             return faults
         languages = self.task_class.languages(self.task)
         if languages and languages != self.data.languages:
-            faults.append(f'data.builtin = "{self.data.builtin}" does not fit task languages "{"-".join(languages)}".')
+            expected = "-".join(languages)
+            faults.append(f'data.builtin = {shown(self.data.builtin)} does not fit task languages "{expected}".')
         elif not languages and len(self.data.languages) != 1:
             faults.append(
-                f'data.builtin = "{self.data.builtin}" should be one of {", ".join(LANGUAGES)} for this task.'
+                f"data.builtin = {shown(self.data.builtin)} should be one of {', '.join(LANGUAGES)} for this task."
             )
         if self.clean != CleanSettings():
             faults.append("clean cannot be set: the built-in corpus is clean and used as it is. Remove [clean].")
