@@ -133,9 +133,12 @@ def run_target(
         ]
         try:
             working = workers
-            while working and time.monotonic() - started < seconds and result.n_findings < MAX_FINDINGS:
+            deadline = float("inf")
+            while working and time.monotonic() < deadline and result.n_findings < MAX_FINDINGS:
                 time.sleep(0.02)
                 working = [worker for worker in working if worker.watch(result)]
+                if deadline == float("inf") and any(worker.has_started for worker in workers):
+                    deadline = time.monotonic() + seconds  # the time to import a target does not count
         finally:
             for worker in workers:
                 worker.stop(result)
@@ -165,6 +168,11 @@ class _Worker:
         self._process = self._context.Process(target=_work, args=arguments, daemon=True)
         self._process.start()
         sender.close()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the first input has begun."""
+        return self._state[_NUMBER] >= 0
 
     def watch(self, result: Result) -> bool:
         """Collect findings, and replace a process that hangs, grows or has died. Return whether there is work left."""

@@ -45,8 +45,8 @@ def test_inputs_are_counted_if_nothing_is_found() -> None:
 
 def test_time_limit_ends_a_run() -> None:
     result = run_target("none", "planted", 10**9, seconds=0.5)
-    assert result.n_inputs < 10**9
-    assert result.seconds < 10
+    assert 0 < result.n_inputs < 10**9
+    assert result.seconds < 20
 
 
 def test_finding_is_saved_with_the_command_that_replays_it(
