@@ -69,6 +69,7 @@ def test_if_every_checkpoint_is_damaged_nothing_is_deleted(tmp_path: Path) -> No
         ("{}", "does not have the expected content"),
         ("[" * 100_000, "nested more than 32 levels deep"),
         ('{"step": 10, "epoch": "x", "position": 0}', "does not have the expected content"),
+        ('{"step": 10, "epoch": true, "position": 0}', "does not have the expected content"),
         ('{"step": 10, "epoch": 0, "position": -1}', "does not have the expected content"),
         ('{"step": 10, "epoch": 0, "position": 0, "notes": [1]}', "does not have the expected content"),
         ('{"step": 10, "epoch": 0, "position": 0, "notes": {"best": "x"}}', "does not have the expected content"),

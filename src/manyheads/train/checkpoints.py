@@ -161,7 +161,7 @@ def _is_progress(progress: dict[str, Any]) -> bool:
     counts = [progress.get(name) for name in ("step", "epoch", "position")]
     notes = progress.get("notes", {})
     return (
-        all(isinstance(count, int) and count >= 0 for count in counts)
+        all(type(count) is int and count >= 0 for count in counts)
         and isinstance(notes, dict)
         and all(isinstance(value, int | float) for value in notes.values())
     )
