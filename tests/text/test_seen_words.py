@@ -54,7 +54,8 @@ def test_unseen_words_are_named_once_in_order(text: str, expected: list[str]) ->
 def test_no_word_of_the_training_text_is_unseen(texts: list[str]) -> None:
     words = seen(texts)
     assert [word for text in texts for word in words.unseen(text)] == []
-    assert words.union(seen()).unseen(" ".join(TEXTS)) == []
+    union = words.union(seen())
+    assert union is not None and union.unseen(" ".join(TEXTS)) == []
 
 
 def test_few_new_words_share_the_hash_of_a_seen_one() -> None:
@@ -78,5 +79,18 @@ def test_too_many_words_are_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_union_stays_sorted() -> None:
     union = seen().union(seen(["dog", "猫"]))
-    assert "dog" in union
+    assert union is not None and "dog" in union
     assert np.all(np.diff(union.hashes.astype(np.int64)) > 0)
+
+
+def test_a_letter_that_folds_to_several_is_the_same_letter() -> None:
+    words = seen(["τον Μαΐου, ΰ"])
+    assert words.unseen("Μαΐου ΜΑΪ́ΟΥ ΰ") == []
+    assert words.unseen("Μαΐων") == ["Μαΐων"]
+
+
+def test_parts_and_other_texts_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_words, "MAX_WORDS", 3)
+    assert SeenWords.of(["don't won't"]) is None  # don't, won't, don, won, t
+    assert seen(["one two"]).union(seen(["two three"])) is not None
+    assert seen(["one two"]).union(seen(["three four"])) is None  # a bundle with more could not be loaded

@@ -72,14 +72,14 @@ class SeenWords:
             if len(words) > MAX_WORDS:
                 return None
         words.update([part for word in words for part in word.split("'")])
-        return cls(np.unique(np.array([_hash(word) for word in words], dtype=np.uint32)))
+        return cls._bounded(np.unique(np.array([_hash(word) for word in words], dtype=np.uint32)))
 
     def __len__(self) -> int:
         return len(self.hashes)
 
     def __contains__(self, word: str) -> bool:
         """Whether a word was seen, or all parts of it that an apostrophe joins."""
-        folded = word.casefold()
+        folded = unicodedata.normalize("NFC", word.casefold())  # "ΐ" folds to three characters
         return self._has(folded) or all(map(self._has, folded.split("'")))
 
     def unseen(self, text: str) -> list[str]:
@@ -90,9 +90,13 @@ class SeenWords:
                 new.setdefault(word.casefold(), word)
         return list(new.values())
 
-    def union(self, other: "SeenWords") -> "SeenWords":
-        """Return the words of both texts."""
-        return SeenWords(np.union1d(self.hashes, other.hashes))
+    def union(self, other: "SeenWords") -> "SeenWords | None":
+        """Return the words of both texts; None if there are more than `MAX_WORDS`."""
+        return self._bounded(np.union1d(self.hashes, other.hashes))
+
+    @classmethod
+    def _bounded(cls, hashes: NDArray[np.uint32]) -> "SeenWords | None":
+        return cls(hashes) if len(hashes) <= MAX_WORDS else None
 
     def _has(self, word: str) -> bool:
         code = _hash(word)
