@@ -1,7 +1,9 @@
 """Rows held out of training: enough of few rows, of every label, and the same on every machine."""
 
 import random
+import time
 from collections import Counter
+from itertools import combinations
 
 import pytest
 
@@ -63,3 +65,25 @@ def test_taggers_hold_out_by_the_types_of_their_spans_and_classifiers_by_their_l
     found = [corpus.task_class.init.labels_of(row, corpus.task) for corpus, row in zip(corpora, rows, strict=True)]
     assert found == [("LOC", "PER", "travel"), ("blue", "red")]
     assert all(corpus.task_class.init.is_labeled for corpus in corpora)
+
+
+def test_copies_of_rows_do_not_leave_training_empty() -> None:
+    rows: list[Row] = [(f"source {number % 40}", "target") for number in range(300)]
+    assert len(hold_out(rows)) == 8  # one in five of the different rows
+
+
+def test_sets_of_labels_that_occur_once_are_validated() -> None:
+    names = "abcdefghij"
+    rows: list[Row] = [(f"{x} {y} {z}", f"{x}|{y}|{z}") for x, y, z in combinations(names, 3)]
+    rows.append(("alone", "a|alone"))
+    held_out = hold_out_by_label(rows, lambda row: tuple(row[1].split("|")))
+    assert len(held_out) == 24 and ("alone", "a|alone") not in held_out
+    assert {label for row in held_out for label in row[1].split("|")} == set(names)
+    assert {label for row in set(rows) - set(held_out) for label in row[1].split("|")} == {*names, "alone"}
+
+
+def test_many_sets_of_labels_take_linear_time() -> None:
+    rows: list[Row] = [(str(number), f"label {number}") for number in range(50_000)]
+    started = time.process_time()
+    assert hold_out_by_label(rows, label_of) == {}
+    assert time.process_time() - started < 5  # 30 s if each step adds up all quotas

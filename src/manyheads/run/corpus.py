@@ -24,7 +24,7 @@ from manyheads.text.readers import Row
 
 COUNTS = "counts.json"  # beside cached text: the number of rows dropped for each reason, and the corpus boundaries
 HELD_OUT = "held out for validation"
-_FORMAT = 5  # of cached text; increase it when the same files give other rows
+_FORMAT = 6  # of cached text; increase it when the same files give other rows
 _ONE_IN = 20  # characters of documents are held out if there is no validation set
 _BUILTIN_TEST = 1000
 _NO_CLEANING = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)

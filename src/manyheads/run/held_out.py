@@ -30,16 +30,16 @@ def hold_out(rows: Iterable[Row], fraction: float | None = None) -> dict[Row, No
     one_in = round(1 / fraction) if fraction else _ONE_IN
     drawn: dict[Row, None] = {}
     others: dict[Row, None] = {}  # the first rows that were not drawn: of few rows, some are needed
-    n_rows = 0
     for row in rows:
-        n_rows += 1
         if _checksum(row) % one_in == 0:
             drawn[row] = None
             if len(drawn) == _MAX_ROWS:
                 return drawn
         elif len(others) < _LARGEST_SHARE * _MIN_ROWS:
             others[row] = None
-    n_missing = 0 if fraction else min(_MIN_ROWS, n_rows // _LARGEST_SHARE) - len(drawn)
+    # Copies do not count: all copies of a row are held out with it.
+    n_few = (len(drawn) + len(others)) // _LARGEST_SHARE
+    n_missing = 0 if fraction else min(_MIN_ROWS, n_few) - len(drawn)
     return drawn | dict.fromkeys(heapq.nsmallest(max(0, n_missing), others, key=_checksum))
 
 
@@ -81,13 +81,24 @@ def _quotas(counts: "Counter[Stratum]", fraction: float | None) -> dict[Stratum,
         stratum: min(count - 1, max(int(ideal[stratum]), 1 if count >= _ENOUGH else 0))
         for stratum, count in counts.items()
     }
-    # What rounding down left over goes to the largest remainders.
-    by_remainder = sorted(counts, key=lambda stratum: (quotas[stratum] - ideal[stratum], stratum))
-    for stratum in by_remainder:
-        if sum(quotas.values()) >= size:
-            break
-        quotas[stratum] += quotas[stratum] < counts[stratum] - 1
+    kept = Counter[str]()  # training rows of each label
+    for stratum, count in counts.items():
+        kept.update(dict.fromkeys(stratum, count - quotas[stratum]))
+    n_left = size - sum(quotas.values())
+    # What rounding down left over goes to the largest remainders. Of a set of labels that occurs once, the only row may
+    # be held out if other sets keep its labels.
+    for stratum in sorted(counts, key=lambda stratum: (quotas[stratum] - ideal[stratum], *_tie_break(stratum))):
+        may_lose = quotas[stratum] < counts[stratum] - (len(stratum) < 2) and all(kept[label] > 1 for label in stratum)
+        if n_left > 0 and may_lose:
+            quotas[stratum] += 1
+            kept.subtract(stratum)
+            n_left -= 1
     return quotas
+
+
+def _tie_break(stratum: Stratum) -> tuple[int, Stratum]:
+    """Sets of labels are drawn by checksum: the first by name would all have the same labels."""
+    return _checksum(stratum) if len(stratum) > 1 else 0, stratum
 
 
 def _checksum(row: Row) -> int:
