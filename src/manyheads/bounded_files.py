@@ -84,12 +84,12 @@ def parse_json(content: bytes | str) -> Any:
     return value
 
 
-def read_json(path: Path, error: type[ManyheadsError]) -> dict[str, Any]:
+def read_json(path: Path, error: type[ManyheadsError], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return the JSON object in a file of a bundle or a run; raise `error`, naming the file, if there is none."""
     try:
         if not path.is_file():  # a FIFO would block
             raise error(f"{path} is missing or is not a file.")
-        value = parse_json(read_bounded(path))
+        value = parse_json(read_bounded(path, max_bytes))
     except OSError as reason:
         raise error(f"{path} cannot be read ({reason.strerror}).") from None
     except BoundsError as reason:

@@ -86,3 +86,19 @@ def test_log_skips_lines_that_are_too_long_or_too_deep(tmp_path: Path, monkeypat
 def test_hostile_record_of_the_data_counts_as_damaged(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "data.json").write_bytes(content)
     assert RunFolder(tmp_path).read_data() is None
+
+
+def test_run_on_very_many_files_can_be_resumed(tmp_path: Path) -> None:
+    data = {"format": 3, "text": "text", "files": {f"/texts/{number:070}.txt": "0" * 64 for number in range(60_000)}}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    assert RunFolder(tmp_path).read_data() == data
+
+
+def test_recipe_with_too_many_files_to_be_read_again_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manyheads.run.training_run.MAX_BYTES", 2000)
+    files = [f"/texts/{number}.txt" for number in range(1000)]
+    recipe = Recipe.from_table({"task": {"kind": "language"}, "data": {"train": files}})
+    with pytest.raises(RecipeError, match="Join small files into larger ones"):
+        next(run(recipe, tmp_path / "run"))

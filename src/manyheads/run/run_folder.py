@@ -31,6 +31,7 @@ LogEntry = dict[str, Any]
 
 _CHUNK = 1 << 20  # bytes
 _MAX_LINE = 1 << 24  # bytes
+_MAX_DATA_BYTES = 100_000_000  # it has a digest for each file of a recipe
 _ENTRY_START = b'{"event"'
 
 
@@ -145,7 +146,7 @@ class RunFolder:
     def read_data(self) -> dict[str, Any] | None:
         """Return the content of data.json, or None if it is missing or damaged."""
         try:
-            data = read_json(self.data_file, DataError)
+            data = read_json(self.data_file, DataError, _MAX_DATA_BYTES)
         except DataError:
             return None
         return data if isinstance(data.get("text"), str) and isinstance(data.get("files"), dict) else None

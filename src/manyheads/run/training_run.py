@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from manyheads.bounded_files import MAX_BYTES
 from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
 from manyheads.decode import EngineSelector
@@ -75,7 +76,7 @@ def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: Fa
             _remove_partial_files(folder)
             if not folder.is_started:
                 _delete_outdated_data(recipe, folder)
-            atomic_write(folder.recipe_file, to_toml(to_table(recipe)).encode())
+            atomic_write(folder.recipe_file, _recipe_content(recipe))
             with original_environment(folder) as environment, folder.log_file.open("a", encoding="utf-8") as log:
                 events = _Run(recipe, folder, stop, environment).events()
                 for event in chain([RecipeChanged(changes)] if changes else [], events):
@@ -190,6 +191,17 @@ def _differences(
 
 def _show(value: object) -> str:
     return "not set" if value is None else str(value)
+
+
+def _recipe_content(recipe: Recipe) -> bytes:
+    """Return the resolved recipe, which lists every file of a folder; raise if no run or bundle could read it again."""
+    content = to_toml(to_table(recipe)).encode()
+    if len(content) > MAX_BYTES:
+        raise RecipeError(
+            f"The recipe takes {len(content):,} bytes with the names of all files; at most {MAX_BYTES:,} are possible. "
+            "Join small files into larger ones."
+        )
+    return content
 
 
 class _Run:
