@@ -130,6 +130,8 @@ def test_a_newer_format_is_refused_with_what_to_do(bundle_folder: Path) -> None:
         ({"model": {"vocab_size": 10, "widht": 3}}, r"model.widht is not a setting. Did you mean width\?"),
         ({"model": ...}, "does not have the expected content: 'model'"),
         ({"scores": [1]}, "does not have the expected content"),
+        ({"validation_used_for": 5}, "validation_used_for is not a list of training, stopping, calibration"),
+        ({"validation_used_for": [["stopping"]]}, "validation_used_for is not a list of training"),
         ({"model": {"vocab_size": 10}}, r"the tokenizer has 1,500 tokens, the model 10"),
     ],
 )

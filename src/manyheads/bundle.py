@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -177,7 +177,7 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
         decode=decode,
         recipe=read_toml(folder / _RECIPE),
         scores=scores,
-        validation_used_for=tuple(config.get("validation_used_for", ())),
+        validation_used_for=_uses(folder, config),
         int8=int8,
         shortlist=shortlist,
         shortlist_cost=shortlist_cost,
@@ -269,6 +269,17 @@ def _cost(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, An
     if cost is not None and not isinstance(cost, dict):
         raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {name} is not an object.")
     return cost
+
+
+def _uses(folder: Path, config: Mapping[str, Any]) -> tuple[Use, ...]:
+    """What the validation set was used for; bundles of earlier versions do not tell."""
+    uses = config.get("validation_used_for", [])
+    if not isinstance(uses, list) or not all(use in get_args(Use) for use in uses):
+        known = ", ".join(get_args(Use))
+        raise BundleError(
+            f"{folder}/{_CONFIG} does not have the expected content: validation_used_for is not a list of {known}."
+        )
+    return tuple(uses)
 
 
 def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:

@@ -79,7 +79,10 @@ def test_fewer_cores_and_another_torch_are_reported(
     assert (event.n_threads, event.has_too_few_cores, event.old_torch) == (2, True, "2.0.1")
 
 
-@pytest.mark.parametrize("content", [None, "[]", '{"threads": 0, "torch": ""}', '{"threads": "two", "torch": ""}'])
+_DAMAGED = [None, "[]", "[" * 100_000, *(f'{{"threads": {n}, "torch": ""}}' for n in ("0", '"two"', "Infinity", "1e8"))]
+
+
+@pytest.mark.parametrize("content", _DAMAGED)
 def test_missing_or_damaged_record_is_replaced(tmp_path: Path, content: str | None) -> None:
     """As in runs of earlier versions, which have no record."""
     folder = RunFolder(tmp_path)

@@ -11,9 +11,13 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from manyheads.bounded_files import read_json
+from manyheads.errors import DataError
 from manyheads.model.device import count_cores
 from manyheads.run.run_folder import RunFolder
 from manyheads.storage import atomic_write
+
+_MAX_THREADS = 10_000  # more than any machine has cores
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,8 @@ def original_environment(folder: RunFolder) -> Iterator[Environment]:
 def _read(folder: RunFolder) -> Environment | None:
     """Return the stored environment, or None if it is missing (as in older runs) or damaged."""
     try:
-        data = json.loads(folder.environment_file.read_text(encoding="utf-8"))
+        data = read_json(folder.environment_file, DataError)
         environment = Environment(int(data["threads"]), str(data["torch"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (DataError, ValueError, KeyError, TypeError, OverflowError):
         return None
-    return environment if environment.threads > 0 else None
+    return environment if 0 < environment.threads <= _MAX_THREADS else None
