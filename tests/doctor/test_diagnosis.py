@@ -8,7 +8,7 @@ import pytest
 
 from manyheads.data import CleanSettings
 from manyheads.doctor.corpus_stats import collect_stats
-from manyheads.doctor.diagnosis import clean_settings, data_sources, examine
+from manyheads.doctor.diagnosis import _check_faulty_lines, clean_settings, data_sources, examine
 from manyheads.run import Recipe
 
 
@@ -65,3 +65,10 @@ def test_large_data_is_counted_but_not_tokenized(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("manyheads.doctor.diagnosis._MAX_PREPARED_BYTES", 100)
     checks = [finding.check for finding in examine(path)]
     assert ("rows" in checks, "sizes" in checks) == (True, False)
+
+
+def test_very_many_faulty_lines_are_counted_but_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"caf\xe9\tKaffee\n" * 20_000)
+    (finding,) = _check_faulty_lines(Recipe.from_table({"data": {"train": [str(path)]}}))
+    assert "20,000 lines" in finding.message and len(finding.examples) == 3

@@ -132,3 +132,10 @@ def test_damaged_checkpoint(tmp_path: Path) -> None:
     assert finding.verdict == "bad"
     assert "1 of 2" in finding.message
     assert "step-00000002" in finding.examples[0]
+
+
+def test_numbers_that_are_too_large_are_faults_of_the_log(tmp_path: Path) -> None:
+    prepared = {"event": "Prepared", "time": 1.0, "noun": "rows", "n_rows": math.inf, "dropped": {}}
+    log = logged(tmp_path, [*steps([1.0, 10**400]), prepared | {"n_parameters": 1, "vocab_size": 1}])
+    assert (list(log.losses), log.n_unreadable) == ([1], 1)
+    assert list(training_checks.check_prepared(log)) == []

@@ -169,21 +169,28 @@ def check_data(
 
 def _check_faulty_lines(recipe: Recipe) -> Iterator[Finding]:
     """Count lines of the training files that are not UTF-8, or tags that are not valid; training repairs a few."""
-    faults: list[DataError] = []
+    examples: list[str] = []
+    n_faults = 0
     corpus = Corpus.of(recipe)
+
+    def add(fault: DataError) -> None:
+        nonlocal n_faults
+        n_faults += 1
+        if n_faults <= MAX_EXAMPLES:
+            examples.append(str(fault))
+
     try:
         for part in () if recipe.data.builtin else recipe.data.corpora:
             columns = corpus.columns(part.files, part)
-            deque(corpus.task_class.read(part.files, columns, recipe.task, faults.append), maxlen=0)
+            deque(corpus.task_class.read(part.files, columns, recipe.task, add), maxlen=0)
     except DataError:
         return  # reported as unreadable
-    if faults:
+    if n_faults:
         message = pick(
-            f"train: {len(faults):,} lines or tags are not valid; training skips or repairs them if they are few.",
-            f"train：{len(faults):,} 处行或标注无效；数量很少时，训练会跳过或修复。",
+            f"train: {n_faults:,} lines or tags are not valid; training skips or repairs them if they are few.",
+            f"train：{n_faults:,} 处行或标注无效；数量很少时，训练会跳过或修复。",
         )
-        examples = tuple(map(str, faults[:MAX_EXAMPLES]))
-        yield Finding("faulty lines", "warning", message, examples, pick("Correct them.", "请更正。"))
+        yield Finding("faulty lines", "warning", message, tuple(examples), pick("Correct them.", "请更正。"))
 
 
 def data_sources(recipe: Recipe) -> list[Source]:

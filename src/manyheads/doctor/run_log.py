@@ -60,7 +60,7 @@ def read_log(folder: Path) -> RunLog:
             last_event, last_time = str(event["event"]), float(event["time"])
             prepared = event if last_event == "Prepared" else prepared
             metric = str(event.get("metric", metric)) if last_event == "Validated" else metric
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             n_invalid += 1
     return replace(
         log,

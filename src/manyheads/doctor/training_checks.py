@@ -61,7 +61,7 @@ def check_prepared(log: RunLog) -> Iterator[Finding]:
     try:
         rows = rows_name(str(event["noun"]), int(event["n_rows"]), {k: int(n) for k, n in event["dropped"].items()})
         sizes = describe_sizes(int(event["n_parameters"]), int(event["vocab_size"]))
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         return
     yield Finding("rows", "good", f"{rows}{pick('.', '。')}")
     yield Finding("sizes", "good", sizes)

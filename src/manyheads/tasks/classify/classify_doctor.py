@@ -75,7 +75,7 @@ def check_contradictions(source: Source, field: int, noun: Bilingual) -> Finding
     check = f"contradicting {noun.en}s"
     if verdict == "good":
         return Finding(check, verdict, message)
-    chosen = min((key for key in keys if key in contradicted), key=keys.index)
+    chosen = next(key for key in keys if key in contradicted)
     examples = [
         f"{source.location(index)}: {excerpt(row[0])} → {row[field]}"
         for index, (key, row) in enumerate(zip(keys, source.rows(), strict=False))
