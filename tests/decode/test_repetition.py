@@ -1,5 +1,6 @@
 """The repetition guard: loops are found, normal text is not, and no n-gram is generated twice if that is forbidden."""
 
+import time
 from typing import Any
 
 import pytest
@@ -107,3 +108,9 @@ def test_a_setting_that_forbids_nothing_changes_nothing() -> None:
         for n in (None, 100)
     )
     assert free == bound
+
+
+def test_a_very_long_prompt_takes_little_time() -> None:
+    started = time.process_time()
+    assert is_looping([1] * 20, [number**2 % 9973 for number in range(300_000)])
+    assert time.process_time() - started < 5

@@ -15,12 +15,13 @@ NO_REPEAT_NGRAM = 3  # of the second search, where the first one ended in a loop
 
 _MIN_REPEATS = 4
 _MIN_LOOP = 8  # ids
+_LONGEST_SOURCE = 10_000  # ids, the last ones: the time grows with the square
 
 
 def is_looping(ids: Sequence[int], source: Sequence[int] = ()) -> bool:
     """Whether the ids contain a loop that is more than twice as long as any repetition in the source."""
     length = loop_length(ids)
-    return length >= _MIN_LOOP and length > 2 * loop_length(source)
+    return length >= _MIN_LOOP and length > 2 * loop_length(source[-_LONGEST_SOURCE:])
 
 
 def loop_length(ids: Sequence[int]) -> int:

@@ -78,8 +78,10 @@ def outer_interval(value: float, resampled: Any) -> tuple[float, float]:
 
 def dense_sums(counts: NDArray[Any], extremes: Extremes, n_resamples: int = N_RESAMPLES) -> Sums:
     """Return the sums [extremes, resamples, columns] of counts [texts, columns]; see `ResampledSums`."""
-    weights = np.stack(list(weightings(len(counts), n_resamples)))
-    return _with_extremes(weights[:, :-1] @ counts, weights[:, -1], extremes(counts.mean(0)))
+    # All weights at once would take 8 kB for each text.
+    drawn = [(weights[:-1] @ counts, weights[-1]) for weights in weightings(len(counts), n_resamples)]
+    sums, last = (np.array(column) for column in zip(*drawn, strict=True))
+    return _with_extremes(sums, last, extremes(counts.mean(0)))
 
 
 def _with_extremes(drawn: Sums, weights: Sums, extremes: Sequence[Sums]) -> Sums:

@@ -26,12 +26,12 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach() for name, value in (parameters | buffers).items()}
 
 
-@torch.no_grad()
 def count_parameters(module: nn.Module) -> int:
     """Return the number of trained numbers; shared ones count once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
+@torch.no_grad()
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], origin: str) -> None:
     """Copy weights into the module; an error lists every mismatch and names their `origin`."""
     own = weights_of(module)
