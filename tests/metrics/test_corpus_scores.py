@@ -16,6 +16,7 @@ from manyheads.metrics import (
     ter_applies,
     tokenized_bleu,
 )
+from manyheads.metrics.corpus_scores import make_bleu, score_from_stats, sentence_stats
 
 REFERENCES = [f"那只猫昨天吃了{number}条鱼。" for number in range(40)]
 HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text in enumerate(REFERENCES)]
@@ -155,3 +156,12 @@ def test_scores_are_formatted_with_significant_decimals() -> None:
 def test_lower_is_better() -> None:
     assert all(map(lower_is_better, ("TER", "loss", "nats per character", "bits per byte", "calibration error")))
     assert not any(map(lower_is_better, ("BLEU", "F1", "accuracy", "term recall", "intent accuracy", "")))
+
+
+def test_lengths_of_weighted_texts_are_not_cut_to_whole_tokens() -> None:
+    metric = make_bleu("en", ["x"])
+    stats = sentence_stats(metric, ["the cat sat on a mat"], ["the cat sat on a red mat today"])[0]
+    whole = score_from_stats(metric, stats)
+    assert whole == corpus_bleu(["the cat sat on a mat"], [["the cat sat on a red mat today"]]).score
+    for weight in (0.1, 0.3, 1 - 1e-12, 7.7):
+        assert score_from_stats(metric, stats * weight) == pytest.approx(whole, rel=1e-4)

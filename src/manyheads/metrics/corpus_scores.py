@@ -15,6 +15,7 @@ from sacrebleu.metrics.ter import TER
 from manyheads.metrics.bootstrap import N_RESAMPLES, Sums, dense_sums, outer_interval
 from manyheads.metrics.score import Score
 
+_LENGTH_UNITS = 1 << 20  # of a token
 TOKENIZED_BLEU = "BLEU (tokenized, lowercased)"
 
 # Languages written without spaces; all others use WMT's tokenizer. sacreBLEU's own tokenizers for ja and ko need a
@@ -98,7 +99,11 @@ def sentence_stats(metric: Metric, hypotheses: Sequence[str], references: Sequen
 
 def score_from_stats(metric: Metric, total: NDArray[Any]) -> float:
     """Return the corpus score of summed statistics."""
-    return float(metric._compute_score_from_stats(total.tolist()).score)
+    stats = total.tolist()
+    if isinstance(metric, BLEU):
+        # sacreBLEU cuts both lengths to whole numbers, which those of weighted texts are not; only their ratio counts.
+        stats[:2] = [round(length * _LENGTH_UNITS) for length in stats[:2]]
+    return float(metric._compute_score_from_stats(stats).score)
 
 
 def _score(metric: Metric, name: str, hypotheses: Sequence[str], references: Sequence[str], n_resamples: int) -> Score:
