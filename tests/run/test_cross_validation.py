@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from manyheads.bundle import load
 from manyheads.cli.root import commands
-from manyheads.errors import RecipeError
+from manyheads.errors import DataError, RecipeError
 from manyheads.run import Corpus, DataSettings, Recipe, fold_recipes, score_folds
 from manyheads.run.held_out import assign_folds
 from manyheads.settings import to_toml
@@ -84,3 +84,9 @@ def test_bad_input(recipe_table: Table) -> None:
         DataSettings(train=("a.tsv",), folds=2, fold=1, test=("b.tsv",))
     with pytest.raises(RecipeError, match="Cross-validation needs rows of your own"):
         fold_recipes(Recipe.from_table(recipe_table()), 5)
+
+
+def test_more_folds_than_rows_are_refused_by_the_first_fold(recipe_file: Path) -> None:
+    data = DataSettings(train=(str(recipe_file.parent / "rows.tsv"),), folds=50, fold=1)
+    with pytest.raises(DataError, match="There are 40 different rows, too few for 50 folds"):
+        list(Corpus(data, 1, task=ClassifySettings()).train())

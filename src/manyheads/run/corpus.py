@@ -201,6 +201,10 @@ class Corpus:
             return ()
         usable = filter(self._is_usable, chain.from_iterable(self._read_all_folds()))
         folds = assign_folds(usable, self._stratum, self.data.folds)
+        if len(folds) < self.data.folds:
+            raise DataError(
+                f"There are {len(folds)} different rows, too few for {self.data.folds} folds. Use fewer folds."
+            )
         return [row for row, fold in folds.items() if fold == self.data.fold]
 
     def _is_usable(self, row: Row) -> bool:
