@@ -57,7 +57,10 @@ def test_test_sets_are_not_marked(untrained: Bundle, tmp_path: Path) -> None:
     assert uses_of(marked, "test") == ()
     valid = tmp_path / "valid.tsv"
     recipe = {**untrained.recipe, "data": {"train": ["train.tsv"], "valid": [str(valid)]}}
-    assert uses_of(replace(marked, recipe=recipe), "valid.tsv", [valid]) == ("stopping",)
+    bundle = replace(marked, recipe=recipe)
+    assert uses_of(bundle, "valid.tsv", [valid]) == ("stopping",)
+    assert uses_of(bundle, "several", [valid, tmp_path / "other.tsv"]) == ("stopping",)
+    assert uses_of(bundle, "several", [Path("train.tsv"), valid]) == ("training", "stopping")
 
 
 def test_mark_changes_the_scores_and_nothing_else() -> None:

@@ -44,12 +44,15 @@ def validation_uses(recipe: Recipe, *, is_calibrated: bool) -> tuple[Use, ...]:
 
 
 def uses_of(bundle: Bundle, name: str, files: Sequence[Path] = ()) -> tuple[Use, ...]:
-    """Return what the bundle's run used a set for: a set of its recipe, by its name, or any files."""
+    """Return what the bundle's run used a set for: a set of its recipe, by its name, or any files.
+
+    Files among which only some were used are marked, too.
+    """
     if not files:
         return tuple(bundle.validation_used_for) if name == VALID else ()
     data: DataSettings = Recipe.from_table(bundle.recipe).data
     chosen = {file.resolve() for file in files}
-    if chosen == {Path(file).resolve() for file in data.valid}:
-        return tuple(bundle.validation_used_for)
     trained = {Path(file).resolve() for corpus in data.corpora for file in corpus.files}
-    return ("training",) if chosen <= trained else ()
+    validated = {Path(file).resolve() for file in data.valid}
+    training: tuple[Use, ...] = ("training",) if chosen & trained else ()
+    return (*training, *bundle.validation_used_for) if chosen & validated else training
