@@ -136,3 +136,8 @@ def test_auroc_equals_the_share_of_pairs_and_its_interval_covers_the_truth() -> 
         assert score.value == pytest.approx(100 * np.mean(outside[None] > inside[:, None]))
         n_covered += score.low <= 76.02 <= score.high  # Φ(1/√2)
     assert n_covered >= 36
+
+
+def test_auroc_of_one_text_of_each_kind_is_at_most_100() -> None:
+    score = auroc("AUROC", [0.1], [0.2])
+    assert (score.value, score.high) == (100.0, 100.0) and score.low < 5

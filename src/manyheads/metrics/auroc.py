@@ -27,7 +27,7 @@ def auroc(
     for added in (0.0, 1.0):
         padded = np.pad(wins, (0, 1), constant_values=added)
         total = weights[0].sum(1) * weights[1].sum(1)
-        resampled.append(100 * ((weights[0] @ padded) * weights[1]).sum(1) / total)
+        resampled.append(100 * np.minimum(((weights[0] @ padded) * weights[1]).sum(1) / total, 1.0))
     low, high = outer_interval(value, resampled)
     signature = "|".join([f"in:{len(chosen[0])}|out:{len(chosen[1])}|resamples:{n_resamples}", *details])
     return Score(name, value, low, high, signature, len(chosen[0]) + len(chosen[1]))
