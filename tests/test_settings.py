@@ -287,3 +287,7 @@ class TestOverride:
     def test_value_cannot_be_used_as_a_section(self) -> None:
         with pytest.raises(RecipeError, match=r"^'a\.b\.c=1': b is a value, not a section\.$"):
             override({"a": {"b": 0}}, ["a.b.c=1"])
+
+    def test_integer_beyond_64_bits_names_the_key(self) -> None:
+        with pytest.raises(RecipeError, match=r"^a\.b = 9{30}: value is an integer of more than 64 bits\.$"):
+            override({}, ["a.b=" + "9" * 30])

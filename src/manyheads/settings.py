@@ -297,7 +297,7 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
             inner = inner.setdefault(section, {})
             if not isinstance(inner, dict):
                 raise RecipeError(f"{shorten(repr(assignment))}: {_quote_key(section)} is a value, not a section.")
-        inner[key] = _parse(text.strip())
+        inner[key] = _parse(text.strip(), name.strip())
     return result
 
 
@@ -305,12 +305,12 @@ def _copy(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _copy(value) if isinstance(value, Mapping) else value for key, value in table.items()}
 
 
-def _parse(text: str) -> object:
+def _parse(text: str, name: str) -> object:
     """Parse a TOML value; a bare word is a string, because a shell removes quotes."""
     try:
         table = parse_toml(f"value = {text}".encode(errors="surrogateescape"))
     except InvalidSyntaxError:
         return text
     except BoundsError as error:
-        raise RecipeError(f"{shorten(repr(text))}: {error}.") from None
+        raise RecipeError(f"{shorten(name)} = {shorten(text)}: {error}.") from None
     return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from manyheads.cli.progress import show_finished, show_run
-from manyheads.language import using
+from manyheads.language import Language, using
 from manyheads.metrics import Example, Score, TranslationCard
 from manyheads.run import Event, Finished, Prepared, Resumed, Stage, Validated
 from manyheads.train import Step, TrainSettings
@@ -73,9 +73,11 @@ EVENTS: list[Event] = [
 ]
 
 
-def draw(*, plain: bool, warmup: int = 2) -> str:
+def draw(*, plain: bool, warmup: int = 2, width: int = 140) -> str:
     stream = StringIO()
-    console = Console(file=stream, force_terminal=not plain, width=140, no_color=True, highlight=False, soft_wrap=plain)
+    console = Console(
+        file=stream, force_terminal=not plain, width=width, no_color=True, highlight=False, soft_wrap=plain
+    )
     last = show_run(iter(EVENTS), console, TrainSettings(steps=11, warmup=warmup), plain=plain)
     assert isinstance(last, Finished)
     show_finished(last, console)
@@ -111,6 +113,16 @@ def test_legend_says_what_the_loss_averages_once() -> None:
     assert draw(plain=True).count(legend) == 1
     with using("zh"):
         assert "  损失        最近 100 步的平均值，每个词元的奈特数，含标签平滑 0.1、R-Drop 5\n" in draw(plain=True)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_wrapped_rows_are_indented_in_a_narrow_terminal(language: Language) -> None:
+    with using(language):
+        lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", draw(plain=False, warmup=44, width=60)).splitlines()
+    label = {"en": "warm-up", "zh": "预热"}[language]
+    number = next(number for number, line in enumerate(lines) if line.startswith(f"  {label} "))
+    assert "44" in lines[number]
+    assert re.match(r" {14}\S", lines[number + 1])
 
 
 def test_threads_are_shown_and_fewer_cores_are_a_warning() -> None:

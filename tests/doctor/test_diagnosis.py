@@ -8,7 +8,8 @@ import pytest
 
 from manyheads.data import CleanSettings
 from manyheads.doctor.corpus_stats import collect_stats
-from manyheads.doctor.diagnosis import _check_faulty_lines, clean_settings, data_sources, examine
+from manyheads.doctor.diagnosis import _check_faulty_lines, clean_settings, data_sources, detect_kind, examine
+from manyheads.errors import DataError
 from manyheads.run import Recipe
 
 
@@ -72,3 +73,10 @@ def test_very_many_faulty_lines_are_counted_but_not_kept(tmp_path: Path) -> None
     path.write_bytes(b"caf\xe9\tKaffee\n" * 20_000)
     (finding,) = _check_faulty_lines(Recipe.from_table({"data": {"train": [str(path)]}}))
     assert "20,000 lines" in finding.message and len(finding.examples) == 3
+
+
+def test_data_in_place_of_a_recipe_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "tickets.CSV"
+    data.write_text("text,label\nhello,a\n")
+    with pytest.raises(DataError, match=r"tickets\.CSV is data, not a recipe\. .* manyheads init .*tickets\.CSV$"):
+        detect_kind(data)

@@ -56,6 +56,18 @@ def test_rows_held_out_for_validation_do_not_leak(tmp_path: Path) -> None:
     assert counts["held out for validation"] == len(held_out)
 
 
+def test_copies_of_held_out_rows_are_counted_as_duplicates(tmp_path: Path) -> None:
+    """The number held out is that of the validation set, whatever the corpus that repeats a row."""
+    mix = (
+        MixSettings(files=(write(tmp_path, "a.tsv", [*GOOD, *GOOD[:50]]),)),
+        MixSettings(files=(write(tmp_path, "b.tsv", GOOD),)),
+    )
+    corpus = Corpus(DataSettings(mix=mix), 1)
+    counts = corpus.count()
+    assert counts["held out for validation"] == len(list(corpus.valid()))
+    assert counts["duplicate"] == 50 + len(GOOD)
+
+
 def test_badly_encoded_lines_are_counted_and_many_are_an_error(tmp_path: Path) -> None:
     valid = write(tmp_path, "valid.tsv", [("v", "w")])
     lines = [f"sentence {number}\tSatz {number}\n".encode() for number in range(300)]
@@ -137,7 +149,7 @@ def test_runs_share_the_cache(tmp_path: Path, cache: Path, recipe_table: Table) 
         events.close()  # type: ignore[attr-defined]
         return descriptions
 
-    training = "training a tokenizer of 1,500 tokens"
+    training = "training a tokenizer of at most 1,500 tokens"
     assert stages("first") == ["cleaning the text", training, "tokenizing the text"]
     assert stages("first") == []
     for file in files:
@@ -215,7 +227,7 @@ def test_mix_samples_by_weight_and_resumes_bit_identically(tmp_path: Path, recip
         list(run(other, tmp_path / "whole"))
     stages = [event for event in run(other, tmp_path / "light") if isinstance(event, Stage)]
     assert [stage.description for stage in stages[:1]] == [
-        "training a tokenizer of 1,500 tokens"
+        "training a tokenizer of at most 1,500 tokens"
     ]  # weights are not in the key
     assert (tmp_path / "light" / "bundle" / "weights.safetensors").read_bytes() != weights[0]
 

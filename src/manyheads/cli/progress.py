@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from manyheads.cli.scorecard import has_random_examples, show_notes, show_random_examples, show_scores
@@ -81,7 +82,15 @@ def _show_event(event: Event, console: Console) -> None:
 
 def _print_row(console: Console, label: str, text: str, style: str | None = None) -> None:
     padding = " " * max(1, _LABEL_WIDTH - cell_len(label))
-    console.print(f"  {label}{padding}{text}", markup=False, style=style)
+    start = f"  {label}{padding}"
+    if console.soft_wrap:
+        console.print(f"{start}{text}", markup=False, style=style)
+        return
+    row = Table.grid()
+    row.add_column(no_wrap=True)
+    row.add_column()
+    row.add_row(Text(start), Text(text))
+    console.print(row, style=style)
 
 
 def _show_prepared(event: Prepared, console: Console) -> None:

@@ -102,7 +102,8 @@ def describe_trade_off(trade_off: "TradeOff") -> str:
     """Describe the cost and the speed of a compressed bundle in one line."""
     change = trade_off.change
     cost = f"{change.name} {change.before:.2f} → {change.value:.2f} "
-    cost += f"({change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}], n = {change.n_texts})"
+    texts = f"{pick('validation', '验证集')} n = {change.n_texts:,}"
+    cost += f"({change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}], {texts})"
     speed = pick(f"{trade_off.speedup:.2f} × as fast", f"速度为 {trade_off.speedup:.2f} 倍")
     if trade_off.identical is None:
         return pick(f"{cost}, {speed}", f"{cost}，{speed}")

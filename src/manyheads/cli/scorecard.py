@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -78,7 +79,7 @@ def show_scores(
     for name, row in scores.items():
         for note in score_notes(row[0].n, row[0].used_for) if row else ():
             where = f"{set_title(name)}: " if len(scores) > 1 else ""
-            console.print(f"  {where}{note}", style="yellow", markup=False)
+            _print_note(f"{where}{note}", console)
 
 
 def show_notes(cards: Mapping[str, Card], console: Console) -> None:
@@ -87,7 +88,15 @@ def show_notes(cards: Mapping[str, Card], console: Console) -> None:
         where = f"{set_title(name)}: " if len(cards) > 1 else ""
         for section in card.sections():
             if isinstance(section, Note):
-                console.print(f"  {where}{section.text}", style="yellow", markup=False)
+                _print_note(f"{where}{section.text}", console)
+
+
+def _print_note(text: str, console: Console) -> None:
+    """Print an indented note; where lines are wrapped, all of its lines are indented."""
+    if console.soft_wrap:
+        console.print(f"  {text}", style="yellow", markup=False)
+    else:
+        console.print(Padding(Text(text), (0, 0, 0, 2), expand=False), style="yellow")
 
 
 def show_random_examples(cards: Mapping[str, Card], n_examples: int, console: Console) -> None:

@@ -114,7 +114,7 @@ def _cross_validate(
     show_scores({"cross-validation": [result.score]}, make_console(plain=plain))
     click.echo()
     next_command = shlex.join([program_name(), "train", str(path), *overrides])
-    echo_table([(pick("Train on all rows:", "用全部数据训练："), next_command)])
+    echo_table([(pick("Train the final model:", "训练最终模型："), next_command)])
 
 
 def echo_table(rows: list[tuple[str, str]]) -> None:

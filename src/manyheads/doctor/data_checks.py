@@ -58,7 +58,7 @@ def check_readable(stats: CorpusStats) -> Finding:
         if stats.is_truncated
         else pick(f"{len(stats):,} {stats.noun.en}", f"{len(stats):,} {stats.noun.zh}")
     )
-    return Finding(check, "good", f"{stats.name}: {files}, {part}.")
+    return Finding(check, "good", pick(f"{stats.name}: {files}, {part}.", f"{stats.name}：{files}，{part}。"))
 
 
 def check_blank(stats: CorpusStats) -> Finding:

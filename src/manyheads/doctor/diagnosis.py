@@ -32,6 +32,7 @@ from manyheads.text.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
+_DATA_SUFFIXES = {".csv", ".tsv", ".jsonl", ".parquet", ".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}
 _MAX_PREPARED_BYTES = 100_000_000  # of training files; tokenizing more would take minutes
 _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 
@@ -39,6 +40,8 @@ _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 def detect_kind(path: Path) -> Kind:
     """Return what a path is: a file is a recipe, a folder with a log a run, a folder with a manifest a bundle."""
     if path.is_file():
+        if path.suffix.lower() in _DATA_SUFFIXES:
+            raise DataError(f"{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}")
         return "recipe"
     if not path.is_dir():
         raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.")

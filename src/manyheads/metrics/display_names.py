@@ -94,5 +94,5 @@ def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Bilingual:
     total = n_kept + n_out
     return Bilingual(
         f"{n_kept:,} of {total:,} {name.en} · {n_out:,} kept out: {english}",
-        f"{total:,} {name.zh}中的 {n_kept:,} · 排除 {n_out:,}：{chinese}",
+        f"{n_kept:,} / {total:,} {name.zh} · 排除 {n_out:,}：{chinese}",
     )

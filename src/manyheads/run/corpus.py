@@ -11,7 +11,7 @@ from typing import Any
 
 from manyheads import corpora
 from manyheads.data import Cleaner, CleanSettings, Texts
-from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
+from manyheads.data.cleaning import BAD_ENCODING, DUPLICATE, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError
 from manyheads.run.held_out import assign_folds, hold_out, hold_out_by_label
@@ -170,8 +170,9 @@ class Corpus:
         held_out = self._sampled_valid_rows()
         unseen = chain(held_out, self._test_rows()) if held_out else self.held_out_rows()
         cleaner = Cleaner(self.cleaning, unseen if self.cleaning.drop_leaked else (), self.fields)
+        counted: set[Row] = set()
         for rows, count in zip(self._training_sets(), counts, strict=True):
-            yield cleaner.clean(without(rows, held_out, count), count)
+            yield cleaner.clean(without(rows, held_out, count, counted), count)
 
     def _training_sets(self) -> Iterator[Rows]:
         """Yield the training rows of each corpus; documents without a validation set lack the end of the text."""
@@ -269,13 +270,20 @@ class Corpus:
         return total - round(total * (self.data.valid_fraction or 1 / _ONE_IN))
 
 
-def without(rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]") -> Iterator[Row]:
-    """Yield the rows that are not held out; count the others as HELD_OUT, every copy."""
+def without(
+    rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]", counted: set[Row] | None = None
+) -> Iterator[Row]:
+    """Yield the rows that are not held out; count the others as HELD_OUT, their further copies as DUPLICATE.
+
+    `counted` are the held-out rows that other corpora contain too and that are counted already; it is extended.
+    """
+    counted = set() if counted is None else counted
     for row in rows:
-        if row in held_out:
-            counts[HELD_OUT] += 1
-        else:
+        if row not in held_out:
             yield row
+            continue
+        counts[DUPLICATE if row in counted else HELD_OUT] += 1
+        counted.add(row)
 
 
 def _contents(files: tuple[str, ...], digests: Mapping[str, str]) -> list[list[str]]:

@@ -19,6 +19,7 @@ from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.corpus_cache import Cache, content_key
 from manyheads.errors import DataError
+from manyheads.language import pick
 from manyheads.run.corpus import COUNTS, Corpus
 from manyheads.run.events import Stage
 from manyheads.run.recipe import Recipe
@@ -62,7 +63,9 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
         written = Encoded.write(temporary, texts, encode, recipe.task_class.max_row_length(recipe.model, recipe.task))
         (temporary / COUNTS).write_text(json.dumps({"counts": written}), encoding="utf-8")
 
-    warnings = texts_warnings + (yield from _get_or_create(cache, name, "tokenizing the text", write_ids))
+    warnings = texts_warnings + (
+        yield from _get_or_create(cache, name, pick("tokenizing the text", "切分文本"), write_ids)
+    )
     del counts[KEPT]
     counts.update(_read_counts(cache.folder / name)["counts"])
     encoded = Encoded.open(cache.folder / name, texts)
@@ -83,7 +86,7 @@ def _prepare_text(recipe: Recipe, folder: RunFolder, cache: Cache) -> Generator[
         if corpus.digests() != digests:
             raise DataError("The training files changed while they were being read. Run the same command again.")
 
-    warnings = yield from _get_or_create(cache, name, "cleaning the text", write_text)
+    warnings = yield from _get_or_create(cache, name, pick("cleaning the text", "清洗文本"), write_text)
     counts = _read_counts(cache.folder / name)["counts"]
     data = {"format": FORMAT, "text": name, "files": digests, "counts": counts}
     atomic_write(folder.data_file, json.dumps(data).encode())
@@ -97,7 +100,8 @@ def _prepare_tokenizer(recipe: Recipe, folder: RunFolder, texts: Texts) -> Gener
     if recipe.init_from:
         tokenizer = load(recipe.init_from).task.tokenizer
     else:
-        yield Stage(f"training a tokenizer of {recipe.tokenizer.vocab_size:,} tokens")
+        size = f"{recipe.tokenizer.vocab_size:,}"
+        yield Stage(pick(f"training a tokenizer of at most {size} tokens", f"训练分词器，词表不超过 {size}"))
         tokenizer = Tokenizer.train(recipe.task_class.lines(texts), recipe.tokenizer, recipe.seed)
     atomic_write(folder.tokenizer_file, tokenizer.to_bytes())
 

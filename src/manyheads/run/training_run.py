@@ -21,6 +21,8 @@ from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
 from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
+from manyheads.language import pick
+from manyheads.metrics import display_name
 from manyheads.model import Transformer, evaluating
 from manyheads.model.device import pick_device
 from manyheads.model.size import refuse_too_large
@@ -384,7 +386,7 @@ class _Run:
         uses = validation_uses(self.recipe, is_calibrated=task is not self.task)
         cards = {}
         for name, rows in self.corpus.tests().items():
-            yield Stage(f"scoring the {name} set")
+            yield Stage(pick(f"scoring the {name} set", f"计算得分：{display_name(name)}"))
             cards[name] = score_rows(engine_task, rows, self.recipe.decode, uses if name == VALID else ())
         scores = {name: card.scores for name, card in cards.items()}
         table, words = to_table(self.recipe), self._seen_words()

@@ -41,7 +41,7 @@ def verdict_of(count: int, total: int, *, warn: float, fail: float = 1.0) -> Ver
 
 def share(count: int, total: int) -> str:
     """Return a count and its share, such as "12 of 1,000 (1.2 %)"."""
-    counts = pick(f"{count:,} of {total:,}", f"{total:,} 中的 {count:,}")
+    counts = pick(f"{count:,} of {total:,}", f"{count:,} / {total:,}")
     if not count:
         return counts
     percent = 100 * count / max(total, 1)

@@ -142,7 +142,7 @@ class ClassifyInit(TaskInit):
             *training_choices(
                 batch_tokens=1000 if rows < FEW_ROWS else 3000,
                 learning_rate=1e-3,
-                validation_reason="steps between validations, on 200 valid texts",
+                validation_reason="steps between validations, on at most 200 valid texts",
             ),
         ]
         return encoder_proposal(choices, layers, count_epochs(survey.n_characters, 12.0, of=1_000_000, power=0.3))

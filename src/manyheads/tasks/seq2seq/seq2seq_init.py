@@ -351,7 +351,7 @@ def _training_choices(n_pairs: int, preset: str) -> Iterable[Choice]:
         yield Choice("train.accumulation_steps", 3, "batches per update: large models train best on 25,000 tokens")
     yield from schedule_choices(
         learning_rate=3e-3 if is_few else _LEARNING_RATES[preset],
-        validation_reason="steps between validations, on 200 valid sentences",
+        validation_reason="steps between validations, on at most 200 valid sentences",
     )
 
 

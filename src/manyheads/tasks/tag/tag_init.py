@@ -145,7 +145,7 @@ class TagInit(TaskInit):
             *training_choices(
                 batch_tokens=600 if survey.n_rows < FEW_ROWS else 1500,
                 learning_rate=2e-3,
-                validation_reason="steps between validations, on 200 valid sentences",
+                validation_reason="steps between validations, on at most 200 valid sentences",
             ),
         ]
         return encoder_proposal(choices, 3, count_epochs(survey.n_rows, 35.0, of=13_000, power=0.4))
