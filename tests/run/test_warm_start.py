@@ -97,3 +97,17 @@ def test_missing_bundle(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text('init_from = "nowhere"\n' + TABLE.format(steps=5))
     with pytest.raises(BundleError, match="nowhere"):
         read_recipe(tmp_path / "recipe.toml")
+
+
+def test_run_finishes_if_the_bundle_is_moved_while_it_trains(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(TABLE.format(steps=2) + MODEL)
+    *_, first = run(read_recipe(path), tmp_path / "one")
+    assert isinstance(first, Finished)
+    path.write_text(f'init_from = "{first.bundle}"\n' + TABLE.format(steps=2) + MODEL)
+    event = None
+    for event in run(read_recipe(path), tmp_path / "two"):
+        if isinstance(event, Prepared):
+            first.bundle.rename(tmp_path / "moved")
+    assert isinstance(event, Finished)
+    assert load(event.bundle).seen_words is None  # those of the first training are not known

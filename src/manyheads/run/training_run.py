@@ -20,7 +20,7 @@ from manyheads.bounded_files import MAX_BYTES
 from manyheads.bundle import Bundle, load
 from manyheads.data.cleaning import KEPT
 from manyheads.decode import EngineSelector
-from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
+from manyheads.errors import CheckpointError, DataError, ManyheadsError, RecipeError, TrainingError
 from manyheads.language import pick
 from manyheads.metrics import display_name
 from manyheads.model import Transformer, evaluating
@@ -400,5 +400,8 @@ class _Run:
         own = SeenWords.of(texts.text(0, row) for row in range(len(texts)))  # the first field is what the model reads
         if own is None or not self.recipe.init_from:
             return own
-        earlier = load(self.recipe.init_from).seen_words
+        try:
+            earlier = load(self.recipe.init_from).seen_words
+        except ManyheadsError:  # it was moved while this run trained
+            return None
         return None if earlier is None else own.union(earlier)
