@@ -101,7 +101,7 @@ def check_duplicates(stats: CorpusStats, clean: CleanSettings, n_dropped: int | 
         + (
             _dropped_note(count, is_dropped=clean.drop_duplicates)
             if n_dropped is None
-            else pick(f" Training drops {n_dropped:,} for it.", f"训练时因此去掉 {n_dropped:,}。")
+            else pick(f" Training drops {n_dropped:,} as duplicates.", f"训练时作为重复去掉 {n_dropped:,}。")
         ),
         stats.examples(np.flatnonzero(again)),
         ""
