@@ -50,6 +50,11 @@ def small_table(**changes: object) -> dict[str, object]:
     return table | changes
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run slow tests first: as the last ones they would leave all but one process idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def native_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Compile the native engine before any test, so that no process started by a test logs its compilation."""

@@ -3,7 +3,8 @@
 The interval of a score comes from the Bayesian bootstrap (Rubin, 1981): the texts of a test set get random weights. If
 all texts are right, any weights give the same score, and the interval would have no width. The lower limit is therefore
 that of the test set with one more text which is wholly wrong, the upper limit that with one more which is perfect. For
-a share of texts, such as accuracy, this is the exact interval of Clopper and Pearson (1934). See decision 0024.
+a share of texts, such as accuracy, this is the interval of Clopper and Pearson (1934), up to the noise of the draws.
+See decision 0024.
 
 Two systems are compared on the same resamples, drawn with replacement (Efron, 1979; Koehn, 2004). All seeds are fixed.
 """
