@@ -276,6 +276,10 @@ class TestBytes:
         with pytest.raises(BundleError, match=r"^tokenizer.model is .*\.$"):
             Tokenizer.from_bytes(whole[:cut])
 
+    def test_token_that_is_not_utf8_raises(self) -> None:
+        with pytest.raises(BundleError, match=r"^tokenizer.model is damaged"):
+            Tokenizer.from_bytes(UNIGRAM.to_bytes().replace(b"<0x00>", b"<0x\xbe0>"))
+
     @pytest.mark.parametrize(
         "options", [{}, {"byte_fallback": True}, {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}]
     )

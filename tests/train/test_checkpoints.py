@@ -92,6 +92,7 @@ def test_hostile_progress_is_refused(tmp_path: Path, progress: str, message: str
     [
         ({"exp_avg/9.weight": torch.ones(8, 1)}, "checkpoint does not fit this model: exp_avg/9"),
         ({"exp_avg/0.weight": torch.ones(3, 3)}, "optimizer state of the checkpoint does not fit this model"),
+        ({"exp_avg/0.weight": torch.ones(8, 1)}, "optimizer state of the checkpoint is not that of AdamW: 0.weight"),
         (None, "is not a safetensors file"),
     ],
 )

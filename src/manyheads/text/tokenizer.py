@@ -87,7 +87,7 @@ class Tokenizer:
             tokenizer = cls(blob)
             special = [tokenizer._processor.piece_to_id(text) for text in ("<pad>", "<unk>", "<s>", "</s>")]
             is_compatible = special == [PAD, UNK, BOS, EOS] and tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
-        except (RuntimeError, IndexError):
+        except (RuntimeError, IndexError, UnicodeError):  # its errors may quote bytes that are not UTF-8
             raise BundleError(damaged) from None
         if not is_compatible:
             raise BundleError(

@@ -19,6 +19,8 @@ from manyheads.model.weights import load_weights, weights_of
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
 
+_OPTIMIZER_STATE = {"step", "exp_avg", "exp_avg_sq"}  # of AdamW, for each parameter that is trained
+
 
 @runtime_checkable
 class Batch(Protocol):
@@ -205,10 +207,14 @@ class Trainer(Generic[B]):
     ) -> None:
         """Continue from a saved state; weights that do not fit are refused before anything changes."""
         parameters = dict(self.model.named_parameters())
+        kinds: dict[str, set[str]] = {}  # of each parameter's state
         for key, value in optimizer_state.items():
-            name = key.partition("/")[2]
+            kind, _, name = key.partition("/")
+            kinds.setdefault(name, set()).add(kind)
             if name not in parameters or (value.dim() and value.shape != parameters[name].shape):
                 raise CheckpointError(f"The optimizer state of the checkpoint does not fit this model: {key}.")
+        if incomplete := [name for name, found in kinds.items() if found != _OPTIMIZER_STATE]:
+            raise CheckpointError(f"The optimizer state of the checkpoint is not that of AdamW: {incomplete[0]}.")
         load_weights(self.model, weights, "the checkpoint")
         self.step, self.epoch, self.position = progress["step"], progress["epoch"], progress["position"]
         self.notes = dict(progress.get("notes", {}))
