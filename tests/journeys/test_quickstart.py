@@ -121,7 +121,7 @@ def test_quickstart_trains_a_classifier_a_tagger_and_a_language_model(
 @pytest.mark.slow
 def test_quickstart_trains_a_translation_model(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
     """The promise of the README: a held-out BLEU of at least 95. (How long it takes is not tested: machines differ.)"""
-    done = manyheads("quickstart", n_threads=2)
+    done = manyheads("quickstart")
     assert done.returncode == 0
     bundle = tmp_path / "runs" / "quickstart" / "bundle"
     scores = json.loads((bundle / "bundle.json").read_text("utf-8"))["scores"]
