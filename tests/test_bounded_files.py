@@ -44,10 +44,10 @@ def test_toml_within_the_limits_is_read() -> None:
 
 @pytest.mark.parametrize("content", [b"a." * 1_000_000, b'"a".' * 500_000, b"a" * 2_000_000, b"'" * 1_000_000])
 def test_long_keys_are_refused_quickly(content: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(BoundsError):
         parse_toml(content)
-    assert time.perf_counter() - start < 5  # tomllib alone takes hours for the first
+    assert time.process_time() - start < 5  # tomllib alone takes hours for the first
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,9 @@ class TestParquet:
 class TestColumns:
     def test_time_is_linear_in_columns(self, write: Write) -> None:
         path = write("wide.csv", (",".join(f"c{number}" for number in range(10_000)) + "\n") * 3)
-        started = time.monotonic()
+        started = time.process_time()
         assert len(columns_in(path)) == 10_000
-        assert time.monotonic() - started < 5  # 20 s before
+        assert time.process_time() - started < 5  # 20 s before
 
     @pytest.mark.parametrize(("name", "separator"), [("wide.csv", ","), ("wide.tsv", "\t")])
     def test_too_many_columns(self, write: Write, name: str, separator: str) -> None:
@@ -193,10 +193,10 @@ class TestColumns:
             list(read_pairs([write("a.csv", "source,target\n" + field * 5)]))
 
     def test_suggestions_for_many_and_long_names_are_fast(self) -> None:
-        started = time.monotonic()
+        started = time.process_time()
         missing_name("a", "key", "text" * 5000, [f"{number}" * 50 for number in range(20_000)], "text_column")
         missing_name("a", "key", "text", ["text" * 100_000] * 100, "text_column")
-        assert time.monotonic() - started < 2
+        assert time.process_time() - started < 2
 
     def test_half_of_a_surrogate_pair_can_be_printed(self, write: Write) -> None:
         (text, label) = columns_in(write("a.jsonl", '{"text": "\\ud83d", "label": ["\\udc00"]}\n'))
