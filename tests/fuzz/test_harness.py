@@ -17,14 +17,14 @@ QUICK, SECONDS = 150, 1.0  # inputs and time of each target in the test suite; `
     [
         ("raises", "ZeroDivisionError at planted.py:*"),
         ("exits", "SystemExit at planted.py:*"),
-        ("hangs", "hangs for more than 0.3 s"),
+        ("hangs", "hangs for more than 2 s"),
         ("dies", "dies with SIGSEGV"),
         ("grows", "uses more than 250 MB"),
         ("floods", "MessageTooLongError at harness.py:*"),
     ],
 )
 def test_planted_bug_is_found(bug: str, title: str) -> None:
-    limits = Limits(seconds=0.3) if bug == "hangs" else Limits(megabytes=250)
+    limits = Limits(seconds=2.0) if bug == "hangs" else Limits(megabytes=250)
     result = run_target(bug, "planted", 40, limits=limits)
     (finding,) = result.findings.values()
     assert finding.title.startswith(title.removesuffix("*"))
