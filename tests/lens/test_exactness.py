@@ -196,13 +196,15 @@ def test_last_token_of_finished_and_unfinished_answers(kind: str) -> None:
     assert isinstance(task, GenerativeTask)
     prompt = task.model_input("no")
     outcomes = set()
-    for seed in range(8):
+    for seed in range(2000):  # few answers of an untrained model are finished
         best, model_input = task.generate_one(prompt, DecodeSettings(method="sample", seed=seed, max_new_tokens=2))
         assert model_input.last is not None
         ids = [token.id for token in model_input.target[len(prompt.target) :]]
         assert tuple(ids if best.finished else [*ids, model_input.last.id]) == best.ids
         assert (model_input.last.id == EOS) == best.finished
         outcomes.add(best.finished)
+        if seed >= 8 and len(outcomes) == 2:
+            break
     assert outcomes == {True, False}
 
 
