@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
@@ -241,6 +241,29 @@ class CalibratedTask(Protocol):
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> Card:
         """Compute the scorecard of the rows that `calibrate` was given, without probabilities fitted to themselves."""
+
+
+@runtime_checkable
+class HasBaseline(Protocol):
+    """A task that also fits a linear model, to be compared with and mixed into the answer."""
+
+    @property
+    def baseline_name(self) -> str:
+        """What the linear model is called, such as "linear CRF"; "" if the recipe does not want one."""
+
+    def baseline_tally(self, rows: Sequence[Row]) -> Tally:
+        """The statistics of the main score of the linear model alone, row by row, as `tally` gives the model's."""
+
+
+@runtime_checkable
+class StoresBaseline(Protocol):
+    """A task whose linear model is not part of its module: a bundle stores it in a file of its own."""
+
+    def baseline_tensors(self) -> Mapping[str, Tensor]:
+        """The numbers of the linear model; nothing if there is none."""
+
+    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Task":
+        """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
 
 
 @runtime_checkable
