@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from manyheads.lens.aligner import Aligner
     from manyheads.tasks import Prediction
 
-_CHUNK_SIZE = 1000
+_BATCH_SIZE = 1000  # lines
 
 
 @click.command(
@@ -74,34 +75,7 @@ _CHUNK_SIZE = 1000
         "Continue this text token by token, instead of reading FILE.", "续写这段文字并逐个词元输出，不读取 FILE。"
     ),
 )
-@click.option("--beam", type=int, help=pick("Beam size. [default: the bundle's]", "束宽。[默认：模型包的设置]"))
-@click.option("--greedy", is_flag=True, help=pick("Greedy search: the fastest.", "贪心搜索：最快。"))
-@click.option("--sample", is_flag=True, help=pick("Sample instead of searching.", "随机采样，而不是搜索。"))
-@click.option(
-    "--temperature",
-    type=float,
-    help=pick("Sampling temperature; lower is more deterministic.", "采样温度；越低结果越确定。"),
-)
-@click.option(
-    "--top-k", type=int, help=pick("Sample from the k most probable tokens.", "只在概率最高的 k 个词元中采样。")
-)
-@click.option(
-    "--top-p",
-    type=float,
-    help=pick(
-        "Sample from the smallest set of tokens with this total probability.",
-        "只在累计概率达到此值的最小词元集合中采样。",
-    ),
-)
-@click.option("--seed", type=int, help=pick("Random seed of sampling.", "采样的随机种子。"))
-@click.option(
-    "--max-new-tokens", "max_new_tokens", type=int, help=pick("Maximum number of new tokens.", "最多生成多少个词元。")
-)
-@click.option(
-    "--no-repeat-ngram",
-    type=int,
-    help=pick("Generate no sequence of this many tokens twice.", "不重复生成任何长度为此值的词元序列。"),
-)
+@decode_options
 @click.option(
     "--stop",
     multiple=True,
@@ -115,6 +89,7 @@ _CHUNK_SIZE = 1000
         "每行输出几个候选，格式为行号、得分、文本。[默认：1]",
     ),
 )
+@THRESHOLD
 @click.option(
     "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
 )
@@ -153,14 +128,14 @@ def predict(
     no_shortlist: bool,
     align: bool,
     as_json: bool,
+    threshold: float | None,
     **how: Any,
 ) -> None:
     """Answer every line of a file."""
     from manyheads.bundle import load
     from manyheads.cli.output import open_output
-    from manyheads.text.readers import read_lines
 
-    changes = _changes(**how)
+    changes = decode_changes(**how)
     if align and how["n_best"] is not None:
         raise click.UsageError(
             "--align and --n-best exclude each other: the alignment is that of the best translation."
@@ -170,31 +145,31 @@ def predict(
             raise click.UsageError(
                 "--prompt writes to the screen as it generates: leave out FILE, --output, --json and --align."
             )
-        _stream(load(bundle, device=device), bundle, prompt, changes)
+        loaded = with_threshold(load(bundle, device=device), bundle, threshold)
+        _stream(with_decode_changes(loaded, bundle, changes), bundle, prompt)
         return
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
-    lines = read_lines(sys.stdin.buffer if file == "-" else file)
+    batches = _read_batches(file)
     loaded = load(
         bundle,
         device=device,
         engine=engine,
         use_shortlist=not no_shortlist,
     )
-    _check_can_generate(loaded, bundle, changes)
-    # Lines typed at a terminal are answered one by one.
-    chunk_size = 1 if file == "-" and sys.stdin.isatty() else _CHUNK_SIZE
-    writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
+    loaded = with_decode_changes(with_threshold(loaded, bundle, threshold), bundle, changes)
+    aligned = _Aligned(loaded, bundle) if align else None
+    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, file, keep_partial=True) as stream:
         start = 1
-        while chunk := list(islice(lines, chunk_size)):
-            for line in writer.answer(chunk, start):
+        for batch, is_pause in batches:
+            for line in writer.answer(batch, start):
                 stream.write(line + "\n")
             stream.flush()
-            if chunk_size == 1:
+            if is_pause:
                 writer.remarks.show()
-            start += len(chunk)
+            start += len(batch)
             progress(start - 1)
     writer.remarks.show()
     if writer.n_cut_off:
@@ -207,6 +182,18 @@ def predict(
         )
     if writer.too_long:
         sys.exit(1)
+
+
+def _read_batches(file: str) -> Iterator[tuple[list[str], bool]]:
+    """Read batches of lines, each with whether the writer of standard input pauses after it."""
+    from manyheads.text.arriving_lines import ArrivingLines
+    from manyheads.text.readers import read_lines
+
+    if file != "-":
+        lines = read_lines(file)
+        return ((batch, False) for batch in iter(lambda: list(islice(lines, _BATCH_SIZE)), []))
+    arriving = ArrivingLines(sys.stdin.buffer)
+    return ((batch, arriving.is_waiting) for batch in arriving.batches(_BATCH_SIZE))
 
 
 def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
@@ -225,40 +212,14 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
     return show
 
 
-def _changes(*, beam: int | None, greedy: bool, sample: bool, stop: tuple[str, ...], **rest: Any) -> dict[str, Any]:
-    """Return the decoding settings that the options override."""
-    if greedy + sample + (beam is not None) > 1:
-        raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
-    given = {name: value for name, value in rest.items() if value is not None}
-    if not sample and {"temperature", "top_k", "top_p", "seed"} & set(given):
-        raise click.UsageError("--temperature, --top-k, --top-p and --seed are for --sample.")
-    if beam is not None:
-        given |= {"method": "beam", "beam": beam}
-    elif greedy or sample:
-        given["method"] = "greedy" if greedy else "sample"
-    return given | ({"stop": stop} if stop else {})
-
-
-def _check_can_generate(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> None:
-    """Reject decoding options for a model without a decoder."""
-    if changes and not loaded.task.model.settings.has_decoder:
-        raise click.UsageError(
-            f"{bundle} is a bundle of the task {loaded.kind}, which generates no text: leave out --beam, --greedy, "
-            "--sample, --n-best and the options of sampling."
-        )
-
-
-def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]) -> None:
+def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
     """Print a prompt and its continuation, token by token."""
-    from manyheads.decode import DecodeSettings
-    from manyheads.settings import build, to_table
     from manyheads.tasks import StreamingTask
 
     if not isinstance(loaded.task, StreamingTask):
         raise click.UsageError(f"--prompt needs a language model; {bundle} is a bundle of the task {loaded.kind}.")
-    settings = build(DecodeSettings, to_table(loaded.decode) | changes, "decode.")
     click.echo(prompt, nl=False)
-    for text in loaded.task.stream(prompt, settings):
+    for text in loaded.task.stream(prompt, loaded.decode):
         click.echo(text, nl=False)
         sys.stdout.flush()
     click.echo()
@@ -270,12 +231,10 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]
 class _Writer:
     """Turns chunks of input lines into output lines; counts cut-off and too long ones."""
 
-    def __init__(
-        self, bundle: "Bundle", changes: dict[str, Any], *, as_json: bool, aligned: "_Aligned | None" = None
-    ) -> None:
+    def __init__(self, bundle: "Bundle", *, n_best: int, as_json: bool, aligned: "_Aligned | None" = None) -> None:
         self.bundle = bundle
         self.aligned = aligned
-        self.changes = changes
+        self.n_best = n_best
         self.as_json = as_json
         self.remarks = Remarks()
         self.too_long: dict[int, str] = {}  # by line number, the error
@@ -285,7 +244,7 @@ class _Writer:
         from manyheads.tasks import Classification, Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        predictions = self.bundle.predictions(readable, first=start - 1, **self.changes)
+        predictions = self.bundle.predictions(readable, first=start - 1)
         if self.aligned:
             self.aligned.align(start, readable, [prediction.answer for prediction in predictions])
         for number, prediction in enumerate(predictions, start):
@@ -297,6 +256,7 @@ class _Writer:
                 self.remarks.out_of_scope.append(number)
             if isinstance(prediction, Translations):
                 self.n_cut_off += not prediction.candidates[0].finished
+                self.remarks.rate(number, prediction)
             yield from self._format(number, lines[number - start], prediction, unseen_words)
 
     def _is_blank(self, line: str) -> bool:
@@ -322,7 +282,7 @@ class _Writer:
 
         if self.as_json:
             yield self._as_json(number, line, prediction, unseen_words)
-        elif isinstance(prediction, Translations) and self.changes.get("n_best", 1) > 1:
+        elif isinstance(prediction, Translations) and self.n_best > 1:
             yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
         else:
             line_out = "" if number in self.too_long or self._is_blank(line) else prediction.line()

@@ -42,6 +42,7 @@ from manyheads.metrics.score import Score, Use, format_score, lower_is_better, s
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
+from manyheads.metrics.thresholds import Decisions, ThresholdChoice, choose_threshold, label_decisions, span_decisions
 from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
 from manyheads.metrics.translation_scorecard import (
     Answers,
@@ -58,6 +59,7 @@ __all__ = [
     "Change",
     "Comparison",
     "Confusion",
+    "Decisions",
     "Difference",
     "Example",
     "ExampleRow",
@@ -78,6 +80,7 @@ __all__ = [
     "Section",
     "SpanCard",
     "Tally",
+    "ThresholdChoice",
     "TranslationCard",
     "Use",
     "WorstSentence",
@@ -85,6 +88,7 @@ __all__ = [
     "bleu",
     "bleu_tally",
     "card_record",
+    "choose_threshold",
     "chrf",
     "compare",
     "compare_tallies",
@@ -94,6 +98,7 @@ __all__ = [
     "f1_tally",
     "format_score",
     "label_card",
+    "label_decisions",
     "language_card",
     "length_ratio",
     "looks_tokenized",
@@ -113,6 +118,7 @@ __all__ = [
     "sentence_chrf",
     "share_tally",
     "span_card",
+    "span_decisions",
     "ter",
     "ter_applies",
     "tokenized_bleu",

@@ -7,6 +7,7 @@ writes, and `Corpus` reads the rows that the recipe's data settings describe.
 from manyheads.run.corpus import Corpus
 from manyheads.run.cross_validation import CrossValidation, fold_recipes, score_folds
 from manyheads.run.events import (
+    DecodingChosen,
     Event,
     Finished,
     Interrupted,
@@ -28,6 +29,7 @@ __all__ = [
     "Corpus",
     "CrossValidation",
     "DataSettings",
+    "DecodingChosen",
     "Event",
     "Finished",
     "Interrupted",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.metrics import Card, card_record
+from manyheads.tasks import DecodingChoice
 from manyheads.train import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
@@ -67,6 +68,13 @@ class StoppedEarly:
 
 
 @dataclass(frozen=True)
+class DecodingChosen:
+    """A decoding setting that the recipe leaves open was chosen on validation rows; the bundle stores it."""
+
+    choice: DecodingChoice
+
+
+@dataclass(frozen=True)
 class Saved:
     """A checkpoint was written."""
 
@@ -95,7 +103,19 @@ class RecipeChanged:
     changes: Sequence[str]
 
 
-Event = Stage | RecipeChanged | Prepared | Resumed | Step | Validated | Saved | StoppedEarly | Interrupted | Finished
+Event = (
+    Stage
+    | RecipeChanged
+    | Prepared
+    | Resumed
+    | Step
+    | Validated
+    | Saved
+    | StoppedEarly
+    | DecodingChosen
+    | Interrupted
+    | Finished
+)
 
 
 def event_record(event: Event) -> dict[str, Any]:

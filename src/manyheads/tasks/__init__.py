@@ -20,6 +20,7 @@ from manyheads.tasks.seq2seq import (
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
     CalibratedTask,
+    DecodingChoice,
     GenerativeTask,
     HasLossTerms,
     HasReferences,
@@ -32,7 +33,9 @@ from manyheads.tasks.task import (
     SupportsEngines,
     Task,
     TaskSettings,
+    ThresholdTask,
     TrainingData,
+    TunableTask,
     ValidationResult,
     one_line,
 )
@@ -46,6 +49,7 @@ __all__ = [
     "Classification",
     "Classify",
     "ClassifySettings",
+    "DecodingChoice",
     "Entity",
     "Filling",
     "Generation",
@@ -74,9 +78,11 @@ __all__ = [
     "Task",
     "TaskSettings",
     "TensorBatch",
+    "ThresholdTask",
     "TrainingData",
     "Translation",
     "Translations",
+    "TunableTask",
     "ValidationResult",
     "one_line",
 ]
