@@ -41,7 +41,16 @@ from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score, Use, format_score, lower_is_better, score_notes
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
-from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
+from manyheads.metrics.tallies import (
+    Change,
+    Tally,
+    bleu_tally,
+    compare_tallies,
+    f1_tally,
+    overlap_tally,
+    rate_tally,
+    share_tally,
+)
 from manyheads.metrics.thresholds import Decisions, ThresholdChoice, choose_threshold, label_decisions, span_decisions
 from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
 from manyheads.metrics.translation_scorecard import (
@@ -106,6 +115,7 @@ __all__ = [
     "loss_unit_name",
     "lower_is_better",
     "masked_card",
+    "overlap_tally",
     "quick_score",
     "rate_tally",
     "read_sections",

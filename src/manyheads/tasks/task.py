@@ -65,9 +65,11 @@ class DecodingChoice:
         scores = [(value, format_score(self.metric, score)) for value, score in self.scores.items()]
         return Bilingual(
             f"{self.setting.replace('_', ' ')} {self.value:g}, chosen by {self.metric} on {self.n_rows:,} validation "
-            f"rows ({', '.join(f'{value}: {score}' for value, score in scores)})",
+            f"rows; differences within one standard error do not count ("
+            f"{', '.join(f'{value}: {score}' for value, score in scores)})",
             f"{_CHINESE_SETTINGS.get(self.setting, self.setting)} {self.value:g}，在 {self.n_rows:,} 条验证数据上按 "
-            f"{self.metric} 选出（{'，'.join(f'{value}：{score}' for value, score in scores)}）",
+            f"{self.metric} 选出，不计一个标准误以内的差异（"
+            f"{'，'.join(f'{value}：{score}' for value, score in scores)}）",
         )
 
 

@@ -23,12 +23,21 @@ from manyheads.decode import (
     is_looping,
 )
 from manyheads.errors import DataError
-from manyheads.metrics import Answers, Tally, TranslationCard, bleu_tally, quick_score, sentence_chrf, translation_card
+from manyheads.metrics import (
+    Answers,
+    Tally,
+    TranslationCard,
+    bleu_tally,
+    overlap_tally,
+    quick_score,
+    sentence_chrf,
+    translation_card,
+)
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, spread
+from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, tuning_rows
 from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
 from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
 from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
@@ -49,7 +58,6 @@ from manyheads.text.words import is_blank
 _N_MEASURED = 5000  # training pairs whose lengths are measured
 _MAX_EXCESS = 2.0  # an output with more than this many times the tokens of training, and a few more, is suspect
 _FEW_TOKENS = 10
-_N_TUNED = 400  # validation rows that decoding is tuned on
 _MIN_TUNED = 20  # with fewer rows, nothing is chosen
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
@@ -363,7 +371,7 @@ class Seq2Seq:
         self, rows: Sequence[Row], settings: DecodeSettings, metric: str
     ) -> tuple["Seq2Seq", DecodeSettings, DecodingChoice | None]:
         """Choose the length penalty on a few hundred rows, unless it is set, and fit the confidence to them."""
-        chosen = spread(list(self.usable(rows)), _N_TUNED)
+        chosen = tuning_rows(list(self.usable(rows)))
         if settings.method == "sample" or len(chosen) < _MIN_TUNED:
             return self, settings, None
         sources, references = ([row[side] for row in chosen] for side in (0, 1))
@@ -372,13 +380,13 @@ class Seq2Seq:
         def translate(settings: DecodeSettings) -> list[Translations]:
             return task.predict(sources, replace(settings, n_best=1))
 
-        def score(translations: Sequence[Translations]) -> float:
+        def tally(translations: Sequence[Translations]) -> Tally:
             texts = [one.answer for one in translations]
-            return quick_score(metric, texts, references, self.settings.target_language)
+            return overlap_tally(metric, texts, references, self.settings.target_language)
 
         choice = None
         if is_open(settings):
-            choice, found = choose_length_penalty(settings, metric, len(chosen), translate, score)
+            choice, found = choose_length_penalty(settings, translate, tally)
             settings = replace(settings, length_penalty=choice.value)
         else:
             found = translate(settings)
