@@ -30,8 +30,12 @@ _BATCH_SIZE = 1000  # lines
         entities marked; a language model the line and its continuation. A line without text gives
         an empty line, except that a language model starts a new text. A line that is too long for the model gives an
         empty line. Both are reported on standard error, and so are words that did not occur in training and
-        suspect outputs: the model was caught in a loop, or the output is much longer than in training. --json lists
-        those of each line.
+        suspect outputs: the model was caught in a loop, the output is much longer than in training, or a translation
+        is as improbable as the lowest 5 % of the validation set. --json lists those of each line, and the confidence of
+        a translation: the share of validation translations that were less probable.
+
+        Lines of standard input are answered as they come. With --threshold, a label that is less probable becomes ?,
+        and a span that is less probable is left out.
 
         With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
@@ -41,14 +45,18 @@ _BATCH_SIZE = 1000  # lines
         Example:
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+          manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
         """,
         """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
 
         翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
         没有文字的行输出空行（语言模型则从头生成一段文字），超出模型最大长度的行也输出空行，二者都会在标准错误中提示。
-        训练文本中没有出现过的词，以及输出可疑的行（模型陷入重复，或输出远比训练时长），会在标准错误中列出；加上 --json
-        可逐行列出。
+        训练文本中没有出现过的词，以及输出可疑的行（模型陷入重复、输出远比训练时长，或译文的概率与验证集中最低的 5 %
+        相当），会在标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
+
+        标准输入的行随到随答。使用 --threshold 时，概率低于阈值的标签输出为 ?，概率低于阈值的片段舍去。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
         标点和汉字各算一个词；加上 --json 可列出这些词。
@@ -57,6 +65,8 @@ _BATCH_SIZE = 1000  # lines
         例：
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+          manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
         """,
     ),
