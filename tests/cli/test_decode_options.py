@@ -124,24 +124,46 @@ def test_predict_leaves_out_spans_below_the_threshold(folder: Path) -> None:
     assert len(spans("--threshold", middle)) < len(everything)
 
 
-def test_evaluate_chooses_the_threshold_of_a_precision(folder: Path) -> None:
-    words = ("evaluate", folder / "classifier", folder / "rows.tsv", "--precision", 0.5)
+@pytest.fixture
+def half_right(folder: Path, tmp_path: Path) -> Path:
+    """Rows of which the six most probable labels are right, and the other six wrong."""
+    texts, other = [text for text, _ in ROWS], {"good": "bad", "bad": "good"}
+    found = zip(texts, load(folder / "classifier").task.predict(texts, DecodeSettings()), strict=True)
+    ranked = sorted(found, key=lambda pair: -max(pair[1].probabilities.values()))
+    rows = [(text, one.answer if rank < 6 else other[one.answer]) for rank, (text, one) in enumerate(ranked)]
+    path = tmp_path / "half.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    return path
+
+
+def test_evaluate_chooses_the_threshold_of_a_precision(folder: Path, half_right: Path) -> None:
+    words = ("evaluate", folder / "classifier", half_right, "--precision", 0.9)
     result = run(*words)
-    assert "Threshold for a precision of 50 %: rows.tsv  n = 12" in result.stdout
-    assert "carry this precision" in result.stdout
-    choice = json.loads(run(*words, "--json").stdout)["rows.tsv"]["threshold_choice"]
-    threshold, n_answers = choice["chosen"]["threshold"], choice["chosen"]["n_answers"]
-    assert f"manyheads predict {folder / 'classifier'} --threshold {threshold:g}\n" in result.stdout
-    assert choice["chosen"]["precision"] >= 50
-    assert choice["precision"]["low"] < choice["precision"]["value"] < choice["precision"]["high"]
-    check = run("evaluate", folder / "classifier", folder / "rows.tsv", "--threshold", f"{threshold:g}", "--json")
-    card = json.loads(check.stdout)["rows.tsv"]
-    assert card["n_abstained"] == 12 - n_answers
+    assert "Threshold for a precision of 90 %: half.tsv  n = 12" in result.stdout
+    assert "Only 6 answers carry this precision; to know it well would take 50." in result.stdout
+    choice = json.loads(run(*words, "--json").stdout)["half.tsv"]["threshold_choice"]
+    threshold = f"{choice['chosen']['threshold']:g}"
+    assert f"  manyheads predict {folder / 'classifier'} --threshold {threshold}\n" in result.stdout
+    assert (choice["chosen"]["precision"], choice["chosen"]["coverage"], choice["chosen"]["n_answers"]) == (100, 50, 6)
+    assert choice["precision"]["low"] < 60
+    card = json.loads(run("evaluate", *words[1:3], "--threshold", threshold, "--json").stdout)["half.tsv"]
+    scores = {score["name"]: score["value"] for score in card["scores"]}
+    assert (card["n_abstained"], scores["accuracy where answered"]) == (6, 100)
     assert "threshold_choice" not in card
 
 
-def test_evaluate_says_that_a_precision_is_not_reached(folder: Path) -> None:
-    result = run("evaluate", folder / "tagger", folder / "rows.conll", "--precision", 1)
-    assert "No threshold reaches a precision of 100 % on these rows. The highest is" in result.stdout
+def test_evaluate_says_that_a_precision_is_not_reached(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.tsv").write_text("text\tlabel\n" + "".join(f"{text}\tother\n" for text, _ in ROWS), "utf-8")
+    result = run("evaluate", folder / "classifier", tmp_path / "wrong.tsv", "--precision", 0.95)
+    assert (
+        "No threshold reaches a precision of 95 % on these rows. The highest is 0.0 %, of 12 answers" in result.stdout
+    )
     assert "manyheads predict" not in result.stdout
-    assert "spans kept" in result.stdout
+
+
+def test_evaluate_chooses_the_threshold_of_spans(folder: Path) -> None:
+    words = ("evaluate", folder / "tagger", folder / "rows.conll", "--precision", 0.01)
+    assert "spans kept" in run(*words).stdout
+    choice = json.loads(run(*words, "--json").stdout)["rows.conll"]["threshold_choice"]
+    n_spans = sum(len(found.spans) for found in load(folder / "tagger").predictions(["Ada sleeps .", "Ben sings"]))
+    assert choice["rows"][0]["n_answers"] == n_spans

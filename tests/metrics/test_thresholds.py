@@ -26,7 +26,7 @@ def test_smallest_threshold_that_reaches_the_precision() -> None:
     assert [row.threshold for row in choice.rows] == [0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     assert [row.n_answers for row in choice.rows] == [100, 92, 92, 82, 82, 62, 60]
     notes = [str(note) for note in choice.notes()]
-    assert notes[0] == "Only 82 answers carry this precision; to know it well would take at least 167."
+    assert notes[0] == "Only 82 answers carry this precision; to know it well would take 167."
     assert "check it on others" in notes[1]
 
 
@@ -50,7 +50,7 @@ def test_a_precision_that_cannot_be_reached() -> None:
 
 def test_certainty_is_never_well_known() -> None:
     choice = choose_threshold(decisions([(0.9, True)] * 5000), 100.0)
-    assert next(iter(choice.notes())).en.startswith("Only 5,000 answers carry this precision")
+    assert next(choice.notes()).en == "5,000 correct answers do not show that there are no errors elsewhere."
 
 
 def test_a_threshold_can_be_typed() -> None:

@@ -78,12 +78,15 @@ class ThresholdChoice:
             )
             return
         n_answers, needed = self.chosen.n_answers, _answers_needed(self.wanted)
-        if n_answers < needed:
-            more = "more errors than these rows can have" if math.isinf(needed) else f"at least {needed:,.0f}"
-            more_zh = "这些数据无法保证不出错" if math.isinf(needed) else f"至少需要 {needed:,.0f} 个"
+        if math.isinf(needed):
             yield Bilingual(
-                f"Only {n_answers:,} answers carry this precision; to know it well would take {more}.",
-                f"这一精确率仅由 {n_answers:,} 个答案得出，不够可靠（{more_zh}）。",
+                f"{n_answers:,} correct answers do not show that there are no errors elsewhere.",
+                f"{n_answers:,} 个正确答案并不能保证在其他数据上不出错。",
+            )
+        elif n_answers < needed:
+            yield Bilingual(
+                f"Only {n_answers:,} answers carry this precision; to know it well would take {needed:,.0f}.",
+                f"这一精确率仅由 {n_answers:,} 个答案得出；要可靠地确定它，需要 {needed:,.0f} 个。",
             )
         yield Bilingual(
             "The threshold was chosen on these rows, so their precision is optimistic: check it on others.",
@@ -166,7 +169,7 @@ def span_decisions(
 
 def _answers_needed(wanted: float) -> float:
     """Return how many answers make a precision well known: at least a few errors are expected among them."""
-    return math.inf if wanted >= 100 else max(_FEW_ANSWERS, math.ceil(_FEW_ERRORS / (1 - wanted / 100)))
+    return math.inf if wanted >= 100 else max(_FEW_ANSWERS, math.ceil(100 * _FEW_ERRORS / (100 - wanted)))
 
 
 def _row(decisions: Decisions, threshold: float) -> ThresholdRow:
