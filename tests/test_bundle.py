@@ -3,7 +3,7 @@
 import hashlib
 import json
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import manyheads as mh
 from manyheads.bundle import Bundle, load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
+from manyheads.tasks import DecodingChoice
 from manyheads.text.seen_words import SeenWords
 from manyheads.text.tokenizer import TokenizerSettings
 
@@ -213,6 +214,19 @@ def test_candidates_of_a_language_model_and_of_a_task_without_any(untrained: Bun
     assert candidates[0].score >= candidates[1].score
     with pytest.raises(BundleError, match=r"^A bundle of task classify generates no text, so it has no candidates\."):
         Bundle(task_of("classify"), DecodeSettings(), {}).candidates(["the dog"])
+
+
+def test_the_choice_of_a_length_penalty_is_stored(untrained: Bundle, bundle_folder: Path, tmp_path: Path) -> None:
+    assert load(bundle_folder).decoding_choice is None
+    choice = DecodingChoice("length_penalty", 1.0, "BLEU", {"0.6": 39.4, "1": 39.7}, 400)
+    decode = replace(untrained.decode, length_penalty=1.0)
+    replace(untrained, decode=decode, decoding_choice=choice).save(tmp_path / "chosen")
+    loaded = load(tmp_path / "chosen")
+    assert (loaded.decode.length_penalty, loaded.decoding_choice) == (1.0, choice)
+    for damaged in ([], {"setting": "length_penalty"}, {**asdict(choice), "scores": {"1": "high"}}):
+        edit_config(tmp_path / "chosen", decoding_choice=damaged)
+        with pytest.raises(BundleError, match="does not have the expected content"):
+            load(tmp_path / "chosen")
 
 
 def test_a_loaded_bundle_is_in_eval_mode(bundle_folder: Path) -> None:

@@ -41,7 +41,7 @@ from manyheads.model.weights import (
 )
 from manyheads.settings import build, read_toml, shown, to_table, to_toml
 from manyheads.storage import atomic_folder, require_files, verify_manifest
-from manyheads.tasks import TASKS, Prediction, StoresBaseline, SupportsEngines, Task
+from manyheads.tasks import TASKS, DecodingChoice, Prediction, StoresBaseline, SupportsEngines, Task
 from manyheads.tasks.masked.masked_task import MASK_TEXT
 from manyheads.text.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokenizer import Tokenizer
@@ -69,6 +69,7 @@ class Bundle:
     recipe: Mapping[str, Any]
     scores: Mapping[str, Sequence[Score]] = field(default_factory=dict)  # by test set
     validation_used_for: Sequence[Use] = ()  # what the run used its validation set for: its scores are optimistic
+    decoding_choice: DecodingChoice | None = None  # why `decode` has the length penalty it has, if the run chose it
     int8: Mapping[str, Any] | None = None  # the measured cost of quantization, if the weights are quantized
     shortlist: Shortlist | None = None
     shortlist_cost: Mapping[str, Any] | None = None  # the measured cost of the shortlist
@@ -136,6 +137,8 @@ class Bundle:
         }
         if self.validation_used_for:
             config["validation_used_for"] = list(self.validation_used_for)
+        if self.decoding_choice is not None:
+            config["decoding_choice"] = asdict(self.decoding_choice)
         weights = weights_of(self.task.module)
         if self.int8 is not None:
             config["int8"], weights = self.int8, quantize_weights(weights)
@@ -184,6 +187,7 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
         recipe=read_toml(folder / _RECIPE),
         scores=scores,
         validation_used_for=_uses(folder, config),
+        decoding_choice=_decoding_choice(folder, config),
         int8=int8,
         shortlist=shortlist,
         shortlist_cost=shortlist_cost,
@@ -295,6 +299,16 @@ def _with_baseline(task: Task, folder: Path) -> Task:
         return task.with_baseline(read_tensors(folder / _BASELINE, BundleError))
     except (TypeError, ValueError) as error:  # numpy has no bfloat16
         raise BundleError(f"{folder}/{_BASELINE} does not have the expected content: {error}") from None
+
+
+def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice | None:
+    """The choice of a decoding setting, or None if none was made."""
+    if "decoding_choice" not in config:
+        return None
+    try:
+        return build(DecodingChoice, config["decoding_choice"], "decoding_choice.")
+    except (RecipeError, AttributeError, TypeError) as error:
+        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {error}") from None
 
 
 def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:

@@ -1,8 +1,12 @@
 """`manyheads predict`: one output line for each input line."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +22,7 @@ from tasks.makers import TOKENIZERS, make_model
 from tasks.small import make_task
 
 LINES = ["The dog sleeps.", "", "A small cat reads the book.", "  "]
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 BLANK = "Warning: 2 lines have no text (lines 2, 4): their output lines are empty.\n"
 
 
@@ -26,6 +31,22 @@ def test_standard_input_gives_one_line_each(manyheads: Run, bundle_folder: Path,
     assert (done.returncode, done.stderr) == (0, BLANK)
     assert done.stdout.split("\n")[:-1] == untrained.predict(LINES)
     assert done.stdout.split("\n")[1] == ""
+
+
+def test_a_slow_writer_gets_each_answer_before_it_writes_on(bundle_folder: Path, untrained: Bundle) -> None:
+    """As with `tail -f log | manyheads predict BUNDLE`; without an answer, this test would never end."""
+    command = [sys.executable, "-m", "manyheads", "predict", str(bundle_folder)]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=os.environ | ONE_THREAD) as process:
+        assert process.stdin and process.stdout and process.stderr
+        for line, answer in zip(LINES[:3], untrained.predict(LINES[:3]), strict=True):
+            process.stdin.write(f"{line}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode() == f"{answer}\n"
+            if not line:  # remarks do not wait for the end either
+                assert "1 line has no text (line 2)" in process.stderr.readline().decode()
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
 
 
 def test_file_to_file(manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path) -> None:

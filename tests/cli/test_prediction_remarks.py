@@ -4,6 +4,7 @@ import pytest
 
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import using
+from manyheads.tasks import Translation, Translations
 
 
 def remark_on(remarks: Remarks) -> None:
@@ -54,6 +55,30 @@ def test_suspect_outputs_are_one_line(language: str, expected: str, capsys: pyte
     remarks = Remarks()
     for number in range(1, 7):
         remarks.add(number, [], {1: [], 4: ["repetition", "length"]}.get(number, ["repetition"]))
+    with using(language):
+        remarks.show()
+        assert capsys.readouterr() == ("", expected)
+        remarks.show()
+        assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        (
+            "en",
+            "Warning: 5 of 10 translations have a low confidence (lines 1, 2, 3, …): as improbable as the lowest 5 % "
+            "of the validation set.\n",
+        ),
+        ("zh", "警告：10 条译文中有 5 条置信度低（第 1、2、3 行等），其概率与验证集中最低的 5 % 相当。\n"),
+    ],
+)
+def test_translations_of_low_confidence_are_counted(
+    language: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remarks = Remarks()
+    for number, confidence in enumerate([0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.5, 0.9, 1.0, 0.06, None], start=1):
+        remarks.rate(number, Translations([Translation("", -1.0, -1.0, finished=True)], confidence=confidence))
     with using(language):
         remarks.show()
         assert capsys.readouterr() == ("", expected)

@@ -35,11 +35,11 @@ def test_a_stopped_hypothesis_is_finished_and_ends_there(settings: DecodeSetting
     for hypothesis in stopped:
         assert hypothesis.finished
         assert hypothesis.ids.index(5) == len(hypothesis.ids) - 1
-        score = hypothesis.log_probability / length_penalty(len(hypothesis.ids), settings.length_penalty)
+        score = hypothesis.log_probability / length_penalty(len(hypothesis.ids), settings.alpha)
         assert hypothesis.score == pytest.approx(score)
     for hypothesis in hypotheses:
         if 5 not in hypothesis.ids and hypothesis.finished:
-            score = hypothesis.log_probability / length_penalty(len(hypothesis.ids) + 1, settings.length_penalty)
+            score = hypothesis.log_probability / length_penalty(len(hypothesis.ids) + 1, settings.alpha)
             assert hypothesis.score == pytest.approx(score)
 
 

@@ -136,9 +136,12 @@ def test_finished_run(tmp_path: Path) -> None:
         },
     ]
     cards = {"test": {"scores": [SCORE], "sections": sections}}
-    page = page_of(tmp_path, PREPARED, step(1), {"event": "Finished", "cards": cards})
+    choice = {"setting": "length_penalty", "value": 1.0, "metric": "BLEU", "scores": {"1": 41.23}, "n_rows": 400}
+    chosen = {"event": "DecodingChosen", "choice": choice}
+    page = page_of(tmp_path, PREPARED, step(1), chosen, {"event": "Finished", "cards": cards})
     shown = words(page)
     assert "Finished after step 1" in shown
+    assert "length penalty 1, chosen by BLEU on 400 validation rows" in shown
     assert "41.2 BLEU [40.0, 42.5]" in shown
     assert "nrefs:1|tok:13a" in shown
     assert "cut off 被截断 7 (7.0 %)" in shown
@@ -312,6 +315,8 @@ def test_unknown_missing_and_invalid_entries(tmp_path: Path) -> None:
         {"event": "Validated", "step": 2},
         {"event": "Validated", "step": 2, "metric": "chrF", "score": 52.25, "sample": ["only one"]},
         {"event": "Resumed"},
+        {"event": "DecodingChosen"},
+        {"event": "DecodingChosen", "choice": {"setting": 3}},
         {"event": "Finished", "cards": {"test": 7, "other": {"scores": [{"name": "BLEU"}, 3], "sections": 3}}},
     ]
     for count in range(len(entries) + 1):

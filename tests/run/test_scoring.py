@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.metrics import masked_card, score_notes
-from manyheads.run import Recipe, mark, run, uses_of
+from manyheads.run import DecodingChosen, Recipe, mark, run, uses_of
 
 Table = Callable[..., dict[str, object]]
 WORDS = {"animal": ("cat", "dog", "hen"), "tool": ("saw", "axe", "file")}
@@ -52,6 +53,36 @@ def test_scores_of_the_validation_set_say_what_it_was_used_for(
     assert uses_of(bundle, "other.tsv", [tmp_path / "other.tsv"]) == ()
 
 
+def test_length_penalty_is_chosen_on_the_validation_set_unless_the_recipe_sets_it(
+    recipe_table: Table, tmp_path: Path
+) -> None:
+    rows = [f"{source}\t{target}\n" for source, target in corpora.pairs("en", "zh", "train", 160)]
+    (tmp_path / "train.tsv").write_text("".join(rows[:130]), "utf-8")
+    (tmp_path / "valid.tsv").write_text("".join(rows[130:]), "utf-8")
+    table = recipe_table(
+        data={"train": [str(tmp_path / "train.tsv")], "valid": [str(tmp_path / "valid.tsv")]},
+        decode={"beam": 2, "max_new_tokens": 4},
+        tokenizer={"kind": "character", "vocab_size": 400},
+    )
+    events = list(run(Recipe.from_table(table), tmp_path / "open"))
+    (chosen,) = [event.choice for event in events if isinstance(event, DecodingChosen)]
+    bundle = load(tmp_path / "open" / "bundle")
+    assert bundle.decoding_choice == chosen
+    assert bundle.decode.length_penalty == chosen.value
+    assert "length_penalty" not in bundle.recipe["decode"]
+    assert {score.used_for for score in bundle.scores["valid"]} == {("decoding",)}
+    assert uses_of(bundle, "valid.tsv", [tmp_path / "valid.tsv"]) == ("decoding",)
+    stored = (tmp_path / "open" / "bundle" / "bundle.json").read_bytes()
+    list(run(Recipe.from_table(table), tmp_path / "open"))  # finishes again
+    assert (tmp_path / "open" / "bundle" / "bundle.json").read_bytes() == stored
+
+    table["decode"] = {"beam": 2, "max_new_tokens": 4, "length_penalty": 0.7}
+    events = list(run(Recipe.from_table(table), tmp_path / "set"))
+    assert not any(isinstance(event, DecodingChosen) for event in events)
+    bundle = load(tmp_path / "set" / "bundle")
+    assert (bundle.decode.length_penalty, bundle.decoding_choice, bundle.validation_used_for) == (0.7, None, ())
+
+
 def test_test_sets_are_not_marked(untrained: Bundle, tmp_path: Path) -> None:
     marked = replace(untrained, validation_used_for=("stopping",))
     assert uses_of(marked, "test") == ()
@@ -78,4 +109,7 @@ def test_notes_in_both_languages() -> None:
         "The set was also used to choose the checkpoint and to calibrate the probabilities: its scores are optimistic."
     )
     assert used.zh == "这个集合还用于选择检查点和校准概率，得分偏乐观。"
+    (tuned,) = score_notes(100, ["decoding"])
+    assert tuned.en == "The set was also used to choose the length penalty: its scores are optimistic."
+    assert tuned.zh == "这个集合还用于选择长度惩罚，得分偏乐观。"
     assert list(score_notes(30, [])) == list(score_notes(None, ["unknown"])) == []

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.metrics import Answers, Card, Difference
+    from manyheads.metrics import Answers, Card, Difference, ThresholdChoice
 
 Rows = list[tuple[str, ...]]
 Result = TypeVar("Result")
@@ -29,9 +30,14 @@ Result = TypeVar("Result")
         bundle's recipe are used. The 95 % confidence interval is [in brackets], with the number of texts n beside the
         name of the set. The signature of a score names every choice behind it.
 
+        --precision chooses the threshold above which the answers of a classifier or the spans of a tagger are as often
+        correct as you want. Choose it on validation rows, check it on others with --threshold, and give it to predict.
+
         \b
         Examples:
           manyheads evaluate runs/quickstart/bundle
+          manyheads evaluate runs/quickstart/bundle --beam 8 --length-penalty 1.0
+          manyheads evaluate runs/reviews/bundle valid.csv --precision 0.95
           manyheads evaluate runs/mail/bundle test.en test.de --against other.de
           manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
         """,
@@ -41,9 +47,14 @@ Result = TypeVar("Result")
         或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是 95 % 置信区间，
         n 是文本数。签名列出得分所依据的全部设定。
 
+        --precision 选定一个阈值，使概率不低于它的标签或片段达到所要求的精确率。请在验证数据上选定，
+        用 --threshold 在其他数据上核对，再用于 predict。
+
         \b
         示例：
           manyheads evaluate runs/quickstart/bundle
+          manyheads evaluate runs/quickstart/bundle --beam 8 --length-penalty 1.0
+          manyheads evaluate runs/reviews/bundle valid.csv --precision 0.95
           manyheads evaluate runs/mail/bundle test.en test.de --against other.de
           manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
         """,
@@ -92,6 +103,16 @@ Result = TypeVar("Result")
     show_default=True,
     help=pick("Number of worst and of random examples.", "最差与随机例句各多少条。"),
 )
+@decode_options
+@THRESHOLD
+@click.option(
+    "--precision",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    help=pick(
+        "Choose the smallest threshold at which this share of the answers is correct, such as 0.95.",
+        "选定使答案达到此精确率（例如 0.95）的最小阈值。",
+    ),
+)
 @click.option(
     "--out-of-scope",
     "negatives",
@@ -134,18 +155,33 @@ def evaluate(
     output: Path | None,
     confusion: Path | None,
     as_json: bool,
-    **column_options: str | None,
+    threshold: float | None,
+    precision: float | None,
+    source_column: str | None,
+    target_column: str | None,
+    text_column: str | None,
+    label_column: str | None,
+    tags_column: str | None,
+    **how: Any,
 ) -> None:
     """Score a bundle."""
     from manyheads.bundle import load
     from manyheads.tasks import HasReferences
 
-    columns = {option.removesuffix("_column"): column for option, column in column_options.items() if column}
+    named = {"source": source_column, "target": target_column, "text": text_column}
+    named |= {"label": label_column, "tags": tags_column}
+    columns = {field: column for field, column in named.items() if column}
+    changes = decode_changes(**how)
+    if threshold is not None and precision is not None:
+        raise click.UsageError("--precision chooses a threshold: leave out --threshold.")
     if against and against_bundle:
         raise click.UsageError("--against and --against-bundle exclude each other. Use one of them.")
     if data and test_set:
         raise click.UsageError("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA.")
-    loaded = load(bundle, device="auto")
+    loaded = with_threshold(load(bundle, device="auto"), bundle, threshold)
+    loaded = with_decode_changes(loaded, bundle, changes)
+    if precision is not None:
+        _require_probabilities(loaded, bundle)
     if isinstance(loaded.task, HasReferences):
         if negatives:
             raise click.UsageError("--out-of-scope needs a classifier; this model generates text.")
@@ -163,12 +199,17 @@ def evaluate(
     tests = _test_sets(loaded, bundle, data, columns, test_set)
     if confusion and len(tests) > 1:
         raise click.UsageError(f"--confusion needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
+    if precision is not None and len(tests) > 1:
+        raise click.UsageError(f"--precision needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
     cards = _score_all(loaded, bundle, tests, data)
     if negatives:
         cards = _score_negatives(loaded, cards, tests, negatives)
     if confusion:
         _write_confusion(next(iter(cards.values())), confusion)
-    _print_cards(cards, output, as_json=as_json)
+    choices = {} if precision is None else _choose_thresholds(loaded, bundle, tests, precision)
+    _print_cards(cards, output, as_json=as_json, choices=choices)
+    if choices and not as_json:
+        _show_thresholds(choices, bundle)
 
 
 @dataclass
@@ -298,6 +339,34 @@ def _score_negatives(
     return found
 
 
+def _require_probabilities(loaded: "Bundle", bundle: Path) -> None:
+    from manyheads.tasks import ThresholdTask
+
+    if not isinstance(loaded.task, ThresholdTask):
+        raise click.UsageError(
+            f"--precision needs a classifier or a tagger; {bundle} is a bundle of the task {loaded.kind}."
+        )
+
+
+def _choose_thresholds(
+    loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], precision: float
+) -> "dict[str, ThresholdChoice]":
+    from manyheads.metrics import choose_threshold
+    from manyheads.tasks import ThresholdTask
+
+    assert isinstance(loaded.task, ThresholdTask)  # checked by the caller
+    found = _for_each(tests, str(bundle), loaded.task.decisions)
+    return {name: choose_threshold(decisions, 100 * precision) for name, decisions in found.items()}
+
+
+def _show_thresholds(choices: "Mapping[str, ThresholdChoice]", bundle: Path) -> None:
+    from manyheads.cli.progress import make_console
+    from manyheads.cli.scorecard import show_threshold
+
+    for name, choice in choices.items():
+        show_threshold(name, choice, str(bundle), make_console(plain=False))
+
+
 def _load_rival(path: Path) -> "Bundle":
     from manyheads.bundle import load
     from manyheads.tasks import HasReferences
@@ -381,7 +450,13 @@ def _write_confusion(card: "Card", path: Path) -> None:
         stream.write(confusion_svg(matrix) + "\n")
 
 
-def _print_cards(cards: "Mapping[str, Card]", output: Path | None, *, as_json: bool) -> None:
+def _print_cards(
+    cards: "Mapping[str, Card]",
+    output: Path | None,
+    *,
+    as_json: bool,
+    choices: "Mapping[str, ThresholdChoice] | None" = None,
+) -> None:
     import json
     from dataclasses import asdict
 
@@ -391,6 +466,8 @@ def _print_cards(cards: "Mapping[str, Card]", output: Path | None, *, as_json: b
 
     if as_json:
         payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
+        for name, choice in (choices or {}).items():
+            payload[name]["threshold_choice"] = asdict(choice)
         with open_output(output) as stream:
             stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
     else:

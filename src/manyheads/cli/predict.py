@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from manyheads.lens.aligner import Aligner
     from manyheads.tasks import Prediction
 
-_CHUNK_SIZE = 1000
+_BATCH_SIZE = 1000  # lines
 
 
 @click.command(
@@ -29,8 +30,12 @@ _CHUNK_SIZE = 1000
         entities marked; a language model the line and its continuation. A line without text gives
         an empty line, except that a language model starts a new text. A line that is too long for the model gives an
         empty line. Both are reported on standard error, and so are words that did not occur in training and
-        suspect outputs: the model was caught in a loop, or the output is much longer than in training. --json lists
-        those of each line.
+        suspect outputs: the model was caught in a loop, the output is much longer than in training, or a translation
+        is as improbable as the lowest 5 % of the validation set. --json lists those of each line, and the confidence of
+        a translation: the share of validation translations that were less probable.
+
+        Lines of standard input are answered as they come. With --threshold, a label that is less probable becomes ?,
+        and a span that is less probable is left out.
 
         With --align, each translation is followed by a tab and pairs i-j, counted from 0: word i of the source is
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
@@ -40,14 +45,18 @@ _CHUNK_SIZE = 1000
         Example:
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+          manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
         """,
         """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
 
         翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
         没有文字的行输出空行（语言模型则从头生成一段文字），超出模型最大长度的行也输出空行，二者都会在标准错误中提示。
-        训练文本中没有出现过的词，以及输出可疑的行（模型陷入重复，或输出远比训练时长），会在标准错误中列出；加上 --json
-        可逐行列出。
+        训练文本中没有出现过的词，以及输出可疑的行（模型陷入重复、输出远比训练时长，或译文的概率与验证集中最低的 5 %
+        相当），会在标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
+
+        标准输入的行随到随答。使用 --threshold 时，概率低于阈值的标签输出为 ?，概率低于阈值的片段舍去。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
         标点和汉字各算一个词；加上 --json 可列出这些词。
@@ -56,6 +65,8 @@ _CHUNK_SIZE = 1000
         例：
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
+          manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
         """,
     ),
@@ -74,34 +85,7 @@ _CHUNK_SIZE = 1000
         "Continue this text token by token, instead of reading FILE.", "续写这段文字并逐个词元输出，不读取 FILE。"
     ),
 )
-@click.option("--beam", type=int, help=pick("Beam size. [default: the bundle's]", "束宽。[默认：模型包的设置]"))
-@click.option("--greedy", is_flag=True, help=pick("Greedy search: the fastest.", "贪心搜索：最快。"))
-@click.option("--sample", is_flag=True, help=pick("Sample instead of searching.", "随机采样，而不是搜索。"))
-@click.option(
-    "--temperature",
-    type=float,
-    help=pick("Sampling temperature; lower is more deterministic.", "采样温度；越低结果越确定。"),
-)
-@click.option(
-    "--top-k", type=int, help=pick("Sample from the k most probable tokens.", "只在概率最高的 k 个词元中采样。")
-)
-@click.option(
-    "--top-p",
-    type=float,
-    help=pick(
-        "Sample from the smallest set of tokens with this total probability.",
-        "只在累计概率达到此值的最小词元集合中采样。",
-    ),
-)
-@click.option("--seed", type=int, help=pick("Random seed of sampling.", "采样的随机种子。"))
-@click.option(
-    "--max-new-tokens", "max_new_tokens", type=int, help=pick("Maximum number of new tokens.", "最多生成多少个词元。")
-)
-@click.option(
-    "--no-repeat-ngram",
-    type=int,
-    help=pick("Generate no sequence of this many tokens twice.", "不重复生成任何长度为此值的词元序列。"),
-)
+@decode_options
 @click.option(
     "--stop",
     multiple=True,
@@ -115,6 +99,7 @@ _CHUNK_SIZE = 1000
         "每行输出几个候选，格式为行号、得分、文本。[默认：1]",
     ),
 )
+@THRESHOLD
 @click.option(
     "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
 )
@@ -153,14 +138,14 @@ def predict(
     no_shortlist: bool,
     align: bool,
     as_json: bool,
+    threshold: float | None,
     **how: Any,
 ) -> None:
     """Answer every line of a file."""
     from manyheads.bundle import load
     from manyheads.cli.output import open_output
-    from manyheads.text.readers import read_lines
 
-    changes = _changes(**how)
+    changes = decode_changes(**how)
     if align and how["n_best"] is not None:
         raise click.UsageError(
             "--align and --n-best exclude each other: the alignment is that of the best translation."
@@ -170,31 +155,31 @@ def predict(
             raise click.UsageError(
                 "--prompt writes to the screen as it generates: leave out FILE, --output, --json and --align."
             )
-        _stream(load(bundle, device=device), bundle, prompt, changes)
+        loaded = with_threshold(load(bundle, device=device), bundle, threshold)
+        _stream(with_decode_changes(loaded, bundle, changes), bundle, prompt)
         return
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
-    lines = read_lines(sys.stdin.buffer if file == "-" else file)
+    batches = _read_batches(file)
     loaded = load(
         bundle,
         device=device,
         engine=engine,
         use_shortlist=not no_shortlist,
     )
-    _check_can_generate(loaded, bundle, changes)
-    # Lines typed at a terminal are answered one by one.
-    chunk_size = 1 if file == "-" and sys.stdin.isatty() else _CHUNK_SIZE
-    writer = _Writer(loaded, changes, as_json=as_json, aligned=_Aligned(loaded, bundle) if align else None)
+    loaded = with_decode_changes(with_threshold(loaded, bundle, threshold), bundle, changes)
+    aligned = _Aligned(loaded, bundle) if align else None
+    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, file, keep_partial=True) as stream:
         start = 1
-        while chunk := list(islice(lines, chunk_size)):
-            for line in writer.answer(chunk, start):
+        for batch, is_pause in batches:
+            for line in writer.answer(batch, start):
                 stream.write(line + "\n")
             stream.flush()
-            if chunk_size == 1:
+            if is_pause:
                 writer.remarks.show()
-            start += len(chunk)
+            start += len(batch)
             progress(start - 1)
     writer.remarks.show()
     if writer.n_cut_off:
@@ -207,6 +192,18 @@ def predict(
         )
     if writer.too_long:
         sys.exit(1)
+
+
+def _read_batches(file: str) -> Iterator[tuple[list[str], bool]]:
+    """Read batches of lines, each with whether the writer of standard input pauses after it."""
+    from manyheads.text.arriving_lines import ArrivingLines
+    from manyheads.text.readers import read_lines
+
+    if file != "-":
+        lines = read_lines(file)
+        return ((batch, False) for batch in iter(lambda: list(islice(lines, _BATCH_SIZE)), []))
+    arriving = ArrivingLines(sys.stdin.buffer)
+    return ((batch, arriving.is_waiting) for batch in arriving.batches(_BATCH_SIZE))
 
 
 def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
@@ -225,40 +222,14 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
     return show
 
 
-def _changes(*, beam: int | None, greedy: bool, sample: bool, stop: tuple[str, ...], **rest: Any) -> dict[str, Any]:
-    """Return the decoding settings that the options override."""
-    if greedy + sample + (beam is not None) > 1:
-        raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
-    given = {name: value for name, value in rest.items() if value is not None}
-    if not sample and {"temperature", "top_k", "top_p", "seed"} & set(given):
-        raise click.UsageError("--temperature, --top-k, --top-p and --seed are for --sample.")
-    if beam is not None:
-        given |= {"method": "beam", "beam": beam}
-    elif greedy or sample:
-        given["method"] = "greedy" if greedy else "sample"
-    return given | ({"stop": stop} if stop else {})
-
-
-def _check_can_generate(loaded: "Bundle", bundle: Path, changes: dict[str, Any]) -> None:
-    """Reject decoding options for a model without a decoder."""
-    if changes and not loaded.task.model.settings.has_decoder:
-        raise click.UsageError(
-            f"{bundle} is a bundle of the task {loaded.kind}, which generates no text: leave out --beam, --greedy, "
-            "--sample, --n-best and the options of sampling."
-        )
-
-
-def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]) -> None:
+def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
     """Print a prompt and its continuation, token by token."""
-    from manyheads.decode import DecodeSettings
-    from manyheads.settings import build, to_table
     from manyheads.tasks import StreamingTask
 
     if not isinstance(loaded.task, StreamingTask):
         raise click.UsageError(f"--prompt needs a language model; {bundle} is a bundle of the task {loaded.kind}.")
-    settings = build(DecodeSettings, to_table(loaded.decode) | changes, "decode.")
     click.echo(prompt, nl=False)
-    for text in loaded.task.stream(prompt, settings):
+    for text in loaded.task.stream(prompt, loaded.decode):
         click.echo(text, nl=False)
         sys.stdout.flush()
     click.echo()
@@ -270,12 +241,10 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str, changes: dict[str, Any]
 class _Writer:
     """Turns chunks of input lines into output lines; counts cut-off and too long ones."""
 
-    def __init__(
-        self, bundle: "Bundle", changes: dict[str, Any], *, as_json: bool, aligned: "_Aligned | None" = None
-    ) -> None:
+    def __init__(self, bundle: "Bundle", *, n_best: int, as_json: bool, aligned: "_Aligned | None" = None) -> None:
         self.bundle = bundle
         self.aligned = aligned
-        self.changes = changes
+        self.n_best = n_best
         self.as_json = as_json
         self.remarks = Remarks()
         self.too_long: dict[int, str] = {}  # by line number, the error
@@ -285,7 +254,7 @@ class _Writer:
         from manyheads.tasks import Classification, Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        predictions = self.bundle.predictions(readable, first=start - 1, **self.changes)
+        predictions = self.bundle.predictions(readable, first=start - 1)
         if self.aligned:
             self.aligned.align(start, readable, [prediction.answer for prediction in predictions])
         for number, prediction in enumerate(predictions, start):
@@ -297,6 +266,7 @@ class _Writer:
                 self.remarks.out_of_scope.append(number)
             if isinstance(prediction, Translations):
                 self.n_cut_off += not prediction.candidates[0].finished
+                self.remarks.rate(number, prediction)
             yield from self._format(number, lines[number - start], prediction, unseen_words)
 
     def _is_blank(self, line: str) -> bool:
@@ -322,7 +292,7 @@ class _Writer:
 
         if self.as_json:
             yield self._as_json(number, line, prediction, unseen_words)
-        elif isinstance(prediction, Translations) and self.changes.get("n_best", 1) > 1:
+        elif isinstance(prediction, Translations) and self.n_best > 1:
             yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
         else:
             line_out = "" if number in self.too_long or self._is_blank(line) else prediction.line()

@@ -1,10 +1,14 @@
 """Remarks of `manyheads predict` on standard error: unseen words, suspect outputs, lines without text."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from manyheads.language import pick
+
+if TYPE_CHECKING:
+    from manyheads.tasks import Translations
 
 _N_WORDS = 5  # named in a remark
 _N_LINES = 3  # named for each word or warning
@@ -20,6 +24,8 @@ class Remarks:
         self.suspect: dict[str, list[int]] = {}  # by the warning of a prediction: its lines
         self.blank_lines: list[int] = []
         self.out_of_scope: list[int] = []  # lines that are unlike the training texts of a classifier
+        self.low_confidence: list[int] = []  # lines whose translation is less probable than those of validation
+        self.n_rated = 0  # translations with a confidence
 
     def add(self, number: int, unseen_words: Sequence[str], warnings: Sequence[str] = ()) -> None:
         """Add the remarks on the line of this number."""
@@ -29,6 +35,12 @@ class Remarks:
             _, lines = self.unseen.setdefault(word.casefold(), (word, []))
             if len(lines) <= _N_LINES:
                 lines.append(number)
+
+    def rate(self, number: int, translations: "Translations") -> None:
+        """Add the confidence of the translation of a line, if it is known."""
+        self.n_rated += translations.confidence is not None
+        if translations.is_low_confidence:
+            self.low_confidence.append(number)
 
     def show(self) -> None:
         """Write the remarks to standard error, and forget them."""
@@ -40,10 +52,14 @@ class Remarks:
             click.echo(_describe_out_of_scope(self.out_of_scope), err=True)
         if self.suspect:
             click.echo(_describe_suspect(self.suspect), err=True)
+        if self.low_confidence:
+            click.echo(_describe_low_confidence(self.low_confidence, self.n_rated), err=True)
         self.unseen.clear()
         self.suspect.clear()
         self.blank_lines.clear()
         self.out_of_scope.clear()
+        self.low_confidence.clear()
+        self.n_rated = 0
 
 
 def _describe_blank(lines: Sequence[int]) -> str:
@@ -62,6 +78,19 @@ def _describe_out_of_scope(lines: Sequence[int]) -> str:
     return pick(
         f"Warning: {subject} out of scope ({_lines_in_english(lines)}): probably no label fits.",
         f"警告：有 {n_lines:,} 行看来超出模型的范围（{_lines_in_chinese(lines)}），可能没有合适的标签。",
+    )
+
+
+def _describe_low_confidence(lines: Sequence[int], n_rated: int) -> str:
+    from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE
+
+    n_lines, share = len(lines), f"{LOW_CONFIDENCE:.0%}".replace("%", " %")
+    verb = "has" if n_rated == 1 else "have" if n_lines > 1 else "has"
+    return pick(
+        f"Warning: {n_lines:,} of {n_rated:,} translations {verb} a low confidence ({_lines_in_english(lines)}): as "
+        f"improbable as the lowest {share} of the validation set.",
+        f"警告：{n_rated:,} 条译文中有 {n_lines:,} 条置信度低（{_lines_in_chinese(lines)}），"
+        f"其概率与验证集中最低的 {share} 相当。",
     )
 
 

@@ -23,6 +23,7 @@ from manyheads.language import pick
 from manyheads.metrics import display_name, format_score, loss_name, rows_name
 from manyheads.run import (
     BaselineScored,
+    DecodingChosen,
     Event,
     Finished,
     Prepared,
@@ -97,6 +98,8 @@ def _show_event(event: Event, console: Console) -> None:
             f"第 {event.step:,} 步：自第 {event.best_step:,} 步起没有更好的得分，采用该步的权重",
         )
         _print_row(console, pick("stopped", "提前停止"), text)
+    elif isinstance(event, DecodingChosen):
+        _print_row(console, pick("decoding", "解码"), str(event.choice.describe()))
 
 
 def _print_row(console: Console, label: str, text: str, style: str | None = None) -> None:

@@ -25,6 +25,7 @@ from manyheads.metrics import (
     Note,
     Score,
     Section,
+    ThresholdChoice,
     display_name,
     format_score,
     lower_is_better,
@@ -51,6 +52,31 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
         for section in card.sections():
             if isinstance(section, Comparison):
                 _show_comparison(name, section, console)
+
+
+def show_threshold(name: str, choice: ThresholdChoice, bundle: str, console: Console) -> None:
+    """Print the threshold for a wanted precision, what it costs in coverage, and how to use it."""
+    wanted = f"{choice.wanted:g} %"
+    title = pick(f"Threshold for a precision of {wanted}: ", f"精确率 {wanted} 所需的阈值：") + set_title(name)
+    console.print(Text(f"\n{title}", style="bold").append(f"  n = {choice.n_texts:,}", style="dim not bold"))
+    table = Table(box=None, padding=(0, 1), pad_edge=True)
+    names = (pick("threshold", "阈值"), pick("precision", "精确率"), str(choice.coverage_of), pick("answers", "答案数"))
+    for column in names:
+        table.add_column(column, justify="right")
+    rows = sorted({*choice.rows, *([choice.chosen] if choice.chosen else [])}, key=lambda row: row.threshold)
+    for row in rows:
+        precision, style = f"{row.precision:.1f}", None
+        if row == choice.chosen and choice.precision:
+            precision, style = _format(choice.precision), "bold"
+        table.add_row(f"{row.threshold:g}", precision, f"{row.coverage:.1f} %", f"{row.n_answers:,}", style=style)
+    console.print(table)
+    if choice.chosen:
+        # Not wrapped, so that a command can be copied.
+        option = f"--threshold {choice.chosen.threshold:g}"
+        for command in (f"manyheads predict {bundle} {option}", f"manyheads evaluate {bundle} DATA {option}"):
+            console.print(f"  {command}", markup=False, soft_wrap=True)
+    for note in choice.notes():
+        _print_note(str(note), console)
 
 
 def show_scores(

@@ -13,13 +13,14 @@ from manyheads.decode.generate import generate, search
 from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.repetition import NO_REPEAT_NGRAM, is_looping
 from manyheads.decode.sampling import StoppingCriterion
-from manyheads.decode.settings import DecodeSettings, SpecialTokens
+from manyheads.decode.settings import DEFAULT_LENGTH_PENALTY, DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.decode.steppers import CachedStepper, Stepper, UncachedStepper
 from manyheads.decode.streaming import GeneratedToken, stream
 from manyheads.decode.torch_engine import TorchEngine
 
 __all__ = [
+    "DEFAULT_LENGTH_PENALTY",
     "ENGINES",
     "NO_REPEAT_NGRAM",
     "CachedStepper",

@@ -30,7 +30,7 @@ def beam_search(
     Every step keeps the `beam` best extensions. Those that end with EOS become finished hypotheses and the others are
     extended. Nothing else ends a beam, so a beam of 1 is greedy search for any length penalty.
     """
-    device, alpha = stepper.device, settings.length_penalty
+    device, alpha = stepper.device, settings.alpha
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     forbidden_ids = torch.tensor(forbidden, dtype=torch.long, device=device)
     sentences = torch.arange(len(max_lengths), device=device)  # index of each unfinished sentence in `results`
@@ -144,7 +144,5 @@ def _add_unfinished(
         for ids, log_probability in zip(generated[row, :, 1:].tolist(), totals[row].tolist(), strict=True):
             if log_probability > -torch.inf:
                 hypotheses.append(
-                    make_hypothesis(
-                        ids, log_probability, finished=False, alpha=settings.length_penalty, length=len(ids)
-                    )
+                    make_hypothesis(ids, log_probability, finished=False, alpha=settings.alpha, length=len(ids))
                 )

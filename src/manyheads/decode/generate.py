@@ -37,7 +37,7 @@ def search(
     streams = range(len(max_lengths)) if streams is None else streams
     forbidden = sorted({*forbidden, bos})
     open_rows = [row for row, length in enumerate(max_lengths) if length > 0]
-    empty = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
+    empty = make_hypothesis([], 0.0, finished=False, alpha=settings.alpha, length=0)
     results = [[empty] for _ in max_lengths]
     if not open_rows:
         return results

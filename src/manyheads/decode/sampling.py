@@ -128,7 +128,7 @@ class _Samples:
         return {
             sentence: best_first(
                 [
-                    make_hypothesis(ids[:n], total, finished=finished, alpha=settings.length_penalty, length=length)
+                    make_hypothesis(ids[:n], total, finished=finished, alpha=settings.alpha, length=length)
                     for ids, n, length, total, finished in zip(*samples, strict=True)
                 ],
                 settings.n_best,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from manyheads.settings import Range, Seed, raise_faults, type_faults
 
+DEFAULT_LENGTH_PENALTY = 0.6
 _EXTRA_TOKENS = 50  # Vaswani 2017, section 6.1: "maximum output length during inference to input length + 50"
 _USE_GREEDY = 'For deterministic output, use decode.method = "greedy".'
 
@@ -26,9 +27,10 @@ class DecodeSettings:
     # "greedy" takes the most probable token at each step, "beam" keeps several hypotheses, "sample" draws at random.
     method: Literal["greedy", "beam", "sample"] = "beam"
     beam: Annotated[int, Range(1, 256)] = 4  # number of hypotheses that beam search keeps at each step
-    # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016). The early stopping of beam search is exact
-    # only for α ≥ 0; a huge α would overflow.
-    length_penalty: Annotated[float, Range(0, 10)] = 0.6
+    # α of ((5 + length) / 6)^α, which divides the log-probability (Wu 2016): a larger α favors longer outputs. Default:
+    # a seq2seq run chooses it on its validation set; elsewhere 0.6. The early stopping of beam search is exact only for
+    # α ≥ 0; a huge α would overflow.
+    length_penalty: Annotated[float, Range(0, 10)] | None = None
     n_best: Annotated[int, Range(1, 256)] = 1  # number of hypotheses to return: of a beam search, or samples
     # The most tokens to generate; default: the source's + 50, or 50 after a prompt.
     max_new_tokens: Annotated[int, Range(0, 100_000)] | None = None
@@ -49,6 +51,11 @@ class DecodeSettings:
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "decode.") or self._faults())
+
+    @property
+    def alpha(self) -> float:
+        """The length penalty, or its default."""
+        return DEFAULT_LENGTH_PENALTY if self.length_penalty is None else self.length_penalty
 
     def max_length(self, source_length: int = 0) -> int:
         """The maximum number of tokens to generate, EOS included, for a source of this length (0: for a prompt)."""

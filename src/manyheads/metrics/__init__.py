@@ -42,7 +42,17 @@ from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score, Use, format_score, lower_is_better, score_notes
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
-from manyheads.metrics.tallies import Change, Tally, bleu_tally, compare_tallies, f1_tally, rate_tally, share_tally
+from manyheads.metrics.tallies import (
+    Change,
+    Tally,
+    bleu_tally,
+    compare_tallies,
+    f1_tally,
+    overlap_tally,
+    rate_tally,
+    share_tally,
+)
+from manyheads.metrics.thresholds import Decisions, ThresholdChoice, choose_threshold, label_decisions, span_decisions
 from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
 from manyheads.metrics.translation_scorecard import (
     Answers,
@@ -60,6 +70,7 @@ __all__ = [
     "Change",
     "Comparison",
     "Confusion",
+    "Decisions",
     "Difference",
     "Example",
     "ExampleRow",
@@ -80,6 +91,7 @@ __all__ = [
     "Section",
     "SpanCard",
     "Tally",
+    "ThresholdChoice",
     "TranslationCard",
     "Use",
     "WorstSentence",
@@ -87,6 +99,7 @@ __all__ = [
     "bleu",
     "bleu_tally",
     "card_record",
+    "choose_threshold",
     "chrf",
     "compare",
     "compare_tallies",
@@ -96,6 +109,7 @@ __all__ = [
     "f1_tally",
     "format_score",
     "label_card",
+    "label_decisions",
     "language_card",
     "length_ratio",
     "looks_tokenized",
@@ -103,6 +117,7 @@ __all__ = [
     "loss_unit_name",
     "lower_is_better",
     "masked_card",
+    "overlap_tally",
     "quick_score",
     "rate_tally",
     "read_sections",
@@ -115,6 +130,7 @@ __all__ = [
     "sentence_chrf",
     "share_tally",
     "span_card",
+    "span_decisions",
     "ter",
     "ter_applies",
     "tokenized_bleu",

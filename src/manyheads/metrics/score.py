@@ -7,7 +7,7 @@ from typing import Any, Literal
 from manyheads.language import Bilingual
 from manyheads.settings import build
 
-Use = Literal["training", "stopping", "calibration"]  # of a set, which makes its scores optimistic
+Use = Literal["training", "stopping", "calibration", "decoding"]  # of a set, which makes its scores optimistic
 
 _LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration", "false"}  # first words of score names
 _FEW = 30  # texts; with fewer, an interval says little
@@ -15,6 +15,7 @@ _USES: dict[str, Bilingual] = {
     "training": Bilingual("to train", "训练"),
     "stopping": Bilingual("to choose the checkpoint", "选择检查点"),
     "calibration": Bilingual("to calibrate the probabilities", "校准概率"),
+    "decoding": Bilingual("to choose the length penalty", "选择长度惩罚"),
 }
 _DECIMALS = {"loss": 3, "nats": 3, "bits": 3, "perplexity": 2}  # by the first word of the name; 1 for all others
 

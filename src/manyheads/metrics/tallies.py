@@ -7,6 +7,8 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.chrf import CHRF
 
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
@@ -87,13 +89,18 @@ def compare_tallies(tally: Tally, before: Tally, n_resamples: int = N_RESAMPLES)
 
 def bleu_tally(texts: Sequence[str], references: Sequence[str], language: str) -> Tally:
     """Return the tally of BLEU as computed by `bleu`."""
-    metric = make_bleu(language, references)
+    return overlap_tally("BLEU", texts, references, language)
+
+
+def overlap_tally(name: str, texts: Sequence[str], references: Sequence[str], language: str) -> Tally:
+    """Return the tally of BLEU or chrF."""
+    metric: Metric = CHRF() if name == "chrF" else make_bleu(language, references)
 
     def statistic(sums: Sums) -> Sums:
         return np.apply_along_axis(partial(score_from_stats, metric), -1, sums)
 
     stats = sentence_stats(metric, texts, references).astype(np.float64)
-    return Tally("BLEU", stats, statistic, partial(stats_extremes, metric))
+    return Tally(name, stats, statistic, partial(stats_extremes, metric))
 
 
 def share_tally(name: str, part: Sequence[float], whole: Sequence[float]) -> Tally:

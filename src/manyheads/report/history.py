@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from manyheads.errors import RecipeError
+from manyheads.language import Bilingual
 from manyheads.metrics import lower_is_better
+from manyheads.settings import build
+from manyheads.tasks import DecodingChoice
 
 Sample = tuple[str, str, str]  # text, answer, expected answer
 
@@ -63,6 +67,7 @@ class History:
         self.validations: list[Validation] = []
         self.prepared: Mapping[str, Any] = {}
         self.finished: Mapping[str, Any] = {}
+        self.decoding_choice: Bilingual | None = None  # what the run chose to decode with, and why
         self.state = "starting"  # or stage, training, interrupted, finished
         self.stage = ""
         self._clock = math.nan  # time of the last step; NaN after a pause
@@ -102,12 +107,14 @@ class History:
         elif event == "Validated" and math.isfinite(number(entry.get("step"))):
             self._add_validation(entry)
         elif event == "Prepared":
-            self.prepared, self.finished, self.state = entry, {}, "starting"
+            self.prepared, self.finished, self.state, self.decoding_choice = entry, {}, "starting", None
             self._clock = math.nan
         elif event == "Resumed":
             self._resume(number(entry.get("step")))
         elif event == "Stage":
             self.state, self.stage = "stage", str(entry.get("description", ""))
+        elif event == "DecodingChosen":
+            self.decoding_choice = _describe_choice(entry.get("choice"))
         elif event == "Interrupted":
             self.state = "interrupted"
         elif event == "Finished":
@@ -145,6 +152,13 @@ class History:
         self.steps.cut(step)
         while self.validations and self.validations[-1].step >= step:
             self.validations.pop()
+
+
+def _describe_choice(record: object) -> Bilingual | None:
+    try:
+        return build(DecodingChoice, record if isinstance(record, Mapping) else {}).describe()
+    except RecipeError:
+        return None
 
 
 def number(value: object) -> float:

@@ -177,6 +177,8 @@ def _summary(history: History) -> Iterator[Bilingual]:
         read = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
         unit = loss_unit_name(str(prepared.get("loss_unit") or "tok"))
         yield Bilingual(f"{read} {unit.en}s read", f"已读 {read} {unit.zh}")
+    if history.decoding_choice:
+        yield history.decoding_choice
 
 
 @dataclass(frozen=True)

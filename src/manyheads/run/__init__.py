@@ -8,6 +8,7 @@ from manyheads.run.corpus import Corpus
 from manyheads.run.cross_validation import CrossValidation, fold_recipes, score_folds
 from manyheads.run.events import (
     BaselineScored,
+    DecodingChosen,
     Event,
     Finished,
     Interrupted,
@@ -30,6 +31,7 @@ __all__ = [
     "Corpus",
     "CrossValidation",
     "DataSettings",
+    "DecodingChosen",
     "Event",
     "Finished",
     "Interrupted",

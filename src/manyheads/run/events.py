@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.metrics import Card, Score, card_record
+from manyheads.tasks import DecodingChoice
 from manyheads.train import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
@@ -75,6 +76,13 @@ class StoppedEarly:
 
 
 @dataclass(frozen=True)
+class DecodingChosen:
+    """A decoding setting that the recipe leaves open was chosen on validation rows; the bundle stores it."""
+
+    choice: DecodingChoice
+
+
+@dataclass(frozen=True)
 class Saved:
     """A checkpoint was written."""
 
@@ -113,6 +121,7 @@ Event = (
     | Validated
     | Saved
     | StoppedEarly
+    | DecodingChosen
     | Interrupted
     | Finished
 )

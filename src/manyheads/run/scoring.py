@@ -53,10 +53,12 @@ def mark(card: Card, used_for: Sequence[Use]) -> Card:
     return replace(changed, scores=[replace(score, used_for=tuple(used_for)) for score in card.scores])
 
 
-def validation_uses(recipe: Recipe, *, is_calibrated: bool) -> tuple[Use, ...]:
-    """Return what a run uses its validation set for."""
+def validation_uses(recipe: Recipe, *, is_calibrated: bool, is_tuned: bool = False) -> tuple[Use, ...]:
+    """Return what a run uses its validation set for; `is_tuned`: a decoding setting was chosen by its scores."""
     stopping: tuple[Use, ...] = ("stopping",) if recipe.train.patience is not None else ()
-    return (*stopping, "calibration") if is_calibrated else stopping
+    calibration: tuple[Use, ...] = ("calibration",) if is_calibrated else ()
+    decoding: tuple[Use, ...] = ("decoding",) if is_tuned else ()
+    return (*stopping, *calibration, *decoding)
 
 
 def uses_of(bundle: Bundle, name: str, files: Sequence[Path] = ()) -> tuple[Use, ...]:

@@ -31,6 +31,7 @@ from manyheads.run.corpus import Corpus
 from manyheads.run.environment import Environment, original_environment
 from manyheads.run.events import (
     BaselineScored,
+    DecodingChosen,
     Event,
     Finished,
     Interrupted,
@@ -51,7 +52,7 @@ from manyheads.run.stopping import StopRequest
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
-from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TrainingData
+from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TrainingData, TunableTask
 from manyheads.text.seen_words import SeenWords
 from manyheads.train import Checkpoints, Trainer
 
@@ -386,15 +387,22 @@ class _Run:
         load_weights(self.task.module, weights, f"a checkpoint in {self.folder.path}")
         self.task.module.eval()
         task = self.task.calibrate(self.valid)
+        is_calibrated, decode, choice = task is not self.task, self.recipe.decode, None
+        if isinstance(task, TunableTask):
+            yield Stage(pick("choosing how to decode", "选择解码设置"))
+            metric = self.recipe.train.validation_metric or task.metrics[0]
+            task, decode, choice = task.tune_decoding(self.valid, decode, metric)
+            if choice:
+                yield DecodingChosen(choice)
         engine_task = task.with_engine(EngineSelector("auto")) if isinstance(task, SupportsEngines) else task
-        uses = validation_uses(self.recipe, is_calibrated=task is not self.task)
+        uses = validation_uses(self.recipe, is_calibrated=is_calibrated, is_tuned=choice is not None)
         cards = {}
         for name, rows in self.corpus.tests().items():
             yield Stage(pick(f"scoring the {name} set", f"计算得分：{display_name(name)}"))
-            cards[name] = score_rows(engine_task, rows, self.recipe.decode, uses if name == VALID else ())
+            cards[name] = score_rows(engine_task, rows, decode, uses if name == VALID else ())
         scores = {name: card.scores for name, card in cards.items()}
         table, words = to_table(self.recipe), self._seen_words()
-        bundle = Bundle(task, self.recipe.decode, table, scores, validation_used_for=uses, seen_words=words)
+        bundle = Bundle(task, decode, table, scores, validation_used_for=uses, decoding_choice=choice, seen_words=words)
         bundle.save(self.folder.bundle)
         yield Finished(bundle=self.folder.bundle, cards=cards)
 

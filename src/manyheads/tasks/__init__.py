@@ -20,6 +20,7 @@ from manyheads.tasks.seq2seq import (
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
     CalibratedTask,
+    DecodingChoice,
     GenerativeTask,
     HasBaseline,
     HasLossTerms,
@@ -34,7 +35,9 @@ from manyheads.tasks.task import (
     SupportsEngines,
     Task,
     TaskSettings,
+    ThresholdTask,
     TrainingData,
+    TunableTask,
     ValidationResult,
     one_line,
 )
@@ -48,6 +51,7 @@ __all__ = [
     "Classification",
     "Classify",
     "ClassifySettings",
+    "DecodingChoice",
     "Entity",
     "Filling",
     "Generation",
@@ -78,9 +82,11 @@ __all__ = [
     "Task",
     "TaskSettings",
     "TensorBatch",
+    "ThresholdTask",
     "TrainingData",
     "Translation",
     "Translations",
+    "TunableTask",
     "ValidationResult",
     "one_line",
 ]

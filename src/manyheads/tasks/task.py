@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.metrics import Answers, Card, Score, Tally
+from manyheads.language import Bilingual
+from manyheads.metrics import Answers, Card, Decisions, Score, Tally, format_score
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.quickstart import Quickstart
@@ -24,6 +25,7 @@ from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Token, Tokenizer
 
+_CHINESE_SETTINGS = {"length_penalty": "长度惩罚"}
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
 
@@ -46,6 +48,29 @@ class ValidationResult:
     metric: str
     score: float  # higher is better
     samples: Sequence[tuple[str, str, str]]  # input, prediction and reference of each row
+
+
+@dataclass(frozen=True)
+class DecodingChoice:
+    """A decoding setting that was chosen on validation rows, with the score of each value that was tried."""
+
+    setting: str  # of DecodeSettings
+    value: float
+    metric: str
+    scores: Mapping[str, float]  # by value
+    n_rows: int
+
+    def describe(self) -> Bilingual:
+        """What was chosen, and why."""
+        scores = [(value, format_score(self.metric, score)) for value, score in self.scores.items()]
+        return Bilingual(
+            f"{self.setting.replace('_', ' ')} {self.value:g}, chosen by {self.metric} on {self.n_rows:,} validation "
+            f"rows; differences within one standard error do not count ("
+            f"{', '.join(f'{value}: {score}' for value, score in scores)})",
+            f"{_CHINESE_SETTINGS.get(self.setting, self.setting)} {self.value:g}，在 {self.n_rows:,} 条验证数据上按 "
+            f"{self.metric} 选出，不计一个标准误以内的差异（"
+            f"{'，'.join(f'{value}：{score}' for value, score in scores)}）",
+        )
 
 
 @dataclass(frozen=True)
@@ -267,6 +292,27 @@ class StoresBaseline(Protocol):
 
     def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Task":
         """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
+
+
+@runtime_checkable
+class TunableTask(Protocol):
+    """A task that chooses decoding settings on validation rows, where the recipe leaves them open."""
+
+    def tune_decoding(
+        self, rows: Sequence[Row], settings: DecodeSettings, metric: str
+    ) -> tuple["Task", DecodeSettings, DecodingChoice | None]:
+        """The task, calibrated for the settings to decode with; these settings; and the choice made by a metric."""
+
+
+@runtime_checkable
+class ThresholdTask(Protocol):
+    """A task whose answers have probabilities, so that answers below a threshold can be left out."""
+
+    def with_threshold(self, threshold: float) -> "Task":
+        """The same task, leaving out what is less probable than the threshold."""
+
+    def decisions(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> Decisions:
+        """The answers to rows without a threshold: their probabilities, and which are correct."""
 
 
 @runtime_checkable

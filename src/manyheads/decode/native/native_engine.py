@@ -131,7 +131,7 @@ class NativeEngine:
         _check_search(settings)
         _check_lengths(sources, self.max_length)
         limits = [min(settings.max_length(len(source)), self.max_length) for source in sources]
-        empty = make_hypothesis([], 0.0, finished=False, alpha=settings.length_penalty, length=0)
+        empty = make_hypothesis([], 0.0, finished=False, alpha=settings.alpha, length=0)
         results = [[empty] for _ in sources]
         order = sorted(
             (row for row, limit in enumerate(limits) if limit > 0 and sources[row]), key=lambda row: -len(sources[row])
@@ -204,7 +204,7 @@ class NativeEngine:
             beam=1 if is_greedy else settings.beam,
             n_best=n_best,
             max_rows=_ROWS,
-            length_penalty=0.0 if is_greedy else settings.length_penalty,
+            length_penalty=0.0 if is_greedy else settings.alpha,
             answer_starts=_at(answer_starts, _int64),
             answers=_at(answers, _int32),
             answers_size=len(answers),
@@ -263,7 +263,7 @@ def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
                     generated,
                     log_probabilities[at],
                     finished=bool(finished[at]),
-                    alpha=settings.length_penalty,
+                    alpha=settings.alpha,
                     length=len(generated) + finished[at],
                 )
             )

@@ -19,7 +19,17 @@ from manyheads.data.cleaning import Fields
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import LabelCard, Score, Tally, auroc, f1_tally, label_card, share_tally
+from manyheads.metrics import (
+    Decisions,
+    LabelCard,
+    Score,
+    Tally,
+    auroc,
+    f1_tally,
+    label_card,
+    label_decisions,
+    share_tally,
+)
 from manyheads.model import ModelSettings, Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.classification import Classification
@@ -278,6 +288,16 @@ class Classify(MonolingualTask):
             )
         best = max(range(len(probabilities)), key=probabilities.__getitem__)
         return (self.labels[best],) if probabilities[best] >= threshold else ()
+
+    def with_threshold(self, threshold: float) -> "Classify":
+        """The same classifier, without labels that are less probable."""
+        return replace(self, settings=replace(self.settings, threshold=threshold))
+
+    def decisions(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> Decisions:
+        """The labels of rows with their probabilities, whatever the threshold."""
+        probabilities = self.probabilities([row[0] for row in rows], progress)
+        gold, are_blank = [set(self.settings.labels_of(row[1])) for row in rows], [is_blank(row[0]) for row in rows]
+        return label_decisions(are_blank, gold, probabilities, self.labels, multi_label=self.settings.multi_label)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score the labels of rows."""

@@ -185,9 +185,7 @@ class TextGenerator:
                 finished = written.id == EOS or should_stop(ids)
                 if finished:
                     break
-            hypotheses.append(
-                make_hypothesis(ids, total, finished=finished, alpha=settings.length_penalty, length=n_counted)
-            )
+            hypotheses.append(make_hypothesis(ids, total, finished=finished, alpha=settings.alpha, length=n_counted))
         return best_first(hypotheses, settings.n_best)
 
     def _should_stop(self, prompt: Sequence[int], stops: Sequence[str]) -> StoppingCriterion:

@@ -22,6 +22,7 @@ from manyheads.tasks.language_codes import (
     languages_of_names,
 )
 from manyheads.tasks.proposal import HOUR, Choice, LabelCounts, Proposal, Survey, pluralized, schedule_choices
+from manyheads.tasks.seq2seq.length_penalties import n_tuning_translations
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task_init import N_VALIDATED, Languages, Request, TaskGuess, TaskInit, Timer, listed
 from manyheads.text.files import format_suffix
@@ -240,7 +241,8 @@ class Seq2SeqInit(TaskInit):
 
         scored: Any = task
         validation = seconds(task, DecodeSettings(method="greedy"), N_VALIDATED)
-        return validation, seconds(scored.with_engine(EngineSelector("auto")), decode, survey.n_scored)
+        n_translated = survey.n_scored + n_tuning_translations(decode)
+        return validation, seconds(scored.with_engine(EngineSelector("auto")), decode, n_translated)
 
 
 # Files, columns and languages.

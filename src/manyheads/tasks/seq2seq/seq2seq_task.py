@@ -23,18 +23,29 @@ from manyheads.decode import (
     is_looping,
 )
 from manyheads.errors import DataError
-from manyheads.metrics import Answers, Tally, TranslationCard, bleu_tally, quick_score, translation_card
+from manyheads.metrics import (
+    Answers,
+    Tally,
+    TranslationCard,
+    bleu_tally,
+    overlap_tally,
+    quick_score,
+    sentence_chrf,
+    translation_card,
+)
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, tuning_rows
 from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
 from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
 from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
 from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
+from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.files import OnBad
@@ -47,6 +58,7 @@ from manyheads.text.words import is_blank
 _N_MEASURED = 5000  # training pairs whose lengths are measured
 _MAX_EXCESS = 2.0  # an output with more than this many times the tokens of training, and a few more, is suspect
 _FEW_TOKENS = 10
+_MIN_TUNED = 20  # with fewer rows, nothing is chosen
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
 
@@ -58,6 +70,7 @@ class Translation:
     log_probability: float
     score: float
     finished: bool  # False if it reached the maximum length
+    mean_log_probability: float = 0.0  # of a token, EOS included
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,13 @@ class Translations:
     # "repetition": the model was caught in a loop; the candidates are of a second search without repetition, if it
     # ended. "length": the best candidate is more than twice as long as in training.
     warnings: Sequence[str] = ()
+    # Rank of the best candidate's mean log-probability among translations of the validation set, 0 to 1; None: unknown.
+    confidence: float | None = None
+
+    @property
+    def is_low_confidence(self) -> bool:
+        """Whether nearly all translations of the validation set had a higher log-probability."""
+        return self.confidence is not None and self.confidence < LOW_CONFIDENCE
 
     @property
     def answer(self) -> str:
@@ -98,6 +118,7 @@ class Seq2Seq:
     settings: Seq2SeqSettings
     engine: EngineSelector = field(default_factory=lambda: EngineSelector("torch"), compare=False)
     length_ratio: float | None = None  # of target to source tokens, EOS included: 99.9 % of training pairs are below
+    confidence: Confidence | None = None  # None: not fitted
 
     @property
     def module(self) -> Transformer:
@@ -177,13 +198,20 @@ class Seq2Seq:
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, metadata: Mapping[str, Any]
     ) -> "Seq2Seq":
-        """Create the model; bundles of earlier versions have no length ratio."""
-        ratio = metadata.get("length_ratio")
-        return cls(model, tokenizer, settings, length_ratio=None if ratio is None else float(ratio))
+        """Create the model; bundles of earlier versions have no length ratio and no confidence."""
+        ratio, confidence = metadata.get("length_ratio"), metadata.get("confidence")
+        return cls(
+            model,
+            tokenizer,
+            settings,
+            length_ratio=None if ratio is None else float(ratio),
+            confidence=None if confidence is None else Confidence.restore(confidence),
+        )
 
     def metadata(self) -> dict[str, Any]:
-        """The length ratio, if it is known."""
-        return {} if self.length_ratio is None else {"length_ratio": self.length_ratio}
+        """The length ratio and the confidence, if they are known."""
+        ratio = {} if self.length_ratio is None else {"length_ratio": self.length_ratio}
+        return ratio if self.confidence is None else {**ratio, "confidence": self.confidence.metadata()}
 
     def training_task(self, data: TrainingData) -> Seq2SeqTrainingTask:
         """The task as the training loop sees it."""
@@ -290,6 +318,11 @@ class Seq2Seq:
                 if hypotheses[0].finished:
                     again = self._translations(encoded[row], hypotheses)
                     predictions[row] = replace(again, warnings=["repetition", *again.warnings])
+        if self.confidence is not None and settings.method != "sample":
+            for row, ids in enumerate(encoded):
+                if ids:
+                    mean = predictions[row].candidates[0].mean_log_probability
+                    predictions[row] = replace(predictions[row], confidence=self.confidence.of(mean))
         return predictions
 
     def _decode(
@@ -334,6 +367,33 @@ class Seq2Seq:
         """Nothing is calibrated."""
         return self
 
+    def tune_decoding(
+        self, rows: Sequence[Row], settings: DecodeSettings, metric: str
+    ) -> tuple["Seq2Seq", DecodeSettings, DecodingChoice | None]:
+        """Choose the length penalty on a few hundred rows, unless it is set, and fit the confidence to them."""
+        chosen = tuning_rows(list(self.usable(rows)))
+        if settings.method == "sample" or len(chosen) < _MIN_TUNED:
+            return self, settings, None
+        sources, references = ([row[side] for row in chosen] for side in (0, 1))
+        task = replace(self, engine=EngineSelector("auto"), confidence=None)
+
+        def translate(settings: DecodeSettings) -> list[Translations]:
+            return task.predict(sources, replace(settings, n_best=1))
+
+        def tally(translations: Sequence[Translations]) -> Tally:
+            texts = [one.answer for one in translations]
+            return overlap_tally(metric, texts, references, self.settings.target_language)
+
+        choice = None
+        if is_open(settings):
+            choice, found = choose_length_penalty(settings, translate, tally)
+            settings = replace(settings, length_penalty=choice.value)
+        else:
+            found = translate(settings)
+        means = [one.candidates[0].mean_log_probability for one in found]
+        confidence = Confidence.fit(means, sentence_chrf([one.answer for one in found], references))
+        return replace(self, confidence=confidence), settings, choice
+
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
         """The statistics of BLEU."""
         answers = self.answer(rows, settings)
@@ -367,4 +427,5 @@ class Seq2Seq:
 
     def _translation(self, hypothesis: Hypothesis) -> Translation:
         text = self.tokenizer.decode(hypothesis.ids)
-        return Translation(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished)
+        mean = hypothesis.log_probability / max(1, len(hypothesis.ids) + hypothesis.finished)
+        return Translation(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished, mean)

@@ -16,7 +16,7 @@ from manyheads import corpora
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.metrics import Score, SpanCard, Tally, f1_tally, label_card, span_card
+from manyheads.metrics import Decisions, Score, SpanCard, Tally, f1_tally, label_card, span_card, span_decisions
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.label_metadata import MAX_TAGS, check_label_metadata, refuse_many_labels
@@ -66,6 +66,7 @@ class Tag(MonolingualTask):
     split_by: SplitBy  # how raw text is split, as the training rows were
     calibration: Calibration = field(default_factory=Calibration)  # of intent probabilities
     mentions: Mentions = field(default_factory=dict)  # for training only
+    threshold: float = 0.0  # spans of a lower probability are left out
 
     @property
     def model(self) -> Transformer:
@@ -244,7 +245,7 @@ class Tag(MonolingualTask):
         """Predict the spans of each text, as character offsets; a blank text has none, and no intent."""
         split = [[] if is_blank(text) else split_text(text, self.split_by) for text in texts]
         tagger = self.word_tagger
-        predicted = tagger.tag([[word.text for word in words] for words in split])
+        predicted = self._confident(tagger.tag([[word.text for word in words] for words in split]))
         taggings = []
         for text, words, tagged in zip(texts, split, predicted, strict=True):
             entities = [
@@ -256,7 +257,35 @@ class Tag(MonolingualTask):
         return taggings
 
     def _tag_rows(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> list[TaggedWords]:
-        return self.word_tagger.tag([row[0].split(" ") for row in rows], progress)
+        return self._confident(self.word_tagger.tag([row[0].split(" ") for row in rows], progress))
+
+    def _confident(self, predicted: Sequence[TaggedWords]) -> list[TaggedWords]:
+        """The predictions without spans below the threshold."""
+        if not self.threshold:
+            return list(predicted)
+        tagger = self.word_tagger
+        return [
+            replace(
+                tagged,
+                spans=[
+                    span
+                    for span, probability in zip(tagged.spans, tagger.span_probabilities(tagged), strict=True)
+                    if probability >= self.threshold
+                ],
+            )
+            for tagged in predicted
+        ]
+
+    def with_threshold(self, threshold: float) -> "Tag":
+        """The same tagger, without spans that are less probable; intents do not change."""
+        return replace(self, threshold=threshold)
+
+    def decisions(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> Decisions:
+        """The spans of rows with their probabilities, whatever the threshold."""
+        tagger = self.word_tagger
+        predicted = tagger.tag([row[0].split(" ") for row in rows], progress)
+        spans = [list(zip(tagged.spans, tagger.span_probabilities(tagged), strict=True)) for tagged in predicted]
+        return span_decisions([set(_gold_spans(row)) for row in rows], spans)
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
         """The statistics of the F1 of spans."""

@@ -1,0 +1,117 @@
+"""Options that override the decoding settings of a bundle, shared by `predict` and `evaluate`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from manyheads.language import pick
+
+if TYPE_CHECKING:
+    from manyheads.bundle import Bundle
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--beam", type=int, help=pick("Beam size. [default: the bundle's]", "束宽。[默认：模型包的设置]")),
+    click.option(
+        "--length-penalty",
+        type=float,
+        help=pick(
+            "Length penalty of beam search; larger favors longer outputs. [default: the bundle's, chosen in training]",
+            "束搜索的长度惩罚；越大越偏向较长的输出。[默认：模型包的设置，由训练选定]",
+        ),
+    ),
+    click.option("--greedy", is_flag=True, help=pick("Greedy search: the fastest.", "贪心搜索：最快。")),
+    click.option("--sample", is_flag=True, help=pick("Sample instead of searching.", "随机采样，而不是搜索。")),
+    click.option(
+        "--temperature",
+        type=float,
+        help=pick("Sampling temperature; lower is more deterministic.", "采样温度；越低结果越确定。"),
+    ),
+    click.option(
+        "--top-k", type=int, help=pick("Sample from the k most probable tokens.", "只在概率最高的 k 个词元中采样。")
+    ),
+    click.option(
+        "--top-p",
+        type=float,
+        help=pick(
+            "Sample from the smallest set of tokens with this total probability.",
+            "只在累计概率达到此值的最小词元集合中采样。",
+        ),
+    ),
+    click.option("--seed", type=int, help=pick("Random seed of sampling.", "采样的随机种子。")),
+    click.option("--max-new-tokens", type=int, help=pick("Maximum number of new tokens.", "最多生成多少个词元。")),
+    click.option(
+        "--no-repeat-ngram",
+        type=int,
+        help=pick("Generate no sequence of this many tokens twice.", "不重复生成任何长度为此值的词元序列。"),
+    ),
+)
+THRESHOLD = click.option(
+    "--threshold",
+    type=click.FloatRange(min=0, max=1, max_open=True),
+    help=pick(
+        "Leave out labels or spans that are less probable; `evaluate --precision` chooses it. [default: the bundle's]",
+        "舍去概率低于此值的标签或片段；可用 evaluate --precision 选定。[默认：模型包的设置]",
+    ),
+)
+
+
+def decode_options(command: Command) -> Command:
+    """Add the options of decoding to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def decode_changes(*, beam: int | None, greedy: bool, sample: bool, **rest: Any) -> dict[str, Any]:
+    """Return the decoding settings that the options override."""
+    if greedy + sample + (beam is not None) > 1:
+        raise click.UsageError("--beam, --greedy and --sample exclude one another. Choose one.")
+    given = {name: value for name, value in rest.items() if value not in (None, ())}
+    if not sample and {"temperature", "top_k", "top_p", "seed"} & set(given):
+        raise click.UsageError("--temperature, --top-k, --top-p and --seed are for --sample.")
+    if beam is not None:
+        given |= {"method": "beam", "beam": beam}
+    elif greedy or sample:
+        given["method"] = "greedy" if greedy else "sample"
+    return given
+
+
+def with_decode_changes(loaded: "Bundle", path: Path, changes: Mapping[str, Any]) -> "Bundle":
+    """Return the bundle with these decoding settings, after checking that it has them."""
+    from manyheads.decode import DecodeSettings
+    from manyheads.settings import build, to_table
+    from manyheads.tasks import StreamingTask
+
+    if not changes:
+        return loaded
+    if not loaded.task.model.settings.has_decoder:
+        method = [str(changes["method"])] if changes.get("method") in ("greedy", "sample") else []
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in [*method, *changes] if name != "method")
+        raise click.UsageError(
+            f"{path} is a bundle of the task {loaded.kind}, which generates no text: leave out {names}."
+        )
+    if "stop" in changes and not isinstance(loaded.task, StreamingTask):
+        raise click.UsageError(f"--stop needs a language model; {path} is a bundle of the task {loaded.kind}.")
+    settings = build(DecodeSettings, to_table(loaded.decode) | dict(changes), "decode.")
+    if "length_penalty" in changes and settings.method == "greedy":
+        raise click.UsageError("--length-penalty is for beam search: add --beam 4, or leave it out.")
+    return replace(loaded, decode=settings)
+
+
+def with_threshold(loaded: "Bundle", path: Path, threshold: float | None) -> "Bundle":
+    """Return the bundle with this threshold of probability, after checking that its answers have probabilities."""
+    from manyheads.tasks import ThresholdTask
+
+    if threshold is None:
+        return loaded
+    task = loaded.task
+    if not isinstance(task, ThresholdTask):
+        raise click.UsageError(
+            f"--threshold needs a classifier or a tagger; {path} is a bundle of the task {loaded.kind}."
+        )
+    return replace(loaded, task=task.with_threshold(threshold))

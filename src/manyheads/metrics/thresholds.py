@@ -1,0 +1,188 @@
+"""The threshold of probability above which the answers of a classifier or a tagger have a wanted precision."""
+
+import math
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyheads.language import Bilingual
+from manyheads.metrics.score import Score
+from manyheads.metrics.tallies import share_tally
+
+_DIGITS = 6  # of a threshold, so that it can be typed
+_LISTED = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_UNLIKELY = 0.05  # labels below it are no candidates where a text may have several
+_FEW_ANSWERS = 30
+_FEW_ERRORS = 5  # with fewer expected errors among the answers, the precision is not well known
+
+TEXTS, SPANS = Bilingual("texts answered", "作答文本"), Bilingual("spans kept", "保留片段")
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Answers with their probabilities: at most one for each text, or any number."""
+
+    texts: NDArray[np.int64]  # index of each answer's text
+    probabilities: NDArray[np.float64]
+    are_correct: NDArray[np.bool_]
+    n_texts: int
+    coverage_of: Bilingual = TEXTS  # or SPANS
+    lowest: float = 0.0  # threshold that keeps all answers
+
+    def coverage(self, is_kept: NDArray[np.bool_]) -> float:
+        """Return the percentage of texts with an answer that is kept; with spans, of answers that are kept."""
+        n_kept, n_all = len(np.unique(self.texts[is_kept])), self.n_texts
+        if self.coverage_of == SPANS:
+            n_kept, n_all = int(is_kept.sum()), len(is_kept)
+        return 100 * n_kept / max(1, n_all)
+
+
+@dataclass(frozen=True)
+class ThresholdRow:
+    """What remains at a threshold; shares are in percent."""
+
+    threshold: float
+    precision: float
+    coverage: float
+    n_answers: int
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """The smallest threshold at which answers have the wanted precision; `asdict` makes it JSON."""
+
+    wanted: float  # precision, in percent
+    chosen: ThresholdRow | None  # None: no threshold reaches it
+    precision: Score | None  # of the chosen threshold, with its interval
+    best: ThresholdRow | None  # the highest precision of at least a few answers; None without answers
+    rows: Sequence[ThresholdRow]  # of some thresholds, for comparison
+    coverage_of: Bilingual
+    n_texts: int
+
+    def notes(self) -> Iterator[Bilingual]:
+        """Yield what to know before using the threshold."""
+        if self.chosen is None:
+            if self.best is None:
+                yield Bilingual("The model gave no answer at all.", "模型没有给出任何答案。")
+                return
+            best, wanted = self.best, f"{self.wanted:g}"
+            yield Bilingual(
+                f"No threshold reaches a precision of {wanted} % on these rows. The highest is {best.precision:.1f} %, "
+                f"of {best.n_answers:,} answers at {best.threshold:g}.",
+                f"在这些数据上，没有阈值能达到 {wanted} % 的精确率。"
+                f"最高为 {best.precision:.1f} %（阈值 {best.threshold:g}，{best.n_answers:,} 个答案）。",
+            )
+            return
+        n_answers, needed = self.chosen.n_answers, _answers_needed(self.wanted)
+        if math.isinf(needed):
+            yield Bilingual(
+                f"{n_answers:,} correct answers do not show that there are no errors elsewhere.",
+                f"{n_answers:,} 个正确答案并不能保证在其他数据上不出错。",
+            )
+        elif n_answers < needed:
+            yield Bilingual(
+                f"Only {n_answers:,} answers carry this precision; to know it well would take {needed:,.0f}.",
+                f"这一精确率仅由 {n_answers:,} 个答案得出；要可靠地确定它，需要 {needed:,.0f} 个。",
+            )
+        yield Bilingual(
+            "The threshold was chosen on these rows, so their precision is optimistic: check it on others.",
+            "阈值是在这些数据上选出的，此处的精确率偏乐观，请用其他数据核对。",
+        )
+
+
+def choose_threshold(decisions: Decisions, wanted: float) -> ThresholdChoice:
+    """Choose the smallest threshold at which the precision is at least `wanted` percent."""
+    probabilities = decisions.probabilities
+    order = np.argsort(probabilities)
+    ascending = probabilities[order]
+    thresholds = np.unique(np.floor(ascending * 10**_DIGITS) / 10**_DIGITS)
+    firsts = np.searchsorted(ascending, thresholds)  # of the answers that each threshold keeps
+    n_kept = len(ascending) - firsts
+    n_correct = np.append(decisions.are_correct[order][::-1].cumsum()[::-1], 0)[firsts]
+    precisions = 100 * n_correct / np.maximum(n_kept, 1)
+    reached = np.flatnonzero(precisions >= wanted - 1e-9)
+    chosen = _row(decisions, float(thresholds[reached[0]])) if len(reached) else None
+    if chosen is not None and chosen.n_answers == len(ascending):
+        chosen = _row(decisions, decisions.lowest)
+    best = None
+    if len(thresholds):
+        enough = np.flatnonzero(n_kept >= min(_FEW_ANSWERS, len(ascending)))
+        best = _row(decisions, float(thresholds[enough[precisions[enough].argmax()]]))
+    listed = (_row(decisions, threshold) for threshold in _LISTED if threshold >= decisions.lowest)
+    return ThresholdChoice(
+        wanted=wanted,
+        chosen=chosen,
+        precision=None if chosen is None else _precision(decisions, chosen.threshold),
+        best=best,
+        rows=[row for row in listed if row.n_answers],
+        coverage_of=decisions.coverage_of,
+        n_texts=decisions.n_texts,
+    )
+
+
+def label_decisions(
+    are_blank: Sequence[bool],
+    gold: Sequence[AbstractSet[str]],
+    probabilities: NDArray[np.floating[Any]],
+    labels: Sequence[str],
+    *,
+    multi_label: bool,
+) -> Decisions:
+    """Return the likeliest label of each text or, with `multi_label`, every label that is not unlikely."""
+    is_answer = probabilities >= _UNLIKELY
+    if not multi_label:
+        is_answer = np.arange(len(labels)) == probabilities.argmax(1)[:, None]
+    is_answer &= ~np.array(are_blank, dtype=bool)[:, None]
+    texts, columns = np.nonzero(is_answer)
+    are_correct = [labels[column] in gold[text] for text, column in zip(texts.tolist(), columns.tolist(), strict=True)]
+    return Decisions(
+        texts,
+        np.asarray(probabilities[is_answer], np.float64),
+        np.array(are_correct, bool),
+        len(gold),
+        lowest=_UNLIKELY if multi_label else 0.0,
+    )
+
+
+def span_decisions(
+    gold: Sequence[AbstractSet[object]], predicted: Sequence[Sequence[tuple[object, float]]]
+) -> Decisions:
+    """Return the spans of each text with their probabilities."""
+    answers = [
+        (text, probability, span in true)
+        for text, (true, spans) in enumerate(zip(gold, predicted, strict=True))
+        for span, probability in spans
+    ]
+    texts, probabilities, are_correct = zip(*answers, strict=True) if answers else ((), (), ())
+    return Decisions(
+        np.array(texts, np.int64),
+        np.array(probabilities, np.float64),
+        np.array(are_correct, bool),
+        len(gold),
+        coverage_of=SPANS,
+    )
+
+
+def _answers_needed(wanted: float) -> float:
+    """Return how many answers make a precision well known: at least a few errors are expected among them."""
+    return math.inf if wanted >= 100 else max(_FEW_ANSWERS, math.ceil(100 * _FEW_ERRORS / (100 - wanted)))
+
+
+def _row(decisions: Decisions, threshold: float) -> ThresholdRow:
+    is_kept = decisions.probabilities >= threshold
+    n_kept = int(is_kept.sum())
+    precision = 100 * int(decisions.are_correct[is_kept].sum()) / max(1, n_kept)
+    return ThresholdRow(threshold, precision, decisions.coverage(is_kept), n_kept)
+
+
+def _precision(decisions: Decisions, threshold: float) -> Score:
+    """Return the precision with its interval; the answers of one text are not independent of each other."""
+    is_kept = decisions.probabilities >= threshold
+    texts, rows = np.unique(decisions.texts[is_kept], return_inverse=True)
+    n_kept = np.bincount(rows, minlength=len(texts))
+    n_correct = np.bincount(rows, weights=decisions.are_correct[is_kept], minlength=len(texts))
+    return share_tally("precision", n_correct.tolist(), n_kept.tolist()).score()
