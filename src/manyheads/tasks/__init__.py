@@ -21,6 +21,7 @@ from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
     CalibratedTask,
     GenerativeTask,
+    HasBaseline,
     HasLossTerms,
     HasReferences,
     ModelInput,
@@ -50,6 +51,7 @@ __all__ = [
     "Filling",
     "Generation",
     "GenerativeTask",
+    "HasBaseline",
     "HasLossTerms",
     "HasReferences",
     "Language",

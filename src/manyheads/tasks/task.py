@@ -244,6 +244,18 @@ class CalibratedTask(Protocol):
 
 
 @runtime_checkable
+class HasBaseline(Protocol):
+    """A task that also fits a linear model, to be compared with and mixed into the answer."""
+
+    @property
+    def baseline_name(self) -> str:
+        """The name of the linear model, such as "linear CRF"; "" if the settings turn it off."""
+
+    def baseline_tally(self, rows: Sequence[Row]) -> Tally:
+        """The statistics of the main score of the linear model alone, row by row."""
+
+
+@runtime_checkable
 class ScopedTask(Protocol):
     """A task that tells texts which are unlike all of its training texts."""
 

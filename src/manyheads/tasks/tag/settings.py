@@ -13,8 +13,11 @@ class TagSettings:
     """How tags are decoded and trained, and whether each text also has an intent."""
 
     kind: Literal["tag"] = "tag"  # predict the labeled spans of a text
+    # How tags encode spans; IO and words: labels without letters. With words, each word is a span, as in parts of speech.
+    scheme: Literal["auto", "IOB1", "IOB2", "BIOES", "BMES", "IO", "words"] = "auto"
     decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
     head_dropout: Rate = 0.2  # dropout before the output layer
+    linear: bool = True  # also fit a linear CRF on words, affixes, shapes and neighbors, and add its scores
     # Also score n-grams of up to this many words beside the Transformer; 0: none.
     ngrams: Annotated[int, Range(0, 5)] = 0
     ngram_dropout: Rate = 0.3  # dropout of n-grams

@@ -1,0 +1,255 @@
+"""A linear-chain CRF on sparse features: the baseline of a tagger, and a part of its answer.
+
+It is fitted in seconds to a minute, before the Transformer is trained, and is hard to beat on names that the training
+texts contain. Trained apart, the two make different errors, so that the sum of their scores is better than either.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from manyheads.tasks.tag.crf import CRF, States
+from manyheads.tasks.tag.tag_features import N_BITS, NO_FEATURE, Hashes, text_columns, word_features
+
+_N_EPOCHS = 3
+_LEARNING_RATE = 0.1
+_DROPOUT = 0.1  # of features
+_BATCH_WORDS = 1500
+_N_INTENT_EPOCHS = 10
+_INTENT_LEARNING_RATE = 0.5
+_BATCH_TEXTS = 64
+_FIRST_SQUARES = 1e-4  # of AdaGrad's sums
+_SEED = 1
+_MAX_WORDS, _MAX_CHARACTERS = 500_000, 2_000_000  # to fit to: more would take minutes, and gigabytes of memory
+_MAX_NUMBERS = 1 << 24  # weights: with many states there are fewer features, the most frequent ones
+_MIN_WEIGHT = 0.05  # features without any larger weight are removed after fitting
+_MAX_CACHED = 2000  # texts
+_LENGTH_NOISE = 0.1  # of the order by length, so that batches differ from epoch to epoch
+
+
+class LinearTagger(nn.Module):
+    """Scores of tags and intents that are linear in the features of words."""
+
+    features: Tensor  # F 2: the upper and the lower half of each feature's hash, as floats; sorted
+    weight: Tensor  # F+1 K; the last row is that of unknown features
+    transitions: Tensor  # K K
+    intent_weight: Tensor  # F+1 C
+
+    def __init__(self, states: States, n_intents: int, n_features: int, *, are_characters: bool) -> None:
+        super().__init__()
+        self.states = states
+        self.are_characters = are_characters
+        self.register_buffer("features", torch.zeros(n_features, 2))
+        self.register_buffer("weight", torch.zeros(n_features + 1, len(states)))
+        self.register_buffer("transitions", torch.zeros(len(states), len(states)))
+        self.register_buffer("intent_weight", torch.zeros(n_features + 1, n_intents))
+        # The scores of the last texts: validation asks for those of the same texts again and again.
+        self._last: tuple[Sequence[Sequence[str]], tuple[list[Tensor], Tensor]] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.features)
+
+    @torch.no_grad()
+    def scores(self, texts: Sequence[Sequence[str]]) -> tuple[list[Float[Tensor, "_ K"]], Float[Tensor, "N C"]]:
+        """The scores of each text's words, and of its intents."""
+        if self._last is not None and self._last[0] == texts:
+            return self._last[1]
+        lengths = [len(text) for text in texts]
+        hashes = word_features(texts, are_characters=self.are_characters)
+        rows = torch.from_numpy(_find(hashes, _join_halves(self.features)))
+        words = _sum_rows(rows, self.weight.cpu()).split(lengths)
+        bags = _bags(rows[:, text_columns(are_characters=self.are_characters)], lengths, self.n_features)
+        scores = list(words), _score_bags(bags, self.intent_weight.cpu())
+        self._last = (texts, scores) if len(texts) <= _MAX_CACHED else None
+        return scores
+
+    @classmethod
+    def fit(
+        cls,
+        texts: Sequence[Sequence[str]],
+        paths: Sequence[Sequence[int]],
+        states: States,
+        intents: Sequence[int],
+        n_intents: int,
+        *,
+        are_characters: bool,
+    ) -> "LinearTagger":
+        """Fit to texts and their paths, and to their intents if there are any; very many texts are thinned out."""
+        step = -(-sum(map(len, texts)) // (_MAX_CHARACTERS if are_characters else _MAX_WORDS)) or 1
+        texts, paths, intents = texts[::step], paths[::step], intents[::step]
+        hashes = word_features(texts, are_characters=are_characters)
+        known = _frequent_features(hashes, _MAX_NUMBERS // (len(states) + n_intents))
+        rows = torch.from_numpy(_find(hashes, known))
+        del hashes
+        fitted = cls(states, n_intents, len(known), are_characters=are_characters)
+        fitted.features.copy_(_split_halves(known))
+        generator = torch.Generator().manual_seed(_SEED)
+        _fit_tags(fitted, rows, texts, paths, generator)
+        if n_intents:
+            columns = text_columns(are_characters=are_characters)
+            bags = _bags(rows[:, columns], [len(text) for text in texts], fitted.n_features)
+            _fit_intents(fitted.intent_weight, bags, torch.tensor(intents), generator)
+        return fitted._without_small_weights()
+
+    def _without_small_weights(self) -> "LinearTagger":
+        largest = torch.cat([self.weight[:-1], self.intent_weight[:-1]], dim=1).abs().amax(1)
+        kept = (largest >= _MIN_WEIGHT).nonzero().flatten()
+        smaller = LinearTagger(self.states, self.intent_weight.size(1), len(kept), are_characters=self.are_characters)
+        smaller.features.copy_(self.features[kept])
+        smaller.transitions.copy_(self.transitions)
+        smaller.weight[:-1] = self.weight[kept]
+        smaller.intent_weight[:-1] = self.intent_weight[kept]
+        return smaller
+
+    def metadata(self) -> dict[str, Any]:
+        """What `restore` needs."""
+        return {"n_features": self.n_features, "are_characters": self.are_characters}
+
+    @classmethod
+    def restore(cls, states: States, n_intents: int, metadata: Mapping[str, Any]) -> "LinearTagger":
+        """Create the linear tagger that returned this metadata, without its weights."""
+        n_features, are_characters = metadata["n_features"], metadata["are_characters"]
+        if type(n_features) is not int or not 0 <= n_features <= _MAX_NUMBERS or type(are_characters) is not bool:
+            raise ValueError("metadata.linear must have a number of features, and whether words are characters.")
+        return cls(states, n_intents, n_features, are_characters=are_characters)
+
+
+def _split_halves(hashes: Hashes) -> Float[Tensor, "F 2"]:
+    half = np.uint64(N_BITS // 2)
+    upper = hashes >> half
+    return torch.from_numpy(np.stack([upper, hashes ^ (upper << half)], axis=1).astype(np.float32))
+
+
+def _join_halves(features: Float[Tensor, "F 2"]) -> Hashes:
+    halves = features.cpu().numpy().astype(np.uint64)
+    return (halves[:, 0] << np.uint64(N_BITS // 2)) | halves[:, 1]
+
+
+def _find(hashes: Hashes, known: Hashes) -> NDArray[np.int32]:
+    """The index of each hash in `known`, which is sorted; its length for those that are not in it."""
+    if not len(known):
+        return np.zeros(hashes.shape, dtype=np.int32)
+    found = np.searchsorted(known, hashes).clip(max=len(known) - 1)
+    return np.where(known[found] == hashes, found, len(known)).astype(np.int32)
+
+
+def _frequent_features(hashes: Hashes, n_most: int) -> Hashes:
+    """The most frequent features, sorted."""
+    values, counts = np.unique(hashes, return_counts=True)
+    counts[values == NO_FEATURE] = 0
+    order = np.argsort(-counts, kind="stable")[:n_most]
+    return np.sort(values[order[counts[order] > 0]])
+
+
+def _sum_rows(rows: Int[Tensor, "N F"], weight: Float[Tensor, "V K"]) -> Float[Tensor, "N K"]:
+    """The sum of the weights in each row, without those of the last index."""
+    return F.embedding_bag(rows, weight, mode="sum", padding_idx=len(weight) - 1)
+
+
+class _AdaGrad:
+    """AdaGrad (Duchi 2011) for a matrix of which each step changes a few rows."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight = weight
+        self.squares = torch.full_like(weight, _FIRST_SQUARES)
+
+    def update(self, rows: Int[Tensor, " R"], gradient: Float[Tensor, "R K"], rate: float) -> None:
+        """Change these rows."""
+        squares = self.squares[rows] + gradient**2
+        self.squares[rows] = squares
+        self.weight[rows] -= rate * gradient / squares.sqrt()
+
+    def update_bags(self, bags: Int[Tensor, "N F"], gradient: Float[Tensor, "N K"], rate: float) -> None:
+        """Change the rows that were summed; the last row stays 0."""
+        rows, places = bags.flatten().unique(return_inverse=True)
+        summed = gradient.new_zeros(len(rows), gradient.size(1))
+        summed.index_add_(0, places, gradient.repeat_interleave(bags.size(1), 0))
+        self.update(rows, summed, rate)
+        self.weight[-1] = 0.0
+
+
+def _fit_tags(
+    fitted: LinearTagger,
+    rows: Int[Tensor, "N F"],
+    texts: Sequence[Sequence[str]],
+    paths: Sequence[Sequence[int]],
+    generator: torch.Generator,
+) -> None:
+    """Maximize the likelihood of the paths."""
+    crf = CRF(fitted.states, learned=True)
+    lengths = torch.tensor([len(text) for text in texts])
+    starts = lengths.cumsum(0) - lengths
+    states = torch.tensor([state for path in paths for state in path])
+    weight, transitions = _AdaGrad(fitted.weight), _AdaGrad(crf.transitions.detach())
+    all_states = torch.arange(len(fitted.states))
+    for epoch in range(_N_EPOCHS):
+        rate = _LEARNING_RATE * (1.0 - epoch / _N_EPOCHS)
+        for batch in _batches(lengths, generator):
+            own = lengths[batch]
+            is_real = torch.arange(int(own.max())) < own[:, None]
+            words = (starts[batch][:, None] + torch.arange(is_real.size(1)))[is_real]
+            dropped = torch.rand(len(words), rows.size(1), generator=generator) < _DROPOUT
+            bags = rows[words].masked_fill(dropped, fitted.n_features)
+            scores = (_sum_rows(bags, fitted.weight) / (1.0 - _DROPOUT)).requires_grad_()
+            padded = scores.new_zeros(*is_real.shape, scores.size(1)).masked_scatter(is_real[..., None], scores)
+            gold = torch.zeros(is_real.shape, dtype=torch.long).masked_scatter(is_real, states[words])
+            loss = -crf.log_probability(padded, gold, is_real).sum()
+            gradient, of_transitions = torch.autograd.grad(loss, [scores, crf.transitions])
+            weight.update_bags(bags, gradient, rate)
+            transitions.update(all_states, of_transitions, rate)
+    fitted.transitions.copy_(crf.transitions.detach())
+
+
+def _batches(lengths: Int[Tensor, " N"], generator: torch.Generator) -> Iterator[Int[Tensor, " B"]]:
+    """Texts of similar length, in random order."""
+    noise = torch.randn(len(lengths), generator=generator) * _LENGTH_NOISE
+    order = (lengths * noise.exp()).argsort(stable=True)
+    order = order[lengths[order] > 0]
+    numbers = lengths[order].cumsum(0).sub(1).div(_BATCH_WORDS, rounding_mode="floor")
+    batches = order.split(numbers.unique_consecutive(return_counts=True)[1].tolist())
+    for number in torch.randperm(len(batches), generator=generator).tolist():
+        yield batches[number]
+
+
+def _bags(rows: Int[Tensor, "N F"], lengths: Sequence[int], n_features: int) -> list[Int[Tensor, " _"]]:
+    """The known features of each text, each once."""
+    return [own[own < n_features].unique() for own in rows.split(list(lengths))]
+
+
+def _score_bags(bags: Sequence[Int[Tensor, " _"]], weight: Float[Tensor, "V C"]) -> Float[Tensor, "N C"]:
+    """The summed weights of each text's features, divided by the root of their number."""
+    sizes = torch.tensor([len(bag) for bag in bags])
+    if not len(bags) or not sizes.sum():
+        return weight.new_zeros(len(bags), weight.size(1))
+    indices = torch.cat(list(bags))
+    sums = F.embedding_bag(indices, weight, (sizes.cumsum(0) - sizes).to(indices.dtype), mode="sum")
+    return sums / sizes.clamp(min=1).sqrt()[:, None]
+
+
+def _fit_intents(
+    weight: Float[Tensor, "V C"],
+    bags: Sequence[Int[Tensor, " _"]],
+    intents: Int[Tensor, " N"],
+    generator: torch.Generator,
+) -> None:
+    """Maximize the likelihood of the intents."""
+    optimizer = _AdaGrad(weight)
+    for epoch in range(_N_INTENT_EPOCHS):
+        rate = _INTENT_LEARNING_RATE * (1.0 - epoch / _N_INTENT_EPOCHS)
+        for batch in torch.randperm(len(bags), generator=generator).split(_BATCH_TEXTS):
+            chosen = [bags[number] for number in batch.tolist()]
+            chosen = [bag[torch.rand(len(bag), generator=generator) >= _DROPOUT] for bag in chosen]
+            scores = _score_bags(chosen, weight).requires_grad_()
+            loss = F.cross_entropy(scores, intents[batch], reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, [scores])
+            sizes = torch.tensor([len(bag) for bag in chosen])
+            flat = (gradient / sizes.clamp(min=1).sqrt()[:, None]).repeat_interleave(sizes, 0)
+            optimizer.update_bags(torch.cat(chosen)[:, None], flat, rate)
