@@ -13,7 +13,7 @@ class TagSettings:
     """How tags are decoded and trained, and whether each text also has an intent."""
 
     kind: Literal["tag"] = "tag"  # predict the labeled spans of a text
-    # How tags encode spans; IO and words: labels without letters. With words, each word is a span, as in parts of speech.
+    # How tags encode spans. IO and words are labels without letters; with words, each word is a span of its own.
     scheme: Literal["auto", "IOB1", "IOB2", "BIOES", "BMES", "IO", "words"] = "auto"
     decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
     head_dropout: Rate = 0.2  # dropout before the output layer
