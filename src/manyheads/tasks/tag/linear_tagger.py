@@ -27,6 +27,8 @@ _BATCH_TEXTS = 64
 _FIRST_SQUARES = 1e-4  # of AdaGrad's sums
 _SEED = 1
 _MAX_WORDS, _MAX_CHARACTERS = 500_000, 2_000_000  # to fit to: more would take minutes, and gigabytes of memory
+_LONGEST = 500  # words that are learned at once
+_MAX_CHAIN_STATES = 600  # the time of a CRF grows with their square
 _MAX_NUMBERS = 1 << 24  # weights: with many states there are fewer features, the most frequent ones
 _MIN_WEIGHT = 0.05  # features without any larger weight are removed after fitting
 _MAX_CACHED = 2000  # texts
@@ -92,7 +94,7 @@ class LinearTagger(nn.Module):
         fitted = cls(states, n_intents, len(known), are_characters=are_characters)
         fitted.features.copy_(_split_halves(known))
         generator = torch.Generator().manual_seed(_SEED)
-        _fit_tags(fitted, rows, texts, paths, generator)
+        _fit_tags(fitted, rows, _cut([len(text) for text in texts]), paths, generator)
         if n_intents:
             columns = text_columns(are_characters=are_characters)
             bags = _bags(rows[:, columns], [len(text) for text in texts], fitted.n_features)
@@ -179,19 +181,19 @@ class _AdaGrad:
 def _fit_tags(
     fitted: LinearTagger,
     rows: Int[Tensor, "N F"],
-    texts: Sequence[Sequence[str]],
+    lengths: Int[Tensor, " T"],
     paths: Sequence[Sequence[int]],
     generator: torch.Generator,
 ) -> None:
-    """Maximize the likelihood of the paths."""
+    """Maximize the likelihood of the paths; with very many states, that of each state by itself."""
     crf = CRF(fitted.states, learned=True)
-    lengths = torch.tensor([len(text) for text in texts])
+    is_chain = len(fitted.states) <= _MAX_CHAIN_STATES
     starts = lengths.cumsum(0) - lengths
     states = torch.tensor([state for path in paths for state in path])
     weight, transitions = _AdaGrad(fitted.weight), _AdaGrad(crf.transitions.detach())
     all_states = torch.arange(len(fitted.states))
+    mean = [torch.zeros_like(fitted.weight), torch.zeros_like(fitted.transitions)]
     for epoch in range(_N_EPOCHS):
-        rate = _LEARNING_RATE * (1.0 - epoch / _N_EPOCHS)
         for batch in _batches(lengths, generator):
             own = lengths[batch]
             is_real = torch.arange(int(own.max())) < own[:, None]
@@ -199,20 +201,33 @@ def _fit_tags(
             dropped = torch.rand(len(words), rows.size(1), generator=generator) < _DROPOUT
             bags = rows[words].masked_fill(dropped, fitted.n_features)
             scores = (_sum_rows(bags, fitted.weight) / (1.0 - _DROPOUT)).requires_grad_()
-            padded = scores.new_zeros(*is_real.shape, scores.size(1)).masked_scatter(is_real[..., None], scores)
-            gold = torch.zeros(is_real.shape, dtype=torch.long).masked_scatter(is_real, states[words])
-            loss = -crf.log_probability(padded, gold, is_real).sum()
-            gradient, of_transitions = torch.autograd.grad(loss, [scores, crf.transitions])
-            weight.update_bags(bags, gradient, rate)
-            transitions.update(all_states, of_transitions, rate)
-    fitted.transitions.copy_(crf.transitions.detach())
+            if is_chain:
+                padded = scores.new_zeros(*is_real.shape, scores.size(1)).masked_scatter(is_real[..., None], scores)
+                gold = torch.zeros(is_real.shape, dtype=torch.long).masked_scatter(is_real, states[words])
+                loss = -crf.log_probability(padded, gold, is_real).sum()
+                gradient, of_transitions = torch.autograd.grad(loss, [scores, crf.transitions])
+                transitions.update(all_states, of_transitions, _LEARNING_RATE)
+            else:
+                loss = F.cross_entropy(scores, states[words], reduction="sum")
+                (gradient,) = torch.autograd.grad(loss, [scores])
+            weight.update_bags(bags, gradient, _LEARNING_RATE)
+        if epoch:  # the mean over epochs is better than the last: its errors depend less on the order of the batches
+            mean[0] += fitted.weight / (_N_EPOCHS - 1)
+            mean[1] += crf.transitions.detach() / (_N_EPOCHS - 1)
+    fitted.weight.copy_(mean[0])
+    fitted.transitions.copy_(mean[1])
+
+
+def _cut(lengths: Sequence[int]) -> Int[Tensor, " T"]:
+    """The lengths of the parts of texts: a very long text is learned in several."""
+    parts = ([_LONGEST] * (length // _LONGEST) + [length % _LONGEST] * (length % _LONGEST > 0) for length in lengths)
+    return torch.tensor([part for text in parts for part in text], dtype=torch.long)
 
 
 def _batches(lengths: Int[Tensor, " N"], generator: torch.Generator) -> Iterator[Int[Tensor, " B"]]:
     """Texts of similar length, in random order."""
     noise = torch.randn(len(lengths), generator=generator) * _LENGTH_NOISE
     order = (lengths * noise.exp()).argsort(stable=True)
-    order = order[lengths[order] > 0]
     numbers = lengths[order].cumsum(0).sub(1).div(_BATCH_WORDS, rounding_mode="floor")
     batches = order.split(numbers.unique_consecutive(return_counts=True)[1].tolist())
     for number in torch.randperm(len(batches), generator=generator).tolist():
