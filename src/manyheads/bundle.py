@@ -5,6 +5,7 @@
     tokenizer.model
     recipe.toml            the resolved recipe it was trained with
     shortlist.safetensors  if bundle.json has "shortlist": the target tokens allowed for each source token
+    baseline.safetensors   the linear model that is mixed into a classifier's answers, if it has one
     words.safetensors      if bundle.json has "seen_words": hashes of the words of the training texts
     MANIFEST.sha256        checksums of all other files, verified on load
 
@@ -40,7 +41,7 @@ from manyheads.model.weights import (
 )
 from manyheads.settings import build, read_toml, shown, to_table, to_toml
 from manyheads.storage import atomic_folder, require_files, verify_manifest
-from manyheads.tasks import TASKS, Prediction, SupportsEngines, Task
+from manyheads.tasks import TASKS, Prediction, StoresBaseline, SupportsEngines, Task
 from manyheads.tasks.masked.masked_task import MASK_TEXT
 from manyheads.text.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokenizer import Tokenizer
@@ -52,6 +53,7 @@ _TOKENIZER = "tokenizer.model"
 _RECIPE = "recipe.toml"
 _SHORTLIST = "shortlist.safetensors"
 _SEEN_WORDS = "words.safetensors"
+_BASELINE = "baseline.safetensors"
 _FILES = (_CONFIG, _WEIGHTS, _TOKENIZER, _RECIPE)
 
 
@@ -147,6 +149,8 @@ class Bundle:
             if self.shortlist is not None:
                 arrays = {name: torch.from_numpy(array) for name, array in self.shortlist.arrays.items()}
                 save_tensors(arrays, folder / _SHORTLIST)
+            if isinstance(self.task, StoresBaseline) and (tensors := self.task.baseline_tensors()):
+                save_tensors(tensors, folder / _BASELINE)
             if self.seen_words is not None:
                 # As signed integers, which every version of torch can store.
                 save_tensors({"hashes": torch.from_numpy(self.seen_words.hashes.view(np.int32))}, folder / _SEEN_WORDS)
@@ -168,6 +172,8 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     task, decode, scores = _restore(folder, config, tokenizer)
     load_weights(task.module, dequantize_weights(read_tensors(folder / _WEIGHTS, BundleError)), f"{folder}/{_WEIGHTS}")
+    if _BASELINE in sealed:
+        task = _with_baseline(task, folder)
     task.module.to(pick_device(device)).eval()
     int8, shortlist_cost = _cost(folder, config, "int8"), _cost(folder, config, "shortlist")
     shortlist = None if shortlist_cost is None else _read_shortlist(folder, sealed, tokenizer.vocab_size)
@@ -280,6 +286,15 @@ def _uses(folder: Path, config: Mapping[str, Any]) -> tuple[Use, ...]:
             f"{folder}/{_CONFIG} does not have the expected content: validation_used_for is not a list of {known}."
         )
     return tuple(uses)
+
+
+def _with_baseline(task: Task, folder: Path) -> Task:
+    try:
+        if not isinstance(task, StoresBaseline):
+            raise TypeError("this task has no baseline.")
+        return task.with_baseline(read_tensors(folder / _BASELINE, BundleError))
+    except (TypeError, ValueError) as error:  # numpy has no bfloat16
+        raise BundleError(f"{folder}/{_BASELINE} does not have the expected content: {error}") from None
 
 
 def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:

@@ -13,6 +13,7 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Classify, ClassifySettings, TrainingData
 from manyheads.tasks.calibration import Calibration
+from manyheads.tasks.classify.mixture import Mixture
 from manyheads.train import Trainer, TrainSettings
 
 from tasks.makers import BLANK_TEXTS
@@ -93,24 +94,73 @@ def test_classifier_learns_labels(task: Classify, tmp_path: Path) -> None:
     assert json.loads(json.dumps(asdict(best)))["labels"] == ["bad"]
 
 
-def test_ngrams_are_scored_beside_the_transformer(tmp_path: Path) -> None:
-    task = make_task(Classify, ClassifySettings(ngrams=2), ROWS)
-    assert task.module.ngrams is not None
-    transformer, ngrams = task.module.branch_logits(task.to_ids(task.tokenizer.encode_batch(["the film was awful"])))
-    torch.testing.assert_close(task.logits(["the film was awful"]), (transformer + ngrams).detach())
-    assert ngrams[0, 0] > ngrams[0, 1]  # from counts, before training
-    before = task.module.ngrams.weight.clone()
-    learn(task, make_training_data(task, ROWS, tmp_path), steps=5)
-    assert not task.module.ngrams.weight.equal(before)
-    again = Classify.restore(task.model, task.tokenizer, task.settings, task.metadata())
+def test_mixture_of_transformer_and_linear_classifier(task: Classify) -> None:
+    texts = ["the film was awful", "our hotel was great"]
+    transformer, linear = task.transformer_logits(texts), task.linear_logits(texts)
+    assert linear.argmax(-1).tolist() == [0, 1]  # without any training
+    assert task.logits(texts).equal(transformer)  # until it is calibrated
+    mixed = replace(task, mixture=Mixture(0.25, 2.0, 0.5))
+    torch.testing.assert_close(mixed.logits(texts), 0.75 * transformer / 2.0 + 0.25 * linear / 0.5)
+    finished = task.calibrate(ROWS)
+    assert finished.mixture.share > 0.5  # the Transformer is not trained yet
+    assert [prediction.answer for prediction in finished.predict(texts, ANY)] == ["bad", "good"]
+    assert all(prediction.ngram_share > 0.5 for prediction in finished.predict(texts, ANY))
+
+
+def test_share_of_a_decision_is_that_of_the_lead_over_the_next_label(task: Classify) -> None:
+    mixed = replace(task, mixture=Mixture(0.5))
+    texts = ["the film was awful", ""]
+    one, other = mixed.predict(texts, ANY)
+    transformer, linear = (0.5 * logits(texts)[0] for logits in (task.transformer_logits, task.linear_logits))
+    lead, own = transformer[0] + linear[0] - transformer[1] - linear[1], linear[0] - linear[1]
+    assert one.ngram_share == pytest.approx(min(1.0, max(0.0, float(own / lead))), abs=1e-3)
+    assert other.ngram_share is None
+
+
+def test_linear_classifier_is_restored_from_its_tensors(task: Classify) -> None:
+    finished = task.calibrate(ROWS)
+    metadata = json.loads(json.dumps(finished.metadata()))
+    again = Classify.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
-    assert again.logits(["a dull film"]).equal(task.logits(["a dull film"]))
+    again = again.with_baseline(finished.baseline_tensors())
+    assert again.mixture == finished.mixture
+    assert again.logits(["a dull film"]).equal(finished.logits(["a dull film"]))
+    tensors = dict(finished.baseline_tensors())
+    for name, changed, message in (
+        ("bias", torch.zeros(3), "bias has the shape"),
+        ("weights", tensors["weights"] * torch.inf, "not finite"),
+        ("hashes", tensors["hashes"].flip(0), "not sorted"),
+        ("idf", tensors["idf"].double(), "expected int64 hashes and float32"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            again.with_baseline(tensors | {name: changed})
+
+
+def test_classifier_without_a_baseline() -> None:
+    task = make_task(Classify, ClassifySettings(baseline=False), ROWS)
+    assert task.baseline_name == "" and not task.baseline_tensors()
+    assert task.calibrate(ROWS).mixture.share == 0
+    with pytest.raises(ValueError, match=r"task\.baseline is false"):
+        task.linear_logits(["a film"])
+
+
+def test_baseline_is_scored_like_the_model(task: Classify) -> None:
+    rows = [*ROWS[:5], ("a film that was great", "bad")]
+    assert task.baseline_name == "n-gram SVM"
+    tally = task.baseline_tally(rows)
+    assert (tally.name, tally.value) == ("accuracy", pytest.approx(100 * 5 / 6))
+    assert tally.name == task.tally(rows, ANY).name
+
+
+def test_convolution_ignores_padding(tmp_path: Path) -> None:
+    task = make_task(Classify, ClassifySettings(convolution=3), ROWS)
     texts = [row[0] for row in ROWS[::9]] + ["film " * 100]
     alone = np.concatenate([task.probabilities([text]) for text in texts])
     np.testing.assert_allclose(task.probabilities(texts), alone, atol=1e-5)
-    with pytest.raises(TypeError, match="read twice"):
-        Classify.create(task.model, task.tokenizer, task.settings, iter(ROWS))
+    before = task.module.convolution.filters.weight.clone()
+    learn(task, make_training_data(task, ROWS, tmp_path), steps=5)
+    assert not task.module.convolution.filters.weight.equal(before)
 
 
 def test_multi_label_predicts_any_number_of_labels(tmp_path: Path) -> None:
@@ -210,8 +260,9 @@ def test_invalid_settings_are_refused() -> None:
         build(ClassifySettings, {"pooling": "last"}, "task.")
 
 
-def test_rows_that_calibrated_are_scored_by_cross_fitting(task: Classify) -> None:
+def test_rows_that_calibrated_are_scored_by_cross_fitting() -> None:
     """The even rows are wrong and the odd ones right: a temperature fitted to all of them hides both."""
+    task = make_task(Classify, ClassifySettings(baseline=False), ROWS)
     right = [(row[0], task.predict([row[0]], ANY)[0].answer) for row in ROWS]
     rows = [(text, ("bad" if label == "good" else "good") if i % 2 else label) for i, (text, label) in enumerate(right)]
     task = task.calibrate(rows)

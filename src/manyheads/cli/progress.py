@@ -11,10 +11,27 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.cli.scorecard import has_random_examples, show_notes, show_random_examples, show_scores
+from manyheads.cli.scorecard import (
+    format_interval,
+    has_random_examples,
+    show_baselines,
+    show_notes,
+    show_random_examples,
+    show_scores,
+)
 from manyheads.language import pick
 from manyheads.metrics import display_name, format_score, loss_name, rows_name
-from manyheads.run import Event, Finished, Prepared, RecipeChanged, Resumed, Stage, StoppedEarly, Validated
+from manyheads.run import (
+    BaselineScored,
+    Event,
+    Finished,
+    Prepared,
+    RecipeChanged,
+    Resumed,
+    Stage,
+    StoppedEarly,
+    Validated,
+)
 from manyheads.tasks.proposal import pluralized
 from manyheads.train import Step, TrainSettings
 
@@ -72,6 +89,8 @@ def _show_event(event: Event, console: Console) -> None:
             text = pick("An older checkpoint is used.", "改用较早的检查点。")
             _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
         _print_row(console, pick("resuming", "继续"), pick(f"from step {event.step:,}", f"从第 {event.step:,} 步开始"))
+    elif isinstance(event, BaselineScored):
+        _print_row(console, pick("baseline", "基线"), f"{event.name}: {format_interval(event.score)}")
     elif isinstance(event, StoppedEarly):
         text = pick(
             f"at step {event.step:,}: no better score since step {event.best_step:,}, whose weights are used",
@@ -278,3 +297,4 @@ def show_finished(event: Finished, console: Console) -> None:
     console.print(f"\n{pick('Scores', '得分')}", style="bold")
     show_scores({name: card.scores for name, card in event.cards.items()}, console)
     show_notes(event.cards, console)
+    show_baselines(event.cards, console)

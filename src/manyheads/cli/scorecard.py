@@ -11,6 +11,7 @@ from rich.text import Text
 from manyheads.language import pick
 from manyheads.metrics import (
     NO_LABEL,
+    Baseline,
     Card,
     Comparison,
     Confusion,
@@ -45,6 +46,7 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
     console.print(pick("Scores", "得分"), style="bold")
     show_scores({name: card.scores for name, card in cards.items()}, console, _figures_of(cards))
     show_notes(cards, console)
+    show_baselines(cards, console)
     for name, card in cards.items():
         for section in card.sections():
             if isinstance(section, Comparison):
@@ -89,6 +91,30 @@ def show_notes(cards: Mapping[str, Card], console: Console) -> None:
         for section in card.sections():
             if isinstance(section, Note):
                 _print_note(f"{where}{section.text}", console)
+
+
+def show_baselines(cards: Mapping[str, Card], console: Console) -> None:
+    """Print how much better each model is than its linear baseline, on the same texts."""
+    for name, card in cards.items():
+        for section in card.sections():
+            if isinstance(section, Baseline):
+                console.print(_baseline_line(name, section))
+
+
+def _baseline_line(name: str, section: Baseline) -> Text:
+    one = section.change
+    before, value = (format_score(one.name, figure) for figure in (one.before, one.value))
+    line = Text(f"  {set_title(name)}: {section.name} {before}, {pick('this model', '本模型')} {value}: ")
+    line.append(f"{one.difference:+.1f} [{one.low:+.1f}, {one.high:+.1f}]", style="bold")
+    is_clear = one.low * one.high > 0
+    style = "yellow" if not is_clear else "green" if one.cost < 0 else "red"
+    return line.append(f"  {section.verdict}", style=style)
+
+
+def format_interval(score: Score) -> str:
+    """Return a score with its name, its interval and its number of texts."""
+    n_texts = "" if score.n is None else pick(f", {score.n:,} valid rows", f"，{score.n:,} 行验证数据")
+    return f"{display_name(score.name)} {_format(score)}{n_texts}"
 
 
 def _print_note(text: str, console: Console) -> None:

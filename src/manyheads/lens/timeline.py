@@ -15,7 +15,7 @@ from manyheads.lens.encoded_examples import encode_examples
 from manyheads.lens.examples import sample_examples
 from manyheads.lens.head_counts import collect_counts
 from manyheads.lens.roles import SEEDS, HeadReport, assign_roles, random_control
-from manyheads.model.weights import load_weights, weights_of
+from manyheads.model.weights import load_weights
 from manyheads.run import RunFolder
 from manyheads.storage import atomic_write
 from manyheads.tasks.lens_examples import Example
@@ -55,12 +55,9 @@ def iterate_timeline(
     controls = [
         collect_counts(random_control(bundle.task.model.settings, seed), encoded_sample.examples) for seed in SEEDS
     ]
-    trained = dict(bundle.task.module.named_parameters())
-    # Buffers that were added after training are in the bundle, but not in snapshots.
-    fitted = {name: value for name, value in weights_of(bundle.task.module).items() if name not in trained}
     lines = []
     for step in steps:
-        load_weights(bundle.task.module, fitted | checkpoints.snapshot(step), f"the snapshot of step {step}")
+        load_weights(bundle.task.module, checkpoints.snapshot(step), f"the snapshot of step {step}")
         entry = _entry(step, assign_roles(collect_counts(bundle.task.model, encoded_sample.examples), controls))
         lines.append(json.dumps(asdict(entry), ensure_ascii=False))
         yield entry

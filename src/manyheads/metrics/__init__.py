@@ -8,6 +8,7 @@ from manyheads.metrics.auroc import auroc
 from manyheads.metrics.bootstrap import confidence_interval, resample_matrix, resamples
 from manyheads.metrics.card_sections import (
     NO_LABEL,
+    Baseline,
     Card,
     Comparison,
     Confusion,
@@ -54,6 +55,7 @@ from manyheads.metrics.translation_scorecard import (
 __all__ = [
     "NO_LABEL",
     "Answers",
+    "Baseline",
     "Card",
     "Change",
     "Comparison",

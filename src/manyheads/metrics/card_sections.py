@@ -14,6 +14,7 @@ from manyheads.language import Bilingual
 from manyheads.metrics.bootstrap import Sums, f1, percentage
 from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
+from manyheads.metrics.tallies import Change
 
 NO_LABEL = "∅"  # in a confusion matrix: no answer, or no span
 
@@ -113,7 +114,24 @@ class Comparison:
     differences: Sequence[Difference]
 
 
-Section = Figures | Note | LabelTable | Confusion | Examples | Generations | Comparison
+@dataclass(frozen=True)
+class Baseline:
+    """The score of a simple model on the same texts, and how much better the evaluated model is."""
+
+    name: str  # of the simple model
+    change: Change  # from the simple model to the evaluated one
+
+    @property
+    def verdict(self) -> Bilingual:
+        """Whether the evaluated model is better, in words."""
+        if -self.change.cost > 0 and self.change.low * self.change.high > 0:
+            return Bilingual("better than the baseline", "优于基线")
+        if self.change.low * self.change.high > 0:
+            return Bilingual("worse than the baseline", "不如基线")
+        return Bilingual("no clear difference from the baseline", "与基线无明显差异")
+
+
+Section = Baseline | Figures | Note | LabelTable | Confusion | Examples | Generations | Comparison
 
 
 @runtime_checkable
@@ -206,11 +224,19 @@ def _read_examples(entry: Mapping[str, Any]) -> Examples:
     return Examples(_bilingual(entry["title"]), rows, bool(entry.get("are_random")))
 
 
+def _read_baseline(entry: Mapping[str, Any]) -> Baseline:
+    change = entry["change"]
+    names = ("value", "before", "difference", "low", "high")
+    figures = {name: _number(change[name]) for name in names}
+    return Baseline(_text(entry["name"]), Change(_text(change["name"]), **figures, n_texts=int(change["n_texts"])))
+
+
 def _read_generations(entry: Mapping[str, Any]) -> Generations:
     return Generations([GenerationSample(_text(row["prompt"]), _text(row["text"])) for row in entry["samples"]])
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
+    "Baseline": _read_baseline,
     "Figures": _read_figures,
     "Note": lambda entry: Note(_bilingual(entry["text"])),
     "LabelTable": _read_label_table,

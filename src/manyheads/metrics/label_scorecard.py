@@ -22,6 +22,7 @@ from manyheads.metrics.bootstrap import (
 )
 from manyheads.metrics.card_sections import (
     NO_LABEL,
+    Baseline,
     Confusion,
     ExampleRow,
     Examples,
@@ -69,6 +70,7 @@ class LabelCard:
     n_abstained: int  # texts without an answer, which count as wrong
     n_unknown: int  # texts with a gold label that is not in the training data, which no answer can match
     worst: Sequence[Mistake]  # most confident first
+    baseline: Baseline | None = None
 
     def sections(self) -> list[Section]:
         """Return the most confident mistakes, the confusion matrix, the labels and the counts."""
@@ -86,6 +88,7 @@ class LabelCard:
         if self.n_abstained:
             figures.append(Figure(Bilingual("without an answer", "未作答"), self.n_abstained, self.n_texts))
         sections.append(Figures(figures))
+        sections += [self.baseline] if self.baseline else []
         return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("texts", "条文本"))]
 
 

@@ -21,6 +21,7 @@ from manyheads.metrics.bootstrap import (
 )
 from manyheads.metrics.card_sections import (
     NO_LABEL,
+    Baseline,
     Confusion,
     ExampleRow,
     Examples,
@@ -69,6 +70,7 @@ class SpanCard:
     confusion: Confusion  # of spans with equal bounds; NO_LABEL: missed (column), invented (row)
     n_unknown: int  # gold spans with a label that is not in the training data, which no answer can match
     worst: Sequence[WorstSentence]  # most wrong spans first
+    baseline: Baseline | None = None
 
     def sections(self) -> list[Section]:
         """Return the sentences with the most wrong spans, the confusion matrix, the labels and the counts."""
@@ -90,6 +92,7 @@ class SpanCard:
             Figure(Bilingual("predicted spans", "预测片段数"), self.n_predicted),
         ]
         sections += [self.confusion, LabelTable(self.rows), Figures(figures)]
+        sections += [self.baseline] if self.baseline else []
         return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("spans", "个片段"))]
 
 

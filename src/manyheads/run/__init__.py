@@ -7,6 +7,7 @@ writes, and `Corpus` reads the rows that the recipe's data settings describe.
 from manyheads.run.corpus import Corpus
 from manyheads.run.cross_validation import CrossValidation, fold_recipes, score_folds
 from manyheads.run.events import (
+    BaselineScored,
     Event,
     Finished,
     Interrupted,
@@ -25,6 +26,7 @@ from manyheads.run.stopping import StopRequest
 from manyheads.run.training_run import check_same_recipe, delete_run, run
 
 __all__ = [
+    "BaselineScored",
     "Corpus",
     "CrossValidation",
     "DataSettings",

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from manyheads.metrics import Card, card_record
+from manyheads.metrics import Card, Score, card_record
 from manyheads.train import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
@@ -36,6 +36,14 @@ class Prepared:
     has_too_few_cores: bool = False  # this machine has fewer cores than the run has threads
     old_torch: str | None = None  # the version of PyTorch that the run started with, if this is another
     warm_start: str | None = None  # which weights were copied from `init_from`
+
+
+@dataclass(frozen=True)
+class BaselineScored:
+    """The linear model was fitted and scored on the validation set, before training."""
+
+    name: str
+    score: Score
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,19 @@ class RecipeChanged:
     changes: Sequence[str]
 
 
-Event = Stage | RecipeChanged | Prepared | Resumed | Step | Validated | Saved | StoppedEarly | Interrupted | Finished
+Event = (
+    Stage
+    | RecipeChanged
+    | Prepared
+    | BaselineScored
+    | Resumed
+    | Step
+    | Validated
+    | Saved
+    | StoppedEarly
+    | Interrupted
+    | Finished
+)
 
 
 def event_record(event: Event) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
-from manyheads.metrics import Card, Use
+from manyheads.metrics import Baseline, Card, Use, compare_tallies
 from manyheads.run.recipe import DataSettings, Recipe
-from manyheads.tasks import CalibratedTask, Task
+from manyheads.tasks import CalibratedTask, HasBaseline, Task
 from manyheads.tasks.task import Progress
 from manyheads.text.readers import Row
 
@@ -23,10 +23,26 @@ def score_rows(
     used_for: Sequence[Use] = (),
     progress: Progress = lambda done: None,
 ) -> Card:
-    """Return the scorecard of rows; rows that calibrated the task are scored by cross-fitting."""
+    """Return the scorecard of rows; rows that calibrated the task are scored by cross-fitting.
+
+    The card of a task with a linear model compares the two.
+    """
+    if has_baseline(task):
+        rows = list(rows)  # rows of other tasks may be long documents, which are read one by one
     if "calibration" in used_for and isinstance(task, CalibratedTask):
-        return mark(task.score_calibrated(rows, settings, progress), used_for)
-    return mark(task.score(rows, settings, progress), used_for)
+        card = task.score_calibrated(rows, settings, progress)
+    else:
+        card = task.score(rows, settings, progress)
+    if isinstance(rows, list) and rows and isinstance(task, HasBaseline):
+        change = compare_tallies(task.tally(rows, settings), task.baseline_tally(rows))
+        changed: Any = card  # a card is a dataclass, which a protocol cannot say
+        card = replace(changed, baseline=Baseline(task.baseline_name, change))
+    return mark(card, used_for)
+
+
+def has_baseline(task: Task) -> bool:
+    """Whether a task has a linear model to compare with."""
+    return isinstance(task, HasBaseline) and bool(task.baseline_name)
 
 
 def mark(card: Card, used_for: Sequence[Use]) -> Card:

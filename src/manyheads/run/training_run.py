@@ -30,6 +30,7 @@ from manyheads.model.weights import count_parameters, load_weights
 from manyheads.run.corpus import Corpus
 from manyheads.run.environment import Environment, original_environment
 from manyheads.run.events import (
+    BaselineScored,
     Event,
     Finished,
     Interrupted,
@@ -50,7 +51,7 @@ from manyheads.run.stopping import StopRequest
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
-from manyheads.tasks import HasLossTerms, SupportsEngines, Task, TrainingData
+from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TrainingData
 from manyheads.text.seen_words import SeenWords
 from manyheads.train import Checkpoints, Trainer
 
@@ -272,6 +273,9 @@ class _Run:
             old_torch=None if self.environment.torch == torch.__version__ else self.environment.torch,
             warm_start=copied,
         )
+        if isinstance(self.task, HasBaseline) and self.task.baseline_name:
+            tally = self.task.baseline_tally(list(self.task.usable(self.valid)))
+            yield BaselineScored(self.task.baseline_name, tally.score())
 
     def _read_held_out_rows(self) -> None:
         """Read the validation set and the test sets to the end, so that faulty files are reported before training."""

@@ -1,9 +1,7 @@
-"""Linear models of n-grams that classify or tag beside a Transformer.
+"""A linear model of n-grams that tags beside a Transformer.
 
-`NgramClassifier` uses log-count ratios (Wang & Manning 2012): the evidence of an n-gram for a label is how much more
-often it occurs in texts with that label than in others, times a learned weight. It is hard to beat on few texts; order
-and distance are left to the Transformer. `NgramTagger` has the features of a CRF without a network: learned weights of
-a word, its neighbors and the n-grams they form.
+`NgramTagger` has the features of a CRF without a network: learned weights of a word, its neighbors and the n-grams they
+form.
 """
 
 from collections.abc import Iterable
@@ -12,13 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from manyheads.text.tokenizer import BOS, PAD
-
 _MAX_BUCKETS = 1 << 18
 _MAX_NUMBERS = 1 << 21  # numbers of evidence: with many labels there are fewer buckets
-_SCALE = 0.1  # of the summed evidence: n-grams overlap, so that evidence is counted several times
 _MIN_COUNT = 2  # n-grams seen less often are ignored
-_NO_NGRAM = 0  # the bucket for positions without an n-gram
 
 
 def _count_buckets(n_outputs: int) -> int:
@@ -40,51 +34,6 @@ class NgramTable(nn.Module):
 def sparse_tables(module: nn.Module) -> set[str]:
     """Return the names of the weights in a module of which most rows are zero by nature."""
     return {f"{name}.evidence" for name, part in module.named_modules() if isinstance(part, NgramTable)}
-
-
-class NgramClassifier(NgramTable):
-    """A linear classifier of hashed n-grams of up to `max_n` tokens; each n-gram counts once per text."""
-
-    def __init__(self, n_labels: int, max_n: int) -> None:
-        super().__init__()
-        self.max_n = max_n
-        self.n_buckets = _count_buckets(n_labels)
-        self.weight = nn.Parameter(torch.full((self.n_buckets,), 0.5))
-        self.bias = nn.Parameter(torch.zeros(n_labels))
-        self.register_buffer("evidence", torch.zeros(self.n_buckets, n_labels))
-
-    def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """The logits of each label."""
-        buckets = self.buckets(ids)
-        evidence = self.evidence[buckets] * self.weight[buckets][..., None]
-        return _SCALE * evidence.sum(1) + self.bias
-
-    def buckets(self, ids: Int[Tensor, "B S"]) -> Int[Tensor, "B N"]:
-        """The bucket of each n-gram of each text; repeated n-grams and padding get `_NO_NGRAM`."""
-        is_real = (ids != PAD) & (ids != BOS)
-        buckets, mixed = [], torch.zeros_like(ids)
-        for length in range(1, min(self.max_n, ids.size(1)) + 1):
-            n_starts = ids.size(1) - length + 1
-            mixed = _mix(mixed[:, :n_starts] + ids[:, length - 1 :] + length)
-            whole = is_real[:, :n_starts] & is_real[:, length - 1 :]
-            buckets.append(torch.where(whole, 1 + mixed % (self.n_buckets - 1), _NO_NGRAM))
-        rows = torch.cat(buckets, dim=1).sort(1).values
-        is_repeated = nn.functional.pad(rows[:, 1:] == rows[:, :-1], (1, 0))
-        return rows.masked_fill(is_repeated, _NO_NGRAM)
-
-    @torch.no_grad()
-    def count(self, batches: Iterable[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]) -> None:
-        """Compute the evidence from texts and labels: log P(n-gram | label) − log P(n-gram | other labels)."""
-        having, lacking = torch.ones_like(self.evidence), torch.ones_like(self.evidence)
-        for ids, targets in batches:
-            buckets = self.buckets(ids)
-            for counts, rows in ((having, targets), (lacking, 1.0 - targets)):
-                counts.index_add_(0, buckets.flatten(), rows.repeat_interleave(buckets.size(1), 0))
-        having[_NO_NGRAM], lacking[_NO_NGRAM] = 1.0, 1.0
-        evidence = (having / having.sum(0)).log() - (lacking / lacking.sum(0)).log()
-        is_common = (having + lacking)[:, :1] - 2.0 >= _MIN_COUNT
-        self.evidence.copy_(evidence * is_common)
-        self.evidence[_NO_NGRAM] = 0.0
 
 
 class NgramTagger(NgramTable):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
@@ -249,10 +249,21 @@ class HasBaseline(Protocol):
 
     @property
     def baseline_name(self) -> str:
-        """The name of the linear model, such as "linear CRF"; "" if the settings turn it off."""
+        """What the linear model is called, such as "linear CRF"; "" if the recipe does not want one."""
 
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
-        """The statistics of the main score of the linear model alone, row by row."""
+        """The statistics of the main score of the linear model alone, row by row, as `tally` gives the model's."""
+
+
+@runtime_checkable
+class StoresBaseline(Protocol):
+    """A task whose linear model is not part of its module: a bundle stores it in a file of its own."""
+
+    def baseline_tensors(self) -> Mapping[str, Tensor]:
+        """The numbers of the linear model; nothing if there is none."""
+
+    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Task":
+        """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
 
 
 @runtime_checkable

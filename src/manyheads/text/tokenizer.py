@@ -1,7 +1,8 @@
 """`Tokenizer`: text ⇄ tokens ⇄ ids, with a subword vocabulary that SentencePiece learns from the training text.
 
 Tokenization is lossless. Text is not normalized, and a character outside the vocabulary is encoded as its UTF-8
-bytes, so `decode(encode(text)) == text` for every text that can be encoded as UTF-8.
+bytes, so `decode(encode(text)) == text` for every text that can be encoded as UTF-8. Only a tokenizer trained with
+`lowercase` folds case and width; lengths and spans stay those of the original text.
 """
 
 import random
@@ -15,7 +16,18 @@ import sentencepiece
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import BundleError
 from manyheads.text.subword_sampling import SubwordSampler
-from manyheads.text.tokenizer_training import BOS, EOS, METASPACE, PAD, UNK, TokenizerSettings, to_utf8, train_model
+from manyheads.text.tokenizer_training import (
+    BOS,
+    EOS,
+    LOWERCASE,
+    METASPACE,
+    PAD,
+    UNK,
+    TokenizerSettings,
+    fold,
+    to_utf8,
+    train_model,
+)
 
 __all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
 
@@ -58,6 +70,7 @@ class Tokenizer:
         self._inner = Processor(model_proto=blob)
         self._inner.override_normalizer_spec(add_dummy_prefix=False)
         self._metaspace_ids = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in METASPACE.encode()]
+        self.folds_case = bool(self._processor.is_control(self._processor.piece_to_id(LOWERCASE)))
         # Whether SentencePiece adds a space before a text; character models do not.
         self.has_prefix = self._processor.encode(" ") != self._inner.encode(" ")
 
@@ -86,7 +99,9 @@ class Tokenizer:
         try:
             tokenizer = cls(blob)
             special = [tokenizer._processor.piece_to_id(text) for text in ("<pad>", "<unk>", "<s>", "</s>")]
-            is_compatible = special == [PAD, UNK, BOS, EOS] and tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
+            is_compatible = special == [PAD, UNK, BOS, EOS] and tokenizer.decode(tokenizer.encode(_PROBE)) == (
+                fold(_PROBE) if tokenizer.folds_case else _PROBE
+            )
         except (RuntimeError, IndexError, UnicodeError):  # its errors may quote bytes that are not UTF-8
             raise BundleError(damaged) from None
         if not is_compatible:
@@ -132,7 +147,7 @@ class Tokenizer:
         rows = []
         for number, text in enumerate(texts, start=1):
             to_utf8(text, f"Text {number}")
-            first, *rest = text.split(METASPACE)
+            first, *rest = self._folded(text).split(METASPACE)
             row = self._sampler.sample(first, strength, rng, add_prefix=self.has_prefix)
             for part in rest:
                 row += self._metaspace_ids + self._sampler.sample(part, strength, rng, add_prefix=False)
@@ -196,10 +211,13 @@ class Tokenizer:
                 start = position - 1
             yield Token(name, token_id, max(start, 0), position)
 
+    def _folded(self, text: str) -> str:
+        return fold(text) if self.folds_case else text
+
     def _encode(self, texts: Sequence[str], encode: EncodeBatch) -> list[list[int]]:
         for number, text in enumerate(texts, start=1):
             to_utf8(text, f"Text {number}")
-        parts = [text.split(METASPACE) for text in texts]
+        parts = [self._folded(text).split(METASPACE) for text in texts]
         rows = encode(self._processor, [first for first, *_ in parts])
         after = [part for _, *rest in parts for part in rest]
         inner = iter(encode(self._inner, after) if after else [])

@@ -6,6 +6,7 @@ This module preprocesses text that SentencePiece would drop silently, process sl
 import io
 import random
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _UNKNOWN_PLACEHOLDER = "▅"
 # The trainer learns no token that contains NUL, so NUL separates and replaces text that must not be learned.
 _BOUNDARY = "\0"
 _CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+LOWERCASE = "<lowercase>"  # a control symbol that marks a tokenizer which folds case
 _MODEL_TYPES = {"unigram": "unigram", "bpe": "bpe", "character": "char"}  # SentencePiece's names
 
 
@@ -49,6 +51,9 @@ class TokenizerSettings:
     # Whether a token may contain several Chinese characters. Since words are not separated by spaces, "joined" gives
     # fewer tokens, some of which cross word boundaries (了那); "split" makes each character its own token.
     chinese_characters: Literal["joined", "split"] = "joined"
+    # Fold case and width before splitting ("Ａ" and "A" become "a"): labels rarely depend on them. Text that a model
+    # generates would be folded as well.
+    lowercase: bool = False
     # Train on a random sample if there is more text than this. Unigram takes about 45 MB of memory and 3 s per MB:
     # with 20 MB, any run needed more than a gigabyte.
     sample_bytes: Annotated[int, Range(100_000, 1_000_000_000)] = 10_000_000
@@ -64,6 +69,8 @@ class TokenizerSettings:
 
 def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:
     """Train a SentencePiece model on `lines`, which are read once; equal arguments give identical bytes."""
+    if settings.lowercase:
+        lines = map(fold, lines)
     if settings.chinese_characters == "split" and settings.kind != "character":
         lines = (_CHINESE_CHARACTER.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
@@ -77,6 +84,27 @@ def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) ->
         if "required_chars" not in str(error):
             raise
         return _train(_without_rare_characters(sample, settings.vocab_size), settings)
+
+
+class _Folding(dict[int, str]):
+    """The folded form of each character: NFKC and lower case, as far as it is one character, too."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        for form in (unicodedata.normalize("NFKC", character).lower(), character.lower()):
+            if len(form) == 1:
+                character = form
+                break
+        self[code] = character
+        return character
+
+
+_FOLDING = _Folding()
+
+
+def fold(text: str) -> str:
+    """Fold the case and the width of each character; the length of the text does not change."""
+    return text.translate(_FOLDING)
 
 
 def to_utf8(text: str, name: str) -> bytes:
@@ -169,6 +197,7 @@ def _train(sample: list[bytes], settings: TokenizerSettings) -> bytes:
         # Byte tokens encode the rarest 0.01 % of characters (those seen once or twice in 29,000 Chinese sentences).
         # Nothing is lost, and no embedding is spent on characters too rare to learn.
         character_coverage=0.9999,
+        control_symbols=[LOWERCASE] if settings.lowercase else [],
         required_chars=METASPACE,  # encoded as bytes, a space would be decoded as ▁
         split_digits=True,  # numbers are copied digit by digit and do not fill the vocabulary
         split_by_unicode_script=True,  # no token mixes Chinese and Latin

@@ -16,6 +16,8 @@ class Classification:
     probability: float | None  # of the label; if multi_label, of exactly this set of labels; None for a blank text
     probabilities: Mapping[str, float]  # of every label, the likeliest first; empty for a blank text
     separator: str = "|"
+    # How much of the decision the linear classifier of n-grams made, from 0 to 1; the rest is the Transformer's.
+    ngram_share: float | None = None
     out_of_scope: float | None = None  # 0 to 1; above ½ the text is unlike those it was trained on; None: not known
 
     @property

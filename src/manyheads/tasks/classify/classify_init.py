@@ -134,7 +134,8 @@ class ClassifyInit(TaskInit):
         else:
             choices.append(Choice("task.kind", "classify", "one label for each text"))
         choices += [
-            Choice("task.ngrams", 3, "also score n-grams of up to three tokens: a strong baseline on little data"),
+            Choice("task.baseline", True, "also fit an SVM of n-grams, compare with it and mix it into the answer"),
+            Choice("task.convolution", 3, "phrases of three tokens, pooled beside attention"),
             Choice("task.head_dropout", dropout, "dropout before the output layer"),
             *encoder_choices(survey, layers, dropout),
             Choice("model.token_dropout", round(dropout - 0.1, 1), "drops whole tokens, so that no word decides alone"),

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,8 @@ from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
 from manyheads.tasks.classify.classify_init import ClassifyInit
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
+from manyheads.tasks.classify.mixture import DECISION_SCALE, Mixture
+from manyheads.tasks.classify.ngram_svm import NgramSVM, one_in
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
@@ -69,6 +72,8 @@ class Classify(MonolingualTask):
     n_rows: int
     calibration: Calibration = field(default_factory=Calibration)
     scope: Scope | None = None  # None in bundles of older versions
+    linear: NgramSVM | None = None  # the baseline; None if the recipe does not want it
+    mixture: Mixture = field(default_factory=Mixture)
 
     @property
     def model(self) -> Transformer:
@@ -118,8 +123,8 @@ class Classify(MonolingualTask):
         cls, model: Transformer, tokenizer: Tokenizer, settings: ClassifySettings, rows: Iterable[Row]
     ) -> "Classify":
         """Create an untrained classifier; its labels are those of the rows."""
-        if settings.ngrams and isinstance(rows, Iterator):
-            raise TypeError("rows are read twice if task.ngrams is set: pass a list, not an iterator.")
+        if settings.baseline and isinstance(rows, Iterator):
+            raise TypeError("rows are read twice if task.baseline is set: pass a list, not an iterator.")
         counts, n_rows, scope = _read_training_rows(rows, tokenizer, settings)
         labels = sorted(counts)
         refuse_many_labels(labels, MAX_LABELS)
@@ -133,9 +138,7 @@ class Classify(MonolingualTask):
             **Calibration().metadata(),
         }
         task = replace(cls.restore(model, tokenizer, settings, metadata), scope=scope)
-        if task.module.ngrams is not None:
-            task.module.ngrams.count(task.whole_rows(rows))
-        return task
+        return replace(task, linear=task.fit_linear(rows)) if settings.baseline else task
 
     @classmethod
     def restore(
@@ -147,8 +150,8 @@ class Classify(MonolingualTask):
         labels, counts = tuple(map(str, metadata["labels"])), tuple(map(int, metadata["counts"]))
         stored = metadata.get("out_of_scope")
         scope = Scope.restore(stored) if stored else None
-        n_rows, calibration = int(metadata["n_rows"]), Calibration.restore(metadata)
-        return cls(module, tokenizer, settings, labels, counts, n_rows, calibration, scope)
+        n_rows, calibration, mixture = int(metadata["n_rows"]), Calibration.restore(metadata), Mixture.restore(metadata)
+        return cls(module, tokenizer, settings, labels, counts, n_rows, calibration, scope, mixture=mixture)
 
     def metadata(self) -> dict[str, Any]:
         """The labels, their counts, the calibration, and what is in scope."""
@@ -157,8 +160,29 @@ class Classify(MonolingualTask):
             "counts": list(self.counts),
             "n_rows": self.n_rows,
             **self.calibration.metadata(),
+            "mixture": self.mixture.metadata(),
             "out_of_scope": self.scope.metadata() if self.scope and self.scope.is_fitted else None,
         }
+
+    @property
+    def baseline_name(self) -> str:
+        """What the linear classifier is called."""
+        return "n-gram SVM" if self.linear else ""
+
+    def baseline_tensors(self) -> dict[str, Tensor]:
+        """The numbers of the linear classifier; nothing if there is none."""
+        return {name: torch.from_numpy(array) for name, array in self.linear.arrays.items()} if self.linear else {}
+
+    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Classify":
+        """The task with the linear classifier of these tensors; ValueError if they do not fit."""
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        return replace(self, linear=NgramSVM.from_arrays(arrays, len(self.labels)))
+
+    def baseline_tally(self, rows: Sequence[Row]) -> Tally:
+        """The statistics of the same score as `tally`, for the linear classifier alone."""
+        alone = replace(self, mixture=Mixture(share=1.0), calibration=Calibration(), scope=None)
+        texts = [row[0] for row in rows]
+        return self._tally(rows, alone._predictions(texts, alone._calibrated(self.linear_logits(texts))))
 
     @property
     def limit(self) -> int:
@@ -191,13 +215,11 @@ class Classify(MonolingualTask):
             row[[indices[name] for name in names if name in indices]] = 1.0
         return targets.to(self.model.device)
 
-    def whole_rows(self, rows: Iterable[Row]) -> Iterator[tuple[Int[Tensor, "B S"], Float[Tensor, "B C"]]]:
-        """Batches of all rows at full length, for counting n-grams before training."""
-        for chunk in chunks(rows):
-            ids = self.tokenizer.encode_batch([row[0] for row in chunk])
-            for batch in batches_by_length([len(tokens) + 1 for tokens in ids]):
-                labels = [self.settings.labels_of(chunk[row][1]) for row in batch]
-                yield self.to_ids([ids[row] for row in batch]), self.targets(labels)
+    def fit_linear(self, rows: Iterable[Row]) -> NgramSVM:
+        """Fit the linear classifier to training rows; to a sample if there are very many."""
+        sample = list(islice(rows, 0, None, one_in(self.n_rows, len(self.labels))))
+        targets = self.targets([self.settings.labels_of(row[1]) for row in sample])
+        return NgramSVM.fit([row[0] for row in sample], targets.cpu().numpy() > 0)
 
     def check(self, text: str, where: str) -> None:
         """Any text can be read."""
@@ -207,7 +229,22 @@ class Classify(MonolingualTask):
         return encoder_input(self.tokenizer, text, answer, self.tokenizer.iter_tokens(text), limit=self.limit)
 
     def logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
-        """The logits of each text, averaged over its windows."""
+        """The logits of each text: the Transformer's and the linear classifier's, mixed."""
+        return self._mixed(texts, self.transformer_logits(texts, progress))
+
+    def _mixed(self, texts: Sequence[str], transformer: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        if self.linear is None or not self.mixture.share:
+            return self.mixture.logits(transformer, torch.zeros_like(transformer))
+        return self.mixture.logits(transformer, self.linear_logits(texts))
+
+    def linear_logits(self, texts: Sequence[str]) -> Float[Tensor, "N C"]:
+        """The decision values of the linear classifier, on about the scale of logits."""
+        if self.linear is None:
+            raise ValueError("This classifier has no baseline: task.baseline is false.")
+        return DECISION_SCALE * torch.from_numpy(self.linear.decide(texts))
+
+    def transformer_logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
+        """The logits of the Transformer for each text, averaged over its windows."""
         encoded = self.tokenizer.encode_batch(texts)
         parts = [
             (text, start, ids[start:end])
@@ -255,13 +292,29 @@ class Classify(MonolingualTask):
         """The classifier with probabilities and scores of scope that fit the valid rows."""
         usable = list(self.usable(rows))
         texts = [row[0] for row in usable]
-        logits = self.logits(texts)
-        scope = self.scope
+        transformer = self.transformer_logits(texts)
+        task = self._fit(usable, transformer)
+        scope = task.scope
         if scope and texts:
             made_up = made_up_texts(texts)
-            signs = (self._signs(scope, *both) for both in ((texts, logits), (made_up, self.logits(made_up))))
+            logits = (task._mixed(texts, transformer), task.logits(made_up))
+            signs = (task._signs(scope, *both) for both in zip((texts, made_up), logits, strict=True))
             scope = scope.fit(*signs)
-        return replace(self, calibration=self._fit_calibration(usable, logits), scope=scope)
+        return replace(task, scope=scope)
+
+    def _fit(self, rows: Sequence[Row], transformer: Float[Tensor, "N C"]) -> "Classify":
+        """The classifier with the share of the linear classifier and the temperature that fit these rows."""
+        labels = [self.settings.labels_of(row[1]) for row in rows]
+        known = [index for index, names in enumerate(labels) if set(names) <= set(self.labels)]
+        texts, transformer = [rows[index][0] for index in known], transformer[known]
+        targets = self.targets([labels[index] for index in known]).cpu()
+        multi_label = self.settings.multi_label
+        task = self
+        if self.linear is not None:
+            mixture = Mixture.fit(transformer, self.linear_logits(texts), targets, multi_label=multi_label)
+            task = replace(self, mixture=mixture)
+        calibration = Calibration.fit(task._mixed(texts, transformer), targets, multi_label=multi_label)
+        return replace(task, calibration=calibration)
 
     def _signs(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
         ids = self.tokenizer.encode_batch(texts)
@@ -273,23 +326,38 @@ class Classify(MonolingualTask):
             return None
         return self.scope.scores(self._signs(self.scope, texts, logits)).tolist() if texts else []
 
-    def _fit_calibration(self, rows: Sequence[Row], logits: Float[Tensor, "N C"]) -> Calibration:
-        labels = [self.settings.labels_of(row[1]) for row in rows]
-        known = [index for index, names in enumerate(labels) if set(names) <= set(self.labels)]
-        targets = self.targets([labels[index] for index in known]).cpu()
-        return Calibration.fit(logits[known], targets, multi_label=self.settings.multi_label)
-
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
-        logits = self.logits(texts)
-        predictions = self._predictions(texts, self._calibrated(logits))
-        scores = self.out_of_scope(texts, logits)
-        if scores is None:
-            return predictions
+        transformer = self.transformer_logits(texts)
+        logits = self._mixed(texts, transformer)
+        scores: Sequence[float | None] = self.out_of_scope(texts, logits) or [None] * len(texts)
+        shares = self._linear_shares(texts, transformer, logits)
         return [
-            prediction if prediction.probability is None else replace(prediction, out_of_scope=score)
-            for prediction, score in zip(predictions, scores, strict=True)
+            prediction if prediction.probability is None else replace(prediction, out_of_scope=score, ngram_share=share)
+            for prediction, score, share in zip(
+                self._predictions(texts, self._calibrated(logits)), scores, shares, strict=True
+            )
         ]
+
+    def _linear_shares(
+        self, texts: Sequence[str], transformer: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]
+    ) -> Sequence[float | None]:
+        """How much of each decision the linear classifier made: its share of the lead of the best label over the next.
+
+        If multi_label, its share of the logit that is farthest from 0.
+        """
+        if self.linear is None or not len(texts):
+            return [None] * len(texts)
+        parts = self.mixture.parts(transformer, self.linear_logits(texts))
+        if self.settings.multi_label:
+            best = logits.abs().argmax(-1, keepdim=True)
+            whole, own = (part.gather(-1, best)[:, 0] for part in (logits, parts[1]))
+        else:
+            first, second = logits.topk(2, dim=-1).indices.unbind(-1)
+            rows = torch.arange(len(texts))
+            whole, own = (part[rows, first] - part[rows, second] for part in (logits, parts[1]))
+        shares = torch.where(whole == 0, self.mixture.share, own / torch.where(whole == 0, 1.0, whole))
+        return [round(share, 4) for share in shares.clamp(0, 1).tolist()]
 
     def _predictions(self, texts: Sequence[str], probabilities: NDArray[np.float64]) -> list[Classification]:
         blank = Classification((), None, {}, self.settings.separator)
@@ -310,7 +378,10 @@ class Classify(MonolingualTask):
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
         """The statistics of accuracy; of micro-F1 if multi_label."""
-        predicted = [set(prediction.labels) for prediction in self.predict([row[0] for row in rows], settings)]
+        return self._tally(rows, self.predict([row[0] for row in rows], settings))
+
+    def _tally(self, rows: Sequence[Row], predictions: Sequence[Classification]) -> Tally:
+        predicted = [set(prediction.labels) for prediction in predictions]
         gold = [set(self.settings.labels_of(row[1])) for row in rows]
         if self.settings.multi_label:
             return f1_tally("micro-F1", gold, predicted)
@@ -328,12 +399,13 @@ class Classify(MonolingualTask):
     ) -> LabelCard:
         """The scorecard of the rows that it was calibrated on: each half is calibrated on the other half."""
         rows = list(rows)
-        logits = self.logits([row[0] for row in rows], progress)
-        probabilities = np.empty(logits.shape)
+        texts = [row[0] for row in rows]
+        transformer = self.transformer_logits(texts, progress)
+        probabilities = np.empty(transformer.shape)
         for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
-            task = replace(self, calibration=self._fit_calibration(rows[other], logits[other]))
-            probabilities[half] = task._calibrated(logits[half])
-        return self._with_scope(self._card(rows, probabilities)[0], rows, logits)
+            task = self._fit(rows[other], transformer[other])
+            probabilities[half] = task._calibrated(task._mixed(texts[half], transformer[half]))
+        return self._with_scope(self._card(rows, probabilities)[0], rows, self._mixed(texts, transformer))
 
     def _with_scope(self, card: LabelCard, rows: Sequence[Row], logits: Float[Tensor, "N C"]) -> LabelCard:
         """The card with the score of telling its texts from texts that belong to no label."""

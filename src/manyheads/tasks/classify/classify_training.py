@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from manyheads.data import choose_examples, plan_batches
 from manyheads.model import Transformer, symmetric_kl
+from manyheads.model.masks import count_positions
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.model_inputs import windows
-from manyheads.tasks.ngrams import NgramClassifier
 from manyheads.tasks.pooling import Pool
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
@@ -27,25 +27,39 @@ if TYPE_CHECKING:
 
 
 class Classifier(nn.Module):
-    """A Transformer, pooling and a linear layer; with `ngrams`, an n-gram classifier beside them."""
+    """A Transformer, pooling and a linear layer; with `convolution`, also the largest values of a convolution."""
 
     def __init__(self, model: Transformer, n_labels: int, settings: ClassifySettings) -> None:
         super().__init__()
         self.model = model
-        self.pool = Pool(settings.pooling, model.settings.width)
+        width = model.settings.width
+        self.pool = Pool(settings.pooling, width)
+        self.convolution = MaxConvolution(width, settings.convolution) if settings.convolution else None
         self.dropout = nn.Dropout(settings.head_dropout)
-        self.output = nn.Linear(self.pool.width, n_labels)
-        self.ngrams = NgramClassifier(n_labels, settings.ngrams) if settings.ngrams else None
+        self.output = nn.Linear(self.pool.width + (width if self.convolution else 0), n_labels)
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """The logits of each label, summed over the branches."""
-        return torch.stack(self.branch_logits(ids)).sum(0)
-
-    def branch_logits(self, ids: Int[Tensor, "B S"]) -> list[Float[Tensor, "B C"]]:
-        """The logits of the Transformer and, if there is one, of the n-gram classifier."""
+        """The logits of each label."""
         is_real: Bool[Tensor, "B S"] = ids != PAD
-        logits = self.output(self.dropout(self.pool(self.model.encode(ids, is_real), is_real)))
-        return [logits] if self.ngrams is None else [logits, self.ngrams(ids)]
+        pooled = self.pool(self.model.encode(ids, is_real), is_real)
+        if self.convolution is not None:
+            vectors = self.model.source_embedding(ids, count_positions(is_real))
+            pooled = torch.cat([pooled, self.convolution(vectors, is_real)], dim=-1)
+        logits: Tensor = self.output(self.dropout(pooled))
+        return logits
+
+
+class MaxConvolution(nn.Module):
+    """The largest value of each filter over all positions (Kim 2014): phrases of a few tokens, wherever they occur."""
+
+    def __init__(self, width: int, n_tokens: int) -> None:
+        super().__init__()
+        self.filters = nn.Conv1d(width, width, n_tokens, padding="same")
+
+    def forward(self, x: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"]) -> Float[Tensor, "B W"]:
+        """The pooled values; padded positions do not count."""
+        values = self.filters((x * is_real[..., None]).mT).relu()
+        return values.masked_fill(~is_real[:, None], 0.0).amax(-1)
 
 
 @dataclass(frozen=True)
@@ -89,13 +103,9 @@ class ClassifyTrainingTask:
         return batch
 
     def loss(self, batch: LabeledBatch, step: int) -> Tensor:
-        """Cross-entropy per text, plus R-Drop's term if it is set; the mean over the branches.
-
-        Each branch has its own loss: with a loss of their sum, the slower branch would learn nothing.
-        """
+        """Cross-entropy per text, plus R-Drop's term if it is set."""
         n_passes = 2 if self.task.settings.consistency else 1
-        branches = self.task.module.branch_logits(batch.ids.repeat(n_passes, 1))
-        return torch.stack([self._loss(logits.chunk(n_passes), batch.targets) for logits in branches]).mean()
+        return self._loss(self.task.module(batch.ids.repeat(n_passes, 1)).chunk(n_passes), batch.targets)
 
     def _loss(self, passes: Sequence[Float[Tensor, "B C"]], targets: Float[Tensor, "B C"]) -> Tensor:
         settings = self.task.settings

@@ -16,8 +16,11 @@ class ClassifySettings:
     separator: str = "|"  # between the labels of a row
     pooling: Pooling = "mean-max"  # how token vectors become the vector of the text
     head_dropout: Rate = 0.2  # dropout of the pooled vector
-    # Also score n-grams of up to this many tokens beside the Transformer; 0: none.
-    ngrams: Annotated[int, Range(0, 5)] = 0
+    # Also fit a linear classifier of word and character n-grams. Its score is shown beside the model's, and the
+    # answer is a mixture of both, weighted on the validation rows.
+    baseline: bool = True
+    # Also pool a convolution over this many neighboring tokens, beside attention; 0: none.
+    convolution: Annotated[int, Range(0, 9)] = 0
     class_weights: Literal["none", "balanced"] = "none"  # balanced: every label has the same total weight
     smoothing: Rate = 0.1  # ε of label smoothing
     # R-Drop's α: weight of the agreement of two passes with different dropout, such as 1; 0: one pass.

@@ -5,17 +5,16 @@ texts contain. Trained apart, the two make different errors, so that the sum of 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from manyheads.tasks.tag.crf import CRF, States
-from manyheads.tasks.tag.tag_features import N_BITS, NO_FEATURE, Hashes, text_columns, word_features
+from manyheads.tasks.tag.tag_features import NO_FEATURE, Hashes, text_columns, word_features
 
 _N_EPOCHS = 3
 _LEARNING_RATE = 0.1
@@ -35,29 +34,26 @@ _MAX_CACHED = 2000  # texts
 _LENGTH_NOISE = 0.1  # of the order by length, so that batches differ from epoch to epoch
 
 
-class LinearTagger(nn.Module):
+class LinearTagger:
     """Scores of tags and intents that are linear in the features of words."""
 
-    features: Tensor  # F 2: the upper and the lower half of each feature's hash, as floats; sorted
-    weight: Tensor  # F+1 K; the last row is that of unknown features
-    transitions: Tensor  # K K
-    intent_weight: Tensor  # F+1 C
-
-    def __init__(self, states: States, n_intents: int, n_features: int, *, are_characters: bool) -> None:
-        super().__init__()
-        self.states = states
+    def __init__(
+        self,
+        features: Hashes,
+        weight: Float[Tensor, "V K"],
+        transitions: Float[Tensor, "K K"],
+        intent_weight: Float[Tensor, "V C"],
+        *,
+        are_characters: bool,
+    ) -> None:
+        """Take the weights of features, whose hashes are sorted; one more row of weights is that of unknown ones."""
+        self.features = features
+        self.weight = weight
+        self.transitions = transitions
+        self.intent_weight = intent_weight
         self.are_characters = are_characters
-        self.register_buffer("features", torch.zeros(n_features, 2))
-        self.register_buffer("weight", torch.zeros(n_features + 1, len(states)))
-        self.register_buffer("transitions", torch.zeros(len(states), len(states)))
-        self.register_buffer("intent_weight", torch.zeros(n_features + 1, n_intents))
         # The scores of the last texts: validation asks for those of the same texts again and again.
         self._last: tuple[Sequence[Sequence[str]], tuple[list[Tensor], Tensor]] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return len(self.features)
 
     @torch.no_grad()
     def scores(self, texts: Sequence[Sequence[str]]) -> tuple[list[Float[Tensor, "_ K"]], Float[Tensor, "N C"]]:
@@ -66,10 +62,10 @@ class LinearTagger(nn.Module):
             return self._last[1]
         lengths = [len(text) for text in texts]
         hashes = word_features(texts, are_characters=self.are_characters)
-        rows = torch.from_numpy(_find(hashes, _join_halves(self.features)))
-        words = _sum_rows(rows, self.weight.cpu()).split(lengths)
-        bags = _bags(rows[:, text_columns(are_characters=self.are_characters)], lengths, self.n_features)
-        scores = list(words), _score_bags(bags, self.intent_weight.cpu())
+        rows = torch.from_numpy(_find(hashes, self.features))
+        words = _sum_rows(rows, self.weight).split(lengths)
+        bags = _bags(rows[:, text_columns(are_characters=self.are_characters)], lengths, len(self.features))
+        scores = list(words), _score_bags(bags, self.intent_weight)
         self._last = (texts, scores) if len(texts) <= _MAX_CACHED else None
         return scores
 
@@ -87,52 +83,61 @@ class LinearTagger(nn.Module):
         """Fit to texts and their paths, and to their intents if there are any; very many texts are thinned out."""
         step = -(-sum(map(len, texts)) // (_MAX_CHARACTERS if are_characters else _MAX_WORDS)) or 1
         texts, paths, intents = texts[::step], paths[::step], intents[::step]
+        lengths = [len(text) for text in texts]
         hashes = word_features(texts, are_characters=are_characters)
-        known = _frequent_features(hashes, _MAX_NUMBERS // (len(states) + n_intents))
-        rows = torch.from_numpy(_find(hashes, known))
+        features = _frequent_features(hashes, _MAX_NUMBERS // (len(states) + n_intents))
+        rows = torch.from_numpy(_find(hashes, features))
         del hashes
-        fitted = cls(states, n_intents, len(known), are_characters=are_characters)
-        fitted.features.copy_(_split_halves(known))
         generator = torch.Generator().manual_seed(_SEED)
-        _fit_tags(fitted, rows, _cut([len(text) for text in texts]), paths, generator)
+        weight, transitions = _fit_tags(states, rows, len(features), _cut(lengths), paths, generator)
+        intent_weight = torch.zeros(len(features) + 1, n_intents)
         if n_intents:
-            columns = text_columns(are_characters=are_characters)
-            bags = _bags(rows[:, columns], [len(text) for text in texts], fitted.n_features)
-            _fit_intents(fitted.intent_weight, bags, torch.tensor(intents), generator)
-        return fitted._without_small_weights()
+            bags = _bags(rows[:, text_columns(are_characters=are_characters)], lengths, len(features))
+            _fit_intents(intent_weight, bags, torch.tensor(intents), generator)
+        largest = torch.cat([weight, intent_weight], dim=1).abs().amax(1) >= _MIN_WEIGHT
+        largest[-1] = True  # the row of unknown features
+        return cls(
+            features[largest[:-1].numpy()],
+            _rounded(weight[largest]),
+            transitions,
+            _rounded(intent_weight[largest]),
+            are_characters=are_characters,
+        )
 
-    def _without_small_weights(self) -> "LinearTagger":
-        largest = torch.cat([self.weight[:-1], self.intent_weight[:-1]], dim=1).abs().amax(1)
-        kept = (largest >= _MIN_WEIGHT).nonzero().flatten()
-        smaller = LinearTagger(self.states, self.intent_weight.size(1), len(kept), are_characters=self.are_characters)
-        smaller.features.copy_(self.features[kept])
-        smaller.transitions.copy_(self.transitions)
-        smaller.weight[:-1] = self.weight[kept]
-        smaller.intent_weight[:-1] = self.intent_weight[kept]
-        return smaller
-
-    def metadata(self) -> dict[str, Any]:
-        """What `restore` needs."""
-        return {"n_features": self.n_features, "are_characters": self.are_characters}
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The numbers to store; weights have half precision."""
+        return {
+            "features": torch.from_numpy(self.features.astype(np.int64)),
+            "weight": self.weight.half(),
+            "transitions": self.transitions,
+            "intent_weight": self.intent_weight.half(),
+        }
 
     @classmethod
-    def restore(cls, states: States, n_intents: int, metadata: Mapping[str, Any]) -> "LinearTagger":
-        """Create the linear tagger that returned this metadata, without its weights."""
-        n_features, are_characters = metadata["n_features"], metadata["are_characters"]
-        if type(n_features) is not int or not 0 <= n_features <= _MAX_NUMBERS or type(are_characters) is not bool:
-            raise ValueError("metadata.linear must have a number of features, and whether words are characters.")
-        return cls(states, n_intents, n_features, are_characters=are_characters)
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], n_states: int, n_intents: int, *, are_characters: bool
+    ) -> "LinearTagger":
+        """Create the linear tagger that has these `tensors`; ValueError if they do not fit."""
+        n_features = len(tensors["features"]) if "features" in tensors else 0
+        shapes = {
+            "features": (n_features,),
+            "weight": (n_features + 1, n_states),
+            "transitions": (n_states, n_states),
+            "intent_weight": (n_features + 1, n_intents),
+        }
+        if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes:
+            raise ValueError(f"the tensors must be {', '.join(f'{name} {shape}' for name, shape in shapes.items())}.")
+        features = tensors["features"].to(torch.int64).numpy().astype(np.uint64)
+        if (features[1:] <= features[:-1]).any():
+            raise ValueError("features must be sorted.")
+        weights = (tensors[name].float() for name in ("weight", "transitions", "intent_weight"))
+        return cls(features, *weights, are_characters=are_characters)
 
 
-def _split_halves(hashes: Hashes) -> Float[Tensor, "F 2"]:
-    half = np.uint64(N_BITS // 2)
-    upper = hashes >> half
-    return torch.from_numpy(np.stack([upper, hashes ^ (upper << half)], axis=1).astype(np.float32))
-
-
-def _join_halves(features: Float[Tensor, "F 2"]) -> Hashes:
-    halves = features.cpu().numpy().astype(np.uint64)
-    return (halves[:, 0] << np.uint64(N_BITS // 2)) | halves[:, 1]
+def _rounded(weight: Tensor) -> Tensor:
+    """The weights as they are stored, so that a bundle predicts as the run did."""
+    return weight.half().float()
 
 
 def _find(hashes: Hashes, known: Hashes) -> NDArray[np.int32]:
@@ -179,43 +184,43 @@ class _AdaGrad:
 
 
 def _fit_tags(
-    fitted: LinearTagger,
+    states: States,
     rows: Int[Tensor, "N F"],
+    n_features: int,
     lengths: Int[Tensor, " T"],
     paths: Sequence[Sequence[int]],
     generator: torch.Generator,
-) -> None:
-    """Maximize the likelihood of the paths; with very many states, that of each state by itself."""
-    crf = CRF(fitted.states, learned=True)
-    is_chain = len(fitted.states) <= _MAX_CHAIN_STATES
+) -> tuple[Float[Tensor, "V K"], Float[Tensor, "K K"]]:
+    """The weights and transitions with the highest likelihood of the paths; with very many states, of each state."""
+    crf = CRF(states, learned=True)
+    is_chain = len(states) <= _MAX_CHAIN_STATES
     starts = lengths.cumsum(0) - lengths
-    states = torch.tensor([state for path in paths for state in path])
-    weight, transitions = _AdaGrad(fitted.weight), _AdaGrad(crf.transitions.detach())
-    all_states = torch.arange(len(fitted.states))
-    mean = [torch.zeros_like(fitted.weight), torch.zeros_like(fitted.transitions)]
+    gold_states = torch.tensor([state for path in paths for state in path])
+    weight, transitions = _AdaGrad(torch.zeros(n_features + 1, len(states))), _AdaGrad(crf.transitions.detach())
+    all_states = torch.arange(len(states))
+    mean, mean_transitions = torch.zeros_like(weight.weight), torch.zeros_like(transitions.weight)
     for epoch in range(_N_EPOCHS):
         for batch in _batches(lengths, generator):
             own = lengths[batch]
             is_real = torch.arange(int(own.max())) < own[:, None]
             words = (starts[batch][:, None] + torch.arange(is_real.size(1)))[is_real]
             dropped = torch.rand(len(words), rows.size(1), generator=generator) < _DROPOUT
-            bags = rows[words].masked_fill(dropped, fitted.n_features)
-            scores = (_sum_rows(bags, fitted.weight) / (1.0 - _DROPOUT)).requires_grad_()
+            bags = rows[words].masked_fill(dropped, n_features)
+            scores = (_sum_rows(bags, weight.weight) / (1.0 - _DROPOUT)).requires_grad_()
             if is_chain:
                 padded = scores.new_zeros(*is_real.shape, scores.size(1)).masked_scatter(is_real[..., None], scores)
-                gold = torch.zeros(is_real.shape, dtype=torch.long).masked_scatter(is_real, states[words])
+                gold = torch.zeros(is_real.shape, dtype=torch.long).masked_scatter(is_real, gold_states[words])
                 loss = -crf.log_probability(padded, gold, is_real).sum()
                 gradient, of_transitions = torch.autograd.grad(loss, [scores, crf.transitions])
                 transitions.update(all_states, of_transitions, _LEARNING_RATE)
             else:
-                loss = F.cross_entropy(scores, states[words], reduction="sum")
+                loss = F.cross_entropy(scores, gold_states[words], reduction="sum")
                 (gradient,) = torch.autograd.grad(loss, [scores])
             weight.update_bags(bags, gradient, _LEARNING_RATE)
         if epoch:  # the mean over epochs is better than the last: its errors depend less on the order of the batches
-            mean[0] += fitted.weight / (_N_EPOCHS - 1)
-            mean[1] += crf.transitions.detach() / (_N_EPOCHS - 1)
-    fitted.weight.copy_(mean[0])
-    fitted.transitions.copy_(mean[1])
+            mean += weight.weight / (_N_EPOCHS - 1)
+            mean_transitions += transitions.weight / (_N_EPOCHS - 1)
+    return mean, mean_transitions
 
 
 def _cut(lengths: Sequence[int]) -> Int[Tensor, " T"]:

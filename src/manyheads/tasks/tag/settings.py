@@ -17,7 +17,9 @@ class TagSettings:
     scheme: Literal["auto", "IOB1", "IOB2", "BIOES", "BMES", "IO", "words"] = "auto"
     decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
     head_dropout: Rate = 0.2  # dropout before the output layer
-    linear: bool = True  # also fit a linear CRF on words, affixes, shapes and neighbors, and add its scores
+    # Also fit a linear CRF of words, their parts and their neighbors. Its score is shown beside the model's, and the
+    # answer is a mixture of both, weighted on the validation rows.
+    baseline: bool = True
     # Also score n-grams of up to this many words beside the Transformer; 0: none.
     ngrams: Annotated[int, Range(0, 5)] = 0
     ngram_dropout: Rate = 0.3  # dropout of n-grams

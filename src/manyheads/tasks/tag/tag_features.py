@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 
 NO_FEATURE = 0  # where a template has no value, such as the suffix of a word that is too short
-N_BITS = 48  # of a feature: two numbers of 24 bits, which float32 represents exactly
+_N_BITS = 63  # of a feature: files store signed integers
 
 _EDGE = 4  # positions before and after each text, so that every word has neighbors
 _MAX_NGRAMS = 14  # of characters, in a word
@@ -61,7 +61,7 @@ class _Features:
         for value in values:
             mixed = (mixed ^ value) * _MULTIPLIER
             mixed ^= mixed >> np.uint64(29)
-        mixed >>= np.uint64(64 - N_BITS)
+        mixed >>= np.uint64(64 - _N_BITS)
         if len(values) == 1:
             mixed[values[0] == NO_FEATURE] = NO_FEATURE
         self._templates.append(mixed)

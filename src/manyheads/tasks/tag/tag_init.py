@@ -152,9 +152,7 @@ class TagInit(TaskInit):
         if not by_character and not is_every_word:
             choices.append(Choice("task.swapping", 0.3, "share of spans replaced by another span of the same label"))
         choices += [
-            Choice(
-                "task.linear", True, "also fits a linear CRF, and adds its scores: strong on little data"
-            ),
+            Choice("task.baseline", True, "also fit a linear CRF, compare with it and mix it into the answer"),
             *encoder_choices(survey, 3, dropout),
             Choice("model.token_dropout", round(dropout / 2, 2), "drops whole tokens, so that the context counts too"),
             Choice("model.max_length", length, "tokens; longer sentences are left out of training"),

@@ -13,7 +13,6 @@ from manyheads.model import Transformer
 from manyheads.tasks.ngrams import NgramTagger
 from manyheads.tasks.pooling import Pool
 from manyheads.tasks.tag.crf import CRF, States
-from manyheads.tasks.tag.linear_tagger import LinearTagger
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.text.tokenizer import BOS, PAD
 
@@ -29,7 +28,6 @@ class Tagger(nn.Module):
         self.dropout = nn.Dropout(settings.head_dropout)
         self.output = nn.Linear(model.settings.width, len(states))
         self.crf = CRF(states, learned=settings.decoder == "crf")
-        self.linear: LinearTagger | None = None  # fitted before training, stored with the weights after it
         self.ngrams = NgramTagger(len(states), settings.ngrams, settings.ngram_dropout) if settings.ngrams else None
         if settings.intents:
             self.pool = Pool(settings.pooling, model.settings.width)

@@ -75,8 +75,8 @@ class Scores:
 class Shares:
     """The weight of the linear tagger's scores beside those of the Transformer, from 0 to 1."""
 
-    tags: float = 0.5
-    intents: float = 0.5
+    tags: float = 0.0
+    intents: float = 0.0
 
     def __post_init__(self) -> None:
         if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in (self.tags, self.intents)):
@@ -139,9 +139,9 @@ class WordTagger:
         """The CRF that decodes: its transitions are as mixed as the scores are."""
         if self.linear is None:
             return self.module.crf
-        own, linear = self.module.crf.transitions.detach(), self.linear.transitions
+        own = self.module.crf.transitions.detach()
         mixed = CRF(self.states, learned=False).to(own.device)
-        mixed.transitions = torch.lerp(own, linear.to(own.device), self.shares.tags)
+        mixed.transitions = torch.lerp(own, self.linear.transitions.to(own.device), self.shares.tags)
         return mixed
 
     def span_probabilities(self, tagged: TaggedWords) -> list[float]:

@@ -69,8 +69,8 @@ class Tag(MonolingualTask):
     intents: tuple[str, ...]
     split_by: SplitBy  # how raw text is split, as the training rows were
     calibration: Calibration = field(default_factory=Calibration)  # of intent probabilities
-    linear: LinearTagger | None = None  # once calibrated, it is also part of the module and of the answer
-    shares: Shares = field(default_factory=Shares)
+    linear: LinearTagger | None = None  # the baseline; None if the recipe does not want it
+    shares: Shares = field(default_factory=Shares)  # of the linear tagger
     mentions: Mentions = field(default_factory=dict)  # for training only
 
     @property
@@ -142,8 +142,8 @@ class Tag(MonolingualTask):
     @classmethod
     def create(cls, model: Transformer, tokenizer: Tokenizer, settings: TagSettings, rows: Iterable[Row]) -> "Tag":
         """Create an untrained tagger; its labels and intents are those of the rows."""
-        if (settings.ngrams or settings.linear) and isinstance(rows, Iterator):
-            raise TypeError("rows are read twice if task.linear or task.ngrams is set: pass a list, not an iterator.")
+        if (settings.ngrams or settings.baseline) and isinstance(rows, Iterator):
+            raise TypeError("rows are read twice if task.baseline or task.ngrams is set: pass a list, not an iterator.")
         mentions: dict[str, list[tuple[str, ...]]] = {}
         intents: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
@@ -172,7 +172,7 @@ class Tag(MonolingualTask):
         task = replace(cls.restore(model, tokenizer, settings, metadata), mentions=mentions)
         if task.module.ngrams is not None:
             task.module.ngrams.count(task.hash_words(rows))
-        return replace(task, linear=task._fit_linear(rows)) if settings.linear else task
+        return replace(task, linear=task._fit_linear(rows)) if settings.baseline else task
 
     def _fit_linear(self, rows: Iterable[Row]) -> LinearTagger:
         texts, paths, intents = [], [], []
@@ -195,23 +195,17 @@ class Tag(MonolingualTask):
         states = States(list(map(str, metadata["labels"])), is_every_word=is_every_word)
         intents = tuple(map(str, metadata["intents"]))
         module = Tagger(model, states, len(intents), settings)
-        linear, shares = None, Shares()
-        if metadata.get("linear") is not None:
-            linear = LinearTagger.restore(states, len(intents), metadata["linear"])
-            shares = Shares(**metadata["linear"]["shares"])
-            module.linear = linear
-        calibration = Calibration.restore(metadata)
-        return cls(module, tokenizer, settings, states, intents, metadata["split_by"], calibration, linear, shares)
+        calibration, shares = Calibration.restore(metadata), Shares(**metadata.get("shares", {}))
+        return cls(module, tokenizer, settings, states, intents, metadata["split_by"], calibration, shares=shares)
 
     def metadata(self) -> dict[str, Any]:
-        """The labels, the intents, how text is split, the calibration, and the linear tagger once it is stored."""
-        linear = self.module.linear
+        """The labels, the intents, how text is split, the calibration, and the shares of the linear tagger."""
         return {
             "labels": list(self.states.kinds),
             "intents": list(self.intents),
             "split_by": self.split_by,
             "is_every_word": self.states.is_every_word,
-            "linear": None if linear is None else linear.metadata() | {"shares": asdict(self.shares)},
+            "shares": asdict(self.shares),
             **self.calibration.metadata(),
         }
 
@@ -246,15 +240,12 @@ class Tag(MonolingualTask):
     @property
     def word_tagger(self) -> WordTagger:
         """The prediction of tags for words."""
-        return self._word_tagger(self.module.linear)
-
-    def _word_tagger(self, linear: LinearTagger | None) -> WordTagger:
         intents = self.intents if self.settings.intents else ()
-        return WordTagger(self.module, self.tokenizer, self.states, intents, self.calibration, linear, self.shares)
+        return WordTagger(self.module, self.tokenizer, self.states, intents, self.calibration, self.linear, self.shares)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """Score the tags of rows, as they would be predicted if training ended now."""
-        predicted = self._word_tagger(self.linear).tag([row[0].split(" ") for row in rows])
+        """Score the tags of rows by the Transformer and the linear tagger in equal shares."""
+        predicted = replace(self, shares=Shares(0.5, 0.5))._tag_rows(rows)
         card = self._card(rows, predicted, n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         samples = [
@@ -265,13 +256,9 @@ class Tag(MonolingualTask):
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Tag":
-        """The tagger with the shares and the probabilities of intents that fit the valid rows.
-
-        From here on the linear tagger is stored with the weights: training does not change it.
-        """
+        """The tagger with the shares and the probabilities of intents that fit the valid rows."""
         if self.linear is None and not self.settings.intents:
             return self
-        self.module.linear = self.linear
         usable = list(self.usable(rows))
         return self._fitted(usable, *self._score_rows(usable))
 
@@ -339,12 +326,22 @@ class Tag(MonolingualTask):
         """The linear CRF; "" if there is none."""
         return "" if self.linear is None else "linear CRF"
 
+    def baseline_tensors(self) -> dict[str, Tensor]:
+        """The numbers of the linear tagger; nothing if there is none."""
+        return {} if self.linear is None else self.linear.tensors
+
+    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Tag":
+        """The task with the linear tagger of these tensors; ValueError if they do not fit."""
+        n_states, n_intents, are_characters = len(self.states), len(self.intents), self.split_by == "character"
+        linear = LinearTagger.from_tensors(tensors, n_states, n_intents, are_characters=are_characters)
+        return replace(self, linear=linear)
+
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
         """The statistics of the linear tagger alone."""
         if self.linear is None:
-            raise ValueError("There is no linear tagger: task.linear is false.")
+            raise ValueError("This tagger has no baseline: task.baseline is false.")
         linear = Scores(*self.linear.scores([row[0].split(" ") for row in rows]))
-        tagged = replace(self, shares=Shares(1.0, 1.0))._word_tagger(self.linear).decode(linear, linear)
+        tagged = replace(self, shares=Shares(1.0, 1.0)).word_tagger.decode(linear, linear)
         return self._tally(rows, tagged)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:

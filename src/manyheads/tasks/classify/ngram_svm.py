@@ -1,0 +1,137 @@
+"""`NgramSVM`: a linear classifier of word and character n-grams, fitted in seconds.
+
+It is what many people would use instead of a neural network: TF-IDF of n-grams and a linear support vector machine
+for each label. A run shows its score beside the Transformer's, and mixes the two.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyheads.text.ngram_hashes import NgramCounts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_CHUNK = 1000  # texts
+_MIN_TEXTS = 2  # an n-gram of fewer texts is left out
+_MAX_WEIGHTS = 1 << 23  # of all labels together; beyond, the rarest n-grams are left out
+_MAX_TEXTS = 200_000  # fitted on; of more texts, every second or third …
+_MAX_DECISIONS = 20_000_000  # texts × labels: about a minute and a half
+_PENALTY = 0.5  # scikit-learn's C
+_MAX_CHARACTERS = 20_000  # of a text
+
+
+def one_in(n_texts: int, n_labels: int) -> int:
+    """Fit every n-th text only: of very many texts or labels, as many texts as take a minute or two."""
+    return -(-n_texts // max(1, min(_MAX_TEXTS, _MAX_DECISIONS // n_labels)))
+
+
+@dataclass(frozen=True, eq=False)
+class NgramSVM:
+    """A weight for each known n-gram and label. N-grams are known by their hashes."""
+
+    hashes: NDArray[np.uint64]  # sorted
+    idf: NDArray[np.float32]
+    weights: NDArray[np.float32]  # one row for each n-gram, one column for each label
+    bias: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], targets: NDArray[np.bool_]) -> "NgramSVM":
+        """Fit the classifier; `targets` has a row for each text and a column for each label."""
+        n_labels = targets.shape[1]
+        counted = _count(texts)
+        hashes, n_texts = np.unique(counted.hashes, return_counts=True)
+        most = max(1, _MAX_WEIGHTS // n_labels)
+        rarest = max(_MIN_TEXTS, int(np.partition(n_texts, -most)[-most]) + 1 if len(n_texts) > most else 0)
+        is_known = n_texts >= rarest
+        idf = np.log((1 + len(texts)) / (1 + n_texts[is_known])) + 1
+        empty = cls(
+            hashes[is_known],
+            idf.astype(np.float32),
+            np.zeros((int(is_known.sum()), n_labels), np.float32),
+            np.zeros(n_labels, np.float32),
+        )
+        features = empty._features(counted, len(texts))
+        for label in range(n_labels):
+            empty.weights[:, label], empty.bias[label] = _fit_label(features, targets[:, label])
+        return empty
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]], n_labels: int) -> "NgramSVM":
+        """The inverse of `arrays`; ValueError if they do not fit together."""
+        expected = {
+            name: np.dtype(kind)
+            for name, kind in (("hashes", "int64"), ("idf", "float32"), ("weights", "float32"), ("bias", "float32"))
+        }
+        if {name: array.dtype for name, array in arrays.items()} != expected:
+            raise ValueError("expected int64 hashes and float32 idf, weights and bias.")
+        n_ngrams = len(arrays["hashes"])
+        shapes = {"hashes": (n_ngrams,), "idf": (n_ngrams,), "weights": (n_ngrams, n_labels), "bias": (n_labels,)}
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape:
+                raise ValueError(f"{name} has the shape {arrays[name].shape}, not {shape}.")
+            if not np.isfinite(arrays[name]).all():
+                raise ValueError(f"{name} has values that are not finite.")
+        hashes = arrays["hashes"].view(np.uint64)
+        if np.any(hashes[1:] <= hashes[:-1]):
+            raise ValueError("hashes are not sorted.")
+        return cls(hashes, *(arrays[name].astype(np.float32) for name in ("idf", "weights", "bias")))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """What a bundle stores; hashes as signed integers, which every version of torch can store."""
+        return {
+            "hashes": self.hashes.view(np.int64),
+            "idf": self.idf,
+            "weights": self.weights,
+            "bias": self.bias,
+        }
+
+    def decide(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The decision values of each text and label: the label is likely if its value is above 0."""
+        values = np.tile(self.bias, (len(texts), 1))
+        for start in range(0, len(texts), _CHUNK):
+            part = texts[start : start + _CHUNK]
+            values[start : start + len(part)] += self._features(_count(part), len(part)) @ self.weights
+        return values
+
+    def _features(self, counted: NgramCounts, n_texts: int) -> "csr_matrix":
+        """TF-IDF of the known n-grams; the words and the characters of a text each have the norm 1."""
+        from scipy.sparse import csr_matrix
+
+        columns = np.minimum(np.searchsorted(self.hashes, counted.hashes), max(0, len(self.hashes) - 1))
+        is_known = self.hashes[columns] == counted.hashes if len(self.hashes) else np.zeros(len(columns), np.bool_)
+        rows, columns = counted.texts[is_known], columns[is_known]
+        values = (1 + np.log(counted.counts[is_known])) * self.idf[columns]
+        groups = 2 * rows + counted.are_words[is_known]
+        norms = np.sqrt(np.bincount(groups, values**2, minlength=2 * n_texts))
+        values = (values / norms[groups]).astype(np.float32)
+        return csr_matrix((values, (rows, columns)), shape=(n_texts, len(self.hashes)))
+
+
+def _count(texts: Sequence[str]) -> NgramCounts:
+    """The n-grams of texts, counted in chunks, since a chunk takes some kilobytes for each text."""
+    parts = [
+        (start, NgramCounts.of([text[:_MAX_CHARACTERS] for text in texts[start : start + _CHUNK]]))
+        for start in range(0, len(texts), _CHUNK)
+    ]
+    return NgramCounts(
+        np.concatenate([start + part.texts for start, part in parts]),
+        np.concatenate([part.hashes for _, part in parts]),
+        np.concatenate([part.counts for _, part in parts]),
+        np.concatenate([part.are_words for _, part in parts]),
+    )
+
+
+def _fit_label(features: "csr_matrix", target: NDArray[np.bool_]) -> tuple[NDArray[np.float32], float]:
+    """The weights and the bias of one label; a label that all or no texts have is a constant."""
+    from sklearn.svm import LinearSVC
+
+    if target.all() or not target.any() or not features.shape[1]:
+        return np.zeros(features.shape[1], np.float32), 1.0 if target.all() else -1.0
+    fitted = LinearSVC(C=_PENALTY, random_state=0).fit(features, target)
+    return fitted.coef_[0].astype(np.float32), float(fitted.intercept_[0])

@@ -1,0 +1,46 @@
+"""The mixture of a Transformer and a linear classifier: its share follows the better part."""
+
+import pytest
+import torch
+
+from manyheads.tasks.classify.mixture import Mixture
+
+GENERATOR = torch.Generator().manual_seed(1)
+TARGETS = torch.nn.functional.one_hot(torch.arange(300) % 3, 3).float()
+NOISE = torch.randn(300, 3, generator=GENERATOR)
+OTHER_NOISE = torch.randn(300, 3, generator=GENERATOR)
+GOOD = 2 * TARGETS + NOISE
+
+
+def test_share_follows_the_better_part() -> None:
+    assert Mixture.fit(OTHER_NOISE, GOOD, TARGETS).share >= 0.8
+    assert Mixture.fit(GOOD, OTHER_NOISE, TARGETS).share <= 0.2
+
+
+def test_two_parts_with_different_mistakes_share() -> None:
+    mixture = Mixture.fit(GOOD, 2 * TARGETS + OTHER_NOISE, TARGETS)
+    assert 0.3 < mixture.share < 0.7
+    accuracy = [
+        float((logits.argmax(-1) == TARGETS.argmax(-1)).float().mean())
+        for logits in (GOOD, mixture.logits(GOOD, 2 * TARGETS + OTHER_NOISE))
+    ]
+    assert accuracy[1] > accuracy[0] + 0.05
+
+
+def test_few_rows_hardly_move_the_share() -> None:
+    assert Mixture.fit(OTHER_NOISE[:3], GOOD[:3], TARGETS[:3]).share < Mixture.fit(OTHER_NOISE, GOOD, TARGETS).share
+    assert Mixture.fit(GOOD[:0], GOOD[:0], TARGETS[:0]).share == 0.5
+
+
+def test_several_labels() -> None:
+    several = (GOOD > 1).float()
+    assert Mixture.fit(OTHER_NOISE, 4 * several - 2 + NOISE, several, multi_label=True).share > 0.8
+
+
+def test_restored_from_metadata() -> None:
+    mixture = Mixture(0.3, 1.5, 0.7)
+    assert Mixture.restore({"mixture": mixture.metadata()}) == mixture
+    assert Mixture.restore({}) == Mixture()
+    for faulty in ({"share": 2.0}, {"linear": 0.0}, {"transformer": float("nan")}):
+        with pytest.raises(ValueError, match="must have a share from 0 to 1"):
+            Mixture.restore({"mixture": mixture.metadata() | faulty})
