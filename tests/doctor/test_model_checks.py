@@ -15,7 +15,7 @@ from manyheads.doctor.model_checks import (
 )
 from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
-from manyheads.tasks.ngrams import NgramClassifier, NgramTagger, sparse_tables
+from manyheads.tasks.ngrams import NgramTagger, sparse_tables
 from manyheads.tasks.output_checks import check_outputs, is_repetitive
 
 
@@ -43,7 +43,7 @@ def test_nan_weights_and_dead_rows(untrained: Bundle) -> None:
 
 
 def test_tables_of_ngrams_are_sparse_but_not_dead() -> None:
-    module = nn.ModuleDict({"classifier": NgramClassifier(3, 2), "tagger": NgramTagger(5, 2, 0.0)})
+    module = nn.ModuleDict({"tagger": NgramTagger(5, 2, 0.0)})
     weights = weights_of(module)
     assert check_dead_rows(weights).verdict == "bad"
     assert check_dead_rows(weights, sparse_tables(module)).verdict == "good"

@@ -36,7 +36,7 @@ _TABLES: tuple[dict[str, Any], ...] = (
     {
         "data": {"mix": [{"files": ["a.tsv"], "weight": 0.5}, {"files": ["b.csv"], "label_column": "2"}]},
         "model": {"preset": "small", "positions": "rotary", "head_width": 32},
-        "task": {"kind": "classify", "ngrams": 2, "multi_label": True, "pooling": "mean"},
+        "task": {"kind": "classify", "convolution": 2, "multi_label": True, "pooling": "mean"},
     },
     {
         "freeze": ["encoder.0"],

@@ -26,6 +26,7 @@ from manyheads.lens.importance import (
 )
 from manyheads.lens.row_sample import open_sample, valid_rows
 from manyheads.metrics import Change
+from manyheads.tasks import HasBaseline
 
 
 def measure_importance(bundle: Path, n_rows: int, valid: tuple[Path, ...], *, as_json: bool) -> None:
@@ -48,6 +49,13 @@ def measure_importance(bundle: Path, n_rows: int, valid: tuple[Path, ...], *, as
         return
     console = make_console(plain=False)
     _show_heads(gradients, singles, len(rows), console)
+    if isinstance(task, HasBaseline) and task.baseline_name:
+        share = f"{task.baseline_share(rows):.0%}"
+        note = pick(
+            f"  The {task.baseline_name} makes {share} of these decisions; the heads act on the rest.",
+            f"  这些判断有 {share} 由 {task.baseline_name} 作出，注意力头只影响其余部分。",
+        )
+        console.print(note, style="dim", markup=False)
     _show_attentions(singles, joint, console)
     if agreement:
         rho = f"ρ = {agreement.value:.2f} [{agreement.low:.2f}, {agreement.high:.2f}]"

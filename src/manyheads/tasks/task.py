@@ -254,6 +254,9 @@ class HasBaseline(Protocol):
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
         """The statistics of the main score of the linear model alone, row by row, as `tally` gives the model's."""
 
+    def baseline_share(self, rows: Sequence[Row]) -> float:
+        """How much of the decisions on these rows the linear model makes, from 0 to 1; heads act on the rest."""
+
 
 @runtime_checkable
 class StoresBaseline(Protocol):

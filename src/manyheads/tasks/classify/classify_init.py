@@ -8,7 +8,6 @@ from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
 from manyheads.tasks.encoder_choices import (
-    FEW_ROWS,
     MANY_ROWS,
     SOME_ROWS,
     count_epochs,
@@ -119,12 +118,12 @@ class ClassifyInit(TaskInit):
         return "label"
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
-        """An encoder of one to three layers, with n-grams beside it."""
+        """An encoder of one to three layers with a convolution, and a linear classifier of n-grams beside it."""
         settings: ClassifySettings = survey.settings
         rows, dropout = survey.n_rows, dropout_for(survey)
         layers = 1 if rows < SOME_ROWS else 2 if rows < MANY_ROWS else 3
         length = _SHORT if text_tokens(survey, 0.99) < 0.9 * _SHORT else _LONG
-        choices = [*token_choices(survey)]
+        choices = [*token_choices(survey), Choice("tokenizer.lowercase", True, "one token for “The” and “the”")]
         if settings.multi_label:
             choices += [
                 Choice("task.kind", "classify", "labels for each text"),
@@ -136,17 +135,23 @@ class ClassifyInit(TaskInit):
         choices += [
             Choice("task.baseline", True, "also fit an SVM of n-grams, compare with it and mix it into the answer"),
             Choice("task.convolution", 3, "phrases of three tokens, pooled beside attention"),
-            Choice("task.head_dropout", dropout, "dropout before the output layer"),
+            Choice("task.head_dropout", round(dropout + 0.1, 1), "dropout before the output layer"),
             *encoder_choices(survey, layers, dropout),
-            Choice("model.token_dropout", round(dropout - 0.1, 1), "drops whole tokens, so that no word decides alone"),
+            Choice("model.token_dropout", round(dropout / 2, 2), "drops whole tokens, so that no word decides alone"),
             Choice("model.max_length", length, "tokens read at once; longer texts are read in windows"),
             *training_choices(
-                batch_tokens=1000 if rows < FEW_ROWS else 3000,
-                learning_rate=1e-3,
+                batch_tokens=_batch_tokens(survey),
+                learning_rate=2e-3,
                 validation_reason="steps between validations, on at most 200 valid texts",
             ),
         ]
-        return encoder_proposal(choices, layers, count_epochs(survey.n_characters, 12.0, of=1_000_000, power=0.3))
+        return encoder_proposal(choices, layers, count_epochs(rows, 14.0, of=10_000, power=0.5))
+
+
+def _batch_tokens(survey: Survey) -> int:
+    """About 32 texts in a batch, or more of short texts and of very many rows, where larger batches lose nothing."""
+    n_texts = 32 if survey.n_rows < MANY_ROWS else 128
+    return max(400, min(6000, round(n_texts * text_tokens(survey, 0.6), -2)))
 
 
 def _require_labels(files: DataFiles, column: Column) -> None:
