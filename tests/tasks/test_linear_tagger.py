@@ -105,6 +105,8 @@ def test_calibration_makes_it_part_of_the_bundle(tmp_path: Path) -> None:
     assert isinstance(task, HasBaseline) and isinstance(task, StoresBaseline)
     assert task.baseline_name == "linear CRF"
     assert task.baseline_tally(ROWS).value == 100.0
+    assert 0.0 < task.baseline_share(ROWS) <= 1.0
+    assert replace(task, shares=Shares(0.0, 0.0)).baseline_share(ROWS) == 0.0
     assert task.tally(ROWS, ANY).value == 100.0
     Bundle(task, ANY, {"task": to_table(task.settings)}).save(tmp_path / "bundle")
     again = load(tmp_path / "bundle").task

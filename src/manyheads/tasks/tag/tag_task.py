@@ -45,7 +45,7 @@ from manyheads.text.tagged_readers import TAGGED_FILES, read_tagged
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.text.words import SplitBy, choose_split_by, is_blank, split_text
 
-_SHARES = tuple(number / 10 for number in range(11))  # of the linear tagger, to choose from
+_SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # of the linear tagger, to choose from
 
 
 @dataclass(frozen=True)
@@ -343,6 +343,15 @@ class Tag(MonolingualTask):
         linear = Scores(*self.linear.scores([row[0].split(" ") for row in rows]))
         tagged = replace(self, shares=Shares(1.0, 1.0)).word_tagger.decode(linear, linear)
         return self._tally(rows, tagged)
+
+    def baseline_share(self, rows: Sequence[Row]) -> float:
+        """The share of the linear tagger in how far the best tag of each word is above the mean of all."""
+        own, linear = self._score_rows(rows)
+        if linear is None:
+            return 0.0
+        parts = [sum(float((words.amax(1) - words.mean(1)).sum()) for words in part.words) for part in (own, linear)]
+        weighted = [parts[0] * (1.0 - self.shares.tags), parts[1] * self.shares.tags]
+        return weighted[1] / (sum(weighted) or 1.0)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:
         """Compare the predicted spans of every row with its own."""
