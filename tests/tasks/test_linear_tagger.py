@@ -130,6 +130,12 @@ def test_shares_follow_the_better_part() -> None:
             Shares(share, 0.5)
 
 
+def test_one_row_is_scored_without_another_to_choose_shares_by() -> None:
+    task = make_task(Tag, TagSettings(), PLAIN)
+    assert task.score_calibrated(PLAIN[:1], ANY).scores[0].value == 100.0
+    assert task.calibrate([]).shares == Shares(0.5, 0.5)
+
+
 def test_it_can_be_turned_off() -> None:
     task = make_task(Tag, TagSettings(baseline=False), PLAIN)
     assert task.linear is None and task.baseline_name == ""

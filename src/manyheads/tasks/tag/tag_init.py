@@ -161,7 +161,7 @@ class TagInit(TaskInit):
                 learning_rate=2e-3,
                 validation_reason=f"steps between validations, on at most {self.n_validated:,} valid sentences",
             ),
-            Choice("train.patience", 8, "stop after this many validations without a better one, and keep the best"),
+            Choice("train.patience", 15, "stop after this many validations without a better one, and keep the best"),
         ]
         return encoder_proposal(choices, 3, count_epochs(survey.n_rows, 35.0, of=13_000, power=0.4))
 

@@ -273,6 +273,8 @@ class Tag(MonolingualTask):
 
     def _best_shares(self, rows: Sequence[Row], own: Scores, linear: Scores) -> Shares:
         """The shares with the highest F1 and intent accuracy; their curves are smoothed, since rows may be few."""
+        if not rows:
+            return Shares(0.5, 0.5)
         known = [index for index, row in enumerate(rows) if row[2:] and row[2] in self.intents]
         intents = torch.tensor([self.intents.index(rows[index][2]) for index in known])
         of_tags, of_intents = [], []
