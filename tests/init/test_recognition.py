@@ -129,6 +129,19 @@ def test_conll_files(tmp_path: Path) -> None:
     ]
 
 
+def test_parts_of_speech(tmp_path: Path) -> None:
+    sentence = "".join(f"word{{n}}{position}\t{tag}\n" for position, tag in enumerate(("DET", "NOUN", "VERB", "ADV")))
+    path = write(tmp_path / "train.tsv", "\n".join(sentence.format(n=n) for n in range(20)))
+    assert recognize([path]).task == TagSettings()
+    named = recognize([path], request=Request(scheme="words"))
+    assert named.task == TagSettings(scheme="words")
+    table = write(tmp_path / "a.csv", "text,pos\n" + "a dog runs,DET NOUN VERB\n" * 9)
+    named = recognize([table], request=Request(columns={"tags": "pos"}))
+    assert (named.task, columns(named)) == (TagSettings(), {"text": "text", "tags": "pos"})
+    with pytest.raises(DataError, match=r"--scheme is not for classify: it has no tags\. Leave it out\."):
+        recognize([table], request=Request(task="classify", scheme="IO"))
+
+
 def test_conll_file_of_characters_in_a_tsv(tmp_path: Path) -> None:
     path = write(tmp_path / "train.tsv", "高\tB-NAME\n勇\tE-NAME\n，\tO\n\n男\tO\n" * 5)
     assert recognize([path]).task == TagSettings()

@@ -273,5 +273,5 @@ def test_rows_that_calibrated_are_scored_by_cross_fitting(task: Tag) -> None:
     own, crossed = (score(ROWS, ANY) for score in (task.calibrate(ROWS).score, task.calibrate(ROWS).score_calibrated))
     assert [score.value for score in crossed.scores[:-1]] == [score.value for score in own.scores[:-1]]
     assert crossed.scores[-1].value != own.scores[-1].value
-    without = make_task(Tag, TagSettings(), PLAIN)
+    without = make_task(Tag, TagSettings(baseline=False), PLAIN)
     assert without.score_calibrated(PLAIN, ANY) == without.score(PLAIN, ANY)

@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.tag_schemes import SCHEMES, Scheme, Span, detect_scheme, is_tag, spans_to_tags, tags_to_spans
+from manyheads.text.tag_schemes import (
+    SCHEMES,
+    AnyScheme,
+    Scheme,
+    Span,
+    detect_scheme,
+    is_tag,
+    spans_to_tags,
+    tags_to_spans,
+)
 
 from text.makers import refuses
 
@@ -152,6 +161,21 @@ class TestFaults:
         ):
             tags_to_spans(["O", "NNP"], "IOB2", on_bad=errors.append)
         assert not errors
+
+
+@pytest.mark.parametrize(
+    ("sequences", "scheme", "spans"),
+    [
+        ([["DT", "NN", "NN"], ["VB"]], "words", [Span(0, 1, "DT"), Span(1, 2, "NN"), Span(2, 3, "NN")]),
+        ([["O", "PER", "PER"], ["LOC", "O"]], "IO", [Span(1, 3, "PER")]),
+        ([["PER", "LOC", "O"]], "IO", [Span(0, 1, "PER"), Span(1, 2, "LOC")]),
+        ([["B-X", "I-X", "?"]], "IOB2", None),
+    ],
+)
+def test_labels_without_letters(sequences: list[list[str]], scheme: AnyScheme, spans: list[Span] | None) -> None:
+    assert detect_scheme(sequences) == scheme
+    if spans is not None:
+        assert tags_to_spans(sequences[0], scheme) == spans
 
 
 @pytest.mark.parametrize("tags", [["x" * 5000], ["I-" + "x" * 5000], ["O", "B-" + "x" * 5000], ["Q-" + "x" * 5000]])

@@ -106,6 +106,22 @@ class TestColumns:
         assert rows == [("a b", "B-X I-X"), ("c d e", "O B-X B-Y")]
         assert len(errors) == 2
 
+    def test_all_strings_that_are_no_tags_are_listed(self, write: Write) -> None:
+        path = write("a", "a B-X\nb I-X\n\n" + "c NN\n\nd O\n\n" * 7)
+        with pytest.raises(DataError) as caught:
+            list(read_tagged(path, scheme="IOB2"))
+        assert str(caught.value).count('tag 1 of 1 is "NN"') == 5
+        assert "lines 4 to 4: " in str(caught.value)
+
+    def test_faults_are_passed_apart_from_bad_bytes(self, write: Write) -> None:
+        bad: list[DataError] = []
+        faults: list[DataError] = []
+        path = write("a", b"\xff I-X\nb B-X\n")
+        assert list(read_tagged(path, scheme="IOB2", on_bad=bad.append, on_fault=faults.append)) == [
+            ("\ufffd b", "B-X B-X")
+        ]
+        assert (len(bad), len(faults)) == (1, 1)
+
     def test_invalid_bytes_are_reported_once(self, write: Write) -> None:
         errors: list[DataError] = []
         assert list(read_tagged(write("a", b"\xff O\nb O\n"), on_bad=errors.append)) == [("\ufffd b", "O O")]

@@ -124,6 +124,14 @@ def _task_names() -> list[str]:
 @click.option("--label-column", default="", help=pick("Column or key of the label.", "标签所在的列或键。"))
 @click.option("--tags-column", default="", help=pick("Column or key of the words' tags.", "各词标注所在的列或键。"))
 @click.option(
+    "--scheme",
+    type=click.Choice(["IOB1", "IOB2", "BIOES", "BMES", "IO", "words"]),
+    help=pick(
+        "How tags encode spans; words: a tag for each word, such as parts of speech. [default: detected]",
+        "标注方案；words：每个词一个标注，如词性。[默认：自动判断]",
+    ),
+)
+@click.option(
     "--source-column",
     default="",
     help=pick("Column or key to translate from, by name or number.", "源文本所在的列或键，可用列名或列号。"),
@@ -158,6 +166,7 @@ def init(
     text_column: str,
     label_column: str,
     tags_column: str,
+    scheme: str | None,
     source_column: str,
     target_column: str,
     source_language: str,
@@ -182,7 +191,10 @@ def init(
     }
     direction = (source_language, target_language)
     request = Request(
-        task=task or "", columns={name: column for name, column in columns.items() if column}, direction=direction
+        task=task or "",
+        columns={name: column for name, column in columns.items() if column},
+        direction=direction,
+        scheme=scheme or "",
     )
     sets = recognize(data, valid, test, request)
     _show_task(sets)

@@ -17,7 +17,7 @@ from manyheads.lens.heads import Head, find_heads, heads_of
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.settings import to_table
-from manyheads.tasks import Task
+from manyheads.tasks import StoresBaseline, Task
 
 
 def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
@@ -33,6 +33,8 @@ def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
         if isinstance(attention, MultiHeadAttention) and len(kept[attention.name]) < attention.heads.n_heads:
             _keep_weights(weights, f"{prefix}{name}.", attention, kept[attention.name])
     load_weights(smaller.module, weights, "the pruned model")
+    if isinstance(task, StoresBaseline) and isinstance(smaller, StoresBaseline) and (own := task.baseline_tensors()):
+        smaller = smaller.with_baseline(own)
     smaller.module.to(task.model.device).train(task.module.training)
     return smaller
 

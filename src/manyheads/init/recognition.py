@@ -71,6 +71,8 @@ def _with_kind(request: Request) -> Request:
         named = [part for part in parts if part.is_implied_by(request)]
     if named:
         request = replace(request, kind=named[0].kind)
+    if request.scheme and not named[0].takes_scheme:
+        raise DataError(f"--scheme is not for {named[0].cli_name}: it has no tags. Leave it out.")
     for name in request.columns:
         if named and name not in named[0].columns:
             raise DataError(f"--{name}-column is not for {named[0].cli_name}, which has {_options(named[0].columns)}.")

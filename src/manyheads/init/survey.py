@@ -13,7 +13,6 @@ from manyheads.run.corpus import HELD_OUT, Corpus, without
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.proposal import Survey, pluralized
-from manyheads.tasks.task_init import N_VALIDATED
 from manyheads.text.readers import Row
 
 _MAX_EXAMINED = 100_000  # rows that are cleaned and measured, drawn from all the files; others are only counted
@@ -78,7 +77,7 @@ def survey(
         clean=cleaning,
         n_characters=round(share_kept * n_characters_read),
         n_scored_characters=_n_characters(tests or held_out, fields.n_texts),
-        valid_sample=tuple(held_out[:N_VALIDATED]),
+        valid_sample=tuple(held_out[: part.n_validated]),
         languages=part.languages(kept, named_languages, requested_languages, data.train),
         counts=counts,
         unseen_labels=tuple(sorted(unseen)),

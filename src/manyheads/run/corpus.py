@@ -149,6 +149,9 @@ class Corpus:
                 "valid_fraction": None if self.data.valid else self.data.valid_fraction,
                 **({"fold": [self.data.fold, self.data.folds]} if self.data.fold else {}),
             }
+            scheme = getattr(self.task, "scheme", "auto")  # of tags: the same file gives other rows
+            if scheme != "auto":
+                parts["scheme"] = scheme
             if self._is_documents and not self.data.valid:
                 parts["leaked documents"] = "dropped"  # earlier versions kept them
         return content_key([_FORMAT, self.task.kind, self.task_class.fields(self.task), parts])

@@ -59,7 +59,6 @@ from manyheads.train import Checkpoints, Trainer
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "decode", "device")
 _TRAINING_BYTES = 16  # per parameter: a weight, its gradient and the two moments of Adam
-_N_VALIDATED = 200  # validation rows predicted at each validation
 _VALIDATION_DUE = "validation_due"  # a note in a checkpoint: its step is not validated yet
 _N_TRACKED = 4  # of them, rows whose predictions are logged at every validation
 
@@ -284,7 +283,7 @@ class _Run:
         self.valid = list(self.corpus.valid())
         for rows in self.corpus.tests().values() if self.recipe.data.test else ():
             deque(rows, maxlen=0)
-        self.valid_sample = list(islice(self.task.usable(self.valid), _N_VALIDATED))
+        self.valid_sample = list(islice(self.task.usable(self.valid), self.task.init.n_validated))
         if not self.valid_sample:
             raise DataError("The validation set is empty. Set data.valid, or give more training text.")
 

@@ -23,6 +23,8 @@ PLAIN_TEXT = (".txt", ".text", ".md")
 _NOT_DATA = ("readme", "license", "licence", "citation", "changelog")
 _LINES = 5000  # lines read to recognize a file
 _NEARLY_ALL = 0.95
+_MAX_WORD_LABELS = 100  # labels of words, such as parts of speech
+_LONGEST_MEAN_SENTENCE = 200  # words
 
 
 def split_of(path: Path) -> str:
@@ -137,4 +139,12 @@ class DataFiles:
             spans = [tag for tag in column if tag != OUTSIDE and is_tag(tag)]
             if n_tags >= _NEARLY_ALL * len(column) and spans and (has_blank_lines or any("-" in tag for tag in spans)):
                 return True
+        return _are_labeled_words(rows, width, len(lines) - len(rows))
+
+
+def _are_labeled_words(rows: Sequence[Sequence[str]], width: int, n_blank: int) -> bool:
+    """Whether lines are words with labels such as parts of speech: many words, few labels, sentences of some words."""
+    if not n_blank or not 2 <= len(rows) / n_blank <= _LONGEST_MEAN_SENTENCE:
         return False
+    words, labels = ({row[column] for row in rows if len(row) == width} for column in (0, width - 1))
+    return 2 <= len(labels) <= min(_MAX_WORD_LABELS, len(words) // 2) and len(labels) <= len(rows) / 10

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Languages = tuple[str, str]
 Timer = Callable[[Callable[[], object]], float]  # runs a function, returns the seconds it took
 
-N_VALIDATED = 200  # valid rows predicted at each validation, as in a run
+N_VALIDATED = 200  # valid rows predicted at each validation, unless the task needs more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,7 @@ class Request:
     task: str = ""  # a task's name on the command line; "" to recognize it from the data
     columns: Mapping[str, str] = field(default_factory=dict)  # field → column, from the --…-column options
     direction: Languages = ("", "")  # source and target language, if given
+    scheme: str = ""  # the scheme of tags; "" to detect it
     kind: str = ""  # the task's kind; `init` fills it in from the other fields
 
     @property
@@ -69,11 +70,13 @@ class TaskInit:
     columns: ClassVar[tuple[str, ...]] = ("text",)  # the --…-column options the task accepts
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task
     is_labeled: ClassVar[bool] = False  # whether `count_labels` counts labels: validation rows are drawn by label
+    n_validated: ClassVar[int] = N_VALIDATED  # valid rows predicted at each validation
+    takes_scheme: ClassVar[bool] = False  # whether --scheme is for the task, and implies it
     takes_columns_of_lines: ClassVar[bool] = False  # whether --…-column also applies to files that are not tables
 
     def is_implied_by(self, request: Request) -> bool:
         """Whether the options other than --task imply this task."""
-        return bool(self.own_columns & {*request.columns})
+        return bool(self.own_columns & {*request.columns}) or (self.takes_scheme and bool(request.scheme))
 
     def is_requested(self, request: Request) -> bool:
         """Whether the user requested this task."""
@@ -157,7 +160,7 @@ class TaskInit:
 
 def validation_rows(task: "Task", survey: Survey) -> list[Row]:
     """The rows that a run would validate on."""
-    return list(task.usable(survey.valid_sample or survey.sample[:N_VALIDATED]))
+    return list(task.usable(survey.valid_sample or survey.sample[: task.init.n_validated]))
 
 
 # Helpers to recognize the columns of a table.

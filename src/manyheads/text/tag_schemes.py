@@ -2,6 +2,9 @@
 
 A tag is O, or a letter, a hyphen and a label ("B-PER"). If there is only one kind of span, the tag may be the letter
 alone. BIOES is also called IOBES and, with L for E and U for S, BILOU; all three spellings are read.
+
+Two schemes have labels without letters and are only read: in IO, words with the same label next to one another are one
+span; with "words", such as parts of speech, each word is a span of its own.
 """
 
 from collections import Counter
@@ -17,6 +20,8 @@ from manyheads.text.suggestions import shortened
 
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BMES"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
+PlainScheme = Literal["IO", "words"]  # labels without letters
+AnyScheme = Scheme | PlainScheme
 
 OUTSIDE = "O"
 # The letters of each scheme and their roles: B begin, I inside, E end, S single.
@@ -54,21 +59,25 @@ def is_tag(text: str) -> bool:
     return text == OUTSIDE or text.partition("-")[0] in _ALL_ROLES
 
 
-def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> Scheme:
-    """Return the scheme of these tags. Strings that are not tags are ignored; `tags_to_spans` reports them.
+def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> AnyScheme:
+    """Return the scheme of these tags. A few strings that are not tags are ignored; `tags_to_spans` reports them.
 
     The letters identify BIOES and BMES; the tags at the start of spans distinguish IOB1 from IOB2. If the evidence is
-    mixed, the majority decides. If there is none, all schemes give the same spans.
+    mixed, the majority decides. If there is none, all schemes give the same spans. If most labels have no letter, the
+    scheme is IO where O occurs, and otherwise "words".
     """
     letters: Counter[str] = Counter()
-    iob1 = iob2 = 0
+    iob1 = iob2 = n_plain = 0
     for tags in tag_sequences:
         known = [tag for tag in tags if is_tag(tag)]
+        n_plain += len(tags) - len(known)
         letters.update(tag.partition("-")[0] for tag in known)
         for previous, tag in pairwise(map(_parse_tag, chain([OUTSIDE], known))):
             continues = previous.role != OUTSIDE and previous.label == tag.label
             iob1 += tag.role == "I" and not continues
             iob2 += tag.role == "B" and not continues
+    if n_plain > letters.total() - letters[OUTSIDE]:
+        return "IO" if letters[OUTSIDE] else "words"
     if letters["M"] > letters["I"]:
         return "BMES"
     # In BIOES there are at least as many ends as beginnings; a few stray end tags are annotation errors.
@@ -78,22 +87,34 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def tags_to_spans(
-    tags: Sequence[str], scheme: Scheme, *, where: str = "tags", on_bad: OnBad | None = None
+    tags: Sequence[str], scheme: AnyScheme, *, where: str = "tags", on_bad: OnBad | None = None
 ) -> list[Span]:
     """Return the spans that these tags encode, in order; the first tag that is invalid in its position raises.
 
     With `on_bad`, the errors are passed to `on_bad`, and the tags are read as the CoNLL evaluation script reads them:
     a span continues while the label stays the same, up to a begin or end tag. A string that is not a tag always raises.
     """
-    for position, tag in enumerate(tags, start=1):
-        if not is_tag(tag):
-            raise DataError(
-                f'{where}: tag {position} of {len(tags)} is "{shortened(tag)}"; a tag must be O or one of '
-                f"{', '.join(f'{letter}-…' for letter in _ROLES[scheme])}. Choose the column that holds the tags."
-            )
+    if scheme == "IO" or scheme == "words":
+        return _plain_spans(tags, scheme)
+    wrong = find_wrong_tag(tags, scheme, where)
+    if wrong is not None:
+        raise wrong
     for fault in _faults(tags, scheme):
         raise_or_report(DataError(f"{where}: {fault}"), on_bad)
     return _lenient_spans(tags)
+
+
+def find_wrong_tag(tags: Sequence[str], scheme: AnyScheme, where: str) -> DataError | None:
+    """Return the error for the first string that is not a tag; None if all are."""
+    if scheme == "IO" or scheme == "words":
+        return None
+    for position, tag in enumerate(tags, start=1):
+        if not is_tag(tag):
+            return DataError(
+                f'{where}: tag {position} of {len(tags)} is "{shortened(tag)}"; a tag must be O or one of '
+                f"{', '.join(f'{letter}-…' for letter in _ROLES[scheme])}. Choose the column that holds the tags."
+            )
+    return None
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
@@ -128,6 +149,16 @@ def _parse_tag(tag: str) -> _Tag:
         return _OUTSIDE
     letter, _, label = tag.partition("-")
     return _Tag(_ALL_ROLES[letter], label)
+
+
+def _plain_spans(tags: Sequence[str], scheme: PlainScheme) -> list[Span]:
+    spans: list[Span] = []
+    for position, (previous, tag) in enumerate(pairwise(chain([OUTSIDE], tags))):
+        if scheme == "IO" and tag == previous and tag != OUTSIDE:
+            spans[-1] = Span(spans[-1].start, position + 1, tag)
+        elif tag != OUTSIDE:
+            spans.append(Span(position, position + 1, tag))
+    return spans
 
 
 def _lenient_spans(tags: Sequence[str]) -> list[Span]:

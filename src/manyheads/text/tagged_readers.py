@@ -18,7 +18,7 @@ from manyheads.text.files import OnBad, check_readable, file_lines, first_lines,
 from manyheads.text.readers import is_table, numbered_rows
 from manyheads.text.row_spec import Row
 from manyheads.text.suggestions import missing_name, shortened
-from manyheads.text.tag_schemes import Scheme, detect_scheme, is_tag, spans_to_tags, tags_to_spans
+from manyheads.text.tag_schemes import AnyScheme, detect_scheme, find_wrong_tag, is_tag, spans_to_tags, tags_to_spans
 
 FIELDS = ("text", "tags", "label")
 TAGGED_FILES = ("seq.in", "seq.out", "label")
@@ -30,6 +30,7 @@ _SPACES = re.compile(r"[ \t]+")
 _WHITE_SPACE = re.compile(r"\s")
 _N_LINES_FOR_LAYOUT = 5000
 _LONGEST_SENTENCE = 100_000  # words: more than in any document; without blank lines, a whole file would be one sentence
+_MAX_LISTED = 5  # errors in one message
 _SETTINGS = "text_column and tags_column"
 
 
@@ -49,8 +50,9 @@ def read_tagged(
     tag_column: str | None = None,
     label_column: str | None = None,
     joint: bool = False,
-    scheme: Scheme | None = None,
+    scheme: AnyScheme | None = None,
     on_bad: OnBad | None = None,
+    on_fault: OnBad | None = None,
 ) -> Iterator[Row]:
     """Yield (words, tags) for every sentence, or (words, tags, label) if `joint`.
 
@@ -62,26 +64,41 @@ def read_tagged(
     - one .csv, .jsonl, .parquet or .tsv file as in `read_rows`, with columns "text", "tags" and "label". In JSONL and
       Parquet the words and tags may be lists.
 
-    Invalid tags raise. With `on_bad`, the errors are passed to `on_bad`, and the tags are read leniently, as the CoNLL
-    evaluation script reads them.
+    Invalid sequences of tags raise. With `on_fault`, or else `on_bad`, the errors are passed to it, and the tags are
+    read leniently, as the CoNLL evaluation script reads them.
     """
     files = _files([paths] if isinstance(paths, Path | str) else paths, joint)
     for path in files:
         check_readable(path)
-    return _rows(files, (word_column, tag_column, label_column)[: 3 if joint else 2], scheme, on_bad)
+    columns = (word_column, tag_column, label_column)[: 3 if joint else 2]
+    return _rows(files, columns, scheme, on_bad, on_fault or on_bad)
 
 
 def _rows(
-    files: Sequence[Path], columns: Sequence[str | None], scheme: Scheme | None, on_bad: OnBad | None
+    files: Sequence[Path],
+    columns: Sequence[str | None],
+    scheme: AnyScheme | None,
+    on_bad: OnBad | None,
+    on_fault: OnBad | None,
 ) -> Iterator[Row]:
     read = _reader(files, columns)
     scheme = scheme or detect_scheme(sentence.tags for sentence in read(_ignore))
     is_empty = True
+    wrong: list[DataError] = []
     for sentence in read(on_bad):
         is_empty = False
-        spans = tags_to_spans(sentence.tags, scheme, where=sentence.where, on_bad=on_bad)
+        error = find_wrong_tag(sentence.tags, scheme, sentence.where)
+        if error is not None:
+            wrong.append(error)
+        if wrong:
+            if len(wrong) == _MAX_LISTED:
+                break
+            continue
+        spans = tags_to_spans(sentence.tags, scheme, where=sentence.where, on_bad=on_fault)
         tags = spans_to_tags(spans, len(sentence.tags), "IOB2")
         yield " ".join(sentence.words), " ".join(tags), *sentence.label
+    if wrong:
+        raise DataError(" ".join(map(str, wrong)))
     if is_empty:
         raise DataError(f"{files[0]} has no sentence. Give a file with tagged text.")
 

@@ -1,7 +1,8 @@
 """A linear-chain CRF over BIOES tags: valid transitions, the probability of a tag sequence, and the best sequence.
 
 A tagger uses BIOES internally: B-x I-x … E-x for a span of several words, S-x for a span of one word, O outside spans.
-A path is a sequence of these states, one per word. Only valid paths are ever predicted.
+A path is a sequence of these states, one per word. Only valid paths are ever predicted. Where every word has a tag of
+its own, as parts of speech, there is one state per tag, and every path is valid.
 """
 
 from collections.abc import Sequence
@@ -18,18 +19,23 @@ _TINY = 1e-300  # instead of a product that underflows to 0, which has no logari
 
 
 class States:
-    """The states for kinds of spans: O, then B, I, E and S of each kind."""
+    """The states for kinds of spans: O, then B, I, E and S of each kind; one per kind if every word is a span."""
 
-    def __init__(self, kinds: Sequence[str]) -> None:
+    def __init__(self, kinds: Sequence[str], *, is_every_word: bool = False) -> None:
         self.kinds = tuple(kinds)
-        self.names = ("O", *(f"{form}-{kind}" for kind in self.kinds for form in _FORMS))
-        self._first = {kind: 1 + len(_FORMS) * number for number, kind in enumerate(self.kinds)}
+        self.is_every_word = is_every_word
+        self.names = self.kinds if is_every_word else ("O", *(f"{form}-{kind}" for kind in kinds for form in _FORMS))
+        self._first = {
+            kind: number if is_every_word else 1 + len(_FORMS) * number for number, kind in enumerate(self.kinds)
+        }
 
     def __len__(self) -> int:
         return len(self.names)
 
     def path_of(self, tags: Sequence[str]) -> list[int]:
-        """The path of valid IOB2 tags; spans of unknown kinds become O."""
+        """The path of valid IOB2 tags; spans of unknown kinds become O, or the first kind if there is no O."""
+        if self.is_every_word:
+            return [self._first.get(tag[2:], 0) for tag in tags]
         path = []
         for position, tag in enumerate(tags):
             first = self._first.get(tag[2:]) if tag != "O" else None
@@ -42,6 +48,8 @@ class States:
 
     def spans(self, path: Sequence[int]) -> list[Span]:
         """The spans of a valid path."""
+        if self.is_every_word:
+            return [Span(position, position + 1, self.kinds[state]) for position, state in enumerate(path)]
         spans, start = [], 0
         for position, state in enumerate(path):
             if not state:
@@ -55,6 +63,8 @@ class States:
 
     def allowed_transitions(self) -> Bool[Tensor, "K K"]:
         """Whether the column's state may follow the row's: a span continues with the same kind until it ends."""
+        if self.is_every_word:
+            return torch.ones(len(self), len(self), dtype=torch.bool)
         forms = torch.tensor([-1, *(form for _ in self.kinds for form in range(4))])
         kinds = torch.tensor([-1, *(kind for kind in range(len(self.kinds)) for _ in range(4))])
         is_open = (forms == 0) | (forms == 1)  # the span must continue

@@ -13,8 +13,13 @@ class TagSettings:
     """How tags are decoded and trained, and whether each text also has an intent."""
 
     kind: Literal["tag"] = "tag"  # predict the labeled spans of a text
+    # How tags encode spans. IO and words are labels without letters; with words, each word is a span of its own.
+    scheme: Literal["auto", "IOB1", "IOB2", "BIOES", "BMES", "IO", "words"] = "auto"
     decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
     head_dropout: Rate = 0.2  # dropout before the output layer
+    # Also fit a linear CRF of words, their parts and their neighbors. Its score is shown beside the model's, and the
+    # answer is a mixture of both, weighted on the validation rows.
+    baseline: bool = True
     # Also score n-grams of up to this many words beside the Transformer; 0: none.
     ngrams: Annotated[int, Range(0, 5)] = 0
     ngram_dropout: Rate = 0.3  # dropout of n-grams

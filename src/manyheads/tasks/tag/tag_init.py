@@ -1,10 +1,12 @@
 """The tag task's part of `init`: words with tags such as B-PER, in columns, lists or parallel files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from manyheads.errors import DataError
 from manyheads.language import pick
+from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.encoder_choices import (
     FEW_ROWS,
@@ -39,6 +41,8 @@ class TagInit(TaskInit):
     own_columns = frozenset({"tags"})
     is_labeled = True
     takes_columns_of_lines = True  # CoNLL columns have numbers
+    n_validated = 1000  # the F1 of fewer sentences is noisy
+    takes_scheme = True
 
     def files_in(self, listing: FolderListing, request: Request) -> Sequence[Path] | None:
         """seq.in, seq.out and label."""
@@ -76,8 +80,9 @@ class TagInit(TaskInit):
 
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
         path, columns = files.paths[0], files.columns
-        tags = requested_column(files, request, "tags") or next((one for one in columns if one.are_tags), None)
-        if tags is None or not tags.are_tags:
+        requested = requested_column(files, request, "tags")
+        tags = requested or next((one for one in columns if one.are_tags), None)
+        if tags is None or not (tags.are_tags or _are_word_labels(tags, columns)):
             _refuse_tag_ids(files)
             if not self.is_requested(request):
                 return None
@@ -104,6 +109,12 @@ class TagInit(TaskInit):
         if label:
             reason += pick(f" and {label.name} an intent for each text", f"，{label.name} 列是意图")
         return TaskGuess(reason, chosen, {"intents": label is not None})
+
+    def complete(self, guess: TaskGuess, sets: Mapping[str, Sequence[Path]], request: Request) -> TaskGuess:
+        """Set the scheme of tags that the user named."""
+        if not request.scheme:
+            return guess
+        return replace(guess, settings={**guess.settings, "scheme": request.scheme})
 
     def count_labels(self, rows: Sequence[Row], settings: TagSettings) -> LabelCounts:
         """Count the labels of spans, and the intents."""
@@ -132,21 +143,25 @@ class TagInit(TaskInit):
         dropout = dropout_for(survey)
         choices = [*(_character_choices(survey) if by_character else token_choices(survey))]
         choices.append(Choice("task.kind", "tag", "a tag for each word"))
+        if settings.scheme != "auto":
+            choices.append(Choice("task.scheme", settings.scheme, "how the tags encode spans"))
         if settings.intents:
             choices.append(Choice("task.intents", True, "each text also has an intent"))
             choices.append(Choice("task.smoothing", 0.1, "label smoothing of intents"))
-        if not by_character:
+        is_every_word = all(tag.startswith("B-") for row in survey.sample for tag in row[1].split(" "))
+        if not by_character and not is_every_word:
             choices.append(Choice("task.swapping", 0.3, "share of spans replaced by another span of the same label"))
         choices += [
-            Choice("task.ngrams", 2, "also score each word with its neighbors: a strong baseline on little data"),
+            Choice("task.baseline", True, "also fit a linear CRF, compare with it and mix it into the answer"),
             *encoder_choices(survey, 3, dropout),
             Choice("model.token_dropout", round(dropout / 2, 2), "drops whole tokens, so that the context counts too"),
             Choice("model.max_length", length, "tokens; longer sentences are left out of training"),
             *training_choices(
                 batch_tokens=600 if survey.n_rows < FEW_ROWS else 1500,
                 learning_rate=2e-3,
-                validation_reason="steps between validations, on at most 200 valid sentences",
+                validation_reason=f"steps between validations, on at most {self.n_validated:,} valid sentences",
             ),
+            Choice("train.patience", 15, "stop after this many validations without a better one, and keep the best"),
         ]
         return encoder_proposal(choices, 3, count_epochs(survey.n_rows, 35.0, of=13_000, power=0.4))
 
@@ -161,6 +176,11 @@ def _refuse_tag_ids(files: DataFiles) -> None:
                     f"{files.paths[0]}: column {numbers.name} numbers the tags for the words of {words.name}. "
                     "Write the tags themselves, such as B-PER, I-PER and O."
                 )
+
+
+def _are_word_labels(tags: Column, columns: Sequence[Column]) -> bool:
+    """Whether a column has a label for each word of another one, such as parts of speech."""
+    return any(one is not tags and one.has_as_many_words(tags) for one in columns) and not tags.is_numbers
 
 
 def _character_choices(survey: Survey) -> Iterable[Choice]:

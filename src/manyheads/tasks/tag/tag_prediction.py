@@ -1,7 +1,8 @@
 """Prediction of tag: the scores of words, the best paths through them, and the spans and intents they give."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 from manyheads.model import evaluating
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.model_inputs import batches_by_length, windows
-from manyheads.tasks.tag.crf import States
+from manyheads.tasks.tag.crf import CRF, States
+from manyheads.tasks.tag.linear_tagger import LinearTagger
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.task import Progress, one_line
 from manyheads.text.tag_schemes import Span
@@ -53,6 +55,35 @@ class Tagging:
 
 
 @dataclass(frozen=True)
+class Scores:
+    """The scores of some texts by one model: of the tags of each text's words, and of each text's intents."""
+
+    words: list[Float[Tensor, "_ K"]]
+    intents: Float[Tensor, "N C"]
+
+    def part(self, rows: slice) -> "Scores":
+        """The scores of some of the texts."""
+        return Scores(self.words[rows], self.intents[rows])
+
+    def mixed(self, other: "Scores", shares: "Shares") -> "Scores":
+        """The weighted means of these scores and those of another model, which has these shares."""
+        words = [torch.lerp(own, its, shares.tags) for own, its in zip(self.words, other.words, strict=True)]
+        return Scores(words, torch.lerp(self.intents, other.intents, shares.intents))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The weight of the linear tagger's scores beside those of the Transformer, from 0 to 1."""
+
+    tags: float = 0.0
+    intents: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in (self.tags, self.intents)):
+            raise ValueError("metadata.shares must be from 0 to 1.")
+
+
+@dataclass(frozen=True)
 class TaggedWords:
     """The prediction for one text, given as its words."""
 
@@ -77,20 +108,41 @@ class WordTagger:
     states: States
     intents: tuple[str, ...]
     calibration: Calibration
+    linear: LinearTagger | None = None
+    shares: Shares = field(default_factory=Shares)
 
     def tag(self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None) -> list[TaggedWords]:
         """Predict the spans and the intent of each text."""
+        own, linear = self.score(texts, progress)
+        return self.decode(own, linear)
+
+    def score(
+        self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None
+    ) -> tuple[Scores, Scores | None]:
+        """The scores of the Transformer, and of the linear tagger if there is one."""
         with evaluating(self.module):
-            scores, intent_logits = self._score(texts, progress)
-            paths = self._best_paths(scores)
+            own = self._score(texts, progress)
+            return own, None if self.linear is None else Scores(*self.linear.scores(texts))
+
+    def decode(self, own: Scores, linear: Scores | None) -> list[TaggedWords]:
+        """The predictions that follow from scores."""
+        scores = own if linear is None else own.mixed(linear, self.shares)
+        with evaluating(self.module):
+            paths = self._best_paths(scores.words)
         return [
-            TaggedWords(self.states.spans(path), path, own, logits, self._rank_intents(logits) if words else {})
-            for words, path, own, logits in zip(texts, paths, scores, intent_logits, strict=True)
+            TaggedWords(self.states.spans(path), path, words, logits, self._rank_intents(logits) if len(words) else {})
+            for path, words, logits in zip(paths, scores.words, scores.intents, strict=True)
         ]
 
-    def with_intents(self, tagged: TaggedWords) -> TaggedWords:
-        """The same prediction with the intent probabilities of this tagger's calibration."""
-        return replace(tagged, intents=self._rank_intents(tagged.intent_logits) if tagged.intents else {})
+    @cached_property
+    def crf(self) -> CRF:
+        """The CRF that decodes: its transitions are as mixed as the scores are."""
+        if self.linear is None:
+            return self.module.crf
+        own = self.module.crf.transitions.detach()
+        mixed = CRF(self.states, learned=False).to(own.device)
+        mixed.transitions = torch.lerp(own, self.linear.transitions.to(own.device), self.shares.tags)
+        return mixed
 
     def span_probabilities(self, tagged: TaggedWords) -> list[float]:
         """The probability of each span: that of the valid paths through all of its states."""
@@ -104,16 +156,14 @@ class WordTagger:
                     row[position, others] = -torch.inf
             device = self.module.model.device
             is_real = torch.ones(rows.shape[:2], dtype=torch.bool, device=device)
-            totals = self.module.crf.log_partition(rows.to(device), is_real).cpu()
+            totals = self.crf.log_partition(rows.to(device), is_real).cpu()
             return (totals[1:] - totals[0]).exp().clamp(max=1.0).tolist()
 
     def _rank_intents(self, logits: Float[Tensor, " C"]) -> dict[str, float]:
         probabilities = self.calibration.probabilities(logits[None])[0].tolist() if self.intents else []
         return dict(sorted(zip(self.intents, probabilities, strict=True), key=lambda item: -item[1]))
 
-    def _score(
-        self, texts: Sequence[Sequence[str]], progress: Progress
-    ) -> tuple[list[Float[Tensor, "_ K"]], Float[Tensor, "N C"]]:
+    def _score(self, texts: Sequence[Sequence[str]], progress: Progress) -> Scores:
         """The scores of each text's words and of its intents, averaged over its windows."""
         limit = self.module.model.settings.max_length - 1  # one position is for BOS
         vocabulary = list({word for words in texts for word in words})
@@ -142,7 +192,7 @@ class WordTagger:
                     intents[text] += intent_logits[row].float().cpu()
             progress(sum(start == 0 for _, start, _ in chosen))
         means = [total / count for total, count in zip(scores, counts, strict=True)]
-        return means, intents / n_parts.clamp(min=1.0)
+        return Scores(means, intents / n_parts.clamp(min=1.0))
 
     def _best_paths(self, scores: Sequence[Float[Tensor, "_ K"]]) -> list[list[int]]:
         paths: list[list[int]] = [[] for _ in scores]
@@ -151,7 +201,7 @@ class WordTagger:
         for batch in batches_by_length([len(scores[index]) * (1 + len(self.states) // 16) for index in indices]):
             texts = [indices[number] for number in batch]
             padded, is_real = _pad([scores[text] for text in texts])
-            best = self.module.crf.best_paths(padded.to(device), is_real.to(device))
+            best = self.crf.best_paths(padded.to(device), is_real.to(device))
             for text, path in zip(texts, best, strict=True):
                 paths[text] = path
         return paths

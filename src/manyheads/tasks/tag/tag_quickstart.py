@@ -37,7 +37,7 @@ QUICKSTART = Quickstart(
     title=Bilingual("tag entities and intents", "实体标注与意图识别"),
     steps=500,
     recipe={
-        "task": {"kind": "tag", "intents": True},
+        "task": {"kind": "tag", "intents": True, "baseline": False},
         "tokenizer": {"kind": "bpe", "vocab_size": 1200},
         "model": {"n_encoder_layers": 2},
         "train": {"batch_tokens": 1500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 100},

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -25,12 +25,14 @@ from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.tag.crf import States
+from manyheads.tasks.tag.linear_tagger import LinearTagger
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_doctor import TagDoctor
 from manyheads.tasks.tag.tag_examples import tokenize_words
+from manyheads.tasks.tag.tag_faults import TagFaults
 from manyheads.tasks.tag.tag_init import TagInit
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
-from manyheads.tasks.tag.tag_prediction import Entity, TaggedWords, Tagging, WordTagger
+from manyheads.tasks.tag.tag_prediction import Entity, Scores, Shares, TaggedWords, Tagging, WordTagger
 from manyheads.tasks.tag.tag_quickstart import QUICKSTART
 from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
@@ -43,6 +45,8 @@ from manyheads.text.tagged_readers import TAGGED_FILES, read_tagged
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.text.words import SplitBy, choose_split_by, is_blank, split_text
 
+_SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # of the linear tagger, to choose from
+
 
 @dataclass(frozen=True)
 class Tag(MonolingualTask):
@@ -51,7 +55,7 @@ class Tag(MonolingualTask):
     shape: ClassVar[str] = "encoder"
     noun: ClassVar[str] = "tagged texts"
     loss_unit: ClassVar[str] = "words"
-    metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy")
+    metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy", "accuracy")
     settings_type: ClassVar[type] = TagSettings
     lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True, tokenizer=tokenize_words)
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
@@ -65,6 +69,8 @@ class Tag(MonolingualTask):
     intents: tuple[str, ...]
     split_by: SplitBy  # how raw text is split, as the training rows were
     calibration: Calibration = field(default_factory=Calibration)  # of intent probabilities
+    linear: LinearTagger | None = None  # the baseline; None if the recipe does not want it
+    shares: Shares = field(default_factory=Shares)  # of the linear tagger
     mentions: Mentions = field(default_factory=dict)  # for training only
     threshold: float = 0.0  # spans of a lower probability are left out
 
@@ -87,15 +93,22 @@ class Tag(MonolingualTask):
     def read(
         files: Sequence[str], columns: Mapping[str, str], settings: TagSettings, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
-        """Read CoNLL columns, parallel files or one table; tags of any scheme become IOB2."""
-        return read_tagged(
+        """Read CoNLL columns, parallel files or one table; tags of any scheme become IOB2.
+
+        Invalid sequences of tags are repaired and reported, unless most are invalid.
+        """
+        faults = TagFaults(files[0])
+        rows = read_tagged(
             files,
             word_column=columns.get("text"),
             tag_column=columns.get("tags"),
             label_column=columns.get("label"),
             joint=settings.intents,
+            scheme=None if settings.scheme == "auto" else settings.scheme,
             on_bad=on_bad,
+            on_fault=faults.add,
         )
+        return faults.reported(rows)
 
     @staticmethod
     def folder_files(folder: Path, table: Mapping[str, Any]) -> list[Path] | None:
@@ -130,15 +143,17 @@ class Tag(MonolingualTask):
     @classmethod
     def create(cls, model: Transformer, tokenizer: Tokenizer, settings: TagSettings, rows: Iterable[Row]) -> "Tag":
         """Create an untrained tagger; its labels and intents are those of the rows."""
-        if settings.ngrams and isinstance(rows, Iterator):
-            raise TypeError("rows are read twice if task.ngrams is set: pass a list, not an iterator.")
+        if (settings.ngrams or settings.baseline) and isinstance(rows, Iterator):
+            raise TypeError("rows are read twice if task.baseline or task.ngrams is set: pass a list, not an iterator.")
         mentions: dict[str, list[tuple[str, ...]]] = {}
         intents: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
+        is_every_word = True
         for row in rows:
-            words = row[0].split(" ")
+            words, tags = row[0].split(" "), row[1].split(" ")
             lengths.update(map(len, words))
-            for start, end, label in iob2_spans(row[1].split(" ")):
+            is_every_word = is_every_word and all(tag.startswith("B-") for tag in tags)
+            for start, end, label in iob2_spans(tags):
                 known = mentions.setdefault(label, [])
                 if settings.swapping:
                     known.append(tuple(words[start:end]))
@@ -152,12 +167,22 @@ class Tag(MonolingualTask):
             "labels": sorted(mentions),
             "intents": sorted(intents),
             "split_by": choose_split_by(lengths),
+            "is_every_word": is_every_word,
             **Calibration().metadata(),
         }
         task = replace(cls.restore(model, tokenizer, settings, metadata), mentions=mentions)
         if task.module.ngrams is not None:
             task.module.ngrams.count(task.hash_words(rows))
-        return task
+        return replace(task, linear=task._fit_linear(rows)) if settings.baseline else task
+
+    def _fit_linear(self, rows: Iterable[Row]) -> LinearTagger:
+        texts, paths, intents = [], [], []
+        for row in rows:
+            texts.append(row[0].split(" "))
+            paths.append(self.states.path_of(row[1].split(" ")))
+            intents += [self.intents.index(row[2])] if self.settings.intents else []
+        n_intents, are_characters = len(self.intents), self.split_by == "character"
+        return LinearTagger.fit(texts, paths, self.states, intents, n_intents, are_characters=are_characters)
 
     @classmethod
     def restore(
@@ -167,16 +192,21 @@ class Tag(MonolingualTask):
         check_label_metadata(metadata, MAX_TAGS)
         if metadata["split_by"] not in get_args(SplitBy):
             raise ValueError(f"metadata.split_by is not one of {', '.join(get_args(SplitBy))}.")
-        states, intents = States(list(map(str, metadata["labels"]))), tuple(map(str, metadata["intents"]))
+        is_every_word = metadata.get("is_every_word", False) is True  # bundles of earlier versions lack it
+        states = States(list(map(str, metadata["labels"])), is_every_word=is_every_word)
+        intents = tuple(map(str, metadata["intents"]))
         module = Tagger(model, states, len(intents), settings)
-        return cls(module, tokenizer, settings, states, intents, metadata["split_by"], Calibration.restore(metadata))
+        calibration, shares = Calibration.restore(metadata), Shares(**metadata.get("shares", {}))
+        return cls(module, tokenizer, settings, states, intents, metadata["split_by"], calibration, shares=shares)
 
     def metadata(self) -> dict[str, Any]:
-        """The labels, the intents, how text is split, and the calibration."""
+        """The labels, the intents, how text is split, the calibration, and the shares of the linear tagger."""
         return {
             "labels": list(self.states.kinds),
             "intents": list(self.intents),
             "split_by": self.split_by,
+            "is_every_word": self.states.is_every_word,
+            "shares": asdict(self.shares),
             **self.calibration.metadata(),
         }
 
@@ -212,26 +242,49 @@ class Tag(MonolingualTask):
     def word_tagger(self) -> WordTagger:
         """The prediction of tags for words."""
         intents = self.intents if self.settings.intents else ()
-        return WordTagger(self.module, self.tokenizer, self.states, intents, self.calibration)
+        return WordTagger(self.module, self.tokenizer, self.states, intents, self.calibration, self.linear, self.shares)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """Score the tags of rows."""
-        predicted = self._tag_rows(rows)
+        """Score the tags of rows by the Transformer and the linear tagger in equal shares."""
+        predicted = replace(self, shares=Shares(0.5, 0.5))._tag_rows(rows)
         card = self._card(rows, predicted, n_resamples=1)
         scores = {score.name: score.value for score in card.scores}
         samples = [
             (row[0], _format_spans(row[0], words.spans), _format_spans(row[0], _gold_spans(row)))
             for row, words in zip(rows, predicted, strict=True)
         ]
-        metric = metric if metric in scores else "F1"
+        metric = metric if metric in scores else card.scores[0].name
         return ValidationResult(metric, scores[metric], samples)
 
     def calibrate(self, rows: Sequence[Row]) -> "Tag":
-        """The tagger with probabilities of intents that fit the valid rows."""
-        if not self.settings.intents:
+        """The tagger with the shares and the probabilities of intents that fit the valid rows."""
+        if self.linear is None and not self.settings.intents:
             return self
         usable = list(self.usable(rows))
-        return replace(self, calibration=self._fit_calibration(usable, self._tag_rows(usable)))
+        return self._fitted(usable, *self._score_rows(usable))
+
+    def _fitted(self, rows: Sequence[Row], own: Scores, linear: Scores | None) -> "Tag":
+        """The tagger, calibrated on rows with these scores."""
+        fitted = self
+        if linear is not None:
+            fitted = replace(self, shares=self._best_shares(rows, own, linear))
+        if not self.settings.intents:
+            return fitted
+        return replace(fitted, calibration=self._fit_calibration(rows, fitted.word_tagger.decode(own, linear)))
+
+    def _best_shares(self, rows: Sequence[Row], own: Scores, linear: Scores) -> Shares:
+        """The shares with the highest F1 and intent accuracy; their curves are smoothed, since rows may be few."""
+        if not rows:
+            return Shares(0.5, 0.5)
+        known = [index for index, row in enumerate(rows) if row[2:] and row[2] in self.intents]
+        intents = torch.tensor([self.intents.index(rows[index][2]) for index in known])
+        of_tags, of_intents = [], []
+        for share in _SHARES:
+            tagger = replace(self, shares=Shares(share, share)).word_tagger
+            of_tags.append(self._tally(rows, tagger.decode(own, linear)).value)
+            logits = own.mixed(linear, tagger.shares).intents[known]
+            of_intents.append(float((logits.argmax(1) == intents).float().mean()) if known else 0.0)
+        return Shares(_SHARES[_smooth_peak(of_tags)], _SHARES[_smooth_peak(of_intents)])
 
     def _fit_calibration(self, rows: Sequence[Row], predicted: Sequence[TaggedWords]) -> Calibration:
         known = [index for index, row in enumerate(rows) if row[2] in self.intents]
@@ -287,10 +340,49 @@ class Tag(MonolingualTask):
         spans = [list(zip(tagged.spans, tagger.span_probabilities(tagged), strict=True)) for tagged in predicted]
         return span_decisions([set(_gold_spans(row)) for row in rows], spans)
 
+    def _score_rows(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> tuple[Scores, Scores | None]:
+        return self.word_tagger.score([row[0].split(" ") for row in rows], progress)
+
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
-        """The statistics of the F1 of spans."""
-        predicted = [set(words.spans) for words in self._tag_rows(rows)]
-        return f1_tally("F1", [set(_gold_spans(row)) for row in rows], predicted)
+        """The statistics of the F1 of spans, or of the accuracy of words."""
+        return self._tally(rows, self._tag_rows(rows))
+
+    def _tally(self, rows: Sequence[Row], predicted: Sequence[TaggedWords]) -> Tally:
+        # If every word is a span, F1 is the share of words with the right tag.
+        name = "accuracy" if self.states.is_every_word else "F1"
+        return f1_tally(name, [set(_gold_spans(row)) for row in rows], [set(words.spans) for words in predicted])
+
+    @property
+    def baseline_name(self) -> str:
+        """The linear CRF; "" if there is none."""
+        return "" if self.linear is None else "linear CRF"
+
+    def baseline_tensors(self) -> dict[str, Tensor]:
+        """The numbers of the linear tagger; nothing if there is none."""
+        return {} if self.linear is None else self.linear.tensors
+
+    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Tag":
+        """The task with the linear tagger of these tensors; ValueError if they do not fit."""
+        n_states, n_intents, are_characters = len(self.states), len(self.intents), self.split_by == "character"
+        linear = LinearTagger.from_tensors(tensors, n_states, n_intents, are_characters=are_characters)
+        return replace(self, linear=linear)
+
+    def baseline_tally(self, rows: Sequence[Row]) -> Tally:
+        """The statistics of the linear tagger alone."""
+        if self.linear is None:
+            raise ValueError("This tagger has no baseline: task.baseline is false.")
+        linear = Scores(*self.linear.scores([row[0].split(" ") for row in rows]))
+        tagged = replace(self, shares=Shares(1.0, 1.0)).word_tagger.decode(linear, linear)
+        return self._tally(rows, tagged)
+
+    def baseline_share(self, rows: Sequence[Row]) -> float:
+        """The share of the linear tagger in how far the best tag of each word is above the mean of all."""
+        own, linear = self._score_rows(rows)
+        if linear is None:
+            return 0.0
+        parts = [sum(float((words.amax(1) - words.mean(1)).sum()) for words in part.words) for part in (own, linear)]
+        weighted = [parts[0] * (1.0 - self.shares.tags), parts[1] * self.shares.tags]
+        return weighted[1] / (sum(weighted) or 1.0)
 
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> SpanCard:
         """Compare the predicted spans of every row with its own."""
@@ -302,11 +394,14 @@ class Tag(MonolingualTask):
     ) -> SpanCard:
         """The scorecard of the rows that it was calibrated on: each half is calibrated on the other half."""
         rows = list(rows)
-        predicted = self._tag_rows(rows, progress)
-        if self.settings.intents:
-            both = [replace(self, calibration=self._fit_calibration(rows[i::2], predicted[i::2])) for i in (1, 0)]
-            predicted = [both[row % 2].word_tagger.with_intents(words) for row, words in enumerate(predicted)]
-        return self._card(rows, predicted)
+        own, linear = self._score_rows(rows, progress)
+        halves = [slice(1, None, 2), slice(0, None, 2)]  # the even rows are predicted as fitted to the odd ones
+        both = [
+            self._fitted(rows[half], own.part(half), None if linear is None else linear.part(half)).word_tagger
+            for half in halves
+        ]
+        predicted = [tagger.decode(own, linear) for tagger in both]
+        return self._card(rows, [predicted[row % 2][row] for row in range(len(rows))])
 
     def _card(self, rows: Sequence[Row], predicted: Sequence[TaggedWords], n_resamples: int = 1000) -> SpanCard:
         has_intents = self.settings.intents
@@ -321,6 +416,9 @@ class Tag(MonolingualTask):
             separator=self.settings.separator,
             n_resamples=n_resamples,
         )
+        if self.states.is_every_word:
+            f1, _, _, *others = card.scores
+            card = replace(card, scores=[replace(f1, name="accuracy"), *others])
         if not has_intents:
             return card
         error = self._intent_calibration(rows, predicted, n_resamples)
@@ -333,6 +431,13 @@ class Tag(MonolingualTask):
         card = label_card([""] * len(rows), gold, found, probabilities, self.intents, n_resamples=n_resamples)
         error = next(score for score in card.scores if score.name == "calibration error")
         return replace(error, name="calibration error of intents")
+
+
+def _smooth_peak(values: Sequence[float]) -> int:
+    """The index of the highest value after each is averaged with its neighbors."""
+    padded = [values[0], *values, values[-1]]
+    means = [sum(padded[index : index + 3]) for index in range(len(values))]
+    return max(range(len(values)), key=lambda index: (round(means[index], 6), -abs(index - len(values) // 2)))
 
 
 def _gold_spans(row: Row) -> list[Span]:

@@ -1,0 +1,165 @@
+"""The linear CRF of a tagger: what it learns, how it is restored, and its part of the answer."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from manyheads.bundle import Bundle, load
+from manyheads.compress.head_removal import remove_heads
+from manyheads.decode import DecodeSettings
+from manyheads.settings import to_table
+from manyheads.tasks import HasBaseline, StoresBaseline, Tag, TagSettings
+from manyheads.tasks.tag import linear_tagger
+from manyheads.tasks.tag.crf import States
+from manyheads.tasks.tag.linear_tagger import LinearTagger
+from manyheads.tasks.tag.tag_prediction import Shares
+
+from tasks.small import make_task
+from tasks.test_tag import PLAIN, ROWS
+
+ANY = DecodeSettings()
+TEXTS = [row[0].split(" ") for row in ROWS]
+STATES = States(["LOC", "PER"])
+NEW = ["Ada", "rains", "in", "Narvik", "."]
+
+
+def fit(rows: list[tuple[str, ...]], *, are_characters: bool = False) -> LinearTagger:
+    paths = [STATES.path_of(row[1].split(" ")) for row in rows]
+    intents = [int(row[2] == "state") for row in rows if len(row) > 2]
+    texts = [row[0].split(" ") for row in rows]
+    n_intents = 2 if intents else 0
+    return LinearTagger.fit(texts, paths, STATES, intents, n_intents, are_characters=are_characters)
+
+
+@pytest.mark.parametrize("are_characters", [False, True])
+def test_tags_and_intents_are_learned(are_characters: bool) -> None:
+    linear = fit(ROWS, are_characters=are_characters)
+    words, intents = linear.scores(TEXTS)
+    expected = [STATES.path_of(row[1].split(" ")) for row in ROWS]
+    assert [own.argmax(1).tolist() for own in words] == expected
+    assert intents.argmax(1).tolist() == [int(row[2] == "state") for row in ROWS]
+    assert len(linear.weight) == len(linear.features) + 1
+    assert not linear.weight[-1].any()
+
+
+def test_scores_do_not_depend_on_other_texts() -> None:
+    linear = fit(ROWS)
+    together, intents = linear.scores([*TEXTS, NEW, []])
+    alone, own_intents = linear.scores([NEW])
+    torch.testing.assert_close(together[-2], alone[0])
+    torch.testing.assert_close(intents[-2], own_intents[0])
+    assert together[-1].shape == (0, len(STATES)) and not intents[-1].any()
+
+
+def test_fitting_is_deterministic_and_leaves_the_global_generator_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one, other = fit(ROWS), fit(ROWS)
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(one.weight, other.weight) and torch.equal(one.transitions, other.transitions)
+
+
+def test_it_is_restored_from_its_tensors() -> None:
+    linear = fit(ROWS)
+    again = LinearTagger.from_tensors(linear.tensors, len(STATES), 2, are_characters=False)
+    assert torch.equal(linear.scores([NEW])[0][0], again.scores([NEW])[0][0])
+    assert torch.equal(linear.scores([NEW])[1], again.scores([NEW])[1])
+    features = linear.tensors["features"]
+    for wrong, message in (
+        ({"weight": features}, "the tensors must be features"),
+        ({"more": features}, "the tensors must be features"),
+        ({"features": features.flip(0)}, "features must be sorted"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LinearTagger.from_tensors(linear.tensors | wrong, len(STATES), 2, are_characters=False)
+
+
+def test_long_texts_are_learned_in_parts_and_many_states_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(" ".join(row[0] for row in ROWS), " ".join(row[1] for row in ROWS))]
+    monkeypatch.setattr(linear_tagger, "_LONGEST", 7)
+    monkeypatch.setattr(linear_tagger, "_MAX_CHAIN_STATES", 2)
+    linear = fit(rows)
+    assert linear.scores([rows[0][0].split(" ")])[0][0].argmax(1).tolist() == STATES.path_of(rows[0][1].split(" "))
+    assert not linear.transitions.any()
+
+
+def test_frequent_features_are_kept_if_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_tagger, "_MAX_NUMBERS", 50 * len(STATES))
+    monkeypatch.setattr(linear_tagger, "_MIN_WEIGHT", 0.0)
+    assert len(fit([row[:2] for row in ROWS]).features) == 50
+
+
+def test_before_calibration_it_validates_but_does_not_answer() -> None:
+    task = make_task(Tag, TagSettings(), PLAIN)
+    assert task.validate(PLAIN, "F1").score == 100.0  # the Transformer is not trained
+    assert task.score(PLAIN, ANY).scores[0].value < 60.0
+    assert task.shares == Shares(0.0, 0.0)
+
+
+def test_calibration_makes_it_part_of_the_bundle(tmp_path: Path) -> None:
+    task = make_task(Tag, TagSettings(intents=True), ROWS).calibrate(ROWS)
+    assert isinstance(task, HasBaseline) and isinstance(task, StoresBaseline)
+    assert task.baseline_name == "linear CRF"
+    assert task.baseline_tally(ROWS).value == 100.0
+    assert 0.0 < task.baseline_share(ROWS) <= 1.0
+    assert replace(task, shares=Shares(0.0, 0.0)).baseline_share(ROWS) == 0.0
+    assert task.tally(ROWS, ANY).value == 100.0
+    Bundle(task, ANY, {"task": to_table(task.settings)}).save(tmp_path / "bundle")
+    again = load(tmp_path / "bundle").task
+    assert again.metadata() == task.metadata()
+    texts = ["Ada lives in Narvik .", "who knows Oslo ?"]
+    assert again.predict(texts, ANY) == task.predict(texts, ANY)
+    assert again.baseline_tally(ROWS).value == 100.0
+
+
+def test_shares_follow_the_better_part() -> None:
+    task = make_task(Tag, TagSettings(), PLAIN)
+    torch.nn.init.normal_(task.module.output.weight, std=30.0)  # a Transformer that is wrong, and certain
+    assert task.calibrate(PLAIN).shares.tags >= 0.8
+    task.linear.weight.zero_()
+    task.linear.transitions.zero_()
+    nothing = task.calibrate(PLAIN)
+    with_it, without = (replace(nothing, shares=Shares(share, share)).tally(PLAIN, ANY) for share in (0.5, 0.0))
+    assert with_it.value == without.value  # it has no opinion
+    for share in (-0.1, 1.1):
+        with pytest.raises(ValueError, match=r"metadata\.shares must be"):
+            Shares(share, 0.5)
+
+
+def test_one_row_is_scored_without_another_to_choose_shares_by() -> None:
+    task = make_task(Tag, TagSettings(), PLAIN)
+    assert task.score_calibrated(PLAIN[:1], ANY).scores[0].value == 100.0
+    assert task.calibrate([]).shares == Shares(0.5, 0.5)
+
+
+def test_it_can_be_turned_off() -> None:
+    task = make_task(Tag, TagSettings(baseline=False), PLAIN)
+    assert task.linear is None and task.baseline_name == ""
+    assert task.calibrate(PLAIN) is task
+    with pytest.raises(ValueError, match=r"task\.baseline is false"):
+        task.baseline_tally(PLAIN)
+
+
+def test_every_word_has_a_tag_of_its_own() -> None:
+    rows = [("the cat sleeps", "B-DET B-NOUN B-VERB"), ("a dog runs", "B-DET B-NOUN B-VERB")] * 4
+    task = make_task(Tag, TagSettings(), rows)
+    assert task.states.names == ("DET", "NOUN", "VERB")
+    task = task.calibrate(rows)
+    assert [score.name for score in task.score(rows, ANY).scores] == ["accuracy", "exact sentences"]
+    tally = task.tally(rows, ANY)
+    assert (tally.name, tally.value) == ("accuracy", 100.0)
+    (found,) = task.predict(["the dog sleeps"], ANY)
+    assert [span.label for span in found.spans] == ["DET", "NOUN", "VERB"]
+    again = Tag.restore(task.model, task.tokenizer, task.settings, json.loads(json.dumps(task.metadata())))
+    assert again.states.is_every_word
+
+
+def test_pruned_tagger_keeps_its_baseline() -> None:
+    task = make_task(Tag, TagSettings(), PLAIN).calibrate(PLAIN)
+    smaller = remove_heads(task, ["encoder.0.self/1"])
+    assert smaller.baseline_tally(PLAIN).value == task.baseline_tally(PLAIN).value == 100.0
+    assert smaller.shares == task.shares
