@@ -11,7 +11,9 @@ from rich.console import Console
 from manyheads import language
 from manyheads.cli.scorecard import difference_lines, score_title, show_cards
 from manyheads.metrics import (
+    Baseline,
     Card,
+    Change,
     Difference,
     Example,
     GenerationSample,
@@ -94,6 +96,21 @@ def test_of_many_labels_the_worst_are_shown() -> None:
 def test_unknown_labels_are_noted() -> None:
     card = label_card(["a", "b"], [("x",), ("y",)], [("x",), ("x",)], np.array([[1.0], [1.0]]), ["x"], n_resamples=5)
     assert "1 texts with a label that is not in the training data: no answer can be correct." in shown(card)
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "verdict"),
+    [
+        (1.2, 0.6, 1.9, "better than the baseline"),
+        (-2.0, -3.0, -1.0, "worse than the baseline"),
+        (0.4, -0.7, 1.4, "no clear difference from the baseline"),
+    ],
+)
+def test_a_model_is_compared_with_its_baseline(difference: float, low: float, high: float, verdict: str) -> None:
+    change = Change("accuracy", 91.3 + difference, 91.3, difference, low, high, 500)
+    card = replace(make_label_card(["a", "b"]), baseline=Baseline("n-gram SVM", change))
+    line = f"n-gram SVM 91.3, this model {91.3 + difference:.1f}: {difference:+.1f} [{low:+.1f}, {high:+.1f}] {verdict}"
+    assert line in " ".join(shown(card).split())
 
 
 def test_tagger() -> None:

@@ -6,11 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from manyheads import corpora
 from manyheads.bundle import Bundle, load
-from manyheads.metrics import masked_card, score_notes
-from manyheads.run import DecodingChosen, Recipe, mark, run, uses_of
+from manyheads.errors import BundleError
+from manyheads.metrics import Baseline, masked_card, read_sections, score_notes
+from manyheads.run import BaselineScored, DecodingChosen, Finished, Recipe, mark, run, uses_of
+from test_bundle import reseal
 
 Table = Callable[..., dict[str, object]]
 WORDS = {"animal": ("cat", "dog", "hen"), "tool": ("saw", "axe", "file")}
@@ -51,6 +54,37 @@ def test_scores_of_the_validation_set_say_what_it_was_used_for(
     assert uses_of(bundle, "valid") == ("stopping", "calibration")
     assert uses_of(bundle, "rows.tsv", [rows_file]) == ("training",)
     assert uses_of(bundle, "other.tsv", [tmp_path / "other.tsv"]) == ()
+
+
+def test_a_linear_baseline_is_scored_before_training_and_beside_the_model(
+    recipe_table: Table, rows_file: Path, tmp_path: Path
+) -> None:
+    events = list(run(recipe_of(recipe_table, rows_file), tmp_path / "run"))
+    (scored,) = [event for event in events if isinstance(event, BaselineScored)]
+    assert (scored.name, scored.score.name, scored.score.n) == ("n-gram SVM", "accuracy", 12)
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    baseline = finished.cards["valid"].baseline
+    assert baseline is not None
+    assert (baseline.name, baseline.change.before) == ("n-gram SVM", scored.score.value)
+    bundle = load(tmp_path / "run" / "bundle")
+    rows = [(f"the {word} number 99", "") for words in WORDS.values() for word in words]
+    tally, again = bundle.task.tally(rows, bundle.decode), bundle.task.baseline_tally(rows)
+    assert tally.name == again.name == baseline.change.name
+    assert bundle.task.mixture.share > 0  # four steps teach the Transformer little
+    record = json.loads((tmp_path / "run" / "log.jsonl").read_text("utf-8").splitlines()[-1])
+    (stored,) = [section for section in read_sections(record["cards"]["valid"]) if isinstance(section, Baseline)]
+    assert stored == baseline
+
+
+def test_bundle_with_a_damaged_baseline_is_refused(recipe_table: Table, rows_file: Path, tmp_path: Path) -> None:
+    list(run(recipe_of(recipe_table, rows_file), tmp_path / "run"))
+    folder = tmp_path / "run" / "bundle"
+    tensors = load_file(folder / "baseline.safetensors")
+    save_file({**tensors, "bias": tensors["bias"][:1].contiguous()}, folder / "baseline.safetensors")
+    reseal(folder)
+    with pytest.raises(BundleError, match=r"baseline\.safetensors .* bias has the shape"):
+        load(folder)
 
 
 def test_length_penalty_is_chosen_on_the_validation_set_unless_the_recipe_sets_it(
