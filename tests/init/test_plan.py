@@ -134,7 +134,7 @@ def test_recognized_settings_are_kept() -> None:
     several = survey_of(ClassifySettings(multi_label=True, separator=";"), 500, WORDS, "x;y")
     assert plan_for(several).recipe.task == replace(several.settings, head_dropout=0.4, convolution=3)
     joint = survey_of(TagSettings(intents=True), 500, WORDS, "O", "x")
-    assert plan_for(joint).recipe.task == replace(joint.settings, swapping=0.3, ngrams=2, smoothing=0.1)
+    assert plan_for(joint).recipe.task == replace(joint.settings, swapping=0.3, smoothing=0.1)
 
 
 def test_many_files_are_written_as_their_folder(tmp_path: Path) -> None:

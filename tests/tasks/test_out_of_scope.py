@@ -94,10 +94,12 @@ def test_scope_is_part_of_the_metadata(task: Classify) -> None:
     again = Classify.restore(task.model, task.tokenizer, task.settings, metadata)
     again.module.load_state_dict(task.module.state_dict())
     again.module.eval()
+    again = again.with_baseline(task.baseline_tensors())
     texts = ["the meal was dull", "qwertz"]
     first, second = ([one.out_of_scope for one in own.predict(texts, ANY)] for own in (task, again))
     assert first == second
     older = Classify.restore(task.model, task.tokenizer, task.settings, metadata | {"out_of_scope": None})
+    older = older.with_baseline(task.baseline_tensors())
     assert older.predict(texts, ANY)[0].out_of_scope is None
     assert "out-of-scope AUROC" not in [score.name for score in older.score(ROWS, ANY).scores]
 
