@@ -18,6 +18,7 @@ help:
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
+	@echo "make defaults     init, train, evaluate on every data set, beside scikit-learn, a CRF and spaCy (hours)"
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
@@ -93,6 +94,11 @@ docs: .venv/installed-dev
 
 ingest: .venv/installed
 	$(BIN)/python benchmarks/ingest.py $(ARGS)
+
+# ARGS="banking77 subj": only these sets; --peers-only, --ours-only: a part. Results are merged into defaults.json.
+.PHONY: defaults
+defaults: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/defaults.py --data $(abspath $(DATA)) $(ARGS)
 
 .PHONY: bench-training bench-attention bench-growth
 bench-training bench-attention bench-growth: .venv/installed

@@ -56,6 +56,9 @@ PEERS = {
         ("eole.models.model", "eole.utils.loss", "eole.config.run"),
     ),
     "ctranslate2": Peer(("ctranslate2", "numpy", "sentencepiece"), "", ("ctranslate2", "sentencepiece")),
+    "baselines": Peer(  # of benchmarks/defaults.py
+        ("numpy", "scikit-learn", "spacy", "python-crfsuite"), "", ("sklearn.svm", "spacy", "pycrfsuite")
+    ),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from manyheads import corpora
 from manyheads.errors import DataError, RecipeError
-from manyheads.init.cost_estimate import CostEstimate, measure_cost
+from manyheads.init.cost_estimate import CostEstimate, _fastest_slice, measure_cost, nominal_seconds
 from manyheads.init.plan import Plan, propose
 from manyheads.init.recipe_text import recipe_text, with_files_from
 from manyheads.init.survey import survey
@@ -127,7 +127,8 @@ def test_choices_for_other_tasks(found: Survey, expected: dict[str, object]) -> 
     assert chosen == chosen | expected
     assert recipe.task.kind == found.settings.kind
     assert recipe.data.text_column == "text"
-    assert plan.idle_seconds <= (1200 if found.settings.kind in ("classify", "tag") else 5400)
+    limit = 1200 if found.settings.kind in ("classify", "tag") else 5400
+    assert recipe.train.steps * nominal_seconds(recipe, ESTIMATE.vocab_size) <= limit
 
 
 def test_recognized_settings_are_kept() -> None:
@@ -169,11 +170,66 @@ def test_budget_below_the_minimum_is_refused(budget: float) -> None:
         plan_of(29_000, budget=budget)
 
 
-def test_load_changes_the_time_but_not_the_recipe() -> None:
-    free, busy = plan_of(29_000), plan_of(29_000, slowdown=5.0)
+RECOGNIZED = [Seq2SeqSettings(), ClassifySettings(), TagSettings(intents=True), LanguageSettings(), MaskedSettings()]
+
+
+@pytest.mark.parametrize("settings", RECOGNIZED)
+@pytest.mark.parametrize("n_rows", [300, 30_000, 3_000_000])
+def test_without_a_budget_no_measurement_of_time_changes_the_recipe(settings: Any, n_rows: int) -> None:
+    found = survey_of(settings, n_rows, *(WORDS, "O", "x")[: TASKS[settings.kind].cleaning(settings).n_fields])
+    slow = replace(
+        ESTIMATE,
+        step_seconds=(20.0,),
+        slowdown=9.0,
+        prepare_seconds=900.0,
+        validate_seconds=70.0,
+        save_seconds=8.0,
+        finish_seconds=600.0,
+        peak_memory=3 * 10**9,
+    )
+    texts = [
+        recipe_text(propose(PAIRS, found, None, lambda recipe, survey, one=one: one).proposal, [])
+        for one in (ESTIMATE, slow)
+    ]
+    assert texts[0].encode() == texts[1].encode()
+
+
+def test_with_a_budget_load_changes_the_time_but_not_the_recipe() -> None:
+    free, busy = plan_of(29_000, budget=900.0), plan_of(29_000, budget=900.0, slowdown=5.0)
     assert busy.proposal == free.proposal
     assert busy.seconds == pytest.approx(5 * free.seconds)
     assert busy.idle_seconds == pytest.approx(free.seconds)
+
+
+def test_with_a_budget_a_slower_machine_gets_fewer_steps_but_noise_changes_nothing() -> None:
+    seconds = (0.19, 0.2, 0.205, 0.4)
+    steps = [plan_of(29_000, budget=1300.0, step_seconds=(one,)).recipe.train.steps for one in seconds]
+    assert steps == [6000, 6000, 6000, 3000]
+
+
+def test_default_time_caps_the_epochs_of_much_text() -> None:
+    plan = plan_of(29_000, batches_per_epoch=100_000.0)
+    recipe = plan.recipe
+    assert plan.is_cut
+    assert 0.9 * 3600 < recipe.train.steps * nominal_seconds(recipe, ESTIMATE.vocab_size) <= 3600
+
+
+def test_nominal_seconds_grow_with_the_batch_and_the_model() -> None:
+    recipe = plan_of(29_000).recipe
+    one = nominal_seconds(recipe, 6000)
+    twice = replace(recipe, train=replace(recipe.train, accumulation_steps=2 * recipe.train.accumulation_steps))
+    assert nominal_seconds(twice, 6000) == pytest.approx(2 * one)
+    assert nominal_seconds(recipe, 12_000) > one
+    deeper = replace(recipe, model=replace(recipe.model, n_encoder_layers=2 * recipe.model.n_encoder_layers))
+    assert one < nominal_seconds(deeper, 6000) < 2 * one
+
+
+def test_fastest_slice_ignores_steps_that_a_neighbor_slowed_down() -> None:
+    times = [0.0]
+    for number in range(40):
+        times.append(times[-1] + (0.1 if 10 <= number < 20 else 0.15))
+    assert _fastest_slice(times) == pytest.approx(0.1)
+    assert _fastest_slice([0.0, 0.1, 0.3]) == pytest.approx(0.15)  # too few steps to choose from
 
 
 def test_slow_machine_gets_a_smaller_model() -> None:

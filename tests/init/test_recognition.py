@@ -79,6 +79,13 @@ def test_splits_are_recognized_by_name_among_given_files_and_in_folders(tmp_path
         ]
 
 
+def test_a_file_given_as_the_test_set_does_not_validate(tmp_path: Path) -> None:
+    train, dev = (table(tmp_path / name, REVIEWS) for name in ("train.tsv", "dev.tsv"))
+    assert recognize([train]).settings.valid == (str(dev),)
+    sets = recognize([train], test=[tmp_path / "." / "dev.tsv"])
+    assert (sets.settings.valid, sets.settings.test, sets.found_splits) == ((), (str(dev),), ())
+
+
 def test_test_set_beside_a_table_of_any_name(tmp_path: Path) -> None:
     paths = [table(tmp_path / name, REVIEWS) for name in ("films.tsv", "test.tsv")]
     for sets in (recognize([tmp_path]), recognize(paths)):

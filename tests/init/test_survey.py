@@ -56,6 +56,31 @@ def test_sample_is_drawn_from_the_whole_file(tmp_path: Path, monkeypatch: pytest
     assert survey(data) == found
 
 
+def test_sample_of_long_rows_is_bounded_and_uniform() -> None:
+    rows = [(f"{n:>100}", "x") for n in range(1000)]
+    sample, n_read = survey_module._sample(iter(rows), 400, max_characters=101 * 300)
+    assert n_read == 1000
+    assert 100 < len(sample) <= 300
+    assert len({*sample}) == len(sample)
+    share = sum(int(text) >= 500 for text, _ in sample) / len(sample)
+    assert 0.4 < share < 0.6
+    assert survey_module._sample(iter(rows[:1]), 400, max_characters=5) == (rows[:1], 1)
+
+
+def test_a_few_characters_of_long_texts_are_enough_for_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey_module, "_SAMPLE_CHARACTERS", 10_000)
+    monkeypatch.setattr(survey_module, "_VALID_CHARACTERS", 2_000)
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{f'word {n} ' * 90}\t{'xy'[n % 2]}\n" for n in range(200)), "utf-8")
+    found = survey(DataSettings(train=(str(path),)), ClassifySettings())
+    assert sum(len(text) for text, _ in found.sample) <= 10_000
+    assert found.n_rows == 160
+    assert len(found.valid_sample) == 2
+    assert found.n_validated == 40
+
+
 @pytest.mark.parametrize(
     ("named", "requested", "expected"),
     [

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
+_SLOWED = 1.2  # other programs that slow the machine down by less are not mentioned
 _FEW_ROWS = 1000  # without a test set, cross-validation is proposed
 
 
@@ -152,8 +153,8 @@ def _task_names() -> list[str]:
     "--budget",
     type=_Budget(),
     help=pick(
-        "How long training may take: 45m, 3h. [default: by the data's size]",
-        "训练最多用多久：45m、3h。[默认：视数据量而定]",
+        "How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]",
+        "机器空闲时训练最多用多久：45m、3h。[默认：视数据量而定]",
     ),
 )
 @click.option("--overwrite", is_flag=True, help=pick("Replace an existing recipe.", "覆盖已有的配方。"))
@@ -205,7 +206,7 @@ def init(
     machine = this_machine()
     plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()))
     with open_output(output) as stream:
-        stream.write(_recipe_text(plan, machine, output.parent))
+        stream.write(_recipe_text(plan, output.parent))
     _show_plan(plan, machine)
     click.echo(
         pick(
@@ -389,21 +390,27 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
         )
     )
     click.echo(f"          {_cost(plan, machine)}")
-    for note in _notes(plan, machine):
+    for note in (*_notes(plan), *_load_notes(plan)):
         click.echo(f"{_note()}{note}")
 
 
 def _cost(plan: "Plan", machine: "Machine") -> str:
     threads = f"{machine.n_threads} thread{'s' if machine.n_threads > 1 else ''}"
     where = pick(threads, f"{machine.n_threads} 线程") if machine.device == "cpu" else machine.device
-    duration, memory = _duration(plan.seconds), f"{plan.estimate.peak_memory / 1e9:.1f} GB"
+    memory = f"{plan.estimate.peak_memory / 1e9:.1f} GB"
+    idle, now = _duration(plan.idle_seconds), _duration(plan.seconds)
+    may_stop = plan.recipe.train.patience is not None
+    is_slowed = plan.estimate.slowdown > _SLOWED
+    about = pick("at most about" if may_stop else "about", "最多约需" if may_stop else "约需")
+    load = pick(f", {now} at its present load", f"，按目前负载约 {now}") if is_slowed else ""
     return pick(
-        f"about {duration} on this machine ({where}), {memory} of memory",
-        f"本机（{where}）约需 {duration}，内存 {memory}",
+        f"{about} {idle} on this machine when idle ({where}){load}; {memory} of memory",
+        f"本机（{where}）空闲时{about} {idle}{load}；内存 {memory}",
     )
 
 
-def _notes(plan: "Plan", machine: "Machine") -> list[str]:
+def _notes(plan: "Plan") -> list[str]:
+    """What the data and the budget leave out, in the language in use; the same on every machine."""
     from manyheads.init.plan import round_epochs
 
     notes = []
@@ -420,27 +427,30 @@ def _notes(plan: "Plan", machine: "Machine") -> list[str]:
                 f"时间只够 {epochs} 轮，这份文本适合 {ideal} 轮；要更多请用 --budget。",
             )
         )
-    if machine.is_busy:
-        load, idle = f"{machine.load:.1f}", _duration(plan.idle_seconds)
-        notes.append(
-            pick(
-                f"the machine is busy (load {load} on {machine.n_cores} cores), and the time holds at this load; on an "
-                f"idle machine it would be about {idle}.",
-                f"机器正忙（{machine.n_cores} 核，负载 {load}），时间按此负载估计；空闲时约需 {idle}。",
-            )
-        )
     return notes
 
 
-def _recipe_text(plan: "Plan", machine: "Machine", folder: Path) -> str:
-    """The commented recipe; its comments are in English."""
+def _load_notes(plan: "Plan") -> list[str]:
+    """That a busy machine does not keep to the budget."""
+    if plan.budget is None or plan.seconds <= plan.budget or plan.estimate.slowdown <= _SLOWED:
+        return []
+    return [
+        pick(
+            "the machine is busy: the budget is planned for an idle one, and at the present load it takes longer.",
+            "机器正忙；时间按空闲时安排，目前负载下训练会更久。",
+        )
+    ]
+
+
+def _recipe_text(plan: "Plan", folder: Path) -> str:
+    """The commented recipe; its comments are in English, and the same whatever else the machine is doing."""
     from manyheads.init.recipe_text import recipe_text, with_files_from
 
     with using("en"):
         heading = [
             "Proposed by manyheads init; change what you like.",
-            f"{_millions(plan.estimate.n_parameters)} parameters, {_cost(plan, machine)}.",
-            *(note[0].upper() + note[1:] for note in _notes(plan, machine)),
+            f"{_millions(plan.estimate.n_parameters)} parameters.",
+            *(note[0].upper() + note[1:] for note in _notes(plan)),
         ]
     return recipe_text(with_files_from(plan.proposal, folder), heading)
 

@@ -1,16 +1,18 @@
 """Estimate how long a recipe takes on this machine, by a trial of every part of a run.
 
-On a CPU the clock counts processor time, which does not depend on other programs. Their effect is measured over the
-whole trial as one factor, which is steadier than any single measurement.
+On a CPU the clock counts processor time, which other programs affect only a little, through caches and shared cores:
+the fastest of several slices of training counts. What other programs cost is measured over the whole trial as one
+factor. `nominal_seconds` is no measurement: it is the same on every machine.
 """
 
 import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +25,7 @@ from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
+from manyheads.model.size import count_parameters as count_weights
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
 from manyheads.tasks import TASKS, Task, TrainingData
@@ -30,8 +33,12 @@ from manyheads.tasks.proposal import Survey
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Trainer
 
-_TRIAL_STEPS = 30
+_TRIAL_STEPS = 41
 _TRIAL_SECONDS = 4.0  # for each phase of training; a slower step is still done twice
+_SLICES, _SLICE_STEPS = 4, 5  # at most so many slices, of at least so many steps, since batches differ
+# The nominal speed: weights × padded tokens per second, forward and backward, of one core of a server of 2026. What a
+# layer does beside its matrices (norms, softmax, dropout) costs as much as _BESIDE weights for each of its features.
+_NOMINAL_SPEED, _BESIDE = 1e10, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +85,16 @@ class CostEstimate:
     def seconds(self, recipe: Recipe) -> float:
         """How long the whole run takes at the machine's present load."""
         return self.idle_seconds(recipe) * self.slowdown
+
+
+def nominal_seconds(recipe: Recipe, vocab_size: int) -> float:
+    """How long one training step takes by its sizes alone, at a fixed speed: no measurement."""
+    model = replace(recipe.model, vocab_size=vocab_size)
+    parts = count_weights(model)
+    n_layers = model.n_encoder_layers * model.has_encoder + model.n_decoder_layers * model.has_decoder
+    weights = parts["attention"] + parts["feed-forward"] + _BESIDE * n_layers * model.width
+    weights += parts["embeddings"] * model.has_decoder  # its output layer reads them all
+    return recipe.train.batch_tokens * recipe.train.accumulation_steps * weights / _NOMINAL_SPEED
 
 
 def this_machine(device: str = "auto") -> Machine:
@@ -177,12 +194,20 @@ class _Trial:
             times.append(self.clock())
             if len(times) > 3 and (times[-1] - times[0] > _TRIAL_SECONDS or time.perf_counter() > latest):
                 break
-        return (times[-1] - times[1]) / (len(times) - 2) * self.recipe.train.accumulation_steps
+        return _fastest_slice(times[1:]) * self.recipe.train.accumulation_steps
 
     def _timed(self, work: Callable[[], object]) -> float:
         started = self.clock()
         work()
         return self.clock() - started
+
+
+def _fastest_slice(times: Sequence[float]) -> float:
+    """The mean of the fastest slice of steps, given the time before each and after the last."""
+    n_steps = len(times) - 1
+    n_slices = max(1, min(_SLICES, n_steps // _SLICE_STEPS))
+    bounds = [round(part * n_steps / n_slices) for part in range(n_slices + 1)]
+    return min((times[end] - times[start]) / (end - start) for start, end in pairwise(bounds))
 
 
 def _peak_memory(device: torch.device) -> int:

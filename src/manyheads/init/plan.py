@@ -1,6 +1,8 @@
-"""A recipe that fits the time available: the task's proposal, measured on this machine, with its number of steps.
+"""A recipe that fits the time available: the task's proposal with its number of steps.
 
-`propose` depends on the machine only through `measure`: the same survey and estimate give the same plan.
+Without a budget the recipe depends on the data alone: the proposal's default time is compared with a nominal cost, and
+what is measured on this machine only says how long the run takes. With a budget the steps follow from the measured
+speed of the idle machine, rounded coarsely. The machine's present load never changes a recipe.
 """
 
 import math
@@ -9,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from manyheads.data import CleanSettings
 from manyheads.errors import RecipeError
-from manyheads.init.cost_estimate import CostEstimate
+from manyheads.init.cost_estimate import CostEstimate, nominal_seconds
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import TASKS
 from manyheads.tasks.proposal import Choice, Proposal, Survey
 
+_COARSE = (80, 60, 50, 40, 30, 25, 20, 15, 12, 10)
 _COLUMN_REASONS = {
     "source": "the column to translate from, or to answer",
     "target": "the column to translate into, or of the answers",
@@ -31,6 +34,7 @@ class Plan:
     estimate: CostEstimate
     n_epochs: float
     n_epochs_ideal: float  # without a limit on the time
+    budget: float | None = None  # seconds, if the user gave a time
 
     @property
     def recipe(self) -> Recipe:
@@ -56,18 +60,17 @@ class Plan:
 def propose(
     data: DataSettings, survey: Survey, budget: float | None, measure: Callable[[Recipe, Survey], CostEstimate]
 ) -> Plan:
-    """Plan a run within a budget of seconds, or within the default for this amount of text.
+    """Plan a run within a budget of seconds on the idle machine, or within the default for this amount of text.
 
-    A budget is measured at the machine's present load. The default budget is measured on an idle machine, so that the
-    recipe does not depend on the load. If the model is too slow for one epoch, a smaller one is proposed.
+    If the model is too slow for one epoch, a smaller one is proposed.
     """
     preset = ""
     while True:
         proposal = TASKS[survey.settings.kind].init.propose(survey, preset)
         proposal = replace(proposal, choices=(*_data_choices(data, survey), *proposal.choices))
         estimate = measure(Recipe.from_table(proposal.table()), survey)
-        plan = _fit(proposal, estimate, proposal.budget * estimate.slowdown if budget is None else budget)
-        is_late = budget is not None and plan.seconds > budget
+        plan = _fit_default(proposal, estimate) if budget is None else _fit_budget(proposal, estimate, budget)
+        is_late = budget is not None and plan.idle_seconds > budget
         if (plan.n_epochs >= 1 and not is_late) or not proposal.smaller_preset:
             break
         preset = proposal.smaller_preset
@@ -75,7 +78,7 @@ def propose(
         steps = plan.proposal.get("train.steps", 0)
         raise RecipeError(
             f"The budget is too short: even {steps} steps, with preparation and scoring, take about "
-            f"{plan.seconds:,.0f} s here. Give --budget {math.ceil(plan.seconds / 60)}m or more."
+            f"{plan.idle_seconds:,.0f} s here. Give --budget {math.ceil(plan.idle_seconds / 60)}m or more."
         )
     return plan
 
@@ -93,20 +96,39 @@ def _data_choices(data: DataSettings, survey: Survey) -> Iterable[Choice]:
         yield Choice("clean.max_ratio", survey.clean.max_ratio, "no limit on how much longer one side may be")
 
 
-def _fit(proposal: Proposal, estimate: CostEstimate, budget: float) -> Plan:
-    """The proposal with the number of steps that the budget allows."""
-    per_epoch = estimate.batches_per_epoch / proposal.get("train.accumulation_steps", 1)
-    ideal_steps = max(proposal.min_steps, _two_digits(proposal.n_epochs * per_epoch))
-    full = Plan(_with_steps(proposal, ideal_steps, per_epoch), estimate, 0.0, 0.0)
-    fixed = (estimate.prepare_seconds + estimate.finish_seconds) * estimate.slowdown
-    affordable = _two_digits(ideal_steps * max(0.0, budget - fixed) / (full.seconds - fixed))
-    min_steps = proposal.min_steps // 10
-    steps = max(min_steps, min(ideal_steps, affordable))
+def _fit_default(proposal: Proposal, estimate: CostEstimate) -> Plan:
+    """The proposal with as many of its epochs as take the default time at the nominal speed."""
+    ideal = _ideal_steps(proposal, estimate)
+    one_step = nominal_seconds(Recipe.from_table(proposal.table()), estimate.vocab_size)
+    steps = max(proposal.min_steps // 10, min(ideal, _two_digits(proposal.budget / one_step)))
+    return _plan(proposal, estimate, steps, ideal)
+
+
+def _fit_budget(proposal: Proposal, estimate: CostEstimate, budget: float) -> Plan:
+    """The proposal with the steps that the idle machine does within the budget."""
+    ideal, min_steps = _ideal_steps(proposal, estimate), proposal.min_steps // 10
+    full = _plan(proposal, estimate, ideal, ideal)
+    fixed = estimate.prepare_seconds + estimate.finish_seconds
+    affordable = ideal * max(0.0, budget - fixed) / (full.idle_seconds - fixed)
+    steps = ideal if full.idle_seconds <= budget else max(min_steps, min(ideal, _coarsely_down(affordable)))
     while True:
-        plan = Plan(_with_steps(proposal, steps, per_epoch), estimate, steps / per_epoch, ideal_steps / per_epoch)
-        if steps <= min_steps or plan.seconds <= budget:
+        plan = replace(_plan(proposal, estimate, steps, ideal), budget=budget)
+        if steps <= min_steps or plan.idle_seconds <= budget:
             return plan
-        steps = max(min_steps, _two_digits(0.98 * steps))  # shorter runs validate and save more often
+        steps = max(min_steps, _coarsely_down(0.98 * steps))  # shorter runs validate and save more often
+
+
+def _ideal_steps(proposal: Proposal, estimate: CostEstimate) -> int:
+    return max(proposal.min_steps, _two_digits(proposal.n_epochs * _steps_per_epoch(proposal, estimate)))
+
+
+def _steps_per_epoch(proposal: Proposal, estimate: CostEstimate) -> float:
+    return estimate.batches_per_epoch / float(proposal.get("train.accumulation_steps", 1))
+
+
+def _plan(proposal: Proposal, estimate: CostEstimate, steps: int, ideal_steps: int) -> Plan:
+    per_epoch = _steps_per_epoch(proposal, estimate)
+    return Plan(_with_steps(proposal, steps, per_epoch), estimate, steps / per_epoch, ideal_steps / per_epoch)
 
 
 def _with_steps(proposal: Proposal, steps: int, per_epoch: float) -> Proposal:
@@ -145,3 +167,9 @@ def _two_digits(number: float) -> int:
     """A number of steps with two significant digits: 11,316 → 11,000."""
     scale = 10 ** max(0, int(math.log10(max(1.0, number))) - 1)
     return int(number // scale * scale)
+
+
+def _coarsely_down(number: float) -> int:
+    """Down to one of 10, 12, 15, 20, 25, 30, …: the noise of a measurement rarely leads to another number of steps."""
+    scale = 10 ** (int(math.log10(max(10.0, number))) - 1)
+    return int(next((part * scale for part in _COARSE if part * scale <= number), number))

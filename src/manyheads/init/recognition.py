@@ -38,8 +38,10 @@ def recognize(
     part, guess = _recognize_files(DataFiles(training, is_folder), request)
     sets = {"train": training, "valid": valid or others["valid"], "test": test or others["test"]}
     missing = [split for split in ("valid", "test") if not sets[split]]
+    given = {file.resolve() for files in sets.values() for file in files}
     for split in missing:
-        sets[split] = sibling_files(training, split)
+        found = sibling_files(training, split)
+        sets[split] = () if given.intersection(file.resolve() for file in found) else found
     guess = part.complete(guess, sets, request)
     data: dict[str, Any] = {split: tuple(map(str, files)) for split, files in sets.items()}
     data |= {f"{name}_column": column for name, column in guess.columns.items()}

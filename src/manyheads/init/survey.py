@@ -1,9 +1,9 @@
 """Survey a data set: how many rows, how clean, how long, with which labels, in which languages."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from random import Random
 from typing import Any
 
@@ -18,7 +18,8 @@ from manyheads.text.readers import Row
 _MAX_EXAMINED = 100_000  # rows that are cleaned and measured, drawn from all the files; others are only counted
 _MAX_COUNTED = 5_000_000
 _SAMPLE = 20_000  # clean rows to train a trial tokenizer and trial steps on
-_SAMPLE_CHARACTERS = 3_000_000  # of documents
+_SAMPLE_CHARACTERS = 3_000_000  # of that sample
+_VALID_CHARACTERS = 1_000_000  # of the rows to measure validation on
 _MAX_CHARACTERS_EXAMINED = 50_000_000
 _MIN_CHARACTERS = 2000  # of all documents together
 
@@ -47,7 +48,9 @@ def survey(
     held_out_of_training = dict.fromkeys(() if data.valid or are_documents else held_out)
     dropped: Counter[str] = Counter()
     rest = without(examined, held_out_of_training, dropped)
-    kept = list(clean(rest, cleaning, dropped, corpus.held_out_rows(), fields))
+    # Rows are not read again for it; of documents, whole ones are held out of the examined ones.
+    unseen = corpus.held_out_rows() if are_documents else [*held_out, *tests]
+    kept = list(clean(rest, cleaning, dropped, unseen, fields))
     dropped = Counter({reason: count for reason, count in dropped.items() if reason != KEPT and count})
     if not kept and {*dropped} - {HELD_OUT}:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
@@ -61,7 +64,7 @@ def survey(
         raise DataError(f"{where}: {pluralized(n_characters_read, 'character')}, too few to learn from. Give more.")
     counts = part.count_labels(kept, task)
     part.check_clean_rows(kept, counts, task, where)
-    unseen = part.count_labels([*held_out, *tests], task).names - counts.names
+    unseen_labels = part.count_labels([*held_out, *tests], task).names - counts.names
     share_kept = _n_characters(kept, fields.n_texts) / max(1, _n_characters(examined, fields.n_texts))
     return Survey(
         settings=task,
@@ -70,17 +73,18 @@ def survey(
         n_rows=round(len(kept) * (n_read / len(examined))),
         n_read=n_read,
         n_examined=len(examined),
-        sample=_sample_documents(kept) if are_documents else tuple(kept[:: -(-len(kept) // _SAMPLE)]),
+        sample=_sample_documents(kept) if are_documents else _sample_rows(kept),
         dropped=dict(dropped),
         n_held_out=0 if data.valid else _n_characters(held_out, 1) if are_documents else len(held_out_of_training),
         n_scored=len(tests or held_out),
         clean=cleaning,
         n_characters=round(share_kept * n_characters_read),
         n_scored_characters=_n_characters(tests or held_out, fields.n_texts),
-        valid_sample=tuple(held_out[: part.n_validated]),
+        valid_sample=_first_rows(held_out[: part.n_validated]),
+        n_validated=min(part.n_validated, len(held_out)),
         languages=part.languages(kept, named_languages, requested_languages, data.train),
         counts=counts,
-        unseen_labels=tuple(sorted(unseen)),
+        unseen_labels=tuple(sorted(unseen_labels)),
         row_label=part.row_label(task),
     )
 
@@ -109,17 +113,44 @@ def _first_documents(documents: Iterator[Row]) -> tuple[list[Row], int, int]:
     return first, n_read, n_characters
 
 
-def _sample(rows: Iterator[Row], size: int) -> tuple[list[Row], int]:
-    """A uniform sample of the rows (reservoir sampling), since files are often sorted by length; and their number."""
-    reservoir = list(islice(rows, size))
-    n_read = len(reservoir)
-    random = Random(1).random
+def _sample(rows: Iterable[Row], size: int, max_characters: int = _MAX_CHARACTERS_EXAMINED) -> tuple[list[Row], int]:
+    """A uniform sample of the rows (reservoir sampling), since files are often sorted by length; and their number.
+
+    Of rows that are very long there are fewer than `size`: half of the sample is dropped whenever it is too large.
+    """
+    random = Random(1)
+    reservoir: list[Row] = []
+    n_read = n_characters = 0
     for row in rows:
         n_read += 1
-        index = int(random() * n_read)
-        if index < size:
+        if len(reservoir) < size:
+            reservoir.append(row)
+        else:
+            index = int(random.random() * n_read)
+            if index >= size:
+                continue
+            n_characters -= _length(reservoir[index])
             reservoir[index] = row
+        n_characters += _length(row)
+        while n_characters > max_characters and len(reservoir) > 1:
+            size = len(reservoir) // 2
+            reservoir = random.sample(reservoir, size)
+            n_characters = sum(map(_length, reservoir))
     return reservoir, n_read
+
+
+def _sample_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Every n-th row, so that there are neither too many rows nor too many characters."""
+    n_characters = sum(map(_length, rows))
+    step = max(-(-len(rows) // _SAMPLE), -(-n_characters // _SAMPLE_CHARACTERS))
+    return tuple(rows[::step])
+
+
+def _first_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The first rows up to `_VALID_CHARACTERS`; one at least."""
+    ends = accumulate(map(_length, rows))
+    n_rows = sum(1 for end in ends if end <= _VALID_CHARACTERS)
+    return tuple(rows[: max(1, n_rows)])
 
 
 def _sample_documents(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -131,6 +162,10 @@ def _sample_documents(rows: Sequence[Row]) -> tuple[Row, ...]:
         sample.append((text[:n_left],))
         n_left -= len(text)
     return tuple(sample)
+
+
+def _length(row: Row) -> int:
+    return sum(map(len, row))
 
 
 def _n_characters(rows: Sequence[Row], n_texts: int) -> int:

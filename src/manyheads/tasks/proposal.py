@@ -45,7 +45,8 @@ class Survey:
     clean: CleanSettings = field(default_factory=CleanSettings)
     n_characters: int = 0  # of the texts to train on
     n_scored_characters: int = 0
-    valid_sample: tuple[Row, ...] = ()  # rows used for validation during training
+    valid_sample: tuple[Row, ...] = ()  # rows used for validation during training; the first ones, if they are long
+    n_validated: int = 0  # how many rows are used for it
     languages: tuple[str, str] | None = None  # of pairs: source and target, "" if not known; None for other tasks
     counts: LabelCounts = field(default_factory=LabelCounts)
     unseen_labels: tuple[str, ...] = ()  # labels of the valid or test set that the training set lacks

@@ -155,7 +155,8 @@ class TaskInit:
             return 0.0, 0.0
         validation = timer(lambda: task.validate(rows, task.metrics[0]))
         scoring = timer(lambda: (task.calibrate(rows), task.score(rows, decode)))
-        return validation, scoring * survey.n_scored / len(rows)
+        share = max(1.0, survey.n_validated / max(1, len(survey.valid_sample)))
+        return validation * share, scoring * survey.n_scored / len(rows)
 
 
 def validation_rows(task: "Task", survey: Survey) -> list[Row]:
