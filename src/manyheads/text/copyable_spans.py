@@ -30,6 +30,7 @@ _COPYABLE = re.compile(
     """,
     re.VERBOSE,
 )
+_ADDRESS = re.compile(r"https?://|ftp://|www\.|[^<>]*@")
 _HINT = re.compile(r"[`<@&%{|_⟦]|://|www\.")  # texts without any of these have no copyable span
 _PLACEHOLDER = re.compile("⟦[0-9]+⟧")
 
@@ -42,6 +43,11 @@ def placeholder_symbols(count: int) -> list[str]:
 def copyable_spans(text: str) -> list[Span]:
     """Return the spans of a text that a translation repeats unchanged, in order."""
     return [match.span() for match in _matches(text)]
+
+
+def is_address(span: str) -> bool:
+    """Return whether a copyable span is a URL or an e-mail address."""
+    return _ADDRESS.match(span) is not None and " " not in span
 
 
 def without_copyable_spans(text: str, replacement: str) -> str:

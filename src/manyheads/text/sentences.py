@@ -27,20 +27,24 @@ _QUOTES = (
     ("（", "）"),
     ("《", "》"),
 )
-_LAST_WORD = re.compile(r"[^\s(\[{\"'“„«‘]+$")
+_LAST_WORD = re.compile(r"[^\s(\[{\"“„«‘]+$")
+_BACKTICKS = re.compile(r"``[^`\n]+``|`[^`\n]+`")
+_INITIAL = re.compile(r"[^\W\d_]\.")
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Before these, a period does not end a sentence.
-_ABBREVIATIONS = _words(
-    "mr mrs ms dr prof st sen rep gov gen col lt sgt capt jr sr vs no nos vol fig figs ed eds al approx dept est "
-    "mt ft rev hon pres supt e.g i.e cf viz resp incl ca c p pp sec ch eq eqs "
-    "hr fr nr str bzw d.h z.b u.a o.ä s.o s.u v.a i.d.r abb abs art bd bsp evtl ggf inkl sog vgl zzgl mio mrd "
-    "m mm mme mmes mlle mlles me mgr p.ex c.-à-d env av apr chap fém masc tél"
+# A period after these does not end a sentence.
+_TITLES = _words(
+    "Mr Mrs Ms Dr Prof St Sen Rep Gov Gen Col Lt Sgt Capt Mt Ft Rev Hon Hr Fr Mme Mmes Mlle Mlles MM Mgr Str"
 )
+_ABBREVIATIONS = _words(
+    "vs e.g i.e cf viz resp incl approx dept ca bzw d.h z.b u.a o.ä s.o s.u v.a i.d.r bsp evtl ggf inkl sog vgl zzgl "
+    "mio mrd p.ex c.-à-d env tél"
+)
+_BEFORE_NUMBERS = _words("no nos vol fig figs pp sec eq eqs ch chap nr abb abs art bd av apr")
 # After these, a period ends a sentence only before a word that is unlikely to belong to them.
 _MAY_END = _words("etc inc ltd co corp bros a.m p.m u.s u.k u.n usw u.s.w jan feb mar jun jul aug sep sept oct nov dec")
 _STARTERS = _words(
@@ -65,15 +69,15 @@ def split_long(text: str, fits: Callable[[str], bool], language: str = "") -> li
     These are the ends of sentences, even inside a quotation; then semicolons and colons; then commas; then spaces. A
     word that does not fit is cut.
     """
-    parts = []
-    pending = list(_spans(text, ()))
+    parts: list[Span] = []
+    pending = [_stripped(text, 0, len(text))] if text.strip() else []
     while pending:
         start, end = pending.pop()
         if end - start < 2 or fits(text[start:end]):
             parts.append((start, end))
             continue
-        middle = _best_cut(text[start:end], language)
-        pending += reversed([(start + a, start + b) for a, b in _spans(text[start:end], [middle])])
+        cut = start + _best_cut(text[start:end], language)
+        pending += [_stripped(text, cut, end), _stripped(text, start, cut)]
     return parts
 
 
@@ -116,11 +120,15 @@ def _ends_sentence(word: str, is_first: bool, following: str, language: str) -> 
     if word.isdecimal() and len(word) <= 2 and (is_first or language.startswith("de")):
         return False  # 1. Introduction; am 3. Mai
     folded = word.lower()
-    if folded in _ABBREVIATIONS:
+    if word in _TITLES or folded in _ABBREVIATIONS:
         return False
+    if folded in _BEFORE_NUMBERS:
+        return not following[0].isdecimal()
     if folded in _MAY_END or ("." in word and len(word) <= 5):
         return following.lower() in _STARTERS
-    return len(word) > 1 or not word.isalpha() or word == "I" or is_chinese_or_kana(word)  # not J. Smith, z. B.
+    if len(word) > 1 or not word.isalpha() or is_chinese_or_kana(word):
+        return True
+    return word == "I" or (word.islower() and not _INITIAL.match(following))  # not J. Smith, z. B.
 
 
 def _enclosed(text: str) -> Iterator[Span]:
@@ -135,6 +143,7 @@ def _enclosed(text: str) -> Iterator[Span]:
             elif character == closing and start >= 0:
                 yield start, position + 1
                 start = -1
+    yield from (match.span() for match in _BACKTICKS.finditer(text))
     marks = [position for position, character in enumerate(text) if character == '"']
     if len(marks) % 2 == 0:
         yield from ((first, last + 1) for first, last in zip(marks[::2], marks[1::2], strict=True))
@@ -160,18 +169,22 @@ def _spans(text: str, cuts: "Iterator[int] | Sequence[int]") -> Iterator[Span]:
     """Yield the parts of a text between cuts, without white space around them; parts without a letter are joined."""
     found: list[Span] = []
     for start, end in pairwise([0, *cuts, len(text)]):
-        part = text[start:end]
-        stripped = part.strip()
-        if not stripped:
+        span = _stripped(text, start, end)
+        if span[0] == span[1]:
             continue
-        start += len(part) - len(part.lstrip())
-        end = start + len(stripped)
-        is_on_same_line = bool(found) and "\n" not in text[found[-1][1] : start]
-        if is_on_same_line and not (_has_word(stripped) and _has_word(text[slice(*found[-1])])):
-            found[-1] = (found[-1][0], end)
+        is_on_same_line = bool(found) and "\n" not in text[found[-1][1] : span[0]]
+        if is_on_same_line and not (_has_word(text[slice(*span)]) and _has_word(text[slice(*found[-1])])):
+            found[-1] = (found[-1][0], span[1])
         else:
-            found.append((start, end))
+            found.append(span)
     yield from found
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    """Return a span without the white space around it; it may be empty."""
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, max(start, start + len(part.strip()))
 
 
 def _has_word(text: str) -> bool:

@@ -110,7 +110,14 @@ class TextProfile:
         return self.n_upper <= _MAX_UPPER_SHARE * self.n_texts and is_upper(text)
 
     def sentence_case(self, text: str) -> str:
-        """Return a text in capitals as it would be written in a sentence."""
+        """Return a text in capitals as it would be written in sentences."""
+        parts, position = [], 0
+        for start, end in split_sentences(text):
+            parts += [text[position:start], self._sentence(text[start:end])]
+            position = end
+        return "".join([*parts, text[position:]])
+
+    def _sentence(self, text: str) -> str:
         lower = _WORDS.sub(lambda match: self._forms.get(match[0].lower(), match[0].lower()), text)
         first = _WORDS.search(lower)
         if first is None:

@@ -60,7 +60,10 @@ _N_EXAMINED = 20_000  # training sources whose writing is examined
 _N_MEASURED = 5000  # training pairs whose lengths are measured
 _MAX_EXCESS = 2.0  # an output with more than this many times the tokens of training, and a few more, is suspect
 _FEW_TOKENS = 10
+_MIN_SHARE = 0.75  # a translation with less than this share of the tokens of training is suspect
+_WIDE_BEAM = 8  # of the second search, where the first lost a span that should be copied
 _STREAMS_PER_PART = 1 << 40  # random streams of texts
+_EMPTY = Hypothesis((), 0.0, 0.0, finished=True)
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
 
@@ -74,8 +77,8 @@ class Translations:
 
     candidates: Sequence[Translation]  # best first
     # "repetition": the model was caught in a loop; the candidates are of a second search without repetition, if it
-    # ended. "length": the best candidate is more than twice as long as in training. "short": a sentence is less than
-    # half as long as in training, or was left out. "missing": see below.
+    # ended. "length": the best candidate is more than twice as long as in training. "short": a part is shorter than
+    # in training, or sentences were left out. "missing": see below.
     warnings: Sequence[str] = ()
     missing: Sequence[str] = ()  # code, markup, URLs and the like that the best candidate should repeat and does not
     # Of a text translated in parts: (start, end) of each in the text, (start, end) of its translation.
@@ -369,7 +372,13 @@ class Seq2Seq:
         """The candidates for each part."""
         predictions: dict[int, Translations] = {}
         engine = self.engine_for(settings)
-        for row, hypotheses in self._decode(encoded, range(len(parts)), engine, settings, streams):
+        for row, ids in enumerate(encoded):
+            if not ids:  # nothing but what is copied
+                predictions[row] = self._translations(parts[row], ids, [_EMPTY] * settings.n_best)
+                done(row)
+        for row, hypotheses in self._decode(
+            encoded, [row for row, ids in enumerate(encoded) if ids], engine, settings, streams
+        ):
             predictions[row] = self._translations(parts[row], encoded[row], hypotheses)
             done(row)
         looping = [row for row, prediction in predictions.items() if "repetition" in prediction.warnings]
@@ -386,7 +395,8 @@ class Seq2Seq:
         incomplete = [row for row, one in predictions.items() if one.missing and "repetition" not in one.warnings]
         if incomplete and settings.method == "beam" and settings.beam > 1:
             # A hypothesis that repeats every span is better than a more probable one that does not.
-            whole_beam = replace(settings, n_best=settings.beam)
+            beam = max(settings.beam, _WIDE_BEAM)
+            whole_beam = replace(settings, beam=beam, n_best=beam)
             for row, hypotheses in self._decode(encoded, incomplete, engine, whole_beam, streams):
                 part = parts[row]
                 ranked = sorted(hypotheses, key=lambda one: len(part.missing(self._text(part, one))))
@@ -429,7 +439,7 @@ class Seq2Seq:
 
     def _is_short(self, part: Part, answer: str, ratio: float) -> bool:
         """Whether a translation is too short to be complete."""
-        if self.min_length_ratio is not None and ratio < self.min_length_ratio / 2:
+        if self.min_length_ratio is not None and ratio < _MIN_SHARE * self.min_length_ratio:
             return True
         if is_blank(answer):
             return True

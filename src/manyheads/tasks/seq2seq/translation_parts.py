@@ -4,16 +4,19 @@ A text is divided into sentences if training texts rarely had as many, or if it 
 that is still too long is divided further. See `PartReader` and `join_candidates`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from manyheads.tasks.task import ModelInput
-from manyheads.text.copyable_spans import Rewrite, copyable_spans, mask, restore
+from manyheads.text.copyable_spans import Rewrite, copyable_spans, is_address, mask, restore
 from manyheads.text.sentences import split_long, split_sentences
 from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import Token, Tokenizer
 from manyheads.text.words import is_blank, is_chinese_or_kana
+
+_FINAL = ".!?。！？ "
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,15 @@ class Part:
     is_upper: bool = False  # the translation is to be in capitals
     assigned: Mapping[str, str] = field(default_factory=dict)  # the placeholder of each span that is copied
     copied: Sequence[str] = ()  # the spans that a translation should repeat
+    aside: Sequence[str] = ()  # those that the model does not read, since it has not learned to copy them
 
     def finish(self, output: str) -> str:
-        """Return the model's output as the translation of this part."""
-        return restore(output.upper() if self.is_upper else output, self.assigned).text
+        """Return the model's output as the translation of this part; what was set aside is put at its end."""
+        text = restore(output.upper() if self.is_upper else output, self.assigned).text
+        if not self.aside:
+            return text
+        body = text.rstrip(_FINAL)
+        return " ".join([*([body] if body else []), *self.aside]) + text[len(body) :]
 
     def missing(self, translation: str) -> list[str]:
         """Return the spans that a translation should repeat and does not."""
@@ -82,13 +90,24 @@ class PartReader:
     def _part(self, text: str, start: int, end: int) -> Part:
         text = text[start:end]
         source = text if self.profile is None else self.profile.normalize(text)
-        copied = dict.fromkeys(source[first:last] for first, last in copyable_spans(source))
+        copied = tuple(dict.fromkeys(source[first:last] for first, last in copyable_spans(source)))
+        aside = self._aside(copied)
+        for span in aside:
+            source = re.sub(rf"\s*(?:\({re.escape(span)}\)|<{re.escape(span)}>|{re.escape(span)})", "", source).strip()
+        if aside and not any(map(str.isalnum, source)):
+            source = ""
         assigned = self.tokenizer.placeholders.assign(source)
         masked = mask(source, assigned).text
         is_upper = self.profile is not None and self.profile.needs_lower(masked)
         if is_upper and self.profile is not None:
             masked = self.profile.sentence_case(masked)
-        return Part(start, end, masked, is_upper, assigned, tuple(copied))
+        return Part(start, end, masked, is_upper, assigned, copied, aside)
+
+    def _aside(self, copied: Sequence[str]) -> list[str]:
+        """The URLs and e-mail addresses, unless the model has placeholders: it would spoil them and the sentence."""
+        if self.profile is None or self.tokenizer.placeholders.symbols:
+            return []
+        return [span for span in copied if is_address(span)]
 
 
 def masked_tokens(tokenizer: Tokenizer, text: str, assigned: Mapping[str, str]) -> list[Token]:
