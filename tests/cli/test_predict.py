@@ -84,8 +84,15 @@ def test_partial_output_is_kept_after_an_error(manyheads: Run, bundle_folder: Pa
     assert (tmp_path / "out").read_text() == "precious"
 
 
-def test_too_long_line_is_reported_and_its_output_is_empty(manyheads: Run, bundle_folder: Path) -> None:
-    done = manyheads("predict", bundle_folder, stdin="The dog sleeps.\n" + "cat " * 200 + "\nThe dog sleeps.\n")
+@pytest.fixture
+def summary_folder(untrained: Bundle, tmp_path: Path) -> Path:
+    task = replace(untrained.task, settings=replace(untrained.task.settings, purpose="summary"))
+    replace(untrained, task=task).save(tmp_path / "summary")
+    return tmp_path / "summary"
+
+
+def test_too_long_line_is_reported_and_its_output_is_empty(manyheads: Run, summary_folder: Path) -> None:
+    done = manyheads("predict", summary_folder, stdin="The dog sleeps.\n" + "cat " * 200 + "\nThe dog sleeps.\n")
     assert done.returncode == 1
     first, second, third, end = done.stdout.split("\n")
     assert first == third != ""
@@ -93,6 +100,18 @@ def test_too_long_line_is_reported_and_its_output_is_empty(manyheads: Run, bundl
     assert "Line 2 has" in done.stderr
     assert "this model reads at most 39" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_long_line_is_translated_in_parts(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("predict", bundle_folder, "--json", "--greedy", stdin="The dog sleeps. " * 20 + "\n")
+    assert done.returncode == 0
+    payload = json.loads(done.stdout)
+    assert len(payload["parts"]) == 20
+    answers = {payload["candidates"][0]["text"][start:end] for _, _, start, end in payload["parts"]}
+    [alone] = json.loads(manyheads("predict", bundle_folder, "--json", "--greedy", stdin="The dog sleeps.\n").stdout)[
+        "candidates"
+    ]
+    assert answers == {alone["text"]}
 
 
 def test_n_best_and_json(manyheads: Run, bundle_folder: Path) -> None:
@@ -105,8 +124,8 @@ def test_n_best_and_json(manyheads: Run, bundle_folder: Path) -> None:
     assert payload["candidates"][0]["log_probability"] < 0
 
 
-def test_json_reports_a_too_long_line(manyheads: Run, bundle_folder: Path) -> None:
-    done = manyheads("predict", bundle_folder, "--json", stdin="cat " * 200 + "\n")
+def test_json_reports_a_too_long_line(manyheads: Run, summary_folder: Path) -> None:
+    done = manyheads("predict", summary_folder, "--json", stdin="cat " * 200 + "\n")
     payload = json.loads(done.stdout)
     assert payload["candidates"] == []
     assert payload["error"].startswith("Line 1 has")

@@ -176,9 +176,16 @@ def test_samples_depend_on_the_index_of_a_text_only(untrained: Bundle) -> None:
     assert len(set(whole)) > 1
 
 
-def test_text_too_long_for_the_model_is_refused_by_number(untrained: Bundle) -> None:
+def test_only_translations_of_long_texts_are_joined_from_parts(untrained: Bundle) -> None:
+    summary = replace(untrained.task, settings=Seq2SeqSettings(purpose="summary"))
     with pytest.raises(DataError, match=r"text 2 has \d+ tokens; this model reads at most 39\. Split it up"):
-        texts(untrained.task, ["short", "word " * 100])
+        texts(summary, ["short", "word " * 100])
+    assert not summary.fits("word " * 100)
+    untrained.task.check("word " * 100, "Line 1")
+    [prediction] = untrained.task.predict(["word " * 100], GREEDY)
+    assert len(prediction.parts) >= 3
+    assert prediction.parts[0][0] == 0
+    assert prediction.parts[-1][1] == 499  # nothing is cut off
 
 
 def test_smoothing_out_of_range() -> None:

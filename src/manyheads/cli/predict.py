@@ -28,11 +28,13 @@ _BATCH_SIZE = 1000  # lines
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. A line without text gives
-        an empty line, except that a language model starts a new text. A line that is too long for the model gives an
-        empty line. Both are reported on standard error, and so are words that did not occur in training and
-        suspect outputs: the model was caught in a loop, the output is much longer than in training, or a translation
-        is as improbable as the lowest 5 % of the validation set. --json lists those of each line, and the confidence of
-        a translation: the share of validation translations that were less probable.
+        an empty line, except that a language model starts a new text. A translation model translates a line with more
+        sentences than its training texts, or a longer one, in parts; for other models, a line that is too long gives
+        an empty line. Lines without output are reported on standard error, and so are words that did not occur in
+        training and suspect outputs: the model was caught in a loop, the output is much longer or shorter than in
+        training, code, markup or a URL of the line is missing, or a translation is as improbable as the lowest 5 % of
+        the validation set. --json lists those of each line, and the confidence of a translation: the share of
+        validation translations that were less probable.
 
         Lines of standard input are answered as they come. With --threshold, a label that is less probable becomes ?,
         and a span that is less probable is left out.
@@ -52,9 +54,10 @@ _BATCH_SIZE = 1000  # lines
         """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
 
         翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
-        没有文字的行输出空行（语言模型则从头生成一段文字），超出模型最大长度的行也输出空行，二者都会在标准错误中提示。
-        训练文本中没有出现过的词，以及输出可疑的行（模型陷入重复、输出远比训练时长，或译文的概率与验证集中最低的 5 %
-        相当），会在标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
+        没有文字的行输出空行（语言模型则从头生成一段文字）。翻译模型遇到句数多于训练文本或更长的行，会分段翻译；
+        其他模型遇到过长的行则输出空行。没有输出的行会在标准错误中提示。训练文本中没有出现过的词，以及输出可疑的行
+        （模型陷入重复，输出远比训练时长或短，漏掉了代码、标记或网址，或译文的概率与验证集中最低的 5 % 相当），也会在
+        标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
 
         标准输入的行随到随答。使用 --threshold 时，概率低于阈值的标签输出为 ?，概率低于阈值的片段舍去。
 
@@ -256,7 +259,7 @@ class _Writer:
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
         predictions = self.bundle.predictions(readable, first=start - 1)
         if self.aligned:
-            self.aligned.align(start, readable, [prediction.answer for prediction in predictions])
+            self.aligned.align(start, readable, predictions)
         for number, prediction in enumerate(predictions, start):
             unseen_words = self.bundle.unseen_words(readable[number - start])
             self.remarks.add(number, unseen_words, getattr(prediction, "warnings", ()))
@@ -326,17 +329,18 @@ class _Aligned:
         self.aligner: Aligner | None = None
         self.alignments: dict[int, dict[str, Any]] = {}
 
-    def align(self, start: int, sources: list[str], targets: list[str]) -> None:
+    def align(self, start: int, sources: list[str], predictions: "Sequence[Prediction]") -> None:
         """Align the answers with these lines; alignment heads are chosen at the first chunk."""
         from manyheads.lens.aligner import choose_aligner, split_words
 
+        targets = [prediction.answer for prediction in predictions]
         if self.aligner is None:
             pairs = [(source, target) for source, target in zip(sources, targets, strict=True) if source.strip()]
             if not pairs:
                 self.alignments = {number: {"alignment": []} for number in range(start, start + len(sources))}
                 return
             self.aligner = choose_aligner(self.bundle, str(self.path), pairs)
-        links = self.aligner.align(sources, targets)
+        links = self.aligner.align(sources, targets, [getattr(one, "parts", ()) for one in predictions])
         self.alignments = {
             number: {
                 "alignment": own,

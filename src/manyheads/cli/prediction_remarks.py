@@ -12,8 +12,13 @@ if TYPE_CHECKING:
 
 _N_WORDS = 5  # named in a remark
 _N_LINES = 3  # named for each word or warning
-_ENGLISH_WARNINGS = {"repetition": "repetition", "length": "unusual length"}
-_CHINESE_WARNINGS = {"repetition": "出现重复", "length": "过长"}
+_ENGLISH_WARNINGS = {
+    "repetition": "repetition",
+    "length": "unusual length",
+    "short": "text left out",
+    "missing": "code, markup or URLs lost",
+}
+_CHINESE_WARNINGS = {"repetition": "出现重复", "length": "过长", "short": "疑有漏译", "missing": "丢失代码、标记或网址"}
 
 
 class Remarks:

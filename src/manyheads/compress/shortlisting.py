@@ -151,7 +151,7 @@ def _batch_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
     """Yield the links of each batch of the rows that fit the model."""
     task = aligner.task
     max_length = task.model.settings.max_length
-    sides = [task.tokenizer.encode_batch([row[side] for row in rows]) for side in (0, 1)]
+    sides = task.encode_rows(rows, task.tokenizer, task.settings)
     pairs = [
         (source, target) for source, target in zip(*sides, strict=True) if max(map(len, (source, target))) < max_length
     ]

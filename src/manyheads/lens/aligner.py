@@ -44,13 +44,33 @@ class Aligner:
     chosen_by: str  # "gold" or "occlusion"
     n_texts: int
 
-    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """Return the sorted links between the words of each pair of texts; `split_words` defines the words."""
-        examples = [
-            Example((split_words(source), split_words(target))) for source, target in zip(sources, targets, strict=True)
-        ]
+    def align(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        parts: Sequence[Sequence[tuple[int, int, int, int]]] | None = None,
+    ) -> list[list[Link]]:
+        """Return the sorted links between the words of each pair of texts; `split_words` defines the words.
+
+        `parts` are those of texts that were translated in parts (`Translations.parts`); each is aligned on its own.
+        """
+        parts = [()] * len(sources) if parts is None else parts
         # One by one: a pair that is too long for the decoder has no links, but the others do.
-        return [self._links(example) if all(side.words for side in example.texts) else [] for example in examples]
+        return [
+            sorted(
+                link for part in own or [(0, len(source), 0, len(target))] for link in self._align(source, target, part)
+            )
+            for source, target, own in zip(sources, targets, parts, strict=True)
+        ]
+
+    def _align(self, source: str, target: str, part: tuple[int, int, int, int]) -> list[Link]:
+        """Return the links of a part, as indices of the words of the whole texts."""
+        cut = [_cut(split_words(source), *part[:2]), _cut(split_words(target), *part[2:])]
+        if not all(side.words for side, _ in cut):
+            return []
+        (source_part, n_source), (target_part, n_target) = cut
+        links = self._links(Example((source_part, target_part)))
+        return [(i + n_source, j + n_target) for i, j in links]
 
     def _links(self, example: Example) -> list[Link]:
         try:
@@ -66,6 +86,14 @@ def split_words(text: str) -> Rendering:
     """Split a text into words: punctuation separately, each Chinese character or kana as one word."""
     words = split_text(text, "word")
     return Rendering(text, tuple(word.text for word in words), tuple((word.start, word.end) for word in words), ())
+
+
+def _cut(text: Rendering, start: int, end: int) -> tuple[Rendering, int]:
+    """Return a part of a text with the words in it, and the number of words before it."""
+    inside = [index for index, span in enumerate(text.spans) if start <= span[0] and span[1] <= end]
+    spans = tuple((text.spans[index][0] - start, text.spans[index][1] - start) for index in inside)
+    words = tuple(text.words[index] for index in inside)
+    return Rendering(text.text[start:end], words, spans, ()), inside[0] if inside else 0
 
 
 def require_cross_attention(bundle: Bundle, where: str) -> Task:

@@ -204,6 +204,11 @@ class Recipe:
             for field in self.data.columns()
             if field not in fields
         ]
+        if self.tokenizer.placeholders and fields != ("source", "target"):
+            faults.append(
+                f"tokenizer.placeholders = {self.tokenizer.placeholders} is for pairs of texts, not for task.kind = "
+                f'"{self.task.kind}". Use 0.'
+            )
         if fields == ("source", "target"):
             faults += [
                 f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."

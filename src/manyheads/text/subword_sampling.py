@@ -6,6 +6,7 @@ run resumed in a new process would see other tokens. The distributions here are 
 
 import math
 import random
+import re
 from bisect import bisect
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
@@ -26,9 +27,16 @@ Lattice = list[tuple[list[int], list[list[int]], list[float]]]
 class SubwordSampler:
     """Splits text into tokens of a SentencePiece model at random."""
 
-    def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor, whole: Sequence[str] = ()) -> None:
+        """Read the vocabulary; the tokens `whole` are never split and never merged with others."""
         special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
-        ordinary = [number for number in range(processor.vocab_size()) if not any(kind(number) for kind in special)]
+        self.whole: dict[str, int] = {token: processor.piece_to_id(token) for token in whole}
+        self._is_whole = re.compile(f"({'|'.join(map(re.escape, whole))})") if whole else None
+        ordinary = [
+            number
+            for number in range(processor.vocab_size())
+            if not any(kind(number) for kind in special) and number not in self.whole.values()
+        ]
         self.ids: dict[str, int] = {processor.id_to_piece(number): number for number in ordinary}
         self.scores: dict[str, float] = {token: processor.get_score(number) for token, number in self.ids.items()}
         self.bytes: list[int] = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
@@ -47,7 +55,14 @@ class SubwordSampler:
         # A space occurs only at the start of a token, so each word is split independently.
         first, *rest = spaced.split(METASPACE)
         words = [first, *(METASPACE + word for word in rest)]
-        return [number for word in words if word for number in split(word, strength, rng.random)]
+        if self._is_whole is not None:
+            words = [part for word in words for part in self._is_whole.split(word)]
+        return [
+            number
+            for word in words
+            if word
+            for number in ([self.whole[word]] if word in self.whole else split(word, strength, rng.random))
+        ]
 
     def _sample_path(self, text: str, strength: float, draw: Callable[[], float]) -> list[int]:
         """Sample a split with probability proportional to its own probability to the power of `strength`.

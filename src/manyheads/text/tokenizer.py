@@ -15,6 +15,7 @@ import sentencepiece
 
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import BundleError
+from manyheads.text.copyable_spans import Placeholders, placeholder_symbols
 from manyheads.text.subword_sampling import SubwordSampler
 from manyheads.text.tokenizer_training import (
     BOS,
@@ -120,6 +121,14 @@ class Tokenizer:
         """The number of tokens; ids run from 0 to `vocab_size` - 1."""
         return int(self._processor.vocab_size())
 
+    @cached_property
+    def placeholders(self) -> Placeholders:
+        """The placeholder tokens; none unless the tokenizer was trained with some."""
+        n_placeholders = 0
+        while self._processor.piece_to_id(placeholder_symbols(n_placeholders + 1)[-1]) != UNK:
+            n_placeholders += 1
+        return Placeholders(tuple(placeholder_symbols(n_placeholders)))
+
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, without BOS and EOS."""
         return self.encode_batch([text])[0]
@@ -156,7 +165,7 @@ class Tokenizer:
 
     @cached_property
     def _sampler(self) -> SubwordSampler:
-        return SubwordSampler(self._processor)
+        return SubwordSampler(self._processor, self.placeholders.symbols)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; PAD, BOS and EOS are removed, and invalid UTF-8 becomes U+FFFD."""

@@ -16,6 +16,7 @@ import sentencepiece
 
 from manyheads.errors import DataError
 from manyheads.settings import Range, raise_faults, type_faults
+from manyheads.text.copyable_spans import placeholder_symbols, without_copyable_spans
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 METASPACE = "▁"  # represents a space in SentencePiece tokens
@@ -54,6 +55,9 @@ class TokenizerSettings:
     # Fold case and width before splitting ("Ａ" and "A" become "a"): labels rarely depend on them. Text that a model
     # generates would be folded as well.
     lowercase: bool = False
+    # Number of placeholder tokens, such as 16. Where source and target of a pair both contain a piece of code, markup,
+    # a URL or the like, a placeholder stands for it, which the model learns to copy; seq2seq only. 0: none.
+    placeholders: Annotated[int, Range(0, 100)] = 0
     # Train on a random sample if there is more text than this. Unigram takes about 45 MB of memory and 3 s per MB:
     # with 20 MB, any run needed more than a gigabyte.
     sample_bytes: Annotated[int, Range(100_000, 1_000_000_000)] = 10_000_000
@@ -71,19 +75,21 @@ def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) ->
     """Train a SentencePiece model on `lines`, which are read once; equal arguments give identical bytes."""
     if settings.lowercase:
         lines = map(fold, lines)
+    if settings.placeholders:
+        lines = (without_copyable_spans(line, _BOUNDARY) for line in lines)
     if settings.chinese_characters == "split" and settings.kind != "character":
         lines = (_CHINESE_CHARACTER.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
     if not any(chunk.strip() for chunk in sample):
         raise DataError("There is no text to train a tokenizer on: every line is empty. Add some text.")
     if settings.kind == "character":  # its trainer gives no error if the vocabulary is too small for the space
-        return _train(_without_rare_characters(sample, settings.vocab_size), settings)
+        return _train(_without_rare_characters(sample, settings.vocab_size - settings.placeholders), settings)
     try:
         return _train(sample, settings)
     except RuntimeError as error:
         if "required_chars" not in str(error):
             raise
-        return _train(_without_rare_characters(sample, settings.vocab_size), settings)
+        return _train(_without_rare_characters(sample, settings.vocab_size - settings.placeholders), settings)
 
 
 class _Folding(dict[int, str]):
@@ -203,6 +209,7 @@ def _train(sample: list[bytes], settings: TokenizerSettings) -> bytes:
         split_by_unicode_script=True,  # no token mixes Chinese and Latin
         max_sentence_length=4 * _MAX_CHUNK_LENGTH,  # in bytes, so that no chunk is dropped
         train_extremely_large_corpus=settings.sample_bytes >= 2**30,  # beyond 32-bit positions
+        user_defined_symbols=placeholder_symbols(settings.placeholders),
         pad_id=PAD,
         unk_id=UNK,
         bos_id=BOS,

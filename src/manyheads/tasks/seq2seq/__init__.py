@@ -1,8 +1,9 @@
 """The seq2seq task: one text in, another out (translation, summaries, dialogue)."""
 
-from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq, Translation, Translations
+from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq, Translations
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask, TensorBatch
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
+from manyheads.tasks.seq2seq.translation_parts import Translation
 
 __all__ = [
     "Seq2Seq",

@@ -6,8 +6,10 @@ from typing import Any
 
 from manyheads import corpora
 from manyheads.tasks.lens_examples import HELD_OUT, Example, plain_text, tokenize_texts, with_relatives
+from manyheads.tasks.seq2seq.translation_parts import masked_tokens
+from manyheads.text.copyable_spans import copyable_spans
 from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Token
+from manyheads.text.tokenizer import Token, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -31,5 +33,12 @@ class PairExamples:
         return examples
 
     def tokenize(self, task: Any, texts: Sequence[str]) -> list[list[Token]]:
-        """Return the tokens of each text."""
-        return tokenize_texts(task, texts)
+        """Return the tokens of each text, source and target in turn, with placeholders for what is copied."""
+        tokenizer: Tokenizer = task.tokenizer
+        if not tokenizer.placeholders.symbols or len(texts) % self.n_texts:
+            return tokenize_texts(task, texts)
+        tokens = []
+        for source, target in zip(texts[::2], texts[1::2], strict=True):
+            assigned = tokenizer.placeholders.assign(source, [target[a:b] for a, b in copyable_spans(target)])
+            tokens += [masked_tokens(tokenizer, text, assigned) for text in (source, target)]
+        return tokens

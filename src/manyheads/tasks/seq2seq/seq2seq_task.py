@@ -1,6 +1,6 @@
 """`Seq2Seq`: one text in, another out; translation, summaries, dialogue."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, ClassVar
@@ -45,42 +45,56 @@ from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
+from manyheads.tasks.seq2seq.translation_parts import (
+    Part,
+    PartReader,
+    Translation,
+    join_candidates,
+    masked_tokens,
+    part_spans,
+    with_copied_spans,
+)
 from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
+from manyheads.text.copyable_spans import copyable_spans, restore
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_pairs, read_rows
 from manyheads.text.row_spec import PAIR as PAIR_FIELDS
 from manyheads.text.row_spec import join_turns
+from manyheads.text.sentences import split_sentences
+from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from manyheads.text.words import is_blank
 
+_N_EXAMINED = 20_000  # training sources whose writing is examined
 _N_MEASURED = 5000  # training pairs whose lengths are measured
 _MAX_EXCESS = 2.0  # an output with more than this many times the tokens of training, and a few more, is suspect
 _FEW_TOKENS = 10
 _MIN_TUNED = 20  # with fewer rows, nothing is chosen
+_MIN_SHARE = 0.75  # a translation with less than this share of the tokens of training is suspect
+_WIDE_BEAM = 8  # of the second search, where the first lost a span that should be copied
+_STREAMS_PER_PART = 1 << 40  # random streams of texts
+_EMPTY = Hypothesis((), 0.0, 0.0, finished=True)
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
 
 @dataclass(frozen=True)
-class Translation:
-    """One candidate translation."""
-
-    text: str
-    log_probability: float
-    score: float
-    finished: bool  # False if it reached the maximum length
-    mean_log_probability: float = 0.0  # of a token, EOS included
-
-
-@dataclass(frozen=True)
 class Translations:
-    """The candidates for one text."""
+    """The candidates for one text.
+
+    A text with more sentences than usual in training, or longer than any, is translated in parts. Its candidates are
+    the combinations with the highest mean score.
+    """
 
     candidates: Sequence[Translation]  # best first
     # "repetition": the model was caught in a loop; the candidates are of a second search without repetition, if it
-    # ended. "length": the best candidate is more than twice as long as in training.
+    # ended. "length": the best candidate is more than twice as long as in training. "short": a part is shorter than
+    # in training, or sentences were left out. "missing": see below.
     warnings: Sequence[str] = ()
+    missing: Sequence[str] = ()  # code, markup, URLs and the like that the best candidate should repeat and does not
+    # Of a text translated in parts: (start, end) of each in the text, (start, end) of its translation.
+    parts: Sequence[tuple[int, int, int, int]] = ()
     # Rank of the best candidate's mean log-probability among translations of the validation set, 0 to 1; None: unknown.
     confidence: float | None = None
 
@@ -118,6 +132,9 @@ class Seq2Seq:
     settings: Seq2SeqSettings
     engine: EngineSelector = field(default_factory=lambda: EngineSelector("torch"), compare=False)
     length_ratio: float | None = None  # of target to source tokens, EOS included: 99.9 % of training pairs are below
+    min_length_ratio: float | None = None  # 99.9 % are above
+    longest_source: int | None = None  # tokens of the longest training source
+    profile: TextProfile | None = None  # what training sources looked like; only for translation
     confidence: Confidence | None = None  # None: not fitted
 
     @property
@@ -175,8 +192,9 @@ class Seq2Seq:
 
     @staticmethod
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Seq2SeqSettings) -> list[list[list[int]]]:
-        """The token ids of each side."""
-        return [tokenizer.encode_batch([row[side] for row in rows]) for side in (0, 1)]
+        """The token ids of each side; placeholders stand for what is copied."""
+        masked = [tokenizer.placeholders.mask_pair(*row) for row in rows]
+        return [tokenizer.encode_batch([row[side] for row in masked]) for side in (0, 1)]
 
     @staticmethod
     def max_row_length(model: ModelSettings, settings: Seq2SeqSettings) -> int:
@@ -187,31 +205,54 @@ class Seq2Seq:
     def create(
         cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, rows: Iterable[Row] = ()
     ) -> "Seq2Seq":
-        """Create an untrained model; the first rows tell how long targets are."""
-        sides = list(zip(*islice(rows, _N_MEASURED), strict=True))
-        if not sides:
+        """Create an untrained model; a sample of the rows tells how long targets are and what sources look like."""
+        rows = list(_sample(rows))
+        if not rows:
             return cls(model, tokenizer, settings)
-        sources, targets = (np.array([len(ids) + 1 for ids in tokenizer.encode_batch(side)]) for side in sides)
-        return cls(model, tokenizer, settings, length_ratio=float(np.quantile(targets / sources, 0.999)))
+        sources, targets = (
+            np.array([len(ids) + 1 for ids in side])
+            for side in cls.encode_rows(rows[:: -(-len(rows) // _N_MEASURED)], tokenizer, settings)
+        )
+        is_translation = settings.purpose == "translation"
+        return cls(
+            model,
+            tokenizer,
+            settings,
+            length_ratio=float(np.quantile(targets / sources, 0.999)),
+            min_length_ratio=float(np.quantile(targets / sources, 0.001)),
+            longest_source=int(sources.max()) - 1,
+            profile=TextProfile.of((row[0] for row in rows), settings.source_language) if is_translation else None,
+        )
 
     @classmethod
     def restore(
         cls, model: Transformer, tokenizer: Tokenizer, settings: Seq2SeqSettings, metadata: Mapping[str, Any]
     ) -> "Seq2Seq":
-        """Create the model; bundles of earlier versions have no length ratio and no confidence."""
-        ratio, confidence = metadata.get("length_ratio"), metadata.get("confidence")
+        """Create the model; bundles of earlier versions do not tell what training texts were like."""
+        ratios = [metadata.get(name) for name in ("length_ratio", "min_length_ratio")]
+        longest, profile = metadata.get("longest_source"), metadata.get("text_profile")
+        confidence = metadata.get("confidence")
         return cls(
             model,
             tokenizer,
             settings,
-            length_ratio=None if ratio is None else float(ratio),
+            length_ratio=None if ratios[0] is None else float(ratios[0]),
+            min_length_ratio=None if ratios[1] is None else float(ratios[1]),
+            longest_source=None if longest is None else max(1, int(longest)),
+            profile=None if profile is None else TextProfile.from_table(profile),
             confidence=None if confidence is None else Confidence.restore(confidence),
         )
 
     def metadata(self) -> dict[str, Any]:
-        """The length ratio and the confidence, if they are known."""
-        ratio = {} if self.length_ratio is None else {"length_ratio": self.length_ratio}
-        return ratio if self.confidence is None else {**ratio, "confidence": self.confidence.metadata()}
+        """What training pairs looked like and the confidence, as far as they are known."""
+        known = {
+            "length_ratio": self.length_ratio,
+            "min_length_ratio": self.min_length_ratio,
+            "longest_source": self.longest_source,
+            "text_profile": None if self.profile is None else self.profile.to_table(),
+            "confidence": None if self.confidence is None else self.confidence.metadata(),
+        }
+        return {name: value for name, value in known.items() if value is not None}
 
     def training_task(self, data: TrainingData) -> Seq2SeqTrainingTask:
         """The task as the training loop sees it."""
@@ -222,23 +263,38 @@ class Seq2Seq:
         """The maximum number of tokens of a text; one position is for EOS."""
         return self.model.settings.max_length - 1
 
+    @property
+    def is_translation(self) -> bool:
+        """Whether targets are translations, so that a text can be translated sentence by sentence."""
+        return self.settings.purpose == "translation"
+
     def check(self, text: str, where: str) -> None:
-        """Raise DataError if a text is too long for the model."""
+        """Raise DataError if a text is too long for the model; a text to translate never is."""
         if not self.fits(text):
             self._refuse_long(self.tokenizer.encode(text), where)
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """Source: the tokens of the text and EOS; target: BOS and the tokens of the answer."""
+        """Source: the tokens of the text and EOS; target: BOS and the tokens of the answer.
+
+        Placeholders stand for what is copied. The text is not divided into sentences.
+        """
         refuse_blank(text)
+        copied = None if answer is None else [answer[start:end] for start, end in copyable_spans(answer)]
+        assigned = self.tokenizer.placeholders.assign(text, copied)
         source = (
-            *check_fits(self.tokenizer.iter_tokens(text), self.limit),
+            *check_fits(masked_tokens(self.tokenizer, text, assigned), self.limit),
             special_token(self.tokenizer, EOS, len(text)),
         )
         model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS),))
         if answer is None:
             return model_input
-        tokens = check_fits(self.tokenizer.iter_tokens(answer), self.limit, "The answer")
-        return with_output(model_input, self.tokenizer, answer, [token.id for token in tokens], has_ended=True)
+        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, "The answer")
+        return replace(
+            model_input,
+            answer=answer,
+            target=(*model_input.target, *tokens),
+            last=special_token(self.tokenizer, EOS, len(answer)),
+        )
 
     def generate_one(
         self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
@@ -256,8 +312,10 @@ class Seq2Seq:
             tap=tap,
         )
         best = hypotheses[0][0]
-        answer = self.tokenizer.decode(best.ids)
-        return best, with_output(model_input, self.tokenizer, answer, best.ids, has_ended=best.finished)
+        output = self.tokenizer.decode(best.ids)
+        written = with_output(model_input, self.tokenizer, output, best.ids, has_ended=best.finished)
+        assigned = self.tokenizer.placeholders.assign(model_input.text)
+        return best, with_copied_spans(written, restore(output, assigned)) if assigned else written
 
     def with_engine(self, engine: EngineSelector) -> "Seq2Seq":
         """The same task, decoding with this engine."""
@@ -268,7 +326,9 @@ class Seq2Seq:
         return self.engine.select(self.model, _SPECIAL_TOKENS, settings)
 
     def fits(self, text: str) -> bool:
-        """Whether a text is short enough for the model."""
+        """Whether a text is short enough for the model; a text to translate is divided if it is not."""
+        if self.is_translation:
+            return True
         # A token has at least one byte, and one may be the space before the text: most texts need no tokenizing.
         return len(text.encode(errors="replace")) < self.limit or len(self.tokenizer.encode(text)) <= self.limit
 
@@ -292,38 +352,84 @@ class Seq2Seq:
         """The candidates for each text; a blank text has blank candidates.
 
         A text whose best candidate is caught in a loop is decoded again without repetition. Samples are drawn by a
-        text's index, which starts at `first`.
+        text's index, which starts at `first`. Texts to translate are read in parts, see `PartReader`.
         """
-        encoded = self.tokenizer.encode_batch(["" if is_blank(text) else text for text in texts])
-        predictions = [Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)] * len(texts)
-        for index, ids in enumerate(encoded):
+        parts = self._parts(texts)
+        rows = [(index, number) for index, own in enumerate(parts) for number in range(len(own))]
+        flat = [parts[index][number] for index, number in rows]
+        encoded = self.tokenizer.encode_batch([part.source for part in flat])
+        for (index, _), ids in zip(rows, encoded, strict=True):
             self._refuse_long(ids, f"text {first + index + 1}")
-            if not ids:
+        n_pending = [len(own) for own in parts]
+        progress(n_pending.count(0))
+
+        def part_done(row: int) -> None:
+            index = rows[row][0]
+            n_pending[index] -= 1
+            if not n_pending[index]:
                 progress(1)
-        engine, looping = self.engine_for(settings), list[int]()
+
+        # The first part of a text draws the same samples as the text would.
+        streams = [first + index + number * _STREAMS_PER_PART for index, number in rows]
+        decoded = self._predict_parts(flat, encoded, streams, settings, part_done)
+        own = iter(decoded)
+        return [
+            self._join(text, text_parts, [next(own) for _ in text_parts], settings)
+            for text, text_parts in zip(texts, parts, strict=True)
+        ]
+
+    def _parts(self, texts: Sequence[str]) -> list[list[Part]]:
+        if not self.is_translation:
+            return [[] if is_blank(text) else [Part(0, len(text), text)] for text in texts]
+        longest = self.limit if self.longest_source is None else min(self.limit, self.longest_source)
+        return PartReader(self.tokenizer, longest, self.profile, self.settings.source_language).parts(texts)
+
+    def _predict_parts(
+        self,
+        parts: Sequence[Part],
+        encoded: Sequence[Sequence[int]],
+        streams: Sequence[int],
+        settings: DecodeSettings,
+        done: Progress,
+    ) -> list[Translations]:
+        """The candidates for each part."""
+        predictions: dict[int, Translations] = {}
+        engine = self.engine_for(settings)
+        for row, ids in enumerate(encoded):
+            if not ids:  # nothing but what is copied
+                predictions[row] = self._translations(parts[row], ids, [_EMPTY] * settings.n_best)
+                done(row)
         for row, hypotheses in self._decode(
-            encoded, [row for row, ids in enumerate(encoded) if ids], engine, settings, first
+            encoded, [row for row, ids in enumerate(encoded) if ids], engine, settings, streams
         ):
-            predictions[row] = self._translations(encoded[row], hypotheses)
-            if "repetition" in predictions[row].warnings:
-                looping.append(row)
-            progress(1)
+            predictions[row] = self._translations(parts[row], encoded[row], hypotheses)
+            done(row)
+        looping = [row for row, prediction in predictions.items() if "repetition" in prediction.warnings]
         if settings.repetition_guard and looping:
             # Always with PyTorch, so that the outputs of all engines are the same.
             torch_engine, guarded = (
                 TorchEngine(self.model, _SPECIAL_TOKENS),
                 replace(settings, no_repeat_ngram=NO_REPEAT_NGRAM),
             )
-            for row, hypotheses in self._decode(encoded, looping, torch_engine, guarded, first):
+            for row, hypotheses in self._decode(encoded, looping, torch_engine, guarded, streams):
                 if hypotheses[0].finished:
-                    again = self._translations(encoded[row], hypotheses)
+                    again = self._translations(parts[row], encoded[row], hypotheses)
                     predictions[row] = replace(again, warnings=["repetition", *again.warnings])
+        incomplete = [row for row, one in predictions.items() if one.missing and "repetition" not in one.warnings]
+        if incomplete and settings.method == "beam" and settings.beam > 1:
+            # A hypothesis that repeats every span is better than a more probable one that does not.
+            beam = max(settings.beam, _WIDE_BEAM)
+            whole_beam = replace(settings, beam=beam, n_best=beam)
+            for row, hypotheses in self._decode(encoded, incomplete, engine, whole_beam, streams):
+                part = parts[row]
+                ranked = sorted(hypotheses, key=lambda one: len(part.missing(self._text(part, one))))
+                predictions[row] = self._translations(part, encoded[row], ranked[: settings.n_best])
         if self.confidence is not None and settings.method != "sample":
             for row, ids in enumerate(encoded):
                 if ids:
                     mean = predictions[row].candidates[0].mean_log_probability
                     predictions[row] = replace(predictions[row], confidence=self.confidence.of(mean))
-        return predictions
+        return [predictions[row] for row in range(len(parts))]
 
     def _decode(
         self,
@@ -331,24 +437,66 @@ class Seq2Seq:
         rows: Sequence[int],
         engine: Engine,
         settings: DecodeSettings,
-        first: int,
+        streams: Sequence[int],
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """Yield the hypotheses of these rows; rows of similar length are decoded together."""
         lengths = np.array([[len(encoded[row]) + 1] for row in rows], dtype=np.int64).reshape(-1, 1)
         for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
             chosen = [rows[index] for index in batch.tolist()]
-            sources, streams = [[*encoded[row], EOS] for row in chosen], [first + row for row in chosen]
-            yield from zip(chosen, engine.generate(sources, settings, streams), strict=True)
+            sources = [[*encoded[row], EOS] for row in chosen]
+            yield from zip(chosen, engine.generate(sources, settings, [streams[row] for row in chosen]), strict=True)
 
-    def _translations(self, source: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Translations:
+    def _translations(self, part: Part, source: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Translations:
         best, warnings = hypotheses[0].ids, []
+        n_source, n_best = len(source) + 1, len(best) + 1
         if is_looping(best, source):
             warnings.append("repetition")
-        if self.length_ratio is not None:
-            usual = self.length_ratio * (len(source) + 1)
-            if len(best) + 1 > _MAX_EXCESS * usual + _FEW_TOKENS:
-                warnings.append("length")
-        return Translations([self._translation(one) for one in hypotheses], warnings)
+        if self.length_ratio is not None and n_best > _MAX_EXCESS * self.length_ratio * n_source + _FEW_TOKENS:
+            warnings.append("length")
+        candidates = [self._translation(part, one) for one in hypotheses]
+        answer = candidates[0].text
+        if self.is_translation and self._is_short(part, answer, n_best / n_source):
+            warnings.append("short")
+        missing = part.missing(answer)
+        return Translations(candidates, [*warnings, "missing"] if missing else warnings, missing)
+
+    def _translation(self, part: Part, one: Hypothesis) -> Translation:
+        mean = one.log_probability / max(1, len(one.ids) + one.finished)
+        return Translation(self._text(part, one), one.log_probability, one.score, one.finished, mean)
+
+    def _text(self, part: Part, hypothesis: Hypothesis) -> str:
+        return part.finish(self.tokenizer.decode(hypothesis.ids))
+
+    def _is_short(self, part: Part, answer: str, ratio: float) -> bool:
+        """Whether a translation is too short to be complete."""
+        if self.min_length_ratio is not None and ratio < _MIN_SHARE * self.min_length_ratio:
+            return True
+        if is_blank(answer):
+            return True
+        n_sentences = len(split_sentences(part.source, self.settings.source_language))
+        return n_sentences > 2 and n_sentences > 2 * len(split_sentences(answer, self.settings.target_language))
+
+    def _join(
+        self, text: str, parts: Sequence[Part], predictions: Sequence[Translations], settings: DecodeSettings
+    ) -> Translations:
+        """The prediction for a text from those for its parts."""
+        if not parts:
+            return Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)
+        if len(parts) == 1:
+            return predictions[0]
+        return Translations(
+            join_candidates(
+                text,
+                parts,
+                [one.candidates for one in predictions],
+                settings.n_best,
+                are_samples=settings.method == "sample",
+            ),
+            list(dict.fromkeys(warning for one in predictions for warning in one.warnings)),
+            list(dict.fromkeys(span for one in predictions for span in one.missing)),
+            part_spans(text, parts, [one.candidates[0] for one in predictions]),
+            min((one.confidence for one in predictions if one.confidence is not None), default=None),
+        )
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows with two sides and a source that the model can read."""
@@ -407,7 +555,7 @@ class Seq2Seq:
         return translation_card(answers, self.settings.target_language, is_summary=self.settings.purpose == "summary")
 
     def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
-        """Translate every source of a test set; a source too long for the model gets an empty translation."""
+        """Answer every source of a test set; one that is too long for the model gets an empty answer."""
         rows = list(rows)
         if not rows:
             raise DataError("The test set is empty: there is nothing to score. Give rows.")
@@ -425,7 +573,8 @@ class Seq2Seq:
             n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
         )
 
-    def _translation(self, hypothesis: Hypothesis) -> Translation:
-        text = self.tokenizer.decode(hypothesis.ids)
-        mean = hypothesis.log_probability / max(1, len(hypothesis.ids) + hypothesis.finished)
-        return Translation(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished, mean)
+
+def _sample(rows: Iterable[Row]) -> Iterable[Row]:
+    """At most `_N_EXAMINED` rows, from everywhere if their number is known: files are often sorted by length."""
+    step = -(-len(rows) // _N_EXAMINED) if isinstance(rows, Sized) else 1
+    return islice(rows, 0, _N_EXAMINED * max(1, step), max(1, step))

@@ -61,7 +61,8 @@ class Seq2SeqTrainingTask:
         """Each text tokenized at random; the most likely tokens if the random ones are too many."""
         if not self.data.sampling:
             return self._ids(side, plan)
-        texts = [self.data.encoded.text(side, row) for row in plan.tolist()]
+        mask_pair, text = self.tokenizer.placeholders.mask_pair, self.data.encoded.text
+        texts = [mask_pair(text(0, row), text(1, row))[side] for row in plan.tolist()]
         sampled = self.tokenizer.sample_batch(texts, self.data.sampling, 2 * seed + side)
         limit = self.model.settings.max_length
         return [

@@ -1,0 +1,196 @@
+"""Texts as a translation model can read them: normalized, in parts that are as long as in training, and joined again.
+
+A text is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence
+that is still too long is divided further. See `PartReader` and `join_candidates`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
+
+from manyheads.tasks.task import ModelInput
+from manyheads.text.copyable_spans import Rewrite, copyable_spans, is_address, mask, restore
+from manyheads.text.sentences import split_long, split_sentences
+from manyheads.text.text_profile import TextProfile
+from manyheads.text.tokenizer import Token, Tokenizer
+from manyheads.text.words import is_blank, is_chinese_or_kana
+
+_FINAL = ".!?。！？ "
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One candidate translation."""
+
+    text: str
+    log_probability: float
+    score: float
+    finished: bool  # False if it reached the maximum length
+    mean_log_probability: float = 0.0  # of a token, EOS included; of a text in parts, of the least probable part
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a text, and what the model reads for it."""
+
+    start: int
+    end: int
+    source: str  # normalized, not in capitals unless training texts were, with placeholders
+    is_upper: bool = False  # the translation is to be in capitals
+    assigned: Mapping[str, str] = field(default_factory=dict)  # the placeholder of each span that is copied
+    copied: Sequence[str] = ()  # the spans that a translation should repeat
+    aside: Sequence[str] = ()  # those that the model does not read, since it has not learned to copy them
+
+    def finish(self, output: str) -> str:
+        """Return the model's output as the translation of this part; what was set aside is put at its end."""
+        text = restore(output.upper() if self.is_upper else output, self.assigned).text
+        if not self.aside:
+            return text
+        body = text.rstrip(_FINAL)
+        return " ".join([*([body] if body else []), *self.aside]) + text[len(body) :]
+
+    def missing(self, translation: str) -> list[str]:
+        """Return the spans that a translation should repeat and does not."""
+        return [span for span in self.copied if span not in translation]
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """Prepares texts for a model that was trained on texts of this profile, with at most `longest` tokens."""
+
+    tokenizer: Tokenizer
+    longest: int
+    profile: TextProfile | None
+    language: str
+
+    def parts(self, texts: Sequence[str]) -> list[list[Part]]:
+        """Return the parts of each text; a blank one has none."""
+        whole = [[] if is_blank(text) else [self._part(text, 0, len(text))] for text in texts]
+        lengths = iter(self.tokenizer.encode_batch([part.source for parts in whole for part in parts]))
+        return [
+            self._split(text) if parts and self._is_too_long(text, len(next(lengths))) else parts
+            for text, parts in zip(texts, whole, strict=True)
+        ]
+
+    def _is_too_long(self, text: str, n_tokens: int) -> bool:
+        if n_tokens > self.longest:
+            return True
+        return self.profile is not None and len(split_sentences(text, self.language)) > self.profile.max_sentences
+
+    def _split(self, text: str) -> list[Part]:
+        parts = []
+        for start, end in split_sentences(text, self.language):
+            within = split_long(text[start:end], self._fits, self.language)
+            parts += [self._part(text, start + first, start + last) for first, last in within]
+        return parts
+
+    def _fits(self, text: str) -> bool:
+        return len(self.tokenizer.encode(self._part(text, 0, len(text)).source)) <= self.longest
+
+    def _part(self, text: str, start: int, end: int) -> Part:
+        text = text[start:end]
+        source = text if self.profile is None else self.profile.normalize(text)
+        copied = tuple(dict.fromkeys(source[first:last] for first, last in copyable_spans(source)))
+        aside = self._aside(copied)
+        for span in aside:
+            source = re.sub(rf"\s*(?:\({re.escape(span)}\)|<{re.escape(span)}>|{re.escape(span)})", "", source).strip()
+        if aside and not any(map(str.isalnum, source)):
+            source = ""
+        assigned = self.tokenizer.placeholders.assign(source)
+        masked = mask(source, assigned).text
+        is_upper = self.profile is not None and self.profile.needs_lower(masked)
+        if is_upper and self.profile is not None:
+            masked = self.profile.sentence_case(masked)
+        return Part(start, end, masked, is_upper, assigned, copied, aside)
+
+    def _aside(self, copied: Sequence[str]) -> list[str]:
+        """The URLs and e-mail addresses, unless the model has placeholders: it would spoil them and the sentence."""
+        if self.profile is None or self.tokenizer.placeholders.symbols:
+            return []
+        return [span for span in copied if is_address(span)]
+
+
+def masked_tokens(tokenizer: Tokenizer, text: str, assigned: Mapping[str, str]) -> list[Token]:
+    """Return the tokens of a text with placeholders for what is copied; the token of one has the span it stands for."""
+    masked = mask(text, assigned)
+    return [
+        Token(token.text, token.id, *masked.to_original(token.start, token.end))
+        for token in tokenizer.iter_tokens(masked.text)
+    ]
+
+
+def with_copied_spans(model_input: ModelInput, restored: Rewrite) -> ModelInput:
+    """Return a model input whose answer has the spans that were copied; `restored` is its answer with them."""
+
+    def moved(token: Token) -> Token:
+        return Token(token.text, token.id, *restored.from_original(token.start, token.end))
+
+    bos, *target = model_input.target
+    last = None if model_input.last is None else moved(model_input.last)
+    return replace(model_input, answer=restored.text, target=(bos, *map(moved, target)), last=last)
+
+
+def join_candidates(
+    text: str, parts: Sequence[Part], candidates: Sequence[Sequence[Translation]], n_best: int, *, are_samples: bool
+) -> list[Translation]:
+    """Return the best translations of a whole text from those of its parts, best first.
+
+    They are the combinations with the highest mean score; of samples, the first of each part together, the second, …
+    Their log-probability is the sum.
+    """
+    if len(parts) == 1:
+        return list(candidates[0])
+    if are_samples:
+        combinations = [list(combination) for combination in zip(*candidates, strict=True)]
+    else:
+        combinations = [[]]
+        for own in candidates:
+            combinations = nlargest(
+                n_best,
+                ([*combination, one] for combination in combinations for one in own),
+                key=lambda chosen: sum(one.score for one in chosen),
+            )
+    return [_joined(text, parts, combination) for combination in combinations]
+
+
+def part_spans(
+    text: str, parts: Sequence[Part], translations: Sequence[Translation]
+) -> list[tuple[int, int, int, int]]:
+    """Return (start, end) of each part in the text, and (start, end) of its translation in the joined one."""
+    spans = []
+    position = 0
+    for index, (part, one) in enumerate(zip(parts, translations, strict=True)):
+        position += len(_separator(text, parts, [one.text for one in translations], index))
+        spans.append((part.start, part.end, position, position + len(one.text)))
+        position += len(one.text)
+    return spans
+
+
+def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> Translation:
+    texts = [one.text for one in chosen]
+    return Translation(
+        "".join(_separator(text, parts, texts, index) + own for index, own in enumerate(texts)),
+        sum(one.log_probability for one in chosen),
+        sum(one.score for one in chosen) / len(chosen),
+        all(one.finished for one in chosen),
+        min(one.mean_log_probability for one in chosen),
+    )
+
+
+def _separator(text: str, parts: Sequence[Part], translations: Sequence[str], index: int) -> str:
+    """The white space before a translated part: line breaks as in the text, no space in Chinese or Japanese."""
+    if index == 0 or not translations[index]:
+        return ""
+    space = text[parts[index - 1].end : parts[index].start]
+    if "\n" in space:
+        return space
+    before = "".join(translations[:index])[-1:]
+    if not before or _is_unspaced(before) or _is_unspaced(translations[index][0]):
+        return ""
+    return " "
+
+
+def _is_unspaced(character: str) -> bool:
+    """Return whether a character is Chinese, kana, or punctuation as wide as they are."""
+    return is_chinese_or_kana(character) or "\u3001" <= character <= "\u303f" or "\uff01" <= character <= "\uffee"
