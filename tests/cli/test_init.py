@@ -59,6 +59,7 @@ def test_reviews_become_a_classifier_that_trains(manyheads: Run, tmp_path: Path)
         "of the training data (name a set with --valid)",
         '"text" → "label"',
         "1 of the labels has fewer than 5 examples and will hardly be learned: other.",
+        "Baseline: n-gram SVM: accuracy",
         "1 layer of width 128",
     ):
         assert text in done.stdout

@@ -374,6 +374,7 @@ def _few(labels: "Sequence[str]") -> str:
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
+    from manyheads.cli.scorecard import format_interval
     from manyheads.init.plan import round_epochs
 
     proposal, estimate = plan.proposal, plan.estimate
@@ -381,6 +382,9 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
     about = "" if estimate.is_exact else pick("about ", "约 ")
     millions, steps = _millions(estimate.n_parameters), f"{proposal.get('train.steps', 0):,}"
     dropout, epochs = proposal.get("model.dropout", 0.1), round_epochs(plan.n_epochs)
+    if estimate.baseline:
+        name, score = estimate.baseline
+        click.echo(pick("Baseline: ", "基线：    ") + f"{name}: {format_interval(score)}")
     click.echo(
         pick(
             f"Proposed: {size} ({millions}), {about}{estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "

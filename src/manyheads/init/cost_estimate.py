@@ -23,13 +23,15 @@ from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
+from manyheads.metrics import Score
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.size import count_parameters as count_weights
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
-from manyheads.tasks import TASKS, Task, TrainingData
+from manyheads.tasks import TASKS, HasBaseline, Task, TrainingData
 from manyheads.tasks.proposal import Survey
+from manyheads.tasks.task_init import validation_rows
 from manyheads.text.tokenizer import Tokenizer
 from manyheads.train import Checkpoints, Trainer
 
@@ -72,6 +74,7 @@ class CostEstimate:
     save_seconds: float
     finish_seconds: float
     slowdown: float  # factor due to the machine's present load
+    baseline: tuple[str, Score] | None = None  # the linear model of the task and its score on validation rows
 
     def idle_seconds(self, recipe: Recipe) -> float:
         """How long the whole run takes on an idle machine."""
@@ -146,7 +149,7 @@ class _Trial:
         torch.manual_seed(recipe.seed)
         started = self.clock()
         self.task = task_class.create(Transformer(self.recipe.model), self.tokenizer, recipe.task, texts)
-        self.prepare_seconds += (self.clock() - started) * self.share  # a linear tagger is fitted to all rows
+        self.prepare_seconds += (self.clock() - started) * self.share  # a linear model is fitted to all rows
         self.task.module.to(device)
 
     @property
@@ -176,7 +179,14 @@ class _Trial:
             save_seconds=save,
             finish_seconds=finish,
             slowdown=max(1.0, (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])),
+            baseline=self._baseline(),
         )
+
+    def _baseline(self) -> tuple[str, Score] | None:
+        rows = validation_rows(self.task, self.survey)
+        if not rows or not isinstance(self.task, HasBaseline) or not self.task.baseline_name:
+            return None
+        return self.task.baseline_name, self.task.baseline_tally(rows).score()
 
     def _trainer(self, task: Task) -> Trainer[Any]:
         training_data = TrainingData(
