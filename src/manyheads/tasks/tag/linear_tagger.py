@@ -217,7 +217,7 @@ def _fit_tags(
                 loss = F.cross_entropy(scores, gold_states[words], reduction="sum")
                 (gradient,) = torch.autograd.grad(loss, [scores])
             weight.update_bags(bags, gradient, _LEARNING_RATE)
-        if epoch:  # the mean over epochs is better than the last: its errors depend less on the order of the batches
+        if epoch:  # the mean over epochs depends less on the order of the batches than the last one does
             mean += weight.weight / (_N_EPOCHS - 1)
             mean_transitions += transitions.weight / (_N_EPOCHS - 1)
     return mean, mean_transitions
