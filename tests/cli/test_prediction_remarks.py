@@ -84,3 +84,19 @@ def test_translations_of_low_confidence_are_counted(
         assert capsys.readouterr() == ("", expected)
         remarks.show()
         assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", "text left out in line 3; code, markup or URLs lost in lines 3, 5."),
+        ("zh", "第 3 行疑有漏译；第 3、5 行丢失代码、标记或网址。"),
+    ],
+)
+def test_losses_are_part_of_the_line(language: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    remarks = Remarks()
+    remarks.add(3, [], ["short", "missing"])
+    remarks.add(5, [], ["missing"])
+    with using(language):
+        remarks.show()
+        assert expected in capsys.readouterr().err

@@ -57,6 +57,17 @@ def test_texts_without_words_or_too_long_have_no_links(untrained: Bundle) -> Non
     assert np.shape(aligner.heads)[0] >= 1
 
 
+def test_parts_are_aligned_on_their_own(untrained: Bundle) -> None:
+    """The links of a part are those of the part alone, counted in words of the whole texts."""
+    aligner = choose_aligner(untrained, "bundle")
+    sources, targets = ["The cat sleeps.", "Tom is here."], ["猫睡觉。", "汤姆在。"]
+    alone = aligner.align(sources, targets)
+    assert all(alone)
+    parts = [(0, 15, 0, 4), (16, 28, 4, 8)]
+    [links] = aligner.align([" ".join(sources)], ["".join(targets)], [parts])
+    assert links == alone[0] + [(i + 4, j + 4) for i, j in alone[1]]
+
+
 def test_model_without_cross_attention_cannot_align() -> None:
     bundle = Bundle(task_of("language"), DecodeSettings(), {})
     with pytest.raises(LensError, match="runs/x is a bundle of task language and has no cross-attention"):

@@ -9,7 +9,9 @@ import torch
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
-from manyheads.tasks.seq2seq.translation_parts import Part, Translation, join_candidates, part_spans
+from manyheads.tasks.model_inputs import with_output
+from manyheads.tasks.seq2seq.translation_parts import Part, Translation, join_candidates, part_spans, with_copied_spans
+from manyheads.text.copyable_spans import restore
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
 
 ROWS = [
@@ -167,13 +169,19 @@ def test_lens_reads_placeholders_with_the_spans_they_stand_for() -> None:
         list(model_input.source[:-1]),
         list(model_input.target[1:]),
     ]
-    symbol = tokens[0].text
-    ids = task.tokenizer.encode(f"a {symbol} b")
-    with torch.no_grad():
-        task.model.output.weight.zero_()
-    _, written = task.generate_one(task.model_input(source), replace(BEAM, method="greedy", max_new_tokens=3))
-    assert written.answer == task.tokenizer.decode([token.id for token in written.written])
-    assert len(ids) > 2
+
+
+def test_lens_shows_the_copied_span_in_the_answer() -> None:
+    task = make_task(placeholders=8)
+    output = "Il dit ⟦1⟧ à Tom."
+    ids = task.tokenizer.encode(output)
+    written = with_output(task.model_input("``x``"), task.tokenizer, output, ids, has_ended=True)
+    shown = with_copied_spans(written, restore(output, {"``x y``": "⟦1⟧"}))
+    assert shown.answer == "Il dit ``x y`` à Tom."
+    assert "".join(shown.answer[token.start : token.end] for token in shown.target) == shown.answer
+    assert [shown.answer[token.start : token.end] for token in shown.target if "⟦" in token.text] == ["``x y``"]
+    assert shown.last is not None
+    assert shown.last.start == len(shown.answer)
 
 
 def test_best_combinations_of_candidates() -> None:
@@ -186,7 +194,7 @@ def test_best_combinations_of_candidates() -> None:
     ]
     best = join_candidates(text, parts, candidates, 3, are_samples=False)
     assert [one.text for one in best] == ["A. C.\n\nE.", "A. D.\n\nE.", "B. C.\n\nE."]
-    assert best[1] == Translation("A. D.\n\nE.", -6.0, pytest.approx(-5 / 3), False)
+    assert (best[1].log_probability, best[1].score, best[1].finished) == (-6.0, pytest.approx(-5 / 3), False)
     samples = join_candidates(text, parts[:2], candidates[:2], 2, are_samples=True)
     assert [one.text for one in samples] == ["A. C.", "B. D."]
     assert part_spans(text, parts, [own[0] for own in candidates]) == [(0, 4, 0, 2), (5, 9, 3, 5), (11, 17, 7, 9)]

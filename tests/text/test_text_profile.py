@@ -6,7 +6,11 @@ import pytest
 
 from manyheads.text.text_profile import TextProfile, is_upper
 
-STRAIGHT = ['He said "yes" to Tom\'s sister in Boston.', "Tom and I saw Boston. It isn't far.", "The TV is on."] * 20
+STRAIGHT = [
+    'He said "yes" to Tom\'s sister in Boston.',
+    "He and I saw Tom in Boston. It isn't far.",
+    "The TV is on.",
+] * 20
 CURLY = ["He said “yes” to Tom’s sister.", "It isn’t far."] * 20
 
 
