@@ -196,7 +196,7 @@ class Benchmark:
         yield bundle.engine_task.tally(rows, bundle.decode)
         if self.has_intents:
             predictions: Sequence[Any] = bundle.predictions([row[0] for row in rows])
-            yield self.tally(_INTENTS, [prediction.intent for prediction in predictions])
+            yield self.tally(_INTENTS, [prediction.label for prediction in predictions])
 
     def keep(self, system: str, tally: Tally) -> None:
         """Store the counts of every text, so that systems can be compared in pairs."""
