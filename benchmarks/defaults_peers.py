@@ -2,8 +2,9 @@
 
     python defaults_peers.py PEER ROWS.json PREDICTIONS.json
 
-Every peer runs as its documentation starts it, with nothing tuned: scikit-learn's LinearSVC on TF-IDF of words and
-characters, a linear-chain CRF with the usual features of words, and spaCy's default configuration.
+scikit-learn's LinearSVC on TF-IDF of words and characters, a linear-chain CRF with the usual features of words, and
+spaCy's default configuration. One choice was made on test scores, in favor of the peer: Chinese characters 1–5 instead of
+2–5 (waimai10k 88.3 → 89.0, shopping10 85.5 → 88.0, chnsenticorp 85.8 → 85.4).
 """
 
 import json
@@ -36,7 +37,7 @@ def linear_svc(rows: dict[str, Any]) -> list[str]:
 
 
 def crf(rows: dict[str, Any]) -> list[list[str]]:
-    """A linear-chain CRF with the settings and features of sklearn-crfsuite's tutorial."""
+    """A linear-chain CRF with the settings of sklearn-crfsuite's tutorial and the usual features."""
     import pycrfsuite
 
     trainer = pycrfsuite.Trainer(verbose=False)
