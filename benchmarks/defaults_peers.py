@@ -3,8 +3,8 @@
     python defaults_peers.py PEER ROWS.json PREDICTIONS.json
 
 scikit-learn's LinearSVC on TF-IDF of words and characters, a linear-chain CRF with the usual features of words, and
-spaCy's default configuration. One choice was made on test scores, in favor of the peer: Chinese characters 1–5 instead of
-2–5 (waimai10k 88.3 → 89.0, shopping10 85.5 → 88.0, chnsenticorp 85.8 → 85.4).
+spaCy's default configuration. One choice was made on test scores, in favor of the peer: Chinese characters 1–5 instead
+of 2–5 (waimai10k 88.3 → 89.0, shopping10 85.5 → 88.0, chnsenticorp 85.8 → 85.4).
 """
 
 import json
