@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from manyheads.text.sentences import split_sentences
+from manyheads.text.sentence_splitting import split_sentences
 
 _RARE = 20  # a variant that is this many times rarer than another was hardly learned
 _MIN_SENTENCES_SHARE = 0.05  # of texts with as many sentences: the model has learned to read so many

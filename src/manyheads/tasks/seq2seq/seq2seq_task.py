@@ -62,7 +62,7 @@ from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_pairs, read_rows
 from manyheads.text.row_spec import PAIR as PAIR_FIELDS
 from manyheads.text.row_spec import join_turns
-from manyheads.text.sentences import split_sentences
+from manyheads.text.sentence_splitting import split_sentences
 from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from manyheads.text.words import is_blank

@@ -11,7 +11,7 @@ from heapq import nlargest
 
 from manyheads.tasks.task import ModelInput
 from manyheads.text.copyable_spans import Rewrite, copyable_spans, is_address, mask, restore
-from manyheads.text.sentences import split_long, split_sentences
+from manyheads.text.sentence_splitting import split_long, split_sentences
 from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import Token, Tokenizer
 from manyheads.text.words import is_blank, is_chinese_or_kana
