@@ -24,7 +24,7 @@ NOT_PROMISES = (
     "Without make",
     "Use it from Python.",
     "Results.",
-    "Results on fourteen data sets",
+    "Results of `init` and `train`",
     "A native engine written in C",
     "Speed against CTranslate2",
     "Quality on public data sets",
