@@ -113,6 +113,18 @@ def test_a_model_is_compared_with_its_baseline(difference: float, low: float, hi
     assert line in " ".join(shown(card).split())
 
 
+def test_no_verdict_on_the_set_that_chose_the_mixture_and_no_interval_that_is_a_point() -> None:
+    change = Change("accuracy", 100.0, 90.0, 10.0, 4.0, 16.0, 50)
+    same = Change("accuracy", 100.0, 100.0, 0.0, 0.0, 0.0, 4)
+    for baseline, line in (
+        (Baseline("n-gram SVM", change, is_optimistic=True), "+10.0 [+4.0, +16.0] optimistic: the mixture was chosen"),
+        (Baseline("n-gram SVM", same), "+0.0 every text is scored alike"),
+    ):
+        text = " ".join(shown(replace(make_label_card(["a", "b"]), baseline=baseline)).split())
+        assert line in text
+        assert "better than" not in text
+
+
 def test_tagger() -> None:
     texts, gold = ["John Smith of New York", "Paris"], [[Span(0, 2, "PER"), Span(3, 5, "LOC")], [Span(0, 1, "LOC")]]
     predicted = [[Span(0, 2, "PER"), Span(4, 5, "LOC")], [Span(0, 1, "LOC")]]

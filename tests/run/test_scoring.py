@@ -67,6 +67,7 @@ def test_a_linear_baseline_is_scored_before_training_and_beside_the_model(
     baseline = finished.cards["valid"].baseline
     assert baseline is not None
     assert (baseline.name, baseline.change.before) == ("n-gram SVM", scored.score.value)
+    assert baseline.is_optimistic  # there is no test set
     bundle = load(tmp_path / "run" / "bundle")
     rows = [(f"the {word} number 99", "") for words in WORDS.values() for word in words]
     tally, again = bundle.task.tally(rows, bundle.decode), bundle.task.baseline_tally(rows)

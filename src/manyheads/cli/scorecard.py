@@ -131,8 +131,8 @@ def _baseline_line(name: str, section: Baseline) -> Text:
     one = section.change
     before, value = (format_score(one.name, figure) for figure in (one.before, one.value))
     line = Text(f"  {set_title(name)}: {section.name} {before}, {pick('this model', '本模型')} {value}: ")
-    line.append(f"{one.difference:+.1f} [{one.low:+.1f}, {one.high:+.1f}]", style="bold")
-    is_clear = one.low * one.high > 0
+    line.append(f"{one.difference:+.1f} {section.interval}".rstrip(), style="bold")
+    is_clear = one.low * one.high > 0 and not section.is_optimistic
     style = "yellow" if not is_clear else "green" if one.cost < 0 else "red"
     return line.append(f"  {section.verdict}", style=style)
 

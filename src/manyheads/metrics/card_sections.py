@@ -120,10 +120,21 @@ class Baseline:
 
     name: str  # of the simple model
     change: Change  # from the simple model to the evaluated one
+    is_optimistic: bool = False  # the evaluated model was fitted to these texts in part: no verdict
+
+    @property
+    def interval(self) -> str:
+        """The interval of the difference; "" if every text is scored alike, since it would be a point."""
+        low, high = self.change.low, self.change.high
+        return f"[{low:+.1f}, {high:+.1f}]" if low or high else ""
 
     @property
     def verdict(self) -> Bilingual:
         """Whether the evaluated model is better, in words."""
+        if self.is_optimistic:
+            return Bilingual("optimistic: the mixture was chosen on this set", "偏乐观：混合权重在该集合上选定")
+        if not self.interval:
+            return Bilingual("every text is scored alike", "每条文本的得分都相同")
         if -self.change.cost > 0 and self.change.low * self.change.high > 0:
             return Bilingual("better than the baseline", "优于基线")
         if self.change.low * self.change.high > 0:
@@ -228,7 +239,8 @@ def _read_baseline(entry: Mapping[str, Any]) -> Baseline:
     change = entry["change"]
     names = ("value", "before", "difference", "low", "high")
     figures = {name: _number(change[name]) for name in names}
-    return Baseline(_text(entry["name"]), Change(_text(change["name"]), **figures, n_texts=int(change["n_texts"])))
+    change = Change(_text(change["name"]), **figures, n_texts=int(change["n_texts"]))
+    return Baseline(_text(entry["name"]), change, bool(entry.get("is_optimistic")))
 
 
 def _read_generations(entry: Mapping[str, Any]) -> Generations:

@@ -36,7 +36,8 @@ def score_rows(
     if isinstance(rows, list) and rows and isinstance(task, HasBaseline):
         change = compare_tallies(task.tally(rows, settings), task.baseline_tally(rows))
         changed: Any = card  # a card is a dataclass, which a protocol cannot say
-        card = replace(changed, baseline=Baseline(task.baseline_name, change))
+        baseline = Baseline(task.baseline_name, change, is_optimistic="calibration" in used_for)
+        card = replace(changed, baseline=baseline)
     return mark(card, used_for)
 
 

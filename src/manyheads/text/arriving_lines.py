@@ -50,7 +50,7 @@ class _Pipe:
 
     @classmethod
     def of(cls, stream: BinaryIO) -> "_Pipe | None":
-        """The pipe of a stream; None where waiting cannot be told: in memory, and on Windows."""
+        """The pipe of a stream; None for a stream in memory and on Windows, where waiting cannot be detected."""
         try:
             descriptor = stream.fileno()
             select.select([descriptor], [], [], 0)
