@@ -192,12 +192,12 @@ class MapTap(Tap):
         """Receive a named value; `v` comes before `weights`, and the others are ignored."""
         attention, _, what = name.rpartition(".")
         if what == "v":
-            self.value_norms = _value_norms(self.attentions[attention], value)
+            self.value_norms = value_norms(self.attentions[attention], value)
         elif what == "weights" and self.value_norms is not None:
             self.callback(self.attentions[attention], value, value * self.value_norms[:, :, None])
 
 
-def _value_norms(attention: MultiHeadAttention, v: Tensor) -> Tensor:
+def value_norms(attention: MultiHeadAttention, v: Tensor) -> Tensor:
     """Return ‖v_j W_i^O‖ of every head and key, B × H × K."""
     if not isinstance(attention.output, nn.Linear):
         return v.norm(dim=-1)
