@@ -22,6 +22,7 @@ help:
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
+	@echo "make lens-types   check the types of the lens page's scripts (TypeScript from npm, into build/)"
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
 .venv/installed: pyproject.toml constraints.txt
@@ -86,6 +87,11 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The scripts are plain JavaScript with types in JSDoc comments.
+.PHONY: lens-types
+lens-types: .venv/installed-dev
+	@PYTHONPATH=tests $(BIN)/python -m serve.type_check
 
 # The documentation site, in build/site. A broken link or a page that loads anything from the network is an error.
 .PHONY: docs
