@@ -56,6 +56,7 @@ PEERS = {
         ("eole.models.model", "eole.utils.loss", "eole.config.run"),
     ),
     "ctranslate2": Peer(("ctranslate2", "numpy", "sentencepiece"), "", ("ctranslate2", "sentencepiece")),
+    "bertviz": Peer(("torch", "numpy", "bertviz==1.4.1"), "", ("bertviz",)),  # of benchmarks/lens/page.py
     "baselines": Peer(  # of benchmarks/defaults.py
         ("numpy", "scikit-learn", "spacy", "python-crfsuite"), "", ("sklearn.svm", "spacy", "pycrfsuite")
     ),
