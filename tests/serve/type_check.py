@@ -22,6 +22,7 @@ from playwright._impl._driver import compute_driver_executable
 ROOT = Path(__file__).parents[2]
 _VERSION = "6.0.3"  # from 7.0 on, the compiler is a binary per platform
 _PACKAGE = f"npm:/typescript/-/typescript-{_VERSION}.tgz"
+CONFIG = Path(__file__).with_name("tsconfig.json")
 _SHA512 = "y2TvuxSZPDyQakkFRPZHKFm+KKVqIisdg9/CZwm9ftvKXLP8NRWj38/ODjNbr43SsoXqNuAisEf1GdCxqWcdBw=="
 
 
@@ -48,7 +49,7 @@ def compiler() -> Path:
     return folder / "package"
 
 
-def check_types(config: Path = Path(__file__).with_name("tsconfig.json")) -> "subprocess.CompletedProcess[str]":
+def check_types(config: Path = CONFIG) -> "subprocess.CompletedProcess[str]":
     """Run the checker with a configuration; a fault is a line of its output."""
     node = Path(compute_driver_executable()[0])
     command = [str(node), str(compiler() / "lib" / "tsc.js"), "--project", str(config), "--pretty", "false"]
