@@ -1,0 +1,210 @@
+/** @import { Context, Data, Mount, PageName, Source, State, View } from "./types.d.ts" */
+// The entry of the page: makes the store, the source and the context, and mounts the views of each page.
+import { asProblem, choice, el, isTyping, setText } from "./dom.js";
+import { fileSource } from "./file_source.js";
+import { createLoader } from "./loader.js";
+import { currentLanguage, pick, setLanguage, t } from "./messages.js";
+import { serverSource } from "./server_source.js";
+import { createStore } from "./store.js";
+import "./texts.js";
+import { headTitle, roleOf } from "./names.js";
+import { keysDialog } from "./keys_dialog.js";
+
+/** @typedef {() => Promise<Mount>} MountLater */
+/** The regions of each page: class of the region, and the view in it. @type {Record<PageName, [string, MountLater][]>} */
+const PAGES = {
+  text: [
+    ["region-input", async () => (await import("./text_box.js")).mountTextBox],
+    ["region-answer", async () => (await import("./answer_view.js")).mountAnswerView],
+    ["region-ablation", async () => (await import("./ablation_panel.js")).mountAblationPanel],
+    ["region-overview", async () => (await import("./overview.js")).mountOverview],
+    ["region-head", async () => (await import("./head_view.js")).mountHeadView],
+    ["region-numbers", async () => (await import("./numbers_view.js")).mountNumbersView],
+  ],
+  heads: [["region-full", async () => (await import("./heads_page.js")).mountHeadsPage]],
+  head: [["region-full", async () => (await import("./head_page.js")).mountHeadPage]],
+  compare: [["region-full", async () => (await import("./compare_page.js")).mountComparePage]],
+  tour: [
+    ["region-input", async () => (await import("./text_box.js")).mountTextBox],
+    ["region-full", async () => (await import("./tour_view.js")).mountTourView],
+  ],
+};
+const TABS = /** @type {const} */ (["text", "heads", "compare", "tour"]);
+
+const app = /** @type {HTMLElement} */ (document.getElementById("app"));
+const store = createStore();
+setLanguage(store.state.lang);
+void start();
+
+async function start() {
+  applyLook(store.state);
+  app.replaceChildren(el("main", { class: "lens" }, el("p", { class: "faint", role: "status", text: t("loading") })));
+  const source = document.getElementById("lens-data") ? fileSource() : serverSource();
+  try {
+    run(source, await source.model());
+  } catch (thrown) {
+    const problem = asProblem(thrown);
+    app.replaceChildren(el("main", { class: "lens" },
+      el("p", { class: "caution", role: "alert", text: `${t("start_failed")} ${problem.detail}` }),
+      el("p", {}, el("button", { class: "plain", type: "button", text: t("try_again"), onclick: () => void start() }))));
+  }
+}
+
+/** @param {Source} source @param {import("./types.d.ts").Model} model */
+function run(source, model) {
+  const info = model.bundles.find((one) => one.id === store.state.bundle) ?? model.bundles[0];
+  /** @type {Data} */
+  const data = { model, info, trace: null, busy: false, error: null, ablation: null, heads: null, importance: null };
+  let isPlanned = false;
+  const changed = () => { // views update once per turn, however many things changed
+    if (isPlanned) return;
+    isPlanned = true;
+    queueMicrotask(() => { isPlanned = false; update(); });
+  };
+  const load = createLoader(store, source, data, changed);
+  const foot = el("p", { class: "announcement", role: "status", "aria-live": "polite" });
+  let announced = 0;
+  /** @type {Context} */
+  const context = {
+    store, source, t, pick, data, load,
+    role: (name) => roleOf(name, data.heads),
+    headTitle: (attention, head) => headTitle(attention, head, data.info),
+    announce(message) {
+      foot.textContent = message;
+      foot.classList.add("shown");
+      clearTimeout(announced);
+      announced = window.setTimeout(() => foot.classList.remove("shown"), 4000);
+    },
+  };
+
+  const top = header(context);
+  const page = el("div", { class: "page" });
+  app.replaceChildren(el("main", { class: "lens" }, top.root, page), foot);
+  /** @type {View[]} */
+  let views = [];
+  let mounted = "";
+
+  function mountPage() {
+    const name = store.state.page;
+    if (mounted === name) return;
+    mounted = name;
+    for (const view of views) view.destroy?.();
+    views = [];
+    page.className = `page page-${name}`;
+    page.replaceChildren();
+    for (const [region, later] of PAGES[name]) {
+      const root = el("div", { class: `region ${region}` });
+      page.append(root);
+      later().then((mount) => {
+        if (mounted !== name || !root.isConnected) return;
+        const view = mount(root, context);
+        views.push(view);
+        view.update();
+      }).catch((thrown) => {
+        root.replaceChildren(el("p", { class: "caution", text: `${t("view_failed")} ${asProblem(thrown).detail}` }));
+      });
+    }
+  }
+
+  function update() {
+    mountPage();
+    top.update();
+    for (const view of views) view.update();
+  }
+
+  store.subscribe((names) => {
+    setLanguage(store.state.lang);
+    if (names.has("lang") || names.has("theme")) applyLook(store.state);
+    load.follow(names);
+    changed();
+  });
+  fillIn(context);
+  listenToKeys(context);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+  addEventListener("resize", changed);
+  update();
+  load.follow(new Set(["bundle"]));
+}
+
+/** Completes an address that leaves things open, or that belongs to another model. @param {Context} context */
+function fillIn({ store, source, data }) {
+  const { state } = store;
+  const stored = source.stored();
+  /** @type {Partial<State>} */
+  const change = { bundle: data.info.id };
+  const attention = data.info.attentions.find((one) => one.name === state.attention)
+    ?? data.info.attentions.findLast((one) => one.kind === "cross") ?? data.info.attentions[0];
+  change.attention = attention.name;
+  change.head = state.attention === attention.name && state.head < attention.n_heads ? state.head : 0;
+  if (!state.text) {
+    change.text = stored[0]?.text ?? data.info.examples[0] ?? "";
+    change.answer = null;
+  }
+  store.set(change, { isMinor: true });
+}
+
+/** @param {State} state */
+function applyLook(state) {
+  const root = document.documentElement;
+  root.lang = state.lang === "zh" ? "zh" : "en";
+  if (state.theme === "auto") delete root.dataset.theme;
+  else root.dataset.theme = state.theme;
+}
+
+/** The line at the top: pages, language, theme. @param {Context} context */
+function header({ store, data }) {
+  const name = el("h1", { class: "name", dir: "auto" });
+  const facts = el("p", { class: "faint facts" });
+  const tabs = TABS.map((tab) => el("a", { href: "#", onclick: (/** @type {Event} */ event) => {
+    event.preventDefault();
+    store.set({ page: tab });
+  } }));
+  const nav = el("nav", { class: "tabs" }, ...tabs);
+  const language = choice({ values: /** @type {const} */ (["en", "zh"]), choose: (lang) => store.set({ lang }) });
+  const theme = choice({ values: /** @type {const} */ (["auto", "light", "dark"]), choose: (theme) => store.set({ theme }) });
+  const progress = el("div", { class: "working", role: "progressbar" }, el("div"));
+  const root = el("header", { class: "lens-head" },
+    el("div", { class: "top" }, el("span", { class: "brand", text: "manyheads lens" }),
+      el("div", { class: "switches" }, theme.root, language.root)),
+    name, facts, nav, progress);
+  return {
+    root,
+    update() {
+      const { state } = store;
+      setText(name, data.info.name);
+      setText(facts, [
+        data.info.languages.join(" → "), t(`task_${data.info.task}`),
+        t("parameters", { n: (data.info.n_parameters / 1e6).toFixed(1) }), data.info.is_live ? "" : t("in_a_file"),
+      ].filter(Boolean).join(" · "));
+      document.title = `${data.info.name} · manyheads lens`;
+      nav.setAttribute("aria-label", t("pages"));
+      TABS.forEach((tab, i) => {
+        setText(tabs[i], t(`page_${tab}`));
+        tabs[i].href = store.address({ page: tab });
+        const isHere = state.page === tab || (tab === "heads" && state.page === "head");
+        if (isHere) tabs[i].setAttribute("aria-current", "page");
+        else tabs[i].removeAttribute("aria-current");
+      });
+      language.show(currentLanguage(), t("language"), (lang) => (lang === "en" ? "English" : "中文"));
+      theme.show(state.theme, t("theme"), (one) => t(`theme_${one}`));
+      progress.setAttribute("aria-label", t("computing"));
+      progress.classList.toggle("active", data.busy);
+      progress.setAttribute("aria-hidden", String(!data.busy));
+    },
+  };
+}
+
+/** @param {Context} context */
+function listenToKeys(context) {
+  const dialog = keysDialog(context);
+  app.append(dialog.root);
+  addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.key === "?") {
+      event.preventDefault();
+      dialog.open();
+    } else if (event.key === "Escape" && !dialog.root.open) {
+      context.store.set({ pins: [], keyPins: [] });
+    }
+  });
+}
