@@ -56,7 +56,8 @@ PEERS = {
         ("eole.models.model", "eole.utils.loss", "eole.config.run"),
     ),
     "ctranslate2": Peer(("ctranslate2", "numpy", "sentencepiece"), "", ("ctranslate2", "sentencepiece")),
-    "bertviz": Peer(("torch", "numpy", "bertviz==1.4.1"), "", ("bertviz",)),  # of benchmarks/lens/page.py
+    # Its other dependencies are for its view of neurons, and pip searches long for versions of boto3 that agree.
+    "bertviz": Peer(("torch", "numpy", "ipython"), "bertviz==1.4.1", ("bertviz",)),  # of benchmarks/lens/page.py
     "baselines": Peer(  # of benchmarks/defaults.py
         ("numpy", "scikit-learn", "spacy", "python-crfsuite"), "", ("sklearn.svm", "spacy", "pycrfsuite")
     ),
