@@ -8,7 +8,7 @@ chooses the heads on a small sample, and the heads then align in one pass.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from manyheads.model import Transformer
 from manyheads.model.transformer import DecoderState
 from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example
+from manyheads.tasks.lens_output import AlignedSpans, LensOutput
 from manyheads.text.gold_alignments import Link
 from manyheads.text.tokenizer import EOS
 from manyheads.text.words import split_text
@@ -62,6 +63,12 @@ class Aligner:
             )
             for source, target, own in zip(sources, targets, parts, strict=True)
         ]
+
+    def align_output(self, text: str, output: LensOutput) -> LensOutput:
+        """Return the output with the word alignment of its answer and the text that the model read."""
+        (links,) = self.align([text], [output.answer])
+        sources, targets = split_words(text).spans, split_words(output.answer).spans
+        return replace(output, alignment=tuple(AlignedSpans(sources[i], targets[j]) for i, j in links))
 
     def _align(self, source: str, target: str, part: tuple[int, int, int, int]) -> list[Link]:
         """Return the links of a part, as indices of the words of the whole texts."""

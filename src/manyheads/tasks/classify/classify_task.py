@@ -35,6 +35,7 @@ from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.classification import Classification
 from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
 from manyheads.tasks.classify.classify_init import ClassifyInit
+from manyheads.tasks.classify.classify_lens import ClassifyProbe
 from manyheads.tasks.classify.classify_quickstart import QUICKSTART
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
 from manyheads.tasks.classify.mixture import DECISION_SCALE, Mixture
@@ -42,6 +43,7 @@ from manyheads.tasks.classify.ngram_svm import NgramSVM, one_in
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.model_inputs import batches_by_length, encoder_input, windows
 from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
@@ -238,11 +240,20 @@ class Classify(MonolingualTask):
         """BOS and the tokens of a text, which must fit in one window."""
         return encoder_input(self.tokenizer, text, answer, self.tokenizer.iter_tokens(text), limit=self.limit)
 
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The probabilities of all labels."""
+        return ClassifyProbe.of(self, model_input).output()
+
+    def lens_probe(self, model_input: ModelInput) -> ClassifyProbe:
+        """The predicted labels, to be measured with other gates."""
+        return ClassifyProbe.of(self, model_input)
+
     def logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
         """The logits of each text: the Transformer's and the linear classifier's, mixed."""
-        return self._mixed(texts, self.transformer_logits(texts, progress))
+        return self.mix(texts, self.transformer_logits(texts, progress))
 
-    def _mixed(self, texts: Sequence[str], transformer: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def mix(self, texts: Sequence[str], transformer: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        """The Transformer's logits of these texts, mixed with the linear classifier's."""
         if self.linear is None or not self.mixture.share:
             return self.mixture.logits(transformer, torch.zeros_like(transformer))
         return self.mixture.logits(transformer, self.linear_logits(texts))
@@ -317,7 +328,7 @@ class Classify(MonolingualTask):
         scope = task.scope
         if scope and texts:
             made_up = made_up_texts(texts)
-            logits = (task._mixed(texts, transformer), task.logits(made_up))
+            logits = (task.mix(texts, transformer), task.logits(made_up))
             signs = (task._signs(scope, *both) for both in zip((texts, made_up), logits, strict=True))
             scope = scope.fit(*signs)
         return replace(task, scope=scope)
@@ -333,7 +344,7 @@ class Classify(MonolingualTask):
         if self.linear is not None:
             mixture = Mixture.fit(transformer, self.linear_logits(texts), targets, multi_label=multi_label)
             task = replace(self, mixture=mixture)
-        calibration = Calibration.fit(task._mixed(texts, transformer), targets, multi_label=multi_label)
+        calibration = Calibration.fit(task.mix(texts, transformer), targets, multi_label=multi_label)
         return replace(task, calibration=calibration)
 
     def _signs(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
@@ -349,7 +360,7 @@ class Classify(MonolingualTask):
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
         transformer = self.transformer_logits(texts)
-        logits = self._mixed(texts, transformer)
+        logits = self.mix(texts, transformer)
         scores: Sequence[float | None] = self.out_of_scope(texts, logits) or [None] * len(texts)
         shares = self._linear_shares(texts, transformer, logits)
         return [
@@ -429,8 +440,8 @@ class Classify(MonolingualTask):
         probabilities = np.empty(transformer.shape)
         for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
             task = self._fit(rows[other], transformer[other])
-            probabilities[half] = task._calibrated(task._mixed(texts[half], transformer[half]))
-        return self._with_scope(self._card(rows, probabilities)[0], rows, self._mixed(texts, transformer))
+            probabilities[half] = task._calibrated(task.mix(texts[half], transformer[half]))
+        return self._with_scope(self._card(rows, probabilities)[0], rows, self.mix(texts, transformer))
 
     def _with_scope(self, card: LabelCard, rows: Sequence[Row], logits: Float[Tensor, "N C"]) -> LabelCard:
         """The card with the score of telling its texts from texts that belong to no label."""

@@ -17,16 +17,19 @@ from manyheads.model import Tap, Transformer
 from manyheads.tasks.language.generation import Generation, TextGenerator
 from manyheads.tasks.language.language_doctor import LanguageDoctor
 from manyheads.tasks.language.language_init import LanguageInit
+from manyheads.tasks.language.language_lens import probe_continuation
 from manyheads.tasks.language.language_quickstart import QUICKSTART
 from manyheads.tasks.language.language_training import LanguageTrainingTask
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
 from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
+from manyheads.tasks.written_lens import WriterProbe
 from manyheads.text.readers import Row
 from manyheads.text.tokenizer import Tokenizer
 
@@ -90,6 +93,14 @@ class Language(DocumentTask):
     ) -> tuple[Hypothesis, ModelInput]:
         """The best continuation of the text."""
         return TextGenerator(self.model, self.tokenizer).generate_one(model_input, settings, tap)
+
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The tokens of the continuation, with their probabilities and alternatives."""
+        return probe_continuation(self, model_input).output()
+
+    def lens_probe(self, model_input: ModelInput) -> WriterProbe:
+        """The continuation, to be measured with other gates."""
+        return probe_continuation(self, model_input)
 
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Score windows spread evenly over the documents, and continue a few prompts greedily.

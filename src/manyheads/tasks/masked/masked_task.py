@@ -22,7 +22,9 @@ from manyheads.metrics import MaskedCard, Tally, masked_card, share_tally
 from manyheads.model import evaluating
 from manyheads.tasks.document_doctor import DocumentDoctor
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.masked.masked_init import MaskedInit
+from manyheads.tasks.masked.masked_lens import MaskedProbe
 from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MaskedTrainingTask, Masker
 from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import batches_by_length, encoder_input, shift_spans
@@ -107,6 +109,14 @@ class Masked(DocumentTask):
         """BOS and the tokens of a text; each [MASK] is one token."""
         return encoder_input(self.tokenizer, text, answer, self._tokens(text), limit=self.limit)
 
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The tokens that could fill each mask."""
+        return MaskedProbe.of(self, model_input).output()
+
+    def lens_probe(self, model_input: ModelInput) -> MaskedProbe:
+        """The predicted tokens, to be measured with other gates."""
+        return MaskedProbe.of(self, model_input)
+
     def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
         """Predict masked tokens, always the same ones, in the first rows."""
         windows, n_tokens = [], 0
@@ -180,10 +190,10 @@ class Masked(DocumentTask):
             for index, row in zip(batch, hidden, strict=True):
                 vectors[index] = row[: len(texts[index])][is_masked[index]]
         # The logits of many windows do not fit in memory at once.
-        return (self._log_probabilities(vectors.pop(index)) for index in range(len(texts)))
+        return (self.log_probabilities(vectors.pop(index)) for index in range(len(texts)))
 
     @torch.inference_mode()
-    def _log_probabilities(self, vectors: Float[Tensor, "N W"]) -> Float[Tensor, "N V"]:
+    def log_probabilities(self, vectors: Float[Tensor, "N W"]) -> Float[Tensor, "N V"]:
         """The log-probability of every token but the special ones."""
         logits = self.model.output.logits(vectors).float()
         logits[:, :FIRST_TOKEN] = -torch.inf

@@ -23,6 +23,7 @@ from manyheads.decode import (
     is_looping,
 )
 from manyheads.errors import DataError
+from manyheads.language import Bilingual
 from manyheads.metrics import (
     Answers,
     Tally,
@@ -35,12 +36,14 @@ from manyheads.metrics import (
 )
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
+from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, tuning_rows
 from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
 from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
 from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
+from manyheads.tasks.seq2seq.seq2seq_lens import probe_writing, text_to_read
 from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
@@ -57,6 +60,7 @@ from manyheads.tasks.seq2seq.translation_parts import (
 from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
+from manyheads.tasks.written_lens import WriterProbe
 from manyheads.text.copyable_spans import copyable_spans, restore
 from manyheads.text.files import OnBad
 from manyheads.text.readers import Row, read_pairs, read_rows
@@ -268,6 +272,12 @@ class Seq2Seq:
         """Whether targets are translations, so that a text can be translated sentence by sentence."""
         return self.settings.purpose == "translation"
 
+    @property
+    def part_reader(self) -> PartReader:
+        """How a text to translate is prepared for the model."""
+        longest = self.limit if self.longest_source is None else min(self.limit, self.longest_source)
+        return PartReader(self.tokenizer, longest, self.profile, self.settings.source_language)
+
     def check(self, text: str, where: str) -> None:
         """Raise DataError if a text is too long for the model; a text to translate never is."""
         if not self.fits(text):
@@ -316,6 +326,18 @@ class Seq2Seq:
         written = with_output(model_input, self.tokenizer, output, best.ids, has_ended=best.finished)
         assigned = self.tokenizer.placeholders.assign(model_input.text)
         return best, with_copied_spans(written, restore(output, assigned)) if assigned else written
+
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The tokens of the input's target, with their probabilities and alternatives."""
+        return probe_writing(self, model_input).output()
+
+    def lens_probe(self, model_input: ModelInput) -> WriterProbe:
+        """The input's target, to be measured with other gates."""
+        return probe_writing(self, model_input)
+
+    def text_to_read(self, text: str) -> tuple[str, tuple[Bilingual, ...]]:
+        """The text as `predict` has the model read it, and what `predict` does besides."""
+        return text_to_read(self, text)
 
     def with_engine(self, engine: EngineSelector) -> "Seq2Seq":
         """The same task, decoding with this engine."""
@@ -381,8 +403,7 @@ class Seq2Seq:
     def _parts(self, texts: Sequence[str]) -> list[list[Part]]:
         if not self.is_translation:
             return [[] if is_blank(text) else [Part(0, len(text), text)] for text in texts]
-        longest = self.limit if self.longest_source is None else min(self.limit, self.longest_source)
-        return PartReader(self.tokenizer, longest, self.profile, self.settings.source_language).parts(texts)
+        return self.part_reader.parts(texts)
 
     def _predict_parts(
         self,

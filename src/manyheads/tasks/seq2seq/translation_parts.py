@@ -73,6 +73,10 @@ class PartReader:
             for text, parts in zip(texts, whole, strict=True)
         ]
 
+    def whole(self, text: str) -> Part:
+        """Return a text as one part, however long it is."""
+        return self._part(text, 0, len(text))
+
     def _is_too_long(self, text: str, n_tokens: int) -> bool:
         if n_tokens > self.longest:
             return True

@@ -21,6 +21,7 @@ from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.label_metadata import MAX_TAGS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
+from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.model_inputs import encoder_input, shift_spans
 from manyheads.tasks.monolingual_task import MonolingualTask
 from manyheads.tasks.quickstart import Quickstart
@@ -31,6 +32,7 @@ from manyheads.tasks.tag.tag_doctor import TagDoctor
 from manyheads.tasks.tag.tag_examples import tokenize_words
 from manyheads.tasks.tag.tag_faults import TagFaults
 from manyheads.tasks.tag.tag_init import TagInit
+from manyheads.tasks.tag.tag_lens import TagProbe
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.tag.tag_prediction import Entity, Scores, Shares, TaggedWords, Tagging, WordTagger
 from manyheads.tasks.tag.tag_quickstart import QUICKSTART
@@ -237,6 +239,14 @@ class Tag(MonolingualTask):
             for token in shift_spans(self.tokenizer.iter_tokens(word.text), word.start, word.end)
         )
         return encoder_input(self.tokenizer, text, answer, tokens, limit=self.limit)
+
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The spans and the intent with their probabilities."""
+        return TagProbe.of(self, model_input).output()
+
+    def lens_probe(self, model_input: ModelInput) -> TagProbe:
+        """The predicted tags and intent, to be measured with other gates."""
+        return TagProbe.of(self, model_input)
 
     @property
     def word_tagger(self) -> WordTagger:

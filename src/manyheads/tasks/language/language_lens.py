@@ -1,0 +1,26 @@
+"""Language models in the lens: what the model writes after the text."""
+
+from typing import TYPE_CHECKING
+
+from manyheads.language import Bilingual
+from manyheads.tasks.task import ModelInput
+from manyheads.tasks.written_lens import WriterProbe
+from manyheads.text.tokenizer import EOS
+
+if TYPE_CHECKING:
+    from manyheads.tasks.language.language_task import Language
+
+
+def probe_continuation(task: "Language", model_input: ModelInput) -> WriterProbe:
+    """Return the probe of the continuation; a note says so if the context was too short for it."""
+    first = len(task.model_input(model_input.text).target) - 1
+    notes = []
+    last, context = model_input.last, task.model.settings.max_length
+    if len(model_input.target) >= context and (last is None or last.id != EOS):
+        notes.append(
+            Bilingual(
+                f"The answer ends where the context of {context:,} tokens is full; `manyheads predict` can slide it.",
+                f"上下文的 {context:,} 个词元已用完，回答到此为止；manyheads predict 可以滑动窗口继续生成。",
+            )
+        )
+    return WriterProbe("language", task.model, task.tokenizer, model_input, first, tuple(notes))

@@ -1,0 +1,198 @@
+"""`LensOutput`: the answer of any task to one model input, with probabilities and alternatives, as the lens shows it.
+
+A task that the lens can show implements `HasLensOutput`. `lens_output` computes an answer under the gates of the
+moment. `lens_probe` fixes an answer and computes its log-probability and logits for several copies of the input at
+once, so that each copy can have gates of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+from manyheads.errors import LensError
+from manyheads.language import Bilingual
+from manyheads.settings import did_you_mean
+from manyheads.tasks.task import ModelInput
+from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Tokenizer
+
+N_ALTERNATIVES = 5
+SPECIAL_NAMES = {PAD: "PAD", UNK: "UNK", BOS: "BOS", EOS: "EOS"}
+
+Span = tuple[int, int]  # start and end, in characters
+
+
+@dataclass(frozen=True)
+class TokenChoice:
+    """A token that the model could write, with its probability."""
+
+    id: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class WrittenToken:
+    """A token of the answer; of the byte tokens of one character, the first has its text and the others have none."""
+
+    text: str
+    probability: float
+    alternatives: tuple[TokenChoice, ...]  # the most probable tokens, best first
+
+
+@dataclass(frozen=True)
+class LabelChoice:
+    """A label or an intent with its probability."""
+
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class LabeledSpan:
+    """A labeled span of the text."""
+
+    start: int
+    end: int
+    label: str
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class FilledMask:
+    """A mask of the text and the tokens that could fill it, best first."""
+
+    start: int
+    end: int
+    alternatives: tuple[TokenChoice, ...]
+
+
+@dataclass(frozen=True)
+class AlignedSpans:
+    """A word of the text and a word of the answer that are aligned."""
+
+    source: Span
+    target: Span
+
+
+@dataclass(frozen=True)
+class LensOutput:
+    """The answer to one model input; what a task does not have is empty."""
+
+    task: str
+    answer: str  # of classify the label, of tag the line of `predict`, of masked the text without masks
+    tokens: tuple[WrittenToken, ...] = ()  # one for each target position from `first`
+    first: int = 0
+    labels: tuple[LabelChoice, ...] = ()  # best first
+    ngram_share: float | None = None  # of the linear model in the decision; heads act on the rest; None: there is none
+    spans: tuple[LabeledSpan, ...] = ()
+    masks: tuple[FilledMask, ...] = ()
+    alignment: tuple[AlignedSpans, ...] = ()  # set by `Aligner.align_output`
+    log_probability: float | None = None  # of the answer, in nats
+    notes: tuple[Bilingual, ...] = ()  # what the reader should know about this answer
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the output as a JSON object; notes are objects with the keys en and zh."""
+        return {**asdict(self), "notes": [note._asdict() for note in self.notes]}
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Two of the columns of `LensProbe.logits`: what the model chose, and what it could have chosen instead."""
+
+    chosen: str
+    instead: str
+    columns: tuple[int, int]
+
+
+@runtime_checkable
+class LensProbe(Protocol):
+    """A fixed answer to one model input, measured under the gates of the moment.
+
+    Gates may have one row for each of `n_rows` copies of the input.
+    """
+
+    def log_probabilities(self, n_rows: int) -> Float[Tensor, " N"]:
+        """The log-probability of the answer in each copy, as the model's output has it: mixed and calibrated."""
+
+    def alternatives(self, position: int, instead: int | str) -> Alternatives:
+        """What was chosen at a position, and the token id or name given instead; LensError if there is no such."""
+
+    def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
+        """The logits of all choices at a position in each copy."""
+
+
+@runtime_checkable
+class HasLensOutput(Protocol):
+    """A task whose answers the lens can show."""
+
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The output for an input; a model with a decoder is forced to write the input's target."""
+
+    def lens_probe(self, model_input: ModelInput) -> LensProbe:
+        """The present answer to this input, to be measured again with other gates."""
+
+
+@runtime_checkable
+class RewritesText(Protocol):
+    """A task whose `predict` normalizes a text before the model reads it."""
+
+    def text_to_read(self, text: str) -> tuple[str, tuple[Bilingual, ...]]:
+        """The text as the model reads it, and notes about what `predict` does besides."""
+
+
+def token_text(tokenizer: Tokenizer, token_id: int, before: Sequence[int] = ()) -> str:
+    """A token as people read it: spaces for ▁; a byte that completes a character after the ids `before` is that one."""
+    if token_id in SPECIAL_NAMES:
+        return SPECIAL_NAMES[token_id]
+    byte = tokenizer.byte_of(token_id)
+    if byte is None:
+        return tokenizer.id_to_token(token_id).replace(METASPACE, " ")
+    sequence = [byte]
+    for earlier in reversed(before[-3:]):
+        if not 0x80 <= sequence[0] < 0xC0:  # a lead byte, or a character of one byte
+            break
+        previous = tokenizer.byte_of(earlier)
+        if previous is None:
+            break
+        sequence.insert(0, previous)
+    try:
+        return bytes(sequence).decode()
+    except UnicodeDecodeError:
+        return tokenizer.id_to_token(token_id)
+
+
+def top_tokens(
+    tokenizer: Tokenizer, log_probabilities: Float[Tensor, " V"], before: Sequence[int] = ()
+) -> tuple[TokenChoice, ...]:
+    """The most probable tokens that a model may write, best first."""
+    allowed = log_probabilities.clone()
+    allowed[[PAD, UNK, BOS]] = -float("inf")
+    best = allowed.topk(min(N_ALTERNATIVES, len(allowed) - 3))
+    return tuple(
+        TokenChoice(token_id, token_text(tokenizer, token_id, before), probability)
+        for token_id, probability in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
+    )
+
+
+def find_name(instead: int | str, names: Sequence[str], what: str) -> int:
+    """The index of a name; LensError if it is not one of them."""
+    if not isinstance(instead, str) or instead not in names:
+        known = did_you_mean(str(instead), names) if names else f"This model has no {what}s."
+        article = "an" if what[0] in "aeiou" else "a"
+        raise LensError(f"{instead!r} is not {article} {what} of this model. {known}")
+    return names.index(instead)
+
+
+def check_token_id(instead: int | str, vocab_size: int) -> int:
+    """The token id; LensError if the vocabulary does not have it."""
+    if not isinstance(instead, int) or isinstance(instead, bool) or not 0 <= instead < vocab_size:
+        raise LensError(f"{instead!r} is not a token id of this model. Give a number from 0 to {vocab_size - 1:,}.")
+    return instead
+
+
+def refuse_position(position: int, allowed: str) -> LensError:
+    """The error for a position at which nothing was chosen."""
+    return LensError(f"Nothing is chosen at position {position}. Allowed: {allowed}.")
