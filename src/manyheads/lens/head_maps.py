@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 
 THUMBNAIL = 32  # the largest side of a thumbnail, in pixels
 _MAX_BYTE = 255
-_FASTEST = 1  # of zlib
+_FASTEST, _SMALLEST = 1, 9  # of zlib
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +68,15 @@ class HeadMaps:
         """Return ‖α f(x)‖ of one head, Q × K."""
         return self.weights(head) * self._find(head).value_norms[head.number]
 
-    def deflated(self, head: Head, kind: str = "weights") -> tuple[bytes, float]:
+    def deflated(self, head: Head, kind: str = "weights", *, is_for_file: bool = False) -> tuple[bytes, float]:
         """Return the bytes of a map, compressed with zlib, and its scale; `kind` is "weights" or "norms"."""
+        maps, level = self._find(head), _SMALLEST if is_for_file else _FASTEST
         if kind == "norms":
-            steps, scale = encode_map(torch.from_numpy(self.norms(head))[None])
-            return zlib.compress(steps[0].tobytes(), _FASTEST), float(scale[0])
+            steps, scales = encode_map(torch.from_numpy(self.norms(head))[None])
+            return zlib.compress(steps[0].tobytes(), level), float(scales[0])
         if kind != "weights":
             raise LensError(f"There is no map of {kind}. Ask for weights or norms.")
-        maps = self._find(head)
-        return zlib.compress(maps.steps[head.number].tobytes(), _FASTEST), float(maps.scales[head.number])
+        return zlib.compress(maps.steps[head.number].tobytes(), level), float(maps.scales[head.number])
 
     def _find(self, head: Head) -> AttentionMaps:
         if head.attention not in self.attentions:

@@ -1,0 +1,215 @@
+"""`manyheads lens`: the heads of a bundle in the browser, as one HTML file, or as a picture."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from manyheads.language import pick
+
+if TYPE_CHECKING:
+    from manyheads.serve.lens_session import LensSession
+
+_PATH = click.Path(path_type=Path)
+_UNITS = ("tokens", "characters", "words")
+
+
+def _file_option(name: str, english: str, chinese: str) -> Any:
+    return click.option(name, type=_PATH, metavar="FILE", help=pick(english, chinese))
+
+
+@click.command(
+    short_help=pick("Inspect the heads of a bundle in the browser.", "在浏览器中查看模型的注意力头。"),
+    help=pick(
+        """Show what every head of a bundle does with a text: in the browser, as one HTML file, or as a picture.
+
+        The page is served on this machine only and loads nothing from the network. Switch heads off and the answer
+        changes beside the original. --html writes the same page as one file that works from disk.
+
+        \b
+        Example:
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping."
+          manyheads lens runs/quickstart/bundle --compare runs/other/bundle
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --html lens.html
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --head decoder.0.cross/2 --pdf head.pdf
+        """,
+        """查看模型的每个注意力头怎样处理一段文本：在浏览器中、存为一个 HTML 文件，或存为图片。
+
+        页面只在本机提供，不从网络加载任何内容。关掉某些头，新的回答会与原来的并排显示。
+        --html 把同样的页面写成一个文件，可直接从磁盘打开。
+
+        \b
+        例：
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping."
+          manyheads lens runs/quickstart/bundle --compare runs/other/bundle
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --html lens.html
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --head decoder.0.cross/2 --pdf head.pdf
+        """,
+    ),
+)
+@click.argument("bundle", type=_PATH)
+@click.argument("texts", metavar="[TEXT]...", nargs=-1)
+@click.option(
+    "--compare",
+    type=_PATH,
+    metavar="BUNDLE",
+    help=pick("A second bundle to show beside it.", "并排比较的另一个模型包。"),
+)
+@click.option(
+    "--answer",
+    help=pick("Text that the decoder writes. [default: the model's own]", "解码器写出的文本。[默认：模型自己的回答]"),
+)
+@_file_option("--html", "Write the page to one file.", "把页面写成一个文件。")
+@_file_option("--svg", "Draw to an SVG file.", "画成 SVG 文件。")
+@_file_option("--png", "Draw to a PNG file.", "画成 PNG 文件。")
+@_file_option("--pdf", "Draw to a PDF file.", "画成 PDF 文件。")
+@click.option(
+    "--head",
+    help=pick(
+        "The head to draw, such as encoder.0.self/2. [default: all heads of the last kind of attention]",
+        "要画的头，如 encoder.0.self/2。[默认：最后一类注意力的所有头]",
+    ),
+)
+@click.option(
+    "--view",
+    type=click.Choice(["matrix", "arcs"]),
+    default="matrix",
+    show_default=True,
+    help=pick("How to draw a head.", "画法：矩阵或弧线。"),
+)
+@click.option(
+    "--unit",
+    type=click.Choice(_UNITS),
+    default="tokens",
+    show_default=True,
+    help=pick("What the rows and columns of a picture are.", "图中行列的单位：词元、字符或词。"),
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help=pick("Address to listen on.", "监听地址。"))
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=8877,
+    show_default=True,
+    help=pick("Port; the next free one if it is in use.", "端口；被占用时用下一个空闲端口。"),
+)
+@click.option("--no-browser", is_flag=True, help=pick("Do not open a browser.", "不打开浏览器。"))
+def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
+    """Serve the page, or write files."""
+    files = {form: options[form] for form in ("svg", "png", "pdf") if options[form] is not None}
+    session = _open(bundle, options["compare"])
+    if options["answer"] is not None and len(texts) != 1:
+        raise click.UsageError("--answer belongs to one TEXT. Give exactly one.")
+    if files or options["html"]:
+        if files:
+            _draw(session, _text(session, texts), files, options)
+        if options["html"]:
+            _write_page(session, texts or (_text(session, texts),), options["html"], options["answer"])
+        return
+    _serve(session, texts, options)
+
+
+def _open(bundle: Path, compare: Path | None) -> "LensSession":
+    from manyheads.serve.lens_session import LensSession
+    from manyheads.serve.opened_bundle import OpenedBundle
+
+    opened = [OpenedBundle.open(bundle)]
+    if compare is not None:
+        opened.append(OpenedBundle.open(compare, "b"))
+    return LensSession(opened)
+
+
+def _text(session: "LensSession", texts: tuple[str, ...]) -> str:
+    """Return the text that was given, or the first example of the bundle's own data."""
+    from manyheads.errors import LensError
+
+    if texts:
+        return texts[0]
+    examples = session.opened("a").examples
+    if not examples:
+        raise LensError('The validation data of this bundle cannot be read. Give a text: manyheads lens BUNDLE "…".')
+    return examples[0]
+
+
+def _draw(session: "LensSession", text: str, files: dict[str, Path], options: dict[str, Any]) -> None:
+    from manyheads.language import current
+    from manyheads.lens.heads import Head
+    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.storage import atomic_write
+
+    traced = session.trace(TraceRequest("a", text, options["answer"]))
+    head = None if options["head"] is None else Head.parse(options["head"])
+    for form, path in files.items():
+        content = session.picture(
+            traced, head, form=form, view=options["view"], unit=options["unit"], language=current()
+        )
+        _check_folder(path)
+        atomic_write(path, content)
+        click.echo(f"{pick('Wrote', '已写入')} {path}")
+
+
+def _write_page(session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None) -> None:
+    from manyheads.cli.progress import make_console
+    from manyheads.serve.lens_file import page_of
+    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.storage import atomic_write
+
+    _check_folder(path)
+    console = make_console(plain=False)
+    with console.status(pick("Computing what the page shows …", "正在计算页面内容……")):
+        traced = [session.trace(TraceRequest(id, text, answer)) for id in session.bundles for text in texts]
+        surveys: dict[str, Any] = {}
+        content = page_of(session, traced, surveys=surveys).encode()
+    atomic_write(path, content)
+    click.echo(f"{pick('Wrote', '已写入')} {path} ({len(content) / 1e6:.1f} MB)")
+
+
+def _check_folder(path: Path) -> None:
+    from manyheads.errors import DataError
+
+    if path.is_dir():
+        raise DataError(f"{path} is a folder. Choose a file to write to.")
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: the folder {path.parent} does not exist.")
+
+
+def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, Any]) -> None:
+    from urllib.parse import urlencode
+
+    from manyheads.language import current
+    from manyheads.serve.lens_app import make_app
+    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.serve.local_server import address_of, is_loopback, listen, run
+
+    host, port = options["host"], options["port"]
+    state = {"lang": current()}
+    if texts:
+        session.trace(TraceRequest("a", texts[0], options["answer"]))  # a faulty text is reported here, not on the page
+        state |= {"text": texts[0]} | ({} if options["answer"] is None else {"answer": options["answer"]})
+    if len(texts) > 1:
+        state |= {"text2": texts[1], "page": "compare"}
+    elif options["compare"] is not None:
+        state |= {"page": "compare"}
+    listener = listen(host, port)
+    address = f"{address_of(listener)}#{urlencode(state)}"
+    used = listener.getsockname()[1]
+    if used != port:
+        click.echo(pick(f"Port {port} is in use; using {used}.", f"端口 {port} 已被占用，改用 {used}。"))
+    if not is_loopback(host):
+        click.echo(
+            pick(
+                f"{host} can be reached from other machines, and whoever reaches it can use this model.",
+                f"其他机器可以访问 {host}，能访问的人都能使用这个模型。",
+            ),
+            err=True,
+        )
+    click.echo(f"manyheads lens  {address}")
+    click.echo(pick("Press Ctrl-C to stop.", "按 Ctrl-C 停止。"))
+    run(make_app(session, hosts=[host]), listener, lambda: None if options["no_browser"] else _open_browser(address))
+    click.echo(pick("Stopped.", "已停止。"))
+
+
+def _open_browser(address: str) -> None:
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

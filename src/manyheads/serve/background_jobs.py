@@ -1,0 +1,69 @@
+"""`BackgroundJobs`: long computations of the lens in one thread, with progress, while the page stays responsive."""
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from manyheads.errors import ManyheadsError
+
+Work = Callable[[Callable[[float], None]], dict[str, Any]]  # takes a function that receives the share done
+
+
+@dataclass
+class Job:
+    """One computation: its state, how much of it is done, and its result."""
+
+    work: Work
+    state: str = "running"  # running, ready or failed
+    done: float = 0.0
+    result: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, str] | None = None
+
+
+class BackgroundJobs:
+    """Runs jobs one after the other; each is known by a key and runs once."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._queue: queue.Queue[Job] = queue.Queue()
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="lens-jobs", daemon=True).start()
+
+    def submit(self, key: str, work: Work) -> Job:
+        """Return the job of this key; the first call starts it."""
+        with self._lock:
+            if key not in self._jobs:
+                self._jobs[key] = Job(work)
+                self._queue.put(self._jobs[key])
+            return self._jobs[key]
+
+    def stop(self) -> None:
+        """Stop at the next report of progress."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while True:
+            job = self._queue.get()
+            try:
+                job.result = job.work(lambda done, job=job: self._report(job, done))  # type: ignore[misc]
+                job.done, job.state = 1.0, "ready"
+            except _StoppedError:
+                return
+            except ManyheadsError as error:
+                job.message, job.state = {"en": str(error), "zh": str(error)}, "failed"
+            except Exception as error:  # a bug must not leave the page waiting for ever
+                text = f"{type(error).__name__}: {error}"
+                job.message = {"en": f"The computation failed ({text}).", "zh": f"计算出错（{text}）。"}
+                job.state = "failed"
+
+    def _report(self, job: Job, done: float) -> None:
+        if self._stopped.is_set():
+            raise _StoppedError
+        job.done = done
+
+
+class _StoppedError(Exception):
+    """The server is shutting down."""

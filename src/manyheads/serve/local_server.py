@@ -1,0 +1,75 @@
+"""Run an application on this machine: find a free port, listen, stop on Ctrl-C."""
+
+import errno
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from manyheads.errors import LensError
+
+DEFAULT_PORT = 8877
+_N_PORTS = 50  # to try after the one that was asked for
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket at this port, or at the next free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in range(port, min(port + _N_PORTS, 65_536)):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, candidate))
+            listener.listen(128)
+        except (OSError, OverflowError) as error:
+            listener.close()
+            if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            raise LensError(f"The address {host}:{candidate} cannot be used ({error}). Give another --host.") from None
+        return listener
+    raise LensError(f"No port from {port} to {port + _N_PORTS - 1} of {host} is free. Give another --port.")
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def run(app: ASGIApp, listener: socket.socket, on_start: Callable[[], None] = lambda: None) -> None:
+    """Serve until Ctrl-C or SIGTERM; `on_start` is called when the server answers."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=64,
+    )
+    server = _Server(config, on_start)
+    server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that reports when it has started."""
+
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then report it."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
