@@ -85,7 +85,9 @@ export function mountAnswerView(root, context) {
   /** @param {Trace} trace @param {Ablation | null} ablation */
   function showTop(trace, ablation) {
     const { output } = trace;
-    const confidence = output.log_probability === null ? "" : t("answer_confidence", { value: percent(Math.exp(output.log_probability)) });
+    const total = output.log_probability;
+    const confidence = total === null ? "" : output.tokens.length < 2 ? t("answer_confidence", { value: percent(Math.exp(total)) })
+      : t("answer_confidence_tokens", { value: percent(Math.exp(total)), mean: percent(Math.exp(total / output.tokens.length)) });
     show(top, [trace, store.state.lang], () => [el("h2", {}, t(`answer_title_${output.task}`)), el("p", { class: "faint" }, confidence)]);
     const forced = ablation?.forced ?? null;
     const isWritten = output.tokens.length > 0;

@@ -24,7 +24,7 @@ export function probabilityTable(label, shares, t) {
       hasWithout ? el("td", { class: "number faint" }, change === null ? "" : points(change)) : null,
       el("td", { class: "bars", "aria-hidden": "true" }, track("is-with", value), without === null ? null : track("is-without", without)));
   });
-  return el("table", { class: "probabilities", "aria-label": label }, head, el("tbody", {}, ...rows));
+  return el("table", { class: hasWithout ? "probabilities has-without" : "probabilities", "aria-label": label }, head, el("tbody", {}, ...rows));
 }
 
 /** @param {string} kind @param {number} share */

@@ -16,6 +16,12 @@ export function fixed(value, digits = 2) {
   return value === null || value === undefined || !Number.isFinite(value) ? "–" : decimal(value, digits);
 }
 
+/** How many digits a column of these values needs. @param {(number | undefined)[]} values */
+export function digitsFor(values) {
+  const largest = Math.max(0, ...values.map((value) => (Number.isFinite(value) ? Math.abs(Number(value)) : 0)));
+  return largest >= 1000 ? 0 : largest >= 100 ? 1 : largest >= 1 ? 2 : largest >= 0.1 ? 3 : 5;
+}
+
 /** With its sign. @param {number | null | undefined} value @param {number} [digits] */
 export function signed(value, digits = 2) {
   const text = fixed(value, digits);

@@ -136,6 +136,7 @@ export function mountOverview(root, context) {
       thumb.cell.classList.toggle("is-off", isOff);
       thumb.cell.classList.toggle("is-selected", name === selected);
       thumb.cell.classList.toggle("is-dimmed", marked !== null && role?.role !== marked);
+      thumb.fill.classList.toggle("is-share", byImportance);
       thumb.fill.classList.toggle("is-harmful", byImportance && (change ?? 0) < 0);
       thumb.fill.style.setProperty("inline-size", byImportance ? `${(100 * Math.abs(change ?? 0)) / largest}%` : "100%");
       thumb.fill.style.setProperty("background-color", byImportance ? "" : roleColor(role));

@@ -2,14 +2,14 @@
 /** @import { Context, Output, Side, Trace } from "./types.d.ts" */
 import { cutText } from "./changed_words.js";
 import { el, percent, perFrame, svg } from "./dom.js";
-import { points } from "./figures.js";
+import { signed } from "./figures.js";
 
 /**
  * Tokens shown as one: a token, or the bytes of one character.
  * @typedef {{ text: string, before: string, start: number, end: number, tokens: number[], isSpecial: boolean }} TokenGroup
  */
 
-const VISIBLE_CHANGE = 0.02; // a smaller change of probability is not written under the token
+const VISIBLE_CHANGE = 0.005; // a smaller change of probability is not written under the token
 
 /**
  * @param {Output} output @param {Side | null} written
@@ -30,11 +30,11 @@ export function groupTokens(output, written) {
       last.end = end = Math.max(last.end, unit.end);
       last.text = characters.slice(last.start, last.end).join("");
     } else {
-      const isSpecial = unit.kind === "special" || unit.end <= unit.start;
-      const [from, to] = isSpecial ? [end, end] : [unit.start, unit.end];
-      const before = groups.length && !isSpecial ? characters.slice(end, from).join("") : "";
-      groups.push({ text: isSpecial ? token.text : characters.slice(from, to).join(""), before, start: from, end: to, tokens: [k], isSpecial });
-      end = Math.max(end, to);
+      const isSpecial = unit.end <= unit.start; // EOS, or a token that covers no text
+      const text = isSpecial ? (unit.kind === "special" ? "" : "␣") : characters.slice(unit.start, unit.end).join("");
+      const before = groups.length && !isSpecial ? characters.slice(end, unit.start).join("") : "";
+      groups.push({ text, before, start: unit.start, end: unit.end, tokens: [k], isSpecial });
+      end = Math.max(end, unit.end);
     }
   });
   const first = groups.find((group) => !group.isSpecial);
@@ -95,7 +95,7 @@ export function tokenLine(context, acts) {
     });
     const isPrompt = trace.output.task === "language";
     target.replaceChildren(isPrompt && prompt ? el("span", { class: "prompt" }, prompt) : prompt,
-      ...shown.flatMap(({ group, node }) => [group.before, node]), after);
+      ...shown.flatMap(({ group, node }) => [group.before + leadingSpace(group.text), node]), after);
     lit = new Set();
     draw();
   }
@@ -104,7 +104,7 @@ export function tokenLine(context, acts) {
   function buildToken(output, forced, group, numbers) {
     const probability = joint(output, group);
     const without = forced ? joint(forced, group) : null;
-    const text = group.isSpecial ? t("answer_end") : group.text.trim() || "␣";
+    const text = group.isSpecial ? group.text || t("answer_end") : group.text.trim() || "␣";
     const change = without === null ? 0 : without - probability;
     const label = without === null ? `${text} ${percent(probability)}` : `${text} ${percent(probability)} → ${percent(without)}`;
     const k = group.tokens[0];
@@ -115,7 +115,7 @@ export function tokenLine(context, acts) {
       onfocus: () => { light(numbers); acts.point(k); }, onblur: () => { light([]); acts.point(null); },
     },
     el("span", { class: "token-text" }, text), bar("is-with", probability), without === null ? null : bar("is-without", without),
-    without === null ? null : el("span", { class: "token-change" }, Math.abs(change) >= VISIBLE_CHANGE ? points(change) : "\u00a0"));
+    without === null ? null : el("span", { class: "token-change" }, Math.abs(change) >= VISIBLE_CHANGE ? signed(100 * change, 0) : "\u00a0"));
   }
 
   /** Mark the step of generation that is looked at. @param {number | null} chosen a token */
@@ -153,6 +153,11 @@ export function tokenLine(context, acts) {
     hasFocus: () => target.contains(document.activeElement),
     destroy: () => watcher.disconnect(),
   };
+}
+
+/** Spaces stand between the buttons: a button at the start of a line has none. @param {string} text */
+function leadingSpace(text) {
+  return text.trim() ? (text.match(/^\s+/)?.[0] ?? "") : "";
 }
 
 /** @param {Output} output @param {TokenGroup} group */

@@ -1,0 +1,184 @@
+// One head: its role with the evidence, heads like it, examples of the corpus, and the effect of switching it off.
+/** @import { Context, HeadExamples, SurveyHead, View } from "./types.d.ts" */
+import { button, powerSwitch, show } from "./controls.js";
+import { asProblem, cssColor, el, percent } from "./dom.js";
+import { fixed } from "./figures.js";
+import { headEffect } from "./head_effect.js";
+import { evidenceTable, roleSentence } from "./head_evidence.js";
+import { allHeads, headName, parseHead, shortName, toggled } from "./head_names.js";
+import { drawThumbnail, roleColor } from "./overview.js";
+import "./head_texts.js";
+import "./page_texts.js";
+
+/** @param {HTMLElement} root @param {Context} context @returns {View} */
+export function mountHeadPage(root, context) {
+  const { store, t } = context;
+  const top = el("div", { class: "head-top" });
+  const card = el("section", { class: "role-card" });
+  const effectRoot = el("section", { class: "head-effect" });
+  const nearest = el("section", { class: "head-nearest" });
+  const mapTitle = el("h3");
+  const map = el("div", { class: "head-map" });
+  const examples = el("section", { class: "head-examples" });
+  const node = el("div", { class: "head-page" }, top, card, el("div", { class: "head-pair" }, effectRoot, nearest), el("section", {}, mapTitle, map), examples);
+  root.append(node);
+  const effect = headEffect(effectRoot, context);
+  /** @type {View | null} */
+  let mapView = null;
+  /** @type {HeadExamples | null} */
+  let found = null;
+  let asked = "";
+  let failure = "";
+  let isGone = false;
+  context.load.survey();
+  import("./head_view.js").then(({ mountHeadView }) => {
+    if (isGone) return;
+    mapView = mountHeadView(map, context);
+    mapView.update();
+  }).catch((thrown) => map.replaceChildren(el("p", { class: "caution" }, asProblem(thrown).detail)));
+
+  /** @param {string} name */
+  function askExamples(name) {
+    const { bundle } = store.state;
+    const key = `${bundle} ${name}`;
+    if (asked === key) return;
+    asked = key;
+    found = null;
+    failure = "";
+    const { attention, number } = parseHead(name);
+    context.source.examples(bundle, attention, number).then((answer) => {
+      if (asked !== key) return;
+      found = answer;
+      view.update();
+    }).catch((thrown) => {
+      if (asked !== key) return;
+      failure = asProblem(thrown).detail;
+      view.update();
+    });
+  }
+
+  /** @param {string} name */
+  function buildTop(name) {
+    const names = allHeads(context.data.info);
+    const here = names.indexOf(name);
+    const head = parseHead(name);
+    const isOff = store.state.off.includes(name);
+    /** @param {number} by @param {string} text @param {string} label */
+    const neighbour = (by, text, label) => {
+      const next = names[here + by];
+      const target = next ? parseHead(next) : null;
+      return button(text, () => target && store.set({ attention: target.attention, head: target.number }), { class: "quiet", "aria-label": label, "data-key": label, disabled: !target });
+    };
+    return [
+      el("p", { class: "head-back" }, el("a", { href: store.address({ page: "heads" }) }, t("head_back"))),
+      el("div", { class: "row" },
+        el("h2", { title: name }, context.headTitle(head.attention, head.number)),
+        el("div", { class: "head-acts" }, neighbour(-1, "‹", t("head_previous")), neighbour(1, "›", t("head_next")),
+          el("a", { class: "quiet", href: store.address({ page: "text" }) }, t("head_open")),
+          el("span", { class: "field" }, powerSwitch(t("overview_off", { head: shortName(name, t) }), !isOff, () => store.set({ off: toggled([...store.state.off], [name]) })), t(isOff ? "head_is_off" : "head_is_on")))),
+    ];
+  }
+
+  /** @param {SurveyHead | undefined} head */
+  function buildCard(head) {
+    const survey = context.data.heads;
+    if (!head) return [el("p", { class: "note-small" }, survey?.state === "failed" ? t("heads_failed") : t("head_coming"))];
+    const swatch = el("span", { class: "swatch large" });
+    swatch.style.setProperty("background-color", roleColor(head));
+    const others = head.roles.slice(1).map((role) => context.pick(role.names));
+    return [
+      el("h3", { class: "role-title" }, swatch, context.pick(head.names)),
+      el("p", { class: "role-sentence" }, roleSentence(head, t)),
+      others.length ? el("p", { class: "note-small" }, t("head_also", { roles: others.join(t("list_comma")) })) : null,
+      el("p", { class: "note-small" }, t(`reach_${head.reach}`)),
+      ...evidenceTable(head, context),
+    ];
+  }
+
+  /** @param {SurveyHead | undefined} head */
+  function buildNearest(head) {
+    const title = el("h3", {}, t("head_nearest"));
+    if (!head) return [];
+    if (head.nearest.length === 0) return [title, el("p", { class: "note-small" }, t("head_nearest_none"))];
+    const roles = new Map((context.data.heads?.heads ?? []).map((one) => [one.head, one]));
+    return [title, el("ul", { class: "nearest" }, ...head.nearest.slice(0, 6).map(({ head: name, distance }) => {
+      const other = parseHead(name);
+      const role = roles.get(name);
+      return el("li", {}, el("a", { href: store.address({ attention: other.attention, head: other.number }) }, thumbnail(name),
+        el("span", {}, el("b", {}, shortName(name, t)), el("span", { class: "faint" }, role ? context.pick(role.names) : ""), el("span", { class: "faint" }, fixed(distance)))));
+    })), el("p", { class: "note-small" }, t("head_nearest_note"))];
+  }
+
+  /** The head's map on the text of the page. @param {string} name */
+  function thumbnail(name) {
+    const { attention, number } = parseHead(name);
+    const traced = context.data.trace?.attentions.find((one) => one.name === attention);
+    const canvas = el("canvas", { class: "thumb-map", "aria-hidden": "true" });
+    if (traced?.thumbnails[number]) drawThumbnail(canvas, traced.thumbnails[number], traced.thumbnail_shape, cssColor("--main"));
+    return canvas;
+  }
+
+  function buildExamples() {
+    const title = [el("h3", {}, t("examples_title")), el("p", { class: "note-small" }, t("examples_note"))];
+    if (failure) return [...title, el("p", { class: "caution" }, failure)];
+    if (!found) return [...title, el("p", { class: "note-small" }, t("examples_coming"))];
+    if (found.examples.length === 0) return [...title, el("p", { class: "note-small" }, t("examples_none"))];
+    const strata = [...new Set(found.examples.map((example) => example.stratum))];
+    return [...title, ...strata.map((stratum) => el("div", { class: "stratum" }, el("h4", {}, t(`stratum_${stratum}`)),
+      el("ol", {}, ...(found?.examples ?? []).filter((example) => example.stratum === stratum).map(buildExample))))];
+  }
+
+  /** @param {HeadExamples["examples"][number]} example */
+  function buildExample(example) {
+    const { kind } = parseHead(headName(store.state.attention, store.state.head));
+    const isInAnswer = { query: kind !== "encoder", key: kind === "decoder" };
+    const answer = example.answer ?? "";
+    const inText = [isInAnswer.query && answer ? null : example.query, isInAnswer.key && answer ? null : example.key];
+    const inAnswer = [isInAnswer.query ? example.query : null, isInAnswer.key ? example.key : null];
+    const href = store.address({ page: "text", text: example.text, answer: context.data.info.takes_answer && example.answer !== null ? example.answer : null, pins: [], keyPins: [], at: null });
+    return el("li", { class: "example" },
+      el("div", {}, el("p", { class: "source", dir: "auto" }, ...marked(example.text, inText[0], inText[1])),
+        answer ? el("p", { class: "faint answer-line", dir: "auto" }, ...marked(answer, inAnswer[0], inAnswer[1])) : null),
+      el("p", { class: "example-facts" }, el("span", {}, t("examples_weight", { query: example.query, key: example.key, weight: percent(example.weight) })),
+        el("span", {}, t("examples_strength", { strength: percent(example.strength) })), el("a", { href }, t("examples_open"))));
+  }
+
+  const view = {
+    update() {
+      const { state } = store;
+      const name = headName(state.attention, state.head);
+      const survey = context.data.heads;
+      const head = survey?.heads.find((one) => one.head === name);
+      askExamples(name);
+      show(top, [name, state.lang, state.off, context.data.info, store.address()], () => buildTop(name));
+      show(card, [head, survey?.state, state.lang], () => buildCard(head));
+      show(nearest, [head, state.lang, context.data.trace, cssColor("--main"), store.address()], () => buildNearest(head));
+      show(mapTitle, [state.lang], () => [t("head_map")]);
+      show(examples, [found, failure, state.lang, name], buildExamples);
+      effect.update(name);
+      mapView?.update();
+    },
+    destroy() { isGone = true; effect.destroy(); mapView?.destroy?.(); node.remove(); },
+  };
+  return view;
+}
+
+/**
+ * A text with the query and the key marked where they occur first.
+ * @param {string} text @param {string | null} query @param {string | null} key
+ */
+function marked(text, query, key) {
+  const places = [{ word: query, kind: "query" }, { word: key, kind: "key" }].flatMap(({ word, kind }) => {
+    const at = word?.trim() ? text.indexOf(word.trim()) : -1;
+    return at < 0 ? [] : [{ start: at, end: at + (word ?? "").trim().length, kind }];
+  }).sort((a, b) => a.start - b.start);
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  let end = 0;
+  for (const place of places) {
+    if (place.start < end) continue;
+    parts.push(text.slice(end, place.start), el("mark", { class: `is-${place.kind}` }, text.slice(place.start, place.end)));
+    end = place.end;
+  }
+  return [...parts, text.slice(end)];
+}

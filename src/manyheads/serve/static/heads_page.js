@@ -1,0 +1,189 @@
+// All heads over the corpus: a scatter by two measures, and a table to sort, filter and group.
+/** @import { Context, HeadSurvey, SurveyHead, View } from "./types.d.ts" */
+import { button, dropdown, progressBar, show } from "./controls.js";
+import { el, setText } from "./dom.js";
+import { digitsFor, drawInterval, fixed } from "./figures.js";
+import { KINDS, allHeads, parseHead, shortName } from "./head_names.js";
+import { roleColor } from "./overview.js";
+import { scatter } from "./scatter.js";
+import "./head_texts.js";
+import "./page_texts.js";
+
+const N_COLUMNS = 4; // measures in the table
+
+/** What the reader chose; kept while other pages are shown. */
+const chosen = { x: "entropy", y: "importance", role: "", kind: "", text: "", group: "", sort: "", isDown: true };
+
+/** @param {HTMLElement} root @param {Context} context @returns {View} */
+export function mountHeadsPage(root, context) {
+  const { store, t } = context;
+  const top = el("div", { class: "heads-top" });
+  const axes = el("div", { class: "heads-axes" });
+  const filters = el("div", { class: "heads-filters" });
+  const table = el("div", { class: "heads-table" });
+  const missing = el("p", { class: "note-small" });
+  const plot = scatter(context, { point: markRow, open });
+  const search = el("input", { type: "search", "data-key": "search", oninput: () => { chosen.text = search.value; view.update(); } });
+  search.value = chosen.text;
+  const node = el("div", { class: "heads-page" }, top, axes, plot.root, missing, filters, table);
+  root.append(node);
+  context.load.survey();
+
+  /** @param {string} head */
+  function open(head) {
+    const { attention, number } = parseHead(head);
+    store.set({ page: "head", attention, head: number });
+  }
+
+  /** @param {string | null} head */
+  function markRow(head) {
+    for (const row of table.querySelectorAll("tr[data-head]")) row.classList.toggle("is-pointed", row instanceof HTMLElement && row.dataset.head === head);
+  }
+
+  /** @param {SurveyHead} head */
+  function passes(head) {
+    if (chosen.role && !(head.role === chosen.role || head.roles.some((role) => role.name === chosen.role))) return false;
+    if (chosen.kind && parseHead(head.head).kind !== chosen.kind) return false;
+    const text = chosen.text.trim().toLowerCase();
+    const names = [head.head, shortName(head.head, t), ...[head, ...head.roles].map((one) => `${one.names.en} ${one.names.zh}`)];
+    return !text || names.join(" ").toLowerCase().includes(text);
+  }
+
+  /** @param {HeadSurvey} survey */
+  function measuresOf(survey) {
+    return survey.measures.map(({ id, names }) => ({ id, name: context.pick(names) }));
+  }
+
+  /** @param {HeadSurvey | null} survey */
+  function buildTop(survey) {
+    const count = allHeads(context.data.info).length;
+    const title = el("h2", {}, t("heads_title"));
+    if (!survey) return [title, el("p", { class: "note-small" }, t("heads_waiting"))];
+    const message = survey.message ? context.pick(survey.message) : "";
+    if (survey.state === "failed") return [title, el("p", { class: "caution", role: "alert" }, t("heads_failed"), " ", message)];
+    const summary = el("p", { class: "note-small" }, t("heads_summary", { count, texts: survey.n_texts }));
+    if (survey.state !== "running") return [title, summary];
+    return [title, el("p", { class: "note-small" }, message || t("heads_running"), ` · ${t("heads_so_far", { done: survey.heads.length, count })}`), progressBar(t("heads_running"), survey.done)];
+  }
+
+  /** @param {{ id: string, name: string }[]} measures */
+  function buildAxes(measures) {
+    const choices = measures.map(({ id, name }) => /** @type {const} */ ([id, name]));
+    return [
+      dropdown(t("heads_x"), choices, chosen.x, (value) => { chosen.x = value; view.update(); }),
+      dropdown(t("heads_y"), choices, chosen.y, (value) => { chosen.y = value; view.update(); }),
+    ];
+  }
+
+  /** @param {HeadSurvey} survey */
+  function buildFilters(survey) {
+    /** @type {Map<string, string>} */
+    const roles = new Map();
+    for (const head of survey.heads) for (const role of [{ name: head.role, names: head.names }, ...head.roles]) roles.set(role.name, context.pick(role.names));
+    const kinds = KINDS.filter((kind) => context.data.info.attentions.some((attention) => attention.kind === kind));
+    /** @type {(key: "role" | "kind" | "group") => (value: string) => void} */
+    const choose = (key) => (value) => { chosen[key] = value; view.update(); };
+    search.setAttribute("aria-label", t("heads_search"));
+    search.setAttribute("placeholder", t("heads_search"));
+    return [
+      dropdown(t("heads_role"), [["", t("heads_all")], ...[...roles].sort((a, b) => a[1].localeCompare(b[1]))], chosen.role, choose("role")),
+      dropdown(t("heads_kind"), [["", t("heads_all")], ...kinds.map((kind) => /** @type {const} */ ([kind, t(`kind_${kind}`)]))], chosen.kind, choose("kind")),
+      dropdown(t("heads_group"), [["", t("heads_group_none")], ["role", t("heads_group_role")], ["layer", t("heads_group_layer")]], chosen.group, choose("group")),
+      el("span", { class: "field" }, search),
+    ];
+  }
+
+  /** @param {SurveyHead[]} heads @param {{ id: string, name: string }[]} measures */
+  function buildTable(heads, measures) {
+    const ids = [...new Set([chosen.x, chosen.y, "importance", "entropy", "distance", "confidence"])].filter((id) => measures.some((measure) => measure.id === id));
+    const columns = ids.slice(0, N_COLUMNS).map((id) => {
+      const name = measures.find((measure) => measure.id === id)?.name ?? id;
+      return { id, name, digits: digitsFor(heads.map((head) => head.values[id])) };
+    });
+    if (heads.length === 0) return [el("p", { class: "note-small" }, t("heads_none"))];
+    const intervals = heads.flatMap((head) => (head.importance ? [head.importance] : []));
+    const range = { low: Math.min(0, ...intervals.map((one) => one.low)), high: Math.max(1e-9, ...intervals.map((one) => one.high)) };
+    const header = el("thead", {}, el("tr", {}, sortHeader("head", t("heads_head"), ""), sortHeader("role", t("heads_role"), ""),
+      ...columns.map(({ id, name }) => sortHeader(id, name, "number")), intervals.length ? el("th", { scope: "col", class: "picture" }, t("heads_importance")) : null));
+    const bodies = grouped(heads).map(([title, group]) => el("tbody", {},
+      title ? el("tr", { class: "group" }, el("th", { colspan: columns.length + 2 + (intervals.length ? 1 : 0), scope: "rowgroup" }, title, el("span", { class: "faint" }, ` ${group.length}`))) : null,
+      ...sorted(group).map((head) => buildRow(head, columns, intervals.length ? range : null))));
+    return [el("table", { class: "heads" }, header, ...bodies)];
+  }
+
+  /** @param {string} id @param {string} text @param {string} kind */
+  function sortHeader(id, text, kind) {
+    const isSorted = chosen.sort === id;
+    const sort = () => {
+      chosen.isDown = isSorted ? !chosen.isDown : kind === "number";
+      chosen.sort = id;
+      view.update();
+    };
+    return el("th", { scope: "col", class: kind || null, "aria-sort": isSorted ? (chosen.isDown ? "descending" : "ascending") : null },
+      button(text, sort, { class: "sort", "data-key": `sort ${id}` }));
+  }
+
+  /** @param {SurveyHead} head @param {{ id: string, digits: number }[]} columns @param {{ low: number, high: number } | null} range */
+  function buildRow(head, columns, range) {
+    const { attention, number } = parseHead(head.head);
+    const swatch = el("span", { class: "swatch" });
+    swatch.style.setProperty("background-color", roleColor(head));
+    const others = head.roles.slice(1).map((role) => context.pick(role.names));
+    return el("tr", { "data-head": head.head, onpointerenter: () => plot.mark(head.head), onpointerleave: () => plot.mark(null) },
+      el("th", { scope: "row" }, el("a", { href: store.address({ page: "head", attention, head: number }), title: head.head }, shortName(head.head, t))),
+      el("td", {}, el("span", { class: "role-name" }, swatch, context.pick(head.names)), others.length ? el("span", { class: "faint more" }, others.join(t("list_comma"))) : null),
+      ...columns.map(({ id, digits }) => el("td", { class: "number" }, fixed(head.values[id], digits))),
+      range ? el("td", { class: "picture" }, head.importance ? drawInterval(head.importance, range, [{ at: 0, kind: "zero" }]) : null) : null);
+  }
+
+  /** @param {SurveyHead[]} heads @returns {[string, SurveyHead[]][]} */
+  function grouped(heads) {
+    if (!chosen.group) return [["", heads]];
+    /** @type {Map<string, SurveyHead[]>} */
+    const groups = new Map();
+    for (const head of heads) {
+      const key = chosen.group === "role" ? context.pick(head.names) : context.headTitle(parseHead(head.head).attention, null);
+      groups.set(key, [...(groups.get(key) ?? []), head]);
+    }
+    return [...groups];
+  }
+
+  /** @param {SurveyHead[]} heads */
+  function sorted(heads) {
+    const { sort, isDown } = chosen;
+    if (!sort || sort === "head") return isDown && sort ? [...heads].reverse() : heads;
+    const sign = isDown ? -1 : 1;
+    if (sort === "role") return [...heads].sort((a, b) => sign * context.pick(a.names).localeCompare(context.pick(b.names)));
+    return [...heads].sort((a, b) => { // heads without a value come last
+      const [one, other] = [a.values[sort], b.values[sort]];
+      if (!Number.isFinite(one) || !Number.isFinite(other)) return Number(Number.isFinite(other)) - Number(Number.isFinite(one));
+      return sign * (one - other);
+    });
+  }
+
+  const view = {
+    update() {
+      const survey = context.data.heads;
+      const { lang } = store.state;
+      show(top, [survey, lang], () => buildTop(survey));
+      const hasHeads = survey !== null && survey.heads.length > 0;
+      for (const part of [axes, plot.root, filters, table, missing]) part.hidden = !hasHeads;
+      if (!survey || !hasHeads) return;
+      const measures = measuresOf(survey);
+      for (const [i, key] of /** @type {const} */ (["x", "y"]).entries()) {
+        if (!measures.some(({ id }) => id === chosen[key])) chosen[key] = measures[Math.min(i, measures.length - 1)]?.id ?? "";
+      }
+      const kept = survey.heads.filter(passes);
+      show(axes, [measures.map(({ name }) => name).join(), chosen.x, chosen.y, lang], () => buildAxes(measures));
+      show(filters, [survey, lang, chosen.role, chosen.kind, chosen.group], () => buildFilters(survey));
+      const axis = (/** @type {string} */ id) => measures.find((measure) => measure.id === id) ?? { id, name: id };
+      plot.update(survey.heads, new Set(kept.map((head) => head.head)), [axis(chosen.x), axis(chosen.y)]);
+      const n_missing = plot.missing(survey.heads);
+      missing.hidden = n_missing === 0;
+      setText(missing, t("heads_missing", { count: n_missing }));
+      show(table, [survey, lang, ...Object.values(chosen)], () => buildTable(kept, measures));
+    },
+    destroy() { plot.destroy(); node.remove(); },
+  };
+  return view;
+}
