@@ -9,6 +9,7 @@ const LANGUAGES = /** @type {const} */ (["en", "zh"]);
 const THEMES = /** @type {const} */ (["auto", "light", "dark"]);
 const MAX_TEXT = 100_000; // characters accepted from an address
 const MAX_LIST = 2000;
+const PAUSE = 250; // milliseconds between two small changes of the address
 const HEAD = /^[a-z]+\.\d+\.[a-z]+\/\d+$/;
 const ATTENTION = /^[a-z]+\.\d+\.[a-z]+$/;
 // Changes of these make an entry in the browser's history; the others replace the current one.
@@ -20,7 +21,7 @@ export function defaultState() {
   return {
     page: "text", bundle: "a", text: "", answer: null, step: null, text2: null, attention: "", head: 0,
     pins: [], keyPins: [], off: [], unit: "tokens", kind: "weights", sinks: true, mass: 0.9, at: null,
-    colorBy: "role", lang: chinese ? "zh" : "en", theme: "auto",
+    colorBy: "role", lang: chinese ? "zh" : "en", theme: "auto", tour: 0,
   };
 }
 
@@ -63,6 +64,7 @@ const READERS = {
   colorBy: (text) => oneOf(text, COLORS),
   lang: (text) => oneOf(text, LANGUAGES),
   theme: (text) => oneOf(text, THEMES),
+  tour: count,
 };
 const KEYS = /** @type {(keyof State)[]} */ (Object.keys(READERS));
 
@@ -117,7 +119,24 @@ export function createStore() {
     for (const listener of [...listeners]) listener(changed);
   }
 
+  let written = 0;
+  let planned = 0;
+  /** Browsers limit how often the address may change: a slider that is dragged writes a few times per second. @param {boolean} isStep */
+  function write(isStep) {
+    clearTimeout(planned);
+    const wait = isStep ? 0 : written + PAUSE - Date.now();
+    if (wait > 0) {
+      planned = window.setTimeout(() => write(false), wait);
+      return;
+    }
+    written = Date.now();
+    try {
+      history[isStep ? "pushState" : "replaceState"](null, "", writeAddress(state));
+    } catch { /* a document without an address of its own */ }
+  }
+
   addEventListener("popstate", () => {
+    clearTimeout(planned);
     const changed = apply({ ...defaultState(), lang: state.lang, theme: state.theme, ...readAddress(location.hash) });
     if (changed.size) tell(changed);
   });
@@ -128,9 +147,7 @@ export function createStore() {
       if (!changed.size) return;
       remember(state);
       const isStep = !isMinor && [...changed].some((key) => STEPS.has(key));
-      try {
-        history[isStep ? "pushState" : "replaceState"](null, "", writeAddress(state));
-      } catch { /* too many changes in a short time, or a document without an address of its own */ }
+      write(isStep);
       tell(changed);
     },
     subscribe(listener) {

@@ -33,6 +33,7 @@ export type State = {
   colorBy: "role" | "importance";
   lang: Language;
   theme: "auto" | "light" | "dark";
+  tour: number; // step of the tour, from 0
 };
 
 export type Store = {
@@ -87,6 +88,48 @@ export type Context = {
 
 export type View = { update(): void; destroy?(): void };
 export type Mount = (root: HTMLElement, context: Context) => View;
+
+// ---------------------------------------------------------------- one head, as the linked views show it
+
+/** The map of one head in the units that are shown, without what is hidden. Indices count shown units. */
+export type Scene = {
+  trace: Trace;
+  attention: TracedAttention;
+  head: number;
+  kind: MapKind;
+  isSelf: boolean; // queries and keys are the same units
+  queries: Unit[];
+  keys: Unit[];
+  querySide: Side;
+  keySide: Side;
+  values: Float32Array; // queries × keys
+  largest: number;
+  rowSums: Float32Array; // of what is shown
+  hidden: { n: number; share: number } | null; // BOS, EOS, punctuation: how many keys, and their share of the mass
+  isEmpty: boolean; // everything was hidden, so everything is shown
+};
+
+/** What the pointer or the keyboard selects, and what is pinned; shared by the views of one head. */
+export type Selection = {
+  readonly query: number | null;
+  readonly key: number | null;
+  hover(query: number | null, key: number | null): void;
+  /** Moves by keyboard, also when nothing was selected yet. */
+  move(dQuery: number, dKey: number): void;
+  toggle(query: number | null, key: number | null): void;
+  /** Units whose outgoing or incoming attention is shown: selected and pinned ones. */
+  outgoing(): number[];
+  incoming(): number[];
+  pinnedQueries(): number[];
+  pinnedKeys(): number[];
+  subscribe(listener: () => void): () => void;
+};
+
+/** The part of a long text that arcs and text show: units [start, end). */
+export type Part = { start: number; end: number };
+export type Parts = { queries: Part; keys: Part };
+
+export type HeadPart = { setScene(scene: Scene): void; redraw(): void; destroy(): void };
 
 // ---------------------------------------------------------------- the wire
 

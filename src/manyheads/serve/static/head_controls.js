@@ -1,0 +1,35 @@
+/** @import { Context } from "./types.d.ts" */
+// The switches above the views of one head.
+import { choice, el, setText } from "./dom.js";
+
+/** @param {Context} context */
+export function headControls({ store, t }) {
+  const kind = choice({ values: /** @type {const} */ (["weights", "norms"]), choose: (value) => store.set({ kind: value }) });
+  const unit = choice({ values: /** @type {const} */ (["tokens", "characters", "words"]), choose: (value) => store.set({ unit: value }) });
+  const sinks = el("input", { type: "checkbox", id: "lens-sinks", onchange: () => store.set({ sinks: sinks.checked }) });
+  const sinksName = el("label", { for: "lens-sinks" });
+  const mass = el("input", { type: "range", id: "lens-mass", min: 10, max: 100, step: 1, oninput: () => store.set({ mass: Number(mass.value) / 100 }) });
+  const massName = el("label", { for: "lens-mass" });
+  const massValue = el("output", { for: "lens-mass", class: "number" });
+  const unpin = el("button", { type: "button", class: "plain", onclick: () => store.set({ pins: [], keyPins: [] }) });
+  const root = el("div", { class: "controls" }, kind.root, unit.root,
+    el("span", { class: "control" }, sinks, sinksName), el("span", { class: "control" }, massName, mass, massValue), unpin);
+  return {
+    root,
+    update() {
+      const { state } = store;
+      kind.show(state.kind, t("kind"), (value) => t(`kind_${value}`));
+      kind.root.title = t(`kind_${state.kind}_help`);
+      unit.show(state.unit, t("unit"), (value) => t(`unit_${value}`));
+      sinks.checked = state.sinks;
+      setText(sinksName, t("sinks"));
+      const percent = Math.round(100 * state.mass);
+      if (Number(mass.value) !== percent) mass.value = String(percent);
+      setText(massName, t("mass"));
+      massName.title = t("mass_help");
+      setText(massValue, `${percent} %`);
+      unpin.hidden = !state.pins.length && !state.keyPins.length;
+      setText(unpin, t("unpin"));
+    },
+  };
+}

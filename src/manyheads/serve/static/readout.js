@@ -1,0 +1,73 @@
+/** @import { Context, Scene, Selection, WalkRow } from "./types.d.ts" */
+// One line that says what is under the pointer. Maps come as bytes, so their numbers are rounded ("≈");
+// the exact weight is asked for once the pointer rests.
+import { decimal, el, percent, setText } from "./dom.js";
+import { largestLinks, weightOf } from "./head_map.js";
+
+const REST = 180; // milliseconds
+const MAX_KEYS = 160; // a row of more keys is too large to be fetched on hovering
+const N_NAMED = 3;
+
+/** @param {Context} context @param {Selection} selection */
+export function createReadout(context, selection) {
+  const { t, store } = context;
+  const root = el("output", { class: "readout", "aria-live": "polite" });
+  let timer = 0;
+  let newest = 0;
+
+  /** @param {Scene} scene @param {number} value */
+  const about = (scene, value) => (scene.kind === "weights" ? `≈ ${percent(value)}` : `≈ ${decimal(value, 3)}`);
+
+  /** @param {Scene} scene @param {number} q */
+  function row(scene, q) {
+    const keys = largestLinks(scene, q, 1).slice(0, N_NAMED).map((k) => `${scene.keys[k].text} ${about(scene, weightOf(scene, q, k))}`);
+    return t("reads_row", { query: scene.queries[q].text, keys: keys.join(t("comma")) });
+  }
+  /** @param {Scene} scene @param {number} k */
+  function column(scene, k) {
+    const order = [...scene.queries.keys()].sort((a, b) => weightOf(scene, b, k) - weightOf(scene, a, k)).slice(0, N_NAMED);
+    return t("reads_column", { key: scene.keys[k].text, queries: order.map((q) => `${scene.queries[q].text} ${about(scene, weightOf(scene, q, k))}`).join(t("comma")) });
+  }
+
+  /** @param {Scene} scene @param {number} q @param {number} k */
+  function exact(scene, q, k) {
+    const [query, key] = [scene.queries[q], scene.keys[k]];
+    const isToken = query.parts.length === 1 && query.parts[0][1] === 1 && key.parts.length === 1 && key.parts[0][1] === 1;
+    if (!isToken || scene.kind !== "weights" || scene.attention.n_keys > MAX_KEYS) return;
+    const turn = ++newest;
+    timer = window.setTimeout(() => {
+      context.load.walk(scene.trace, scene.attention.name, scene.head, query.parts[0][0]).then((/** @type {WalkRow} */ walk) => {
+        if (turn !== newest) return;
+        const weight = walk.keys[key.parts[0][0]]?.weight;
+        if (weight !== undefined) setText(root, t("reads_cell", { query: query.text, key: key.text, value: exactly(weight) }));
+      }, () => { /* not in this file: the rounded number stays */ });
+    }, REST);
+  }
+
+  return {
+    root,
+    /** @param {Scene | null} scene */
+    update(scene) {
+      clearTimeout(timer);
+      newest += 1;
+      if (!scene) return;
+      const { query: q, key: k } = selection;
+      root.classList.toggle("idle", q === null && k === null);
+      if (q === null && k === null) {
+        setText(root, t(store.state.pins.length + store.state.keyPins.length ? "reads_pinned" : "reads_nothing"));
+      } else if (q !== null && k !== null && !(scene.isSelf && q === k)) {
+        setText(root, t(scene.kind === "weights" ? "reads_cell" : "reads_cell_norm", { query: scene.queries[q].text, key: scene.keys[k].text, value: about(scene, weightOf(scene, q, k)) }));
+        exact(scene, q, k);
+      } else {
+        setText(root, [q === null ? "" : row(scene, q), k === null ? "" : column(scene, k)].filter(Boolean).join(t("semicolon")));
+      }
+    },
+  };
+}
+
+/** Four significant digits of a percentage. @param {number} weight */
+function exactly(weight) {
+  const value = 100 * weight;
+  if (value > 0 && value < 0.0001) return "< 0.0001 %";
+  return `${value.toFixed(Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(Math.max(value, 1e-9))))))} %`;
+}
