@@ -68,7 +68,7 @@ def test_masked_keys_have_no_score() -> None:
 def test_every_task_and_readable_names(kind: str) -> None:
     task = task_of(kind)
     attention = task.model.attentions()[-1].name
-    row = walk_row(task, task.model_input(TEXTS[kind], " no" if kind in WRITERS else None), Head(attention, 0), 0)
+    row = walk_row(task, task.model_input(TEXTS[kind], "no" if kind in WRITERS else None), Head(attention, 0), 0)
     assert row.query_name == (" no" if kind == "seq2seq" else "BOS")  # what cross-attention writes
     assert (row.attention, row.head, row.query) == (attention, 0, 0)
     if kind == "seq2seq":
