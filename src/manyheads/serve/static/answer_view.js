@@ -18,7 +18,7 @@ export function mountAnswerView(root, context) {
   const main = el("div", { class: "answer-main" });
   const without = el("div", { class: "answer-without", "aria-live": "polite" });
   const line = tokenLine(context, { point: pointAt, choose: chooseToken, move });
-  const steps = stepPanel(context, { move, leave: () => store.set({ at: null, pins: [] }) });
+  const steps = stepPanel(context, { move, leave: () => store.set({ at: null }) });
   const body = el("div", { class: "answer-body" }, el("div", { class: "answer-texts" }, line.root, main, without), steps.root);
   const node = el("div", { class: "answer" }, top, body);
   root.append(node);
@@ -40,8 +40,7 @@ export function mountAnswerView(root, context) {
     const { trace } = context.data;
     if (!trace) return;
     const at = trace.output.first + token;
-    if (store.state.at === at) store.set({ at: null, pins: [] });
-    else store.set(pinning(trace, at));
+    store.set({ at: store.state.at === at ? null : at });
   }
 
   /** @param {number} by */
@@ -53,14 +52,8 @@ export function mountAnswerView(root, context) {
     const next = now === null ? (by > 0 ? 0 : tokens.length - 1) : Math.min(tokens.length - 1, Math.max(0, now + by));
     const hadFocus = line.hasFocus();
     pointed = null;
-    store.set(pinning(trace, first + next));
+    store.set({ at: first + next });
     if (hadFocus) queueMicrotask(() => line.focus(next));
-  }
-
-  /** The head's views show the row of this step, unless the head reads the source only. @param {Trace} trace @param {number} at */
-  function pinning(trace, at) {
-    const attention = trace.attentions.find((one) => one.name === store.state.attention);
-    return attention && attention.queries !== "source" ? { at, pins: [at] } : { at };
   }
 
   /** @param {Output} output @returns {number | null} */

@@ -40,7 +40,7 @@ export function mountHeadPage(root, context) {
   /** @param {string} name */
   function askExamples(name) {
     const { bundle } = store.state;
-    const key = `${bundle} ${name}`;
+    const key = `${bundle} ${name} ${context.data.heads?.state ?? ""}`; // the survey reads the corpus: ask again when it is done
     if (asked === key) return;
     asked = key;
     found = null;
@@ -122,7 +122,7 @@ export function mountHeadPage(root, context) {
     const title = [el("h3", {}, t("examples_title")), el("p", { class: "note-small" }, t("examples_note"))];
     if (failure) return [...title, el("p", { class: "caution" }, failure)];
     if (!found) return [...title, el("p", { class: "note-small" }, t("examples_coming"))];
-    if (found.examples.length === 0) return [...title, el("p", { class: "note-small" }, t("examples_none"))];
+    if (found.examples.length === 0) return [...title, el("p", { class: "note-small" }, t(context.data.heads?.state === "running" ? "examples_coming" : "examples_none"))];
     const strata = [...new Set(found.examples.map((example) => example.stratum))];
     return [...title, ...strata.map((stratum) => el("div", { class: "stratum" }, el("h4", {}, t(`stratum_${stratum}`)),
       el("ol", {}, ...(found?.examples ?? []).filter((example) => example.stratum === stratum).map(buildExample))))];
@@ -154,7 +154,7 @@ export function mountHeadPage(root, context) {
       show(card, [head, survey?.state, state.lang], () => buildCard(head));
       show(nearest, [head, state.lang, context.data.trace, cssColor("--main"), store.address()], () => buildNearest(head));
       show(mapTitle, [state.lang], () => [t("head_map")]);
-      show(examples, [found, failure, state.lang, name], buildExamples);
+      show(examples, [found, failure, state.lang, name, survey?.state], buildExamples);
       effect.update(name);
       mapView?.update();
     },

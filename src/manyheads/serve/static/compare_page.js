@@ -1,0 +1,170 @@
+// Two texts or two bundles side by side, or one model over its training.
+/** @import { Context, View } from "./types.d.ts" */
+import { mountAnswerView } from "./answer_view.js";
+import { compareTraces } from "./compared_maps.js";
+import { dropdown, show, switchGroup } from "./controls.js";
+import { asProblem, el, percent } from "./dom.js";
+import { fixed, signed } from "./figures.js";
+import { parseHead, shortName } from "./head_names.js";
+import { sideContext } from "./side_context.js";
+import { mountTimeline } from "./timeline.js";
+import "./compare_texts.js";
+import "./head_texts.js";
+
+const N_DIFFERENT = 12; // heads in the list
+
+/** @typedef {"texts" | "bundles" | "training"} Mode */
+
+/** @type {{ mode: Mode | null, by: "map" | "entropy" | "sink" }} kept while other pages are shown */
+const chosen = { mode: null, by: "map" };
+
+/** @param {HTMLElement} root @param {Context} context @returns {View} */
+export function mountComparePage(root, context) {
+  const { store, t } = context;
+  const top = el("div", { class: "row compare-top" });
+  const body = el("div", { class: "compare-body" });
+  const node = el("div", { class: "compare-page" }, top, body);
+  root.append(node);
+  /** @type {View | null} */
+  let inner = null;
+  /** @type {Mode | null} */
+  let mounted = null;
+
+  /** @returns {Mode} */
+  function mode() {
+    const hasTwo = context.data.model.bundles.length > 1;
+    if (chosen.mode && (hasTwo || chosen.mode !== "bundles")) return chosen.mode;
+    if (store.state.step !== null) return "training";
+    return hasTwo && store.state.text2 === null ? "bundles" : "texts";
+  }
+
+  function buildTop() {
+    /** @type {[Mode, string][]} */
+    const modes = [["texts", t("compare_texts")], ["training", t("compare_training")]];
+    if (context.data.model.bundles.length > 1) modes.unshift(["bundles", t("compare_bundles")]);
+    return [el("h2", {}, t("compare_title")), switchGroup(t("compare_mode"), modes, mode(), (value) => {
+      chosen.mode = value;
+      view.update();
+    })];
+  }
+
+  const view = {
+    update() {
+      const now = mode();
+      show(top, [now, store.state.lang, context.data.model], buildTop);
+      if (mounted !== now) {
+        inner?.destroy?.();
+        body.replaceChildren();
+        mounted = now;
+        inner = now === "training" ? mountTimeline(body, context) : mountPair(body, context, now);
+      }
+      inner?.update();
+    },
+    destroy() { inner?.destroy?.(); node.remove(); },
+  };
+  return view;
+}
+
+/** @param {HTMLElement} root @param {Context} context @param {"texts" | "bundles"} mode @returns {View} */
+function mountPair(root, context, mode) {
+  const { store, t } = context;
+  const { bundles } = context.data.model;
+  const isTexts = mode === "texts";
+  const text2 = () => store.state.text2 ?? context.data.info.examples.find((example) => example !== store.state.text) ?? "";
+  const sides = [
+    sideContext(context, () => ({ bundle: isTexts ? store.state.bundle : bundles[0].id, text: store.state.text }), update),
+    sideContext(context, () => ({ bundle: isTexts ? store.state.bundle : bundles[1].id, text: isTexts ? text2() : store.state.text }), update),
+  ];
+  const inputs = [
+    textField((text) => store.set({ text, answer: null, pins: [], keyPins: [], at: null })),
+    textField((text2) => store.set({ text2 })),
+  ];
+  const shared = el("div", { class: "compare-shared" });
+  const list = el("div", { class: "compare-list" });
+  const columns = sides.map(() => ({ title: el("div", { class: "compare-title" }), answer: el("div"), problem: el("p", { class: "caution", role: "alert" }), head: el("div", { class: "compare-head" }) }));
+  const [left, right] = columns.map(({ title, answer, problem }) => el("div", { class: "compare-side" }, title, problem, answer));
+  const node = el("div", { class: "compare" }, shared, el("div", { class: "compare-columns" }, left, right), list, el("div", { class: "compare-columns compare-heads" }, ...columns.map(({ head }) => head)));
+  root.append(node);
+  /** @type {View[]} */
+  const views = sides.map((side, i) => mountAnswerView(columns[i].answer, side.context));
+  let isGone = false;
+  import("./head_view.js").then(({ mountHeadView }) => {
+    if (isGone) return;
+    sides.forEach((side, i) => views.push(mountHeadView(columns[i].head, side.context)));
+    update();
+  }).catch((thrown) => columns[0].head.replaceChildren(el("p", { class: "caution" }, asProblem(thrown).detail)));
+
+  /** @param {number} i */
+  function buildTitle(i) {
+    if (isTexts) return [inputs[i].root];
+    const info = sides[i].context.data.info;
+    return [el("h3", {}, info.name), el("p", { class: "note-small" }, t("parameters", { n: (info.n_parameters / 1e6).toFixed(1) }))];
+  }
+
+  function buildList() {
+    const [one, other] = sides.map((side) => side.trace);
+    const title = el("h3", {}, t("compare_differ"));
+    if (!one || !other) return [title, el("p", { class: "note-small" }, t("compare_coming"))];
+    const differences = compareTraces(one, other);
+    if (differences.length === 0) return [title, el("p", { class: "note-small" }, t("compare_nothing"))];
+    const amount = (/** @type {import("./compared_maps.js").HeadDifference} */ one) => (chosen.by === "map" ? one.map : Math.abs(one[chosen.by][1] - one[chosen.by][0]));
+    const rows = [...differences].sort((a, b) => amount(b) - amount(a)).slice(0, N_DIFFERENT);
+    const roles = new Map((context.data.heads?.heads ?? []).map((head) => [head.head, context.pick(head.names)]));
+    const selected = `${store.state.attention}/${store.state.head}`;
+    return [
+      el("div", { class: "row" }, title, dropdown(t("compare_by"), [["map", t("compare_by_map")], ["entropy", t("compare_by_entropy")], ["sink", t("compare_by_sink")]], chosen.by, (value) => {
+        chosen.by = value === "entropy" || value === "sink" ? value : "map";
+        update();
+      })),
+      el("div", { class: "differences" }, ...rows.map((row) => {
+        const { attention, number } = parseHead(row.head);
+        return el("button", { type: "button", class: "difference", "aria-pressed": String(row.head === selected), "data-key": row.head, onclick: () => store.set({ attention, head: number }) },
+          el("b", {}, shortName(row.head, t)), el("span", { class: "faint" }, roles.get(row.head) ?? ""), el("span", { class: "number" }, differenceText(row)));
+      })),
+      el("p", { class: "note-small" }, t(`compare_note_${chosen.by}`)),
+    ];
+  }
+
+  /** @param {import("./compared_maps.js").HeadDifference} row */
+  function differenceText(row) {
+    if (chosen.by === "map") return fixed(row.map, 3);
+    if (chosen.by === "sink") return `${percent(row.sink[0])} → ${percent(row.sink[1])}`;
+    return `${fixed(row.entropy[0])} → ${fixed(row.entropy[1])} (${signed(row.entropy[1] - row.entropy[0])})`;
+  }
+
+  function update() {
+    const { state } = store;
+    for (const side of sides) side.follow();
+    inputs[0].update(state.text, t("compare_first"));
+    inputs[1].update(text2(), t("compare_second"));
+    show(shared, [isTexts, state.text, state.lang], () => (isTexts ? [] : [el("p", { class: "source", dir: "auto" }, state.text)]));
+    columns.forEach(({ title, problem }, i) => {
+      show(title, [state.lang, sides[i].context.data.info], () => buildTitle(i));
+      problem.hidden = sides[i].problem === "";
+      problem.textContent = sides[i].problem;
+      const hasHead = sides[i].trace?.attentions.some((one) => one.name === state.attention && one.n_heads > state.head) ?? true;
+      columns[i].head.classList.toggle("has-no-head", !hasHead);
+    });
+    show(list, [sides[0].trace, sides[1].trace, state.lang, chosen.by, state.attention, state.head, context.data.heads], buildList);
+    for (const view of views) view.update();
+  }
+  return { update, destroy() { isGone = true; for (const view of views) view.destroy?.(); node.remove(); } };
+}
+
+/** A field for a text; Enter or leaving it shows the text. @param {(text: string) => void} change */
+function textField(change) {
+  const label = el("span", { class: "unseen" });
+  const field = el("textarea", { rows: 2, dir: "auto", spellcheck: "false", onchange: () => change(field.value), onkeydown: (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    change(field.value);
+  } });
+  return {
+    root: el("label", { class: "compare-field" }, label, field),
+    /** @param {string} text @param {string} name */
+    update(text, name) {
+      label.textContent = name;
+      if (document.activeElement !== field) field.value = text;
+    },
+  };
+}
