@@ -3,7 +3,7 @@
 import { effectList } from "./bar_list.js";
 import { button, dropdown, show } from "./controls.js";
 import { asProblem, el, isTyping } from "./dom.js";
-import { signed } from "./figures.js";
+import { fixed, signed } from "./figures.js";
 import { allHeads, headName, randomHeads, shortName, toggled } from "./head_names.js";
 import { leastCertain } from "./step_panel.js";
 import "./head_texts.js";
@@ -137,7 +137,7 @@ function contrastPanel(context) {
   }
 
   /** @param {string} text */
-  const quoted = (text) => (text.trim() ? text.trim() : t("answer_end"));
+  const quoted = (text) => text.trim() || "␣";
 
   async function ask() {
     const { trace } = context.data;
@@ -178,7 +178,7 @@ function contrastPanel(context) {
     const heads = [...answer.heads].sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect)).slice(0, N_EFFECTS);
     const roles = new Map((context.data.heads?.heads ?? []).map((head) => [head.head, head]));
     return [
-      el("p", { class: "note-small" }, t("contrast_result", { chosen: quoted(answer.chosen), instead: quoted(answer.instead), difference: signed(answer.difference) })),
+      el("p", { class: "note-small" }, t("contrast_result", { chosen: quoted(answer.chosen), instead: quoted(answer.instead), difference: fixed(answer.difference) })),
       effectList(t("contrast_title"), heads.map(({ head, effect }) => {
         const role = roles.get(head);
         return { name: shortName(head, t), value: effect, text: signed(effect), note: role && role.role !== "unknown" ? context.pick(role.names) : "",

@@ -17,7 +17,7 @@ export function mountAnswerView(root, context) {
   const top = el("div", { class: "row answer-top" });
   const main = el("div", { class: "answer-main" });
   const without = el("div", { class: "answer-without", "aria-live": "polite" });
-  const line = tokenLine(context, { point: pointAt, choose: chooseToken, move });
+  const line = tokenLine({ point: pointAt, choose: chooseToken, move });
   const steps = stepPanel(context, { move, leave: () => store.set({ at: null }) });
   const body = el("div", { class: "answer-body" }, el("div", { class: "answer-texts" }, line.root, main, without), steps.root);
   const node = el("div", { class: "answer" }, top, body);
@@ -101,6 +101,7 @@ export function mountAnswerView(root, context) {
       output.task === "tag" ? entityText(trace.text, output.spans, null, labelsOf(output, free)) : null,
       output.task === "tag" && output.spans.length === 0 ? el("p", { class: "note-small" }, t("answer_no_entities")) : null,
       ...(output.task === "masked" ? masks(trace, free) : []),
+      output.task === "tag" && output.labels.length ? el("h3", { class: "answer-part" }, t("answer_intent")) : null,
       ...(output.labels.length ? labels(output, free) : []),
       output.ngram_share === null ? null : el("p", { class: "note-small" }, t("answer_ngrams", { share: percent(output.ngram_share) })),
       ...trace.notes.map((note) => el("p", { class: "note-small" }, context.pick(note))),
@@ -147,7 +148,7 @@ export function mountAnswerView(root, context) {
   function answerWithout(trace, { free, log_probability_change: change }) {
     const { output } = trace;
     const parts = [];
-    if (output.tokens.length || free.tokens.length) parts.push(changedText(free.answer, output.answer));
+    if (output.tokens.length || free.tokens.length) parts.push(changedText(free.answer.trim(), output.answer.trim()));
     if (output.task === "tag") {
       parts.push(entityText(trace.text, free.spans, output.spans, labelsOf(output, free)));
       const lost = lostEntities(output.spans, free.spans, trace.text);
@@ -164,8 +165,8 @@ export function mountAnswerView(root, context) {
     const isSame = output.answer === free.answer && best === bestWithout && lostEntities(output.spans, free.spans, "").length === 0
       && lostEntities(free.spans, output.spans, "").length === 0;
     const parts = [isSame ? t("answer_same") : best !== bestWithout ? t("answer_other_label", { label: bestWithout ?? "–" }) : t("answer_differs")];
-    if (change !== null) parts.push(t("answer_change_nats", { change: signed(change) }));
-    return parts.join(" ");
+    if (change !== null) parts.push(t("answer_change_nats", { change: signed(change, Math.abs(change) < 0.1 ? 4 : 2) }));
+    return parts.join(t("list_space"));
   }
 
   const view = {

@@ -207,7 +207,7 @@ export function mountOverview(root, context) {
       for (const head of data.heads?.heads ?? []) groups.set(head.role, [...(groups.get(head.role) ?? []), head]);
       if (groups.size === 0) return [el("p", { class: "note-small" }, t("overview_roles_coming"))];
       const entries = [...groups.values()].sort((a, b) => Number(a[0].role === "unknown") - Number(b[0].role === "unknown") || b.length - a.length);
-      return [el("div", { class: "legend", role: "group", "aria-label": t("overview_legend") }, ...entries.map((heads) => legendEntry(heads[0], heads.length)))];
+      return [el("div", { class: "role-legend", role: "group", "aria-label": t("overview_legend") }, ...entries.map((heads) => legendEntry(heads[0], heads.length)))];
     });
   }
 
@@ -216,7 +216,7 @@ export function mountOverview(root, context) {
     const swatch = el("span", { class: "swatch" });
     swatch.style.setProperty("background-color", roleColor(head));
     const act = () => { marked = marked === head.role ? null : head.role; view.update(); };
-    return el("button", { type: "button", class: "legend-entry", "aria-pressed": String(marked === head.role), "data-key": head.role, onclick: act },
+    return el("button", { type: "button", class: "role-entry", "aria-pressed": String(marked === head.role), "data-key": head.role, onclick: act },
       swatch, context.pick(head.names), el("span", { class: "count" }, String(count)));
   }
 

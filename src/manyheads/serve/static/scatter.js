@@ -189,7 +189,7 @@ export function scatter(context, acts) {
       drawShape(pen, kind, 7, 7, 5);
       pen.strokeStyle = cssColor("--soft");
       pen.stroke();
-      return el("span", { class: "legend-entry" }, sample, t(`short_${kind}`));
+      return el("span", { class: "role-entry" }, sample, t(`short_${kind}`));
     }));
   }
 

@@ -36,6 +36,7 @@ export function stepPanel(context, acts) {
 
   /** @param {Output} output @param {number} k @param {number | null} at @param {number | null} pointed */
   function title(output, k, at, pointed) {
+    if (output.tokens.length === 1) return t("steps_next_token");
     if (at === null && pointed === null) return t("steps_least", { token: visible(output.tokens[k].text) });
     return t("steps_title", { number: k + 1, count: output.tokens.length });
   }
@@ -56,7 +57,7 @@ export function stepPanel(context, acts) {
 
   /** @param {string} text */
   function visible(text) {
-    return text.trim() ? text.trim() : text === "" ? t("answer_end") : "␣";
+    return text.trim() || "␣";
   }
   return { root, update };
 }

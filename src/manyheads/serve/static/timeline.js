@@ -20,7 +20,7 @@ export function mountTimeline(root, context) {
   const control = el("div", { class: "timeline-control" }, slider, at);
   const canvas = el("canvas", { class: "timeline-canvas", role: "img" });
   const output = el("output", { class: "scatter-output" });
-  const legend = el("div", { class: "legend" });
+  const legend = el("div", { class: "role-legend" });
   const strips = el("figure", { class: "timeline-strips" }, canvas, el("figcaption", {}, output), legend);
   const answer = el("div", { class: "timeline-answer" });
   const map = el("div", { class: "head-map" });
@@ -158,7 +158,7 @@ export function mountTimeline(root, context) {
     return names.map((name) => {
       const swatch = el("span", { class: "swatch" });
       if (name !== "unknown") swatch.style.setProperty("background-color", roleOf(name).color);
-      return el("span", { class: "legend-entry" }, swatch, roleOf(name).name);
+      return el("span", { class: "role-entry" }, swatch, roleOf(name).name);
     });
   }
 

@@ -1,5 +1,5 @@
 // A written text as a line of tokens: the probability of each as a thin bar, links to the words of the source above.
-/** @import { Context, Output, Side, Trace } from "./types.d.ts" */
+/** @import { Output, Side, Trace } from "./types.d.ts" */
 import { cutText } from "./changed_words.js";
 import { el, percent, perFrame, svg } from "./dom.js";
 import { signed } from "./figures.js";
@@ -31,7 +31,7 @@ export function groupTokens(output, written) {
       last.text = characters.slice(last.start, last.end).join("");
     } else {
       const isSpecial = unit.end <= unit.start; // EOS, or a token that covers no text
-      const text = isSpecial ? (unit.kind === "special" ? "" : "␣") : characters.slice(unit.start, unit.end).join("");
+      const text = isSpecial ? (unit.kind === "special" ? unit.text : "␣") : characters.slice(unit.start, unit.end).join("");
       const before = groups.length && !isSpecial ? characters.slice(end, unit.start).join("") : "";
       groups.push({ text, before, start: unit.start, end: unit.end, tokens: [k], isSpecial });
       end = Math.max(end, unit.end);
@@ -42,11 +42,9 @@ export function groupTokens(output, written) {
 }
 
 /**
- * @param {Context} context
  * @param {{ point: (token: number | null) => void, choose: (token: number) => void, move: (by: number) => void }} acts
  */
-export function tokenLine(context, acts) {
-  const { t } = context;
+export function tokenLine(acts) {
   const links = svg("svg", { class: "links", "aria-hidden": "true" });
   const source = el("p", { class: "line-source", dir: "auto" });
   const target = el("p", { class: "line-target", dir: "auto" });
@@ -104,7 +102,7 @@ export function tokenLine(context, acts) {
   function buildToken(output, forced, group, numbers) {
     const probability = joint(output, group);
     const without = forced ? joint(forced, group) : null;
-    const text = group.isSpecial ? group.text || t("answer_end") : group.text.trim() || "␣";
+    const text = group.text.trim() || "␣";
     const change = without === null ? 0 : without - probability;
     const label = without === null ? `${text} ${percent(probability)}` : `${text} ${percent(probability)} → ${percent(without)}`;
     const k = group.tokens[0];
