@@ -46,26 +46,28 @@ function evenly(n, width) {
 }
 
 /**
- * @param {Scene} scene @param {Parts} parts @param {number} width @param {(text: string) => number} measure
+ * @param {Scene} scene @param {Parts} parts @param {Link[]} links @param {number} width @param {(text: string) => number} measure
  * @returns {ArcsLayout}
  */
-export function layOutArcs(scene, parts, width, measure) {
-  return scene.isSelf ? layOutSelf(scene, parts, width, measure) : layOutCross(scene, parts, width, measure);
+export function layOutArcs(scene, parts, links, width, measure) {
+  return scene.isSelf ? layOutSelf(scene, parts, links, width, measure) : layOutCross(scene, parts, width, measure);
 }
 
-/** @param {Scene} scene @param {Parts} parts @param {number} width @param {(text: string) => number} measure @returns {ArcsLayout} */
-function layOutSelf(scene, parts, width, measure) {
+/** @param {Scene} scene @param {Parts} parts @param {Link[]} links @param {number} width @param {(text: string) => number} measure @returns {ArcsLayout} */
+function layOutSelf(scene, parts, links, width, measure) {
   const units = scene.keys.slice(parts.keys.start, parts.keys.end);
   const widths = units.map((unit) => measure(shortText(unit)));
   const level = sideBySide(widths, width);
   const xs = level ?? evenly(units.length, width);
   const widest = Math.max(WORD_SIZE, ...widths);
   const band = level ? 26 : Math.min(widest, 110) + 12;
-  const spread = xs.length > 1 ? xs[xs.length - 1] - xs[0] : 0;
-  const arc = arcHeight(spread) + 16;
-  const isCausal = scene.attention.kind === "decoder";
-  const aboveLine = arc;
-  const belowLine = arc + band;
+  const longest = (/** @type {boolean} */ isBack) => links.reduce((most, { query, key }) => {
+    const [from, to] = [xs[query - parts.keys.start], xs[key - parts.keys.start]];
+    return from === undefined || to === undefined || query > key !== isBack ? most : Math.max(most, Math.abs(from - to));
+  }, 0);
+  const aboveLine = Math.max(24, arcHeight(longest(true)) + 6); // 24: a link of a word to itself
+  const belowLine = aboveLine + band;
+  const below = longest(false);
   const words = units.map((unit, i) => {
     const isStacked = !level && CJK.test(unit.text);
     return /** @type {Word} */ ({
@@ -75,7 +77,7 @@ function layOutSelf(scene, parts, width, measure) {
   });
   const x = new Map(words.map((word) => [word.index, word.x]));
   return {
-    words, width, height: belowLine + (isCausal ? 8 : arc), keyLine: aboveLine, queryLine: aboveLine, aboveLine, belowLine,
+    words, width, height: belowLine + (below ? arcHeight(below) + 6 : 4), keyLine: aboveLine, queryLine: aboveLine, aboveLine, belowLine,
     keyX: x, queryX: x, bands: { key: [aboveLine - 6, belowLine + 6], query: [aboveLine - 6, belowLine + 6] },
   };
 }

@@ -31,8 +31,8 @@ export function mountArcs(root, context, selection) {
     const parts = pager.parts(scene, Math.min(MAX_WORDS, Math.floor((width - 48) / PITCH)));
     const ruler = /** @type {CanvasRenderingContext2D} */ (base.getContext("2d"));
     ruler.font = `${WORD_SIZE}px ${FAMILY}`;
-    layout = layOutArcs(scene, parts, width, (text) => ruler.measureText(text).width);
     links = linksOf(scene, parts, store.state.mass);
+    layout = layOutArcs(scene, parts, links, width, (text) => ruler.measureText(text).width);
     const pen = fitCanvas(base, width, layout.height);
     const color = cssColor("--main");
     for (const link of links) drawLink(pen, scene, layout, link, color, 0.8);

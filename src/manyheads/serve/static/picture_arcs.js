@@ -13,11 +13,12 @@ export function arcsPicture(scene, { t, pins, mass }) {
   const parts = { queries: { start: 0, end: Math.min(MAX_WORDS, scene.queries.length) }, keys: { start: 0, end: Math.min(MAX_WORDS, scene.keys.length) } };
   const natural = Math.max(...[scene.queries, scene.keys].map((units) => units.slice(0, MAX_WORDS).reduce((sum, unit) => sum + measure(unit.text) + 20, 0)));
   const width = Math.max(420, Math.min(natural, Math.max(1100, MAX_WORDS && (Math.max(parts.queries.end, parts.keys.end) * PITCH + 60))));
-  const layout = layOutArcs(scene, parts, width, measure);
+  const links = linksOf(scene, parts, mass);
+  const layout = layOutArcs(scene, parts, links, width, measure);
   const [from, to] = [new Set(pins.queries), new Set(pins.keys)];
   const isQuiet = !from.size && !to.size;
   const node = svg("g");
-  for (const link of linksOf(scene, parts, mass)) {
+  for (const link of links) {
     const curve = curveOf(scene, layout, link);
     const isOut = from.has(link.query);
     if (!curve || (!isQuiet && !isOut && !to.has(link.key))) continue;

@@ -1,3 +1,147 @@
-/** @import { Mount } from "./types.d.ts" */
+/** @import { Mount, Problem } from "./types.d.ts" */
+/** @import { Stop } from "./tour_steps.js" */
+// A narrated tour: one sentence, one layer, one head, step by step.
+import { asProblem, el, isTyping, setText } from "./dom.js";
+import { N_STEPS, stepOf } from "./tour_steps.js";
+import "./number_texts.js";
+import "./tour_texts.js";
+import "./view_texts.js";
+
+const MAX_MAPS = 16; // heads shown side by side
+
 /** @type {Mount} */
-export const mountTourView = (_root, _context) => ({ update() {} });
+export const mountTourView = (root, context) => {
+  const { store, data, t } = context;
+  /** @type {Stop | null} */
+  let stop = null;
+  /** @type {Problem | null} */
+  let problem = null;
+  let wanted = "";
+  let drawn = "";
+  const title = el("h2", { class: "tour-title" });
+  const attention = el("select", { id: "tour-attention", onchange: () => store.set({ attention: attention.value, head: 0, pins: [], keyPins: [] }) });
+  const head = el("select", { id: "tour-head", onchange: () => store.set({ head: Number(head.value) }) });
+  const word = el("select", { id: "tour-word", onchange: () => store.set({ pins: [Number(word.value)] }) });
+  const labels = [attention, head, word].map((field) => el("label", { for: field.id, class: "faint" }));
+  const fields = el("div", { class: "tour-fields" }, ...[attention, head, word].map((field, i) => el("span", { class: "control" }, labels[i], field)));
+  const list = el("ol", { class: "tour-list" });
+  const count = el("p", { class: "faint tour-count" });
+  const heading = el("h3", { class: "tour-heading", tabindex: -1 });
+  const body = el("div", { class: "tour-body" });
+  const error = el("p", { class: "caution", role: "alert", hidden: true });
+  const before = el("button", { type: "button", class: "plain", onclick: () => go(-1) });
+  const after = el("button", { type: "button", class: "primary", onclick: () => go(1) });
+  const buttons = el("div", { class: "tour-buttons" }, before, after);
+  const nav = el("nav", {}, list);
+  root.classList.add("tour");
+  root.append(el("div", { class: "tour-top" }, title, fields), error,
+    el("div", { class: "tour-columns" }, nav, el("article", {}, count, heading, body, buttons)));
+
+  const number = () => Math.min(store.state.tour, N_STEPS - 1);
+  /** @param {number} step */
+  function go(step) {
+    const next = Math.max(0, Math.min(N_STEPS - 1, number() + step));
+    if (next === number()) return;
+    store.set({ tour: next });
+    heading.focus({ preventScroll: true });
+  }
+  /** @param {KeyboardEvent} event */
+  function onKey(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    go(step);
+  }
+  addEventListener("keydown", onKey);
+
+  /** The word to follow: the newest pin, or one in the middle of the text that is not a sink. */
+  function query() {
+    const traced = data.trace?.attentions.find((one) => one.name === store.state.attention);
+    if (!data.trace || !traced) return null;
+    const pin = store.state.pins.at(-1);
+    if (pin !== undefined && pin < traced.n_queries) return pin;
+    const units = data.trace.sides[traced.queries]?.tokens ?? [];
+    const words = [...units.keys()].filter((i) => units[i].kind === "text");
+    return words[Math.floor(words.length / 2)] ?? 0;
+  }
+
+  async function load() {
+    const { trace } = data;
+    const { attention: name, head: n } = store.state;
+    const traced = trace?.attentions.find((one) => one.name === name);
+    const position = query();
+    if (!trace || !traced || position === null) return;
+    const key = [trace.id, name, n, position].join("\n");
+    if (key === wanted) return;
+    wanted = key;
+    body.classList.add("waiting");
+    try {
+      const maps = Promise.all(Array.from({ length: Math.min(traced.n_heads, MAX_MAPS) }, (_, i) => context.load.map(trace, name, i, "weights").catch(() => null)));
+      const walk = await context.load.walk(trace, name, n, position);
+      const all = await maps;
+      if (wanted !== key) return;
+      stop = { context, trace, attention: traced, head: n, query: position, walk, maps: all, choose: (i) => store.set({ pins: [i] }) };
+      problem = null;
+    } catch (thrown) {
+      if (wanted !== key) return;
+      problem = asProblem(thrown);
+    }
+    body.classList.remove("waiting");
+    show();
+  }
+
+  function showFields() {
+    const { state } = store;
+    [t("tour_layer"), t("tour_head"), t("tour_word")].forEach((name, i) => setText(labels[i], name));
+    const traced = data.trace?.attentions.find((one) => one.name === state.attention);
+    const units = (traced && data.trace?.sides[traced.queries]?.tokens) || [];
+    const key = [data.trace?.id, state.attention, state.lang].join();
+    if (fields.dataset.key !== key) {
+      fields.dataset.key = key;
+      attention.replaceChildren(...data.info.attentions.map((one) => el("option", { value: one.name, text: context.headTitle(one.name, null) })));
+      head.replaceChildren(...Array.from({ length: traced?.n_heads ?? 0 }, (_, i) => el("option", { value: i, text: String(i) })));
+      word.replaceChildren(...units.map((unit, i) => el("option", { value: i, text: `${i + 1}  ${unit.text}` })));
+    }
+    attention.value = state.attention;
+    head.value = String(state.head);
+    word.value = String(query() ?? 0);
+  }
+
+  function show() {
+    const current = number();
+    setText(title, t("tour_title"));
+    showFields();
+    nav.setAttribute("aria-label", t("tour_steps"));
+    if (list.dataset.lang !== store.state.lang) {
+      list.dataset.lang = store.state.lang;
+      list.replaceChildren(...Array.from({ length: N_STEPS }, (_, i) => el("li", {}, el("button", { type: "button", class: "plain", text: t(`tour_${i + 1}`), onclick: () => store.set({ tour: i }) }))));
+    }
+    [...list.querySelectorAll("button")].forEach((button, i) => (i === current ? button.setAttribute("aria-current", "step") : button.removeAttribute("aria-current")));
+    setText(count, t("tour_step", { step: current + 1, n: N_STEPS }));
+    setText(heading, t(`tour_${current + 1}`));
+    setText(before, t("tour_previous"));
+    setText(after, t("tour_next"));
+    before.disabled = current === 0;
+    after.hidden = current === N_STEPS - 1;
+    error.hidden = !problem;
+    setText(error, problem?.detail ?? "");
+    const key = [stop && [stop.trace.id, stop.attention.name, stop.head, stop.query], current, store.state.lang, store.state.theme, matchMedia("(prefers-color-scheme: dark)").matches].join("\n");
+    if (key === drawn) return;
+    drawn = key;
+    if (!stop) {
+      body.replaceChildren(el("p", { class: "faint", text: problem ? "" : t("tour_wait") }));
+      return;
+    }
+    const { texts, figure } = stepOf(stop, current);
+    body.replaceChildren(...texts.map((text) => el("p", { class: "tour-text", text })), ...(figure ? [el("div", { class: "tour-figure" }, figure)] : []));
+  }
+
+  return {
+    update() {
+      show();
+      void load();
+    },
+    destroy: () => removeEventListener("keydown", onKey),
+  };
+};
