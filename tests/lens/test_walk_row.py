@@ -9,9 +9,9 @@ import pytest
 
 from manyheads.errors import LensError
 from manyheads.lens import Head, trace_input
-from manyheads.lens.walk_row import walk_row
+from manyheads.lens.walk_row import walk_row, walk_rows
 
-from lens.makers import KINDS, MODELS, TEXTS, WRITERS, task_of
+from lens.makers import ANSWER, KINDS, MODELS, TEXTS, WRITERS, task_of
 
 CLOSE = {"rtol": 0, "atol": 1e-12}
 
@@ -90,3 +90,12 @@ def test_bad_input_is_refused(head: str, query: int, message: str) -> None:
     task = task_of("seq2seq")
     with pytest.raises(LensError, match=message):
         walk_row(task, task.model_input("the cat", "mat"), head, query)
+
+
+def test_rows_together_equal_rows_one_by_one() -> None:
+    task = task_of("seq2seq")
+    model_input = task.model_input(TEXTS["seq2seq"], ANSWER)
+    together = list(walk_rows(task, model_input, "decoder.1.cross"))
+    n_queries = len(model_input.target)
+    assert len(together) == n_queries * task.model.settings.heads.n_heads
+    assert together[n_queries + 1] == walk_row(task, model_input, "decoder.1.cross/1", 1)

@@ -3,7 +3,7 @@
 All numbers are from `attention_walk`, in double precision, so that displayed terms add up to displayed totals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from manyheads.lens.attention_walk import (
     walk_attention,
 )
 from manyheads.lens.heads import Head
-from manyheads.model import Transformer, evaluating
+from manyheads.model import MultiHeadAttention, Transformer, evaluating
 from manyheads.model.masks import View
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import SPECIAL_NAMES
@@ -69,16 +69,36 @@ def walk_row(task: Task, model_input: ModelInput, head: Head | str, query: int) 
     """Return every number of one head for the query at this position of the tokens that a model reads."""
     head = Head.parse(head) if isinstance(head, str) else head
     attention = choose_attention(task.model, head.attention, head.number)
-    queries = model_input.target if attention.name.startswith("decoder") else model_input.source
-    keys = model_input.source if attention.name.endswith("cross") else queries
-    if not 0 <= query < len(queries):
-        raise LensError(f"There is no query at position {query} of {attention.name}. Allowed: 0 to {len(queries) - 1}.")
+    n_queries = len(model_input.target if attention.name.startswith("decoder") else model_input.source)
+    if not 0 <= query < n_queries:
+        raise LensError(f"There is no query at position {query} of {attention.name}. Allowed: 0 to {n_queries - 1}.")
+    return _walk(attention, _call_of(task, attention, model_input), model_input, head.number, query)
+
+
+def walk_rows(task: Task, model_input: ModelInput, attention: str) -> Iterator[WalkRow]:
+    """Yield every number of every head and query of one attention, after one pass of the model."""
+    module = choose_attention(task.model, attention, 0)
+    call = _call_of(task, module, model_input)
+    for head in range(module.heads.n_heads):
+        for query in range(call.queries_from.size(1)):
+            yield _walk(module, call, model_input, head, query)
+
+
+def _call_of(task: Task, attention: MultiHeadAttention, model_input: ModelInput) -> AttentionCall:
     with capture_calls(attention) as calls, evaluating(task.model):
         task.model.hidden(*(_ids(task.model, tokens) for tokens in (model_input.source, model_input.target)))
+    return calls[0]
+
+
+def _walk(
+    attention: MultiHeadAttention, call: AttentionCall, model_input: ModelInput, head: int, query: int
+) -> WalkRow:
+    is_encoder = attention.name.startswith("encoder")
+    keys = model_input.source if is_encoder or attention.name.endswith("cross") else model_input.target
     walked = walk_attention(
         attention,
-        _one_query(calls[0], query),
-        head=head.number,
+        _one_query(call, query),
+        head=head,
         query=0,
         query_names=[_query_name(model_input, attention.name, query)],
         key_names=[_name(token) for token in keys],

@@ -105,9 +105,8 @@ def _walks(session: LensSession, traced: TracedText) -> Iterator[tuple[str, dict
     if n_numbers > _MAX_WALK_NUMBERS:
         return
     for one in attentions:
-        for number in range(one["n_heads"]):
-            for row in session.walk_rows(traced.view["id"], one["name"], number):
-                yield f"{one['name']}/{number}/{row['query']}", _rounded(row)
+        for row in session.walk_rows(traced.view["id"], one["name"]):
+            yield f"{one['name']}/{row['head']}/{row['query']}", _rounded(row)
 
 
 def _ablations(

@@ -23,6 +23,7 @@ from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.interventions import ablate_text, contrast_heads, text_importance
 from manyheads.lens.plain_figures import Format
 from manyheads.lens.unit_maps import MapKind
+from manyheads.lens.walk_row import walk_row, walk_rows
 from manyheads.serve.opened_bundle import MAX_CHARACTERS, OpenedBundle, attention_place
 from manyheads.serve.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
@@ -143,16 +144,17 @@ class LensSession:
         """Return every number of one row of one head."""
 
         def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
-            from manyheads.lens.walk_row import walk_row
-
             return asdict(walk_row(task, traced.model_input, head, query))
 
         return self._with_model(trace_id, compute)
 
-    def walk_rows(self, trace_id: str, attention: str, number: int) -> list[dict[str, Any]]:
-        """Return every number of every row of one head."""
-        queries = self.find(trace_id).maps.attentions[attention].steps.shape[1]
-        return [self.walk(trace_id, Head(attention, number), query) for query in range(queries)]
+    def walk_rows(self, trace_id: str, attention: str) -> list[dict[str, Any]]:
+        """Return every number of every head and row of one attention."""
+        traced = self.find(trace_id)
+        opened = self.opened(traced.request.bundle)
+        with opened.lock:
+            rows = walk_rows(opened.task_at(traced.request.step), traced.model_input, attention)
+            return [asdict(row) for row in rows]
 
     def picture(
         self,
