@@ -8,14 +8,11 @@ import click
 from manyheads.language import pick
 
 if TYPE_CHECKING:
+    from manyheads.lens.plain_figures import Format
     from manyheads.serve.lens_session import LensSession
 
 _PATH = click.Path(path_type=Path)
 _UNITS = ("tokens", "characters", "words")
-
-
-def _file_option(name: str, english: str, chinese: str) -> Any:
-    return click.option(name, type=_PATH, metavar="FILE", help=pick(english, chinese))
 
 
 @click.command(
@@ -59,10 +56,10 @@ def _file_option(name: str, english: str, chinese: str) -> Any:
     "--answer",
     help=pick("Text that the decoder writes. [default: the model's own]", "解码器写出的文本。[默认：模型自己的回答]"),
 )
-@_file_option("--html", "Write the page to one file.", "把页面写成一个文件。")
-@_file_option("--svg", "Draw to an SVG file.", "画成 SVG 文件。")
-@_file_option("--png", "Draw to a PNG file.", "画成 PNG 文件。")
-@_file_option("--pdf", "Draw to a PDF file.", "画成 PDF 文件。")
+@click.option("--html", type=_PATH, metavar="FILE", help=pick("Write the page to one file.", "把页面写成一个文件。"))
+@click.option("--svg", type=_PATH, metavar="FILE", help=pick("Draw to an SVG file.", "画成 SVG 文件。"))
+@click.option("--png", type=_PATH, metavar="FILE", help=pick("Draw to a PNG file.", "画成 PNG 文件。"))
+@click.option("--pdf", type=_PATH, metavar="FILE", help=pick("Draw to a PDF file.", "画成 PDF 文件。"))
 @click.option(
     "--head",
     help=pick(
@@ -95,20 +92,22 @@ def _file_option(name: str, english: str, chinese: str) -> Any:
 @click.option("--no-browser", is_flag=True, help=pick("Do not open a browser.", "不打开浏览器。"))
 def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     """Serve the page, or write files."""
-    files = {form: options[form] for form in ("svg", "png", "pdf") if options[form] is not None}
-    session = _open(bundle, options["compare"])
+    forms: tuple[Format, ...] = ("svg", "png", "pdf")
+    files = {form: options[form] for form in forms if options[form] is not None}
+    session = open_session(bundle, options["compare"])
     if options["answer"] is not None and len(texts) != 1:
         raise click.UsageError("--answer belongs to one TEXT. Give exactly one.")
     if files or options["html"]:
         if files:
             _draw(session, _text(session, texts), files, options)
         if options["html"]:
-            _write_page(session, texts or (_text(session, texts),), options["html"], options["answer"])
+            write_page(session, texts or (_text(session, texts),), options["html"], options["answer"])
         return
     _serve(session, texts, options)
 
 
-def _open(bundle: Path, compare: Path | None) -> "LensSession":
+def open_session(bundle: Path, compare: Path | None = None) -> "LensSession":
+    """Load one or two bundles for the lens."""
     from manyheads.serve.lens_session import LensSession
     from manyheads.serve.opened_bundle import OpenedBundle
 
@@ -130,7 +129,7 @@ def _text(session: "LensSession", texts: tuple[str, ...]) -> str:
     return examples[0]
 
 
-def _draw(session: "LensSession", text: str, files: dict[str, Path], options: dict[str, Any]) -> None:
+def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", options: dict[str, Any]) -> None:
     from manyheads.language import current
     from manyheads.lens.heads import Head
     from manyheads.serve.lens_session import TraceRequest
@@ -147,7 +146,8 @@ def _draw(session: "LensSession", text: str, files: dict[str, Path], options: di
         click.echo(f"{pick('Wrote', '已写入')} {path}")
 
 
-def _write_page(session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None) -> None:
+def write_page(session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None = None) -> None:
+    """Write the page of some texts to one file."""
     from manyheads.cli.progress import make_console
     from manyheads.serve.lens_file import page_of
     from manyheads.serve.lens_session import TraceRequest
@@ -181,7 +181,7 @@ def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, An
     from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
     host, port = options["host"], options["port"]
-    state = {"lang": current()}
+    state: dict[str, str] = {"lang": current()}
     if texts:
         session.trace(TraceRequest("a", texts[0], options["answer"]))  # a faulty text is reported here, not on the page
         state |= {"text": texts[0]} | ({} if options["answer"] is None else {"answer": options["answer"]})

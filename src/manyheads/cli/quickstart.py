@@ -132,7 +132,19 @@ def quickstart(
     finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)
     if job.demo:
         _show_demo(finished.bundle, job, corpus, plain=plain)
+    _write_lens(finished.bundle, job, corpus)
     _show_next(finished.bundle, job, corpus)
+
+
+def _write_lens(bundle: Path, job: "Quickstart", corpus: str) -> None:
+    """Write the lens page of the example texts beside the report."""
+    from manyheads.cli.lens import open_session, write_page
+    from manyheads.run import RunFolder
+
+    first, *others = job.examples[corpus.split("-")[0]]
+    texts = (*others[:1], first)  # the second example is the longer one
+    click.echo()
+    write_page(open_session(bundle), texts, RunFolder(bundle.parent).lens_file)
 
 
 def _corpus(job: "Quickstart", direction: str | None, language: str | None) -> str:
@@ -193,6 +205,19 @@ def _vocabulary_rows(loaded: "Bundle", job: "Quickstart", corpus: str) -> list[t
     ]
 
 
+def _page_rows(bundle: Path) -> list[tuple[str, str]]:
+    """Return rows that name the pages of the run, as far as they exist."""
+    from manyheads.run import RunFolder
+
+    folder = RunFolder(bundle.parent)
+    pages = (
+        (folder.report_file, pick("curves, samples, scores", "曲线、样例、得分")),
+        (folder.lens_file, pick("what every head does; switch heads off", "每个头在做什么，可逐个关闭")),
+    )
+    rows = [f"{file}   {pick(f'({what})', f'（{what}）')}" for file, what in pages if file.exists()]
+    return [(pick("Open:", "打开：") if not number else "", row) for number, row in enumerate(rows)]
+
+
 def _try_command(bundle: Path, job: "Quickstart", corpus: str) -> str:
     text = job.examples[corpus.split("-")[0]][0]
     if job.takes_prompt:
@@ -214,8 +239,10 @@ def _show_next(bundle: Path, job: "Quickstart", corpus: str) -> None:
     echo_table(
         [
             (pick("Your model:", "模型："), f"{bundle}   {content}"),
+            *_page_rows(bundle),
             *_vocabulary_rows(loaded, job, corpus),
             (pick("Try next:", "接下来："), _try_command(bundle, job, corpus)),
+            ("", f"{program_name()} lens {bundle}"),
             ("", f"{program_name()} evaluate {bundle}"),
             ("", f"{program_name()} heads show {bundle}"),
             ("", f"{program_name()} quickstart {task}{other}"),
@@ -243,6 +270,7 @@ def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -
     click.echo()
     echo_table(
         [
+            *_page_rows(bundle),
             *_vocabulary_rows(loaded, job, corpus),
             (pick("Try it:", "试一试："), _try_command(bundle, job, corpus)),
             (pick("Train further:", "继续训练："), f"{command} --steps {2 * loaded.recipe['train']['steps']}"),

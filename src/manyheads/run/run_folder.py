@@ -10,6 +10,7 @@ snapshots/       weights of the last saved steps, for the final average; or of a
 best/            weights of the best validation, if the recipe has a patience
 heads.jsonl      the timeline of heads, if it was computed
 report.html
+lens.html        the lens page of a few texts, if it was written
 lock
 bundle/          the result
 """
@@ -70,6 +71,11 @@ class RunFolder:
     def report_file(self) -> Path:
         """The HTML report."""
         return self.path / "report.html"
+
+    @property
+    def lens_file(self) -> Path:
+        """The lens page of a few texts."""
+        return self.path / "lens.html"
 
     @property
     def timeline_file(self) -> Path:

@@ -115,7 +115,7 @@ def delete_run(path: Path) -> None:
         for parent in (folder.snapshots, folder.checkpoints):
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
-        for file in (folder.recipe_file, folder.environment_file, folder.report_file):
+        for file in (folder.recipe_file, folder.environment_file, folder.report_file, folder.lens_file):
             file.unlink(missing_ok=True)
 
 
