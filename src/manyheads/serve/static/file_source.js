@@ -38,10 +38,13 @@ export function fileSource() {
       return found(candidates.find((one) => request.answer === null || one.answer === request.answer));
     },
     async map(trace, attention, head, kind) {
-      const stored = await found(file.maps?.[trace.id]?.[`${attention}/${head}`]?.[kind]);
+      const stored = await found(file.maps?.[trace.id]?.[`${attention}/${head}`]);
       const shape = trace.attentions.find((one) => one.name === attention);
-      const bytes = await inflate(new Blob([decodeBase64(stored.data)]).stream());
-      return decodeMap(bytes, stored.scale, shape?.n_queries ?? 0, shape?.n_keys ?? 0);
+      const bytes = await inflate(new Blob([decodeBase64(stored.weights.data)]).stream());
+      const map = decodeMap(bytes, stored.weights.scale, shape?.n_queries ?? 0, shape?.n_keys ?? 0);
+      // The norm of what a key contributes is its weight times the norm of its value: the file has one number per key.
+      if (kind === "norms") map.values.forEach((weight, i) => { map.values[i] = weight * stored.value_norms[i % map.n_keys]; });
+      return map;
     },
     ablate: (trace, heads) => {
       const wanted = [...heads].sort().join();

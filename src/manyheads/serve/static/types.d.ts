@@ -344,7 +344,7 @@ export type StoredMap = { scale: number; data: string };
 export type LensFile = {
   model: Model;
   traces: Trace[];
-  maps: Record<string, Record<string, Partial<Record<MapKind, StoredMap>>>>;
+  maps: Record<string, Record<string, { weights: StoredMap; value_norms: number[] }>>;
   ablations: Record<string, Record<string, Ablation>>;
   importance: Record<string, TextImportance>;
   walks: Record<string, Record<string, WalkRow>>;
