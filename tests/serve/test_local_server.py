@@ -23,7 +23,7 @@ def test_no_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_server, "_N_PORTS", 1)
     with listen("127.0.0.1", 18_977) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(LensError, match=f"No port from {port} to {port} of 127.0.0.1 is free. Give another --port."):
+        with pytest.raises(LensError, match=f"No port from {port} to {port} of 127.0.0.1 is free."):
             listen("127.0.0.1", port)
 
 
