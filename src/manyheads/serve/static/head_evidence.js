@@ -44,8 +44,9 @@ function key(kind) {
 /** @param {SurveyHead["evidence"]} rows @param {Context} context */
 function table(rows, { t, pick }) {
   return el("div", { class: "evidence-scroll" }, el("table", { class: "evidence" },
-    el("thead", {}, el("tr", {}, ...["statistic", "number", "interval", "picture", "baseline_column", "control_column", "cases"].map((name) =>
-      el("th", { scope: "col", class: name === "statistic" || name === "picture" || name === "baseline_column" ? name : "number" }, name === "picture" ? "" : t(`evidence_${name}`))))),
+    el("thead", {}, el("tr", {}, ...["statistic", "number", "interval", "picture", "baseline_column", "control_column", "cases"].map((name) => (name === "picture"
+      ? el("td", { class: "picture" })
+      : el("th", { scope: "col", class: name === "statistic" || name === "baseline_column" ? name : "number" }, t(`evidence_${name}`)))))),
     el("tbody", {}, ...rows.map((row) => {
       const inUnit = [row.value, row.low, row.high, row.baseline, row.control].every((value) => value >= 0 && value <= 1);
       const all = [row.low, row.high, row.baseline, row.control].filter(Number.isFinite);
@@ -55,8 +56,8 @@ function table(rows, { t, pick }) {
         el("td", { class: "number" }, el("b", {}, fixed(row.value))),
         el("td", { class: "number faint" }, `[${fixed(row.low)}, ${fixed(row.high)}]`),
         el("td", { class: "picture" }, drawInterval(row, range, [{ at: row.baseline, kind: "baseline" }, { at: row.control, kind: "control" }])),
-        el("td", { class: "baseline_column" }, fixed(row.baseline), el("span", { class: "faint" }, ` ${baselineName(row.baseline_by, t)}`)),
-        el("td", { class: "number" }, fixed(row.control)),
-        el("td", { class: "number faint" }, row.n.toLocaleString("en-US")));
+        el("td", { class: "baseline_column", "data-label": t("evidence_baseline_column") }, fixed(row.baseline), el("span", { class: "faint" }, ` ${baselineName(row.baseline_by, t)}`)),
+        el("td", { class: "number", "data-label": t("evidence_control_column") }, fixed(row.control)),
+        el("td", { class: "number faint", "data-label": t("evidence_cases") }, row.n.toLocaleString("en-US")));
     }))));
 }

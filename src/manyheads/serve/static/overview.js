@@ -12,10 +12,11 @@ import "./head_texts.js";
 export function mountOverview(root, context) {
   const { store, t } = context;
   const bar = el("div", { class: "row overview-top" });
-  const about = el("div", { class: "overview-about" });
+  const about = el("p");
+  const acts = el("p", { class: "overview-acts" });
   const grids = el("div", { class: "overview-grids" });
   const legend = el("div", { class: "overview-legend" });
-  const node = el("div", { class: "overview" }, bar, about, grids, legend);
+  const node = el("div", { class: "overview" }, bar, el("div", { class: "overview-about" }, about, acts), grids, legend);
   root.append(node);
   /** @type {Map<string, Thumb>} */
   let thumbs = new Map();
@@ -179,11 +180,17 @@ export function mountOverview(root, context) {
       facts.push(t("overview_sink", { value: percent(traced.sink) }));
     }
     if (change !== undefined) facts.push(t("overview_change", { value: signed(change) }));
-    show(about, [name, facts.join(), state.lang, state.off.includes(name), context.store.address({ page: "head" })], () => [
-      el("p", {}, el("b", {}, shortName(name, t)), facts.length ? ` · ${facts.join(" · ")}` : ""),
-      el("p", { class: "overview-acts" },
-        button(t(state.off.includes(name) ? "overview_switch_on" : "overview_switch_off"), () => switchHeads([name]), { class: "quiet", "data-key": "power" }),
-        el("a", { class: "quiet", href: store.address({ page: "head", attention: head.attention, head: head.number }), "data-key": "page" }, t("overview_page"))),
+    show(about, [name, facts.join(), state.lang], () => [el("b", {}, shortName(name, t)), facts.length ? ` · ${facts.join(" · ")}` : ""]);
+  }
+
+  /** What can be done with the selected head. */
+  function showActs() {
+    const { state } = store;
+    const name = headName(state.attention, state.head);
+    const isOff = state.off.includes(name);
+    show(acts, [name, state.lang, isOff, store.address({ page: "head" })], () => [
+      button(t(isOff ? "overview_switch_on" : "overview_switch_off"), () => switchHeads([name]), { class: "quiet", "data-key": "power" }),
+      el("a", { class: "quiet", href: store.address({ page: "head" }), "data-key": "page" }, t("overview_page")),
     ]);
   }
 
@@ -248,6 +255,7 @@ export function mountOverview(root, context) {
       askImportance();
       refresh();
       describe();
+      showActs();
       drawLegend();
     },
     destroy() { node.remove(); },

@@ -2,7 +2,7 @@
 /** @import { Context, Output } from "./types.d.ts" */
 import { probabilityTable } from "./bar_list.js";
 import { button, show } from "./controls.js";
-import { el } from "./dom.js";
+import { el, setText } from "./dom.js";
 
 /** The token the model was least sure of. @param {Output} output */
 export function leastCertain(output) {
@@ -16,22 +16,24 @@ export function leastCertain(output) {
  */
 export function stepPanel(context, acts) {
   const { t, store } = context;
-  const root = el("div", { class: "steps" });
+  // The buttons stay while the reader points at tokens: a click must meet the button it was aimed at.
+  const heading = el("h3");
+  const buttons = el("div", { class: "steps-buttons" });
+  const table = el("div");
+  const root = el("div", { class: "steps" }, el("div", { class: "steps-top" }, heading, buttons), table);
 
   /** @param {Output} output @param {Output | null} forced @param {number | null} at a token @param {number | null} pointed a token */
   function update(output, forced, at, pointed) {
     root.hidden = output.tokens.length === 0;
     if (root.hidden) return;
     const k = Math.min(output.tokens.length - 1, pointed ?? at ?? leastCertain(output));
-    show(root, [output, forced, at, k, pointed === null, store.state.lang], () => [
-      el("div", { class: "steps-top" },
-        el("h3", {}, title(output, k, at, pointed)),
-        el("div", { class: "steps-buttons" },
-          button("‹", () => acts.move(-1), { class: "quiet", "aria-label": t("steps_previous"), disabled: at === 0 }),
-          button("›", () => acts.move(1), { class: "quiet", "aria-label": t("steps_next"), disabled: at === output.tokens.length - 1 }),
-          at === null ? null : button(t("steps_leave"), acts.leave, { class: "quiet" }))),
-      probabilityTable(t("steps_distribution"), shares(output, forced, k), t),
+    setText(heading, title(output, k, at, pointed));
+    show(buttons, [at, output.tokens.length, store.state.lang], () => [
+      button("‹", () => acts.move(-1), { class: "quiet", "aria-label": t("steps_previous"), disabled: at === 0 }),
+      button("›", () => acts.move(1), { class: "quiet", "aria-label": t("steps_next"), disabled: at === output.tokens.length - 1 }),
+      at === null ? null : button(t("steps_leave"), acts.leave, { class: "quiet" }),
     ]);
+    show(table, [output, forced, k, store.state.lang], () => [probabilityTable(t("steps_distribution"), shares(output, forced, k), t)]);
   }
 
   /** @param {Output} output @param {number} k @param {number | null} at @param {number | null} pointed */
