@@ -1,13 +1,18 @@
 """`manyheads lens`: the heads of a bundle in the browser, as one HTML file, or as a picture."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from manyheads.cli.options import VALID_FILES
 from manyheads.language import pick
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from manyheads.lens.plain_figures import Format
     from manyheads.serve.lens_session import LensSession
 
@@ -81,6 +86,7 @@ _UNITS = ("tokens", "characters", "words")
     show_default=True,
     help=pick("What the rows and columns of a picture are.", "图中行列的单位：词元、字符或词。"),
 )
+@VALID_FILES
 @click.option("--host", default="127.0.0.1", show_default=True, help=pick("Address to listen on.", "监听地址。"))
 @click.option(
     "--port",
@@ -94,7 +100,7 @@ def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     """Serve the page, or write files."""
     forms: tuple[Format, ...] = ("svg", "png", "pdf")
     files = {form: options[form] for form in forms if options[form] is not None}
-    session = open_session(bundle, options["compare"])
+    session = open_session(bundle, options["compare"], options["valid"])
     if options["answer"] is not None and len(texts) != 1:
         raise click.UsageError("--answer belongs to one TEXT. Give exactly one.")
     if files or options["html"]:
@@ -106,14 +112,14 @@ def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     _serve(session, texts, options)
 
 
-def open_session(bundle: Path, compare: Path | None = None) -> "LensSession":
+def open_session(bundle: Path, compare: Path | None = None, valid: tuple[Path, ...] = ()) -> "LensSession":
     """Load one or two bundles for the lens."""
     from manyheads.serve.lens_session import LensSession
     from manyheads.serve.opened_bundle import OpenedBundle
 
-    opened = [OpenedBundle.open(bundle)]
+    opened = [OpenedBundle.open(bundle, valid=valid)]
     if compare is not None:
-        opened.append(OpenedBundle.open(compare, "b"))
+        opened.append(OpenedBundle.open(compare, "b", valid))
     return LensSession(opened)
 
 
@@ -149,18 +155,43 @@ def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", option
 def write_page(session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None = None) -> None:
     """Write the page of some texts to one file."""
     from manyheads.cli.progress import make_console
+    from manyheads.lens.head_survey import survey_heads
+    from manyheads.serve.head_jobs import survey_for_page
     from manyheads.serve.lens_file import page_of
     from manyheads.serve.lens_session import TraceRequest
     from manyheads.storage import atomic_write
 
     _check_folder(path)
-    console = make_console(plain=False)
-    with console.status(pick("Computing what the page shows …", "正在计算页面内容……")):
+    surveys: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
+    with _progress_bar(make_console(plain=False)) as report:
         traced = [session.trace(TraceRequest(id, text, answer)) for id in session.bundles for text in texts]
-        surveys: dict[str, Any] = {}
-        content = page_of(session, traced, surveys=surveys).encode()
+        for number, (id, opened) in enumerate(session.bundles.items()):
+
+            def report_survey(done: float, number: int = number) -> None:
+                report((number + done) / len(session.bundles) / 2)
+
+            survey = survey_heads(opened.bundle, files=opened.valid, progress=report_survey)
+            one, shown = survey_for_page(id, survey)
+            surveys |= one
+            examples |= shown if number == 0 else {}
+        page = page_of(
+            session, traced, surveys=surveys, examples=examples, progress=lambda part: report(0.5 + part / 2)
+        )
+        content = page.encode()
     atomic_write(path, content)
     click.echo(f"{pick('Wrote', '已写入')} {path} ({len(content) / 1e6:.1f} MB)")
+
+
+@contextmanager
+def _progress_bar(console: "Console") -> Iterator[Callable[[float], None]]:
+    """Show how much of the page is computed; yield a function that receives the share done."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task(pick("lens page", "透镜页面"), total=1.0)
+        yield lambda done: bars.update(bar, completed=done)
 
 
 def _check_folder(path: Path) -> None:

@@ -3,12 +3,12 @@
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from manyheads.errors import ManyheadsError
 
-Work = Callable[[Callable[[float], None]], dict[str, Any]]  # takes a function that receives the share done
+Work = Callable[[Callable[[float], None]], Any]  # takes a function that receives the share done
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Job:
     work: Work
     state: str = "running"  # running, ready or failed
     done: float = 0.0
-    result: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
     message: dict[str, str] | None = None
 
 

@@ -1,14 +1,22 @@
 """`HeadJobs`: what the heads of a bundle do over its own corpus, computed in the background.
 
 The survey (roles, importance, similarity, examples) starts when the page asks for it first, the effect of ablating a
-head over the validation set when its page is opened.
+head over the validation set when its page is opened, the timeline when it is opened.
 """
 
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
-from manyheads.lens.heads import Head
-from manyheads.serve.background_jobs import BackgroundJobs
+from manyheads.lens.head_survey import HeadEffect, HeadSurvey, head_effect, survey_heads
+from manyheads.lens.heads import Head, find_heads
+from manyheads.lens.timeline import iterate_timeline
+from manyheads.serve.background_jobs import BackgroundJobs, Job
 from manyheads.serve.lens_session import LensSession
+from manyheads.serve.opened_bundle import OpenedBundle
+
+_RUNNING_SURVEY = {"n_texts": 0, "measures": [], "heads": []}
+_RUNNING_EFFECT = {"metric": "", "baseline": 0.0, "change": 0.0, "low": 0.0, "high": 0.0, "n_rows": 0}
 
 
 class HeadJobs:
@@ -18,17 +26,75 @@ class HeadJobs:
         self._session = session
         self._jobs = BackgroundJobs()
 
+    def stop(self) -> None:
+        """Stop the computation that runs."""
+        self._jobs.stop()
+
     def survey(self, bundle: str) -> dict[str, Any]:
-        return {"state": "running", "done": 0.0, "message": None, "n_texts": 0, "measures": [], "heads": []}
+        """Return the survey of a bundle's heads, as far as it has come."""
+        job = self._survey_job(bundle)
+        return job.result.to_json() if job.state == "ready" else _unfinished(job, _RUNNING_SURVEY)
 
     def examples(self, bundle: str, head: Head) -> dict[str, Any]:
-        return {"head": str(head), "examples": []}
+        """Return texts on which a head acts strongly and weakly; none before the survey is ready."""
+        self._check(bundle, head)
+        job = self._survey_job(bundle)
+        if job.state != "ready" or not job.result.heads:
+            return {"head": str(head), "examples": []}
+        return job.result.examples_json(head)
 
     def effect(self, bundle: str, head: Head) -> dict[str, Any]:
-        return {"state": "running", "metric": "", "baseline": 0, "change": 0, "low": 0, "high": 0, "n_rows": 0}
+        """Return what ablating a head does to the score of the validation set."""
+        opened = self._check(bundle, head)
+
+        def work(report: Callable[[float], None]) -> HeadEffect:
+            return head_effect(opened.copy, head, files=opened.valid)
+
+        job = self._jobs.submit(f"effect {bundle} {head}", work)
+        return job.result.to_json() if job.state == "ready" else _unfinished(job, _RUNNING_EFFECT)
 
     def timeline(self, bundle: str) -> dict[str, Any]:
-        return {"entries": []}
+        """Return the roles of all heads at each snapshot of the run; no entries if it kept no snapshots."""
+        opened = self._session.opened(bundle)
+        if not opened.steps:
+            return {"state": "ready", "done": 1.0, "message": None, "entries": []}
+
+        def work(report: Callable[[float], None]) -> list[dict[str, Any]]:
+            entries = []
+            for entry in iterate_timeline(opened.path.parent):
+                entries.append(asdict(entry))
+                report(len(entries) / len(opened.steps))
+            return entries
+
+        job = self._jobs.submit(f"timeline {bundle}", work)
+        if job.state != "ready":
+            return _unfinished(job, {"entries": []})
+        return {"state": "ready", "done": 1.0, "message": None, "entries": job.result}
 
     def finished(self, bundle: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {}
+        """Return the survey and the examples of each head for a saved page, if they are ready."""
+        job = self._survey_job(bundle)
+        return survey_for_page(bundle, job.result) if job.state == "ready" else ({}, {})
+
+    def _survey_job(self, bundle: str) -> Job:
+        opened = self._session.opened(bundle)
+
+        def work(report: Callable[[float], None]) -> HeadSurvey:
+            return survey_heads(opened.copy, files=opened.valid, progress=report)
+
+        return self._jobs.submit(f"survey {bundle}", work)
+
+    def _check(self, bundle: str, head: Head) -> OpenedBundle:
+        opened = self._session.opened(bundle)
+        find_heads(opened.bundle.task.model, [head])
+        return opened
+
+
+def survey_for_page(bundle: str, survey: HeadSurvey) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a survey and the examples of each head as a saved page stores them."""
+    examples = {one.card.head: survey.examples_json(one.card.head) for one in survey.heads}
+    return {bundle: survey.to_json()}, examples
+
+
+def _unfinished(job: Job, empty: dict[str, Any]) -> dict[str, Any]:
+    return {**empty, "state": job.state, "done": job.done, "message": job.message}

@@ -33,13 +33,14 @@ class OpenedBundle:
     id: str  # "a", or "b" for the second of two
     path: Path
     bundle: Bundle
+    valid: Sequence[Path] = ()  # files with rows to observe heads on, instead of the recipe's validation set
     lock: threading.RLock = field(default_factory=threading.RLock)
     _at_step: tuple[int, Task] | None = None  # the snapshot that was used last
 
     @classmethod
-    def open(cls, path: Path, id: str = "a") -> "OpenedBundle":
+    def open(cls, path: Path, id: str = "a", valid: Sequence[Path] = ()) -> "OpenedBundle":
         """Load a bundle."""
-        return cls(id, path.resolve(), load(path, engine="torch"))
+        return cls(id, path.resolve(), load(path, engine="torch"), valid)
 
     @property
     def name(self) -> str:
