@@ -1,6 +1,6 @@
 /** @import { Parts, Scene, Unit } from "./types.d.ts" */
 // Where words and arcs are, for the canvas and for saved pictures.
-import { largestLinks, weightOf } from "./head_map.js";
+import { largestLinks, shownText, weightOf } from "./head_map.js";
 
 export const WORD_SIZE = 14; // font size in pixels
 export const PITCH = 18; // least room of one word, in pixels
@@ -21,7 +21,7 @@ const SLANT = 0.96;
 const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{1,4}$/u;
 
 /** @param {Unit} unit */
-const shortText = (unit) => (unit.text.length > 16 ? `${unit.text.slice(0, 15)}…` : unit.text);
+const shortText = (unit) => (unit.text.length > 16 ? `${shownText(unit).slice(0, 15)}…` : shownText(unit));
 
 /**
  * Positions of the words of one row; null if they do not fit side by side.

@@ -41,6 +41,7 @@ export function mountArcs(root, context, selection) {
 
   function redraw() {
     if (!scene || !layout) return;
+    if (pager.follow(selection)) return draw();
     const pen = fitCanvas(over, layout.width, layout.height);
     const [main, accent, ink, soft, paper] = ["--main", "--accent", "--ink", "--soft", "--paper"].map(cssColor);
     const [outgoing, incoming] = [new Set(selection.outgoing()), new Set(selection.incoming())];

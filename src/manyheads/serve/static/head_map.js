@@ -28,6 +28,9 @@ export function decodeMap(bytes, scale, n_queries, n_keys) {
   return { values, n_queries, n_keys };
 }
 
+/** What is shown of a unit; a space that is a token of its own becomes visible. @param {Unit | undefined} unit */
+export const shownText = (unit) => unit?.text.replaceAll("▁", "␣") ?? "";
+
 /** @param {Unit} unit */
 export const isSink = (unit) => unit.kind === "special" || unit.kind === "punctuation";
 

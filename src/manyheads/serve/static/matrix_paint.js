@@ -1,10 +1,12 @@
 /** @import { Scene, Unit } from "./types.d.ts" */
 // Geometry and painting of the matrix; nothing here listens to events.
 import { cssColor, rgb } from "./dom.js";
+import { shownText } from "./head_map.js";
 
 export const ANGLE = -0.96; // of slanted column labels, in radians
 const LARGEST_CELL = 36;
-const SLANTED_SPACE = 13; // pixels between slanted labels
+const MANY = 48; // rows or columns of a large map
+const SLANTED_SPACE = 17; // pixels between slanted labels
 const LABEL_SPACE = 14; // pixels between row labels
 const MAX_LABEL = 132;
 
@@ -15,7 +17,7 @@ const MAX_LABEL = 132;
  */
 
 /** Labels are cut, so that a long word does not take the room of the plot. @param {Unit} unit */
-export const labelOf = (unit) => (unit.text.length > 18 ? `${unit.text.slice(0, 17)}…` : unit.text);
+export const labelOf = (unit) => (unit.text.length > 18 ? `${shownText(unit).slice(0, 17)}…` : shownText(unit));
 
 /** @param {CanvasRenderingContext2D} pen @param {Unit[]} units */
 export function widestLabel(pen, units) {
@@ -37,8 +39,10 @@ export function layOut(scene, width, maxHeight, view, rowLabel, columnLabel) {
   const top = isSlanted ? columnLabel * Math.sin(-ANGLE) + 20 : 26;
   let cellWidth = Math.min(LARGEST_CELL, (width - left - right) / nK);
   let cellHeight = Math.min(LARGEST_CELL, maxHeight / nQ);
-  cellHeight = Math.min(cellHeight, Math.max(1.6 * cellWidth, 22));
-  cellWidth = Math.min(cellWidth, Math.max(1.6 * cellHeight, 22));
+  // Cells of large maps are square; of small ones they may be wider or higher, for the labels.
+  cellHeight = Math.min(cellHeight, Math.max(1.6 * cellWidth, nQ > MANY ? 0 : 22));
+  cellWidth = Math.min(cellWidth, Math.max(1.6 * cellHeight, nK > MANY ? 0 : 22));
+  if (nQ > MANY && nK > MANY) cellHeight = cellWidth = Math.min(cellWidth, cellHeight);
   const fit = Math.min(cellWidth, cellHeight);
   cellWidth *= view.zoom;
   cellHeight *= view.zoom;

@@ -24,12 +24,13 @@ export function roundToSum(values, digits) {
 }
 
 /** @param {string} name */
-export const keyName = (name) => name.trim() || "␣";
+export const keyName = (name) => name.replaceAll("▁", " ").trim() || "␣";
 
 /** A bar from 0, as wide as the share. @param {number} share @param {string} [kind] */
 export function bar(share, kind = "") {
   const fill = el("div");
   fill.style.setProperty("width", `${(100 * Math.max(0, Math.min(1, share))).toFixed(2)}%`);
+  fill.hidden = share < 5e-5; // a weight that is displayed as 0
   return el("div", { class: `bar ${kind}`, "aria-hidden": "true" }, fill);
 }
 

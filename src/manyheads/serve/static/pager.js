@@ -1,4 +1,4 @@
-/** @import { Context, Part, Parts, Scene } from "./types.d.ts" */
+/** @import { Context, Part, Parts, Scene, Selection } from "./types.d.ts" */
 // Which part of a long text is shown, and the buttons to move on.
 import { el, setText } from "./dom.js";
 
@@ -7,6 +7,9 @@ export function createPager({ t, store }, changed) {
   let page = 0;
   let n_pages = 1;
   let size = 1;
+  let followed = "";
+  /** @type {Parts} */
+  let shown = { queries: { start: 0, end: 0 }, keys: { start: 0, end: 0 } };
   const before = el("button", { type: "button", class: "icon", text: "‹", onclick: () => move(-1) });
   const after = el("button", { type: "button", class: "icon", text: "›", onclick: () => move(1) });
   const label = el("span", { class: "faint" });
@@ -33,6 +36,7 @@ export function createPager({ t, store }, changed) {
       n_pages = Math.ceil(Math.max(nQ, nK) / size);
       page = Math.min(page, n_pages - 1);
       const parts = { queries: partOf(nQ), keys: partOf(nK) };
+      shown = parts;
       root.hidden = n_pages === 1;
       const range = (/** @type {Part} */ part, /** @type {number} */ n) =>
         t("range", { unit: t(`unit_${store.state.unit}`), from: part.start + 1, to: part.end, n: n.toLocaleString("en") });
@@ -43,12 +47,21 @@ export function createPager({ t, store }, changed) {
       after.setAttribute("aria-label", t("part_after"));
       return parts;
     },
-    /** Turns to the part with this unit; true if that changed anything. @param {"queries" | "keys"} _side @param {number} index */
-    show(_side, index) {
+    /** Turns to the part with this unit; true if that changed anything. @param {"queries" | "keys"} side @param {number} index */
+    show(side, index) {
+      const { start, end } = shown[side];
       const next = Math.min(n_pages - 1, Math.floor(index / size));
-      if (next === page) return false;
+      if (next === page || (index >= start && index < end)) return false;
       page = next;
       return true;
+    },
+    /** The same for the newest pin, once: afterwards the reader may turn away from it. @param {Selection} selection */
+    follow(selection) {
+      const newest = [store.state.pins.at(-1), store.state.at].join();
+      if (newest === followed) return false;
+      followed = newest;
+      const index = selection.pinnedQueries().at(-1);
+      return index !== undefined && this.show("queries", index);
     },
     /** @param {string} key */
     key(key) {

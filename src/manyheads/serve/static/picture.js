@@ -4,10 +4,10 @@ import { el, svg } from "./dom.js";
 import { arcsPicture } from "./picture_arcs.js";
 import { matrixPicture } from "./picture_matrix.js";
 import { textPicture } from "./picture_text.js";
-import { FAMILY, INK, PAPER, SOFT } from "./picture_style.js";
+import { FAMILY, INK, PAPER, ruler, SOFT } from "./picture_style.js";
 
 const MARGIN = 28;
-const HEAD = 66; // room for the title
+const HEAD = 58; // room for the title
 const PNG_SCALE = 3;
 const MAX_PIXELS = 30e6; // of a PNG
 
@@ -19,13 +19,14 @@ export function makePicture(context, name, scene, selection) {
   const { t, store } = context;
   const pins = { queries: selection.pinnedQueries(), keys: selection.pinnedKeys() };
   const drawn = { matrix: matrixPicture, arcs: arcsPicture, text: textPicture }[name](scene, { t, pins, mass: store.state.mass });
-  const [width, height] = [Math.ceil(Math.max(drawn.width, 360) + 2 * MARGIN), Math.ceil(drawn.height + HEAD + 2 * MARGIN)];
   const hidden = scene.hidden ? ` · ${t("picture_hidden", { share: (100 * scene.hidden.share).toFixed(1) })}` : "";
   const below = [`${scene.attention.name}/${scene.head}`, t(`kind_${scene.kind}`), t(`unit_${store.state.unit}`)].join(" · ") + hidden;
+  const title = context.headTitle(scene.attention.name, scene.head);
+  const [width, height] = [Math.ceil(Math.max(drawn.width, ruler(18)(title), ruler(12)(below)) + 2 * MARGIN), Math.ceil(drawn.height + HEAD + 2 * MARGIN)];
   const root = svg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FAMILY },
-    svg("title", { text: `${context.headTitle(scene.attention.name, scene.head)}: ${scene.trace.text.slice(0, 200)}` }),
+    svg("title", { text: `${title}: ${scene.trace.text.slice(0, 200)}` }),
     svg("rect", { width, height, fill: PAPER }),
-    svg("text", { x: MARGIN, y: MARGIN + 14, "font-size": 18, fill: INK, text: context.headTitle(scene.attention.name, scene.head) }),
+    svg("text", { x: MARGIN, y: MARGIN + 14, "font-size": 18, fill: INK, text: title }),
     svg("text", { x: MARGIN, y: MARGIN + 36, "font-size": 12, fill: SOFT, text: below }),
     svg("g", { transform: `translate(${MARGIN} ${MARGIN + HEAD})` }, drawn.node));
   return { root, width, height };

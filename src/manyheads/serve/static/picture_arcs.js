@@ -38,18 +38,19 @@ export function arcsPicture(scene, { t, pins, mass }) {
     const turn = (word.turn * 180) / Math.PI;
     node.append(svg("text", { ...look, transform: `translate(${word.x.toFixed(1)} ${word.y.toFixed(1)}) rotate(${turn.toFixed(1)})`, y: +(size * 0.36).toFixed(1), "text-anchor": word.turn && word.row !== "both" ? "start" : "middle", text: word.text }));
   }
-  node.append(legend(scene, layout.height + 14, t, mass));
-  return { node, width, height: layout.height + 44 };
+  const note = `${t(scene.isSelf ? (scene.attention.kind === "decoder" ? "arcs_causal" : "arcs_self") : "arcs_cross")} ${t("picture_mass", { mass: Math.round(100 * mass) })}`;
+  node.append(legend(scene, layout.height + 14, note));
+  return { node, width: Math.max(width, ruler(11)(note)), height: layout.height + 44 };
 }
 
-/** @param {Scene} scene @param {number} y @param {PictureOptions["t"]} t @param {number} mass */
-function legend(scene, y, t, mass) {
+/** @param {Scene} scene @param {number} y @param {string} note */
+function legend(scene, y, note) {
   const node = svg("g", { transform: `translate(0 ${y})`, "font-size": 11, fill: SOFT });
   [0.1, 0.5, 1].forEach((strength, i) => {
     const x = i * 92;
     const name = scene.kind === "weights" ? `${100 * strength} %` : decimal(strength * scene.largest, 2);
     node.append(svg("line", { x1: x, y1: 0, x2: x + 34, y2: 0, stroke: MAIN, "stroke-width": lineWidth(strength), "stroke-opacity": lineOpacity(strength) }), svg("text", { x: x + 42, y: 4, text: name }));
   });
-  node.append(svg("text", { x: 0, y: 24, text: `${t(scene.isSelf ? (scene.attention.kind === "decoder" ? "arcs_causal" : "arcs_self") : "arcs_cross")} ${t("picture_mass", { mass: Math.round(100 * mass) })}` }));
+  node.append(svg("text", { x: 0, y: 24, text: note }));
   return node;
 }

@@ -3,7 +3,7 @@
 // The colored text as a picture.
 import { strengthOf } from "./arcs_layout.js";
 import { svg } from "./dom.js";
-import { meanReceived, weightOf } from "./head_map.js";
+import { meanReceived, shownText, weightOf } from "./head_map.js";
 import { ACCENT, INK, MAIN, ruler, SOFT } from "./picture_style.js";
 
 const WIDTH = 640;
@@ -44,12 +44,12 @@ function write(node, units, top, look) {
   let x = 0;
   let y = top;
   units.slice(0, MAX_UNITS).forEach((unit, i) => {
-    const width = measure(unit.text) + 6;
+    const width = measure(shownText(unit)) + 6;
     if (x + width > WIDTH) [x, y] = [0, y + LINE_HEIGHT];
     const { out, inward, isPinned } = look(i);
     if (out > 0.01) node.append(svg("rect", { x, y: y + 3, width, height: 24, fill: MAIN, "fill-opacity": +(0.5 * out).toFixed(3), rx: 2 }));
     if (inward > 0.01) node.append(svg("rect", { x, y: y + 24, width, height: 4, fill: ACCENT, "fill-opacity": +inward.toFixed(3) }));
-    node.append(svg("text", { x: x + 3, y: y + 20, fill: unit.kind === "special" ? SOFT : INK, "font-weight": isPinned ? 700 : null, text: unit.text }));
+    node.append(svg("text", { x: x + 3, y: y + 20, fill: unit.kind === "special" ? SOFT : INK, "font-weight": isPinned ? 700 : null, text: shownText(unit) }));
     x += width + (unit.kind === "text" && /[a-z]/i.test(unit.text) ? 4 : 2);
   });
   return y + LINE_HEIGHT;

@@ -2,7 +2,7 @@
 // One line that says what is under the pointer. Maps come as bytes, so their numbers are rounded ("≈");
 // the exact weight is asked for once the pointer rests.
 import { decimal, el, percent, setText } from "./dom.js";
-import { largestLinks, weightOf } from "./head_map.js";
+import { largestLinks, shownText, weightOf } from "./head_map.js";
 
 const REST = 180; // milliseconds
 const MAX_KEYS = 160; // a row of more keys is too large to be fetched on hovering
@@ -20,13 +20,13 @@ export function createReadout(context, selection) {
 
   /** @param {Scene} scene @param {number} q */
   function row(scene, q) {
-    const keys = largestLinks(scene, q, 1).slice(0, N_NAMED).map((k) => `${scene.keys[k].text} ${about(scene, weightOf(scene, q, k))}`);
-    return t("reads_row", { query: scene.queries[q].text, keys: keys.join(t("comma")) });
+    const keys = largestLinks(scene, q, 1).slice(0, N_NAMED).map((k) => `${shownText(scene.keys[k])} ${about(scene, weightOf(scene, q, k))}`);
+    return t("reads_row", { query: shownText(scene.queries[q]), keys: keys.join(t("comma")) });
   }
   /** @param {Scene} scene @param {number} k */
   function column(scene, k) {
     const order = [...scene.queries.keys()].sort((a, b) => weightOf(scene, b, k) - weightOf(scene, a, k)).slice(0, N_NAMED);
-    return t("reads_column", { key: scene.keys[k].text, queries: order.map((q) => `${scene.queries[q].text} ${about(scene, weightOf(scene, q, k))}`).join(t("comma")) });
+    return t("reads_column", { key: shownText(scene.keys[k]), queries: order.map((q) => `${shownText(scene.queries[q])} ${about(scene, weightOf(scene, q, k))}`).join(t("comma")) });
   }
 
   /** @param {Scene} scene @param {number} q @param {number} k */
@@ -39,7 +39,7 @@ export function createReadout(context, selection) {
       context.load.walk(scene.trace, scene.attention.name, scene.head, query.parts[0][0]).then((/** @type {WalkRow} */ walk) => {
         if (turn !== newest) return;
         const weight = walk.keys[key.parts[0][0]]?.weight;
-        if (weight !== undefined) setText(root, t("reads_cell", { query: query.text, key: key.text, value: exactly(weight) }));
+        if (weight !== undefined) setText(root, t("reads_cell", { query: shownText(query), key: shownText(key), value: exactly(weight) }));
       }, () => { /* not in this file: the rounded number stays */ });
     }, REST);
   }
@@ -56,7 +56,7 @@ export function createReadout(context, selection) {
       if (q === null && k === null) {
         setText(root, t(store.state.pins.length + store.state.keyPins.length ? "reads_pinned" : "reads_nothing"));
       } else if (q !== null && k !== null && !(scene.isSelf && q === k)) {
-        setText(root, t(scene.kind === "weights" ? "reads_cell" : "reads_cell_norm", { query: scene.queries[q].text, key: scene.keys[k].text, value: about(scene, weightOf(scene, q, k)) }));
+        setText(root, t(scene.kind === "weights" ? "reads_cell" : "reads_cell_norm", { query: shownText(scene.queries[q]), key: shownText(scene.keys[k]), value: about(scene, weightOf(scene, q, k)) }));
         exact(scene, q, k);
       } else {
         setText(root, [q === null ? "" : row(scene, q), k === null ? "" : column(scene, k)].filter(Boolean).join(t("semicolon")));

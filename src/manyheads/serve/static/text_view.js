@@ -2,7 +2,7 @@
 // The text itself, colored: blue where the selected word looks, orange where it is looked at from.
 import { strengthOf } from "./arcs_layout.js";
 import { el, setText } from "./dom.js";
-import { meanReceived, weightOf } from "./head_map.js";
+import { meanReceived, shownText, weightOf } from "./head_map.js";
 import { createPager } from "./pager.js";
 
 const MAX_UNITS = 240;
@@ -39,6 +39,7 @@ export function mountText(root, context, selection) {
 
   function redraw() {
     if (!scene) return;
+    if (pager.follow(selection)) return build();
     const shown = scene;
     const [outgoing, incoming] = [selection.outgoing(), selection.incoming()];
     const isQuiet = !outgoing.length && !incoming.length;
@@ -111,7 +112,7 @@ function write(side, units, part, row, spans) {
     const unit = units[i];
     const between = side.text.slice(end, Math.max(end, unit.start + (/^\s*/.exec(side.text.slice(unit.start, unit.end))?.[0].length ?? 0)));
     if (/\s/.test(between) || (unit.kind === "special" && i > part.start)) paragraph.append(" ");
-    const span = el("span", { class: `unit ${unit.kind}`, "data-index": i, "data-row": row, text: unit.text });
+    const span = el("span", { class: `unit ${unit.kind}`, "data-index": i, "data-row": row, text: shownText(unit) });
     paragraph.append(span);
     if (unit.kind === "special" || unit.kind === "byte") paragraph.append(" ");
     spans.set(i, span);
@@ -122,6 +123,6 @@ function write(side, units, part, row, spans) {
 
 /** @param {HTMLElement} span @param {string} name @param {number} share */
 function setShare(span, name, share) {
-  const text = share < 0.005 ? "0" : share.toFixed(3);
+  const text = share < 0.02 ? "0" : share.toFixed(2); // coarse: a pointer that moves repaints few words
   if (span.style.getPropertyValue(name) !== text) span.style.setProperty(name, text);
 }
