@@ -31,6 +31,7 @@ from manyheads.lens.measures import (
 from manyheads.model import Transformer, evaluating
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.tap import Tap
+from manyheads.tasks import Progress
 from manyheads.tasks.model_inputs import batches_by_length
 from manyheads.text.tokenizer import PAD
 
@@ -59,14 +60,17 @@ def kind_of(attention: str) -> str:
     return f"{stack}.{use}"
 
 
-def collect_counts(model: Transformer, encoded_examples: Sequence[EncodedExample]) -> HeadCounts:
-    """Count every statistic of every head of a model at these texts."""
+def collect_counts(
+    model: Transformer, encoded_examples: Sequence[EncodedExample], progress: Progress = lambda done: None
+) -> HeadCounts:
+    """Count every statistic of every head of a model at these texts; each text has one map per attention to count."""
     counted: dict[str, list[Counts]] = {
         attention.name: [{} for _ in encoded_examples] for attention in model.attentions()
     }
 
     def count(number: int, name: str, weights: Floats, norms: Floats) -> None:
         counted[name][number] = count_heads(kind_of(name), weights, norms, encoded_examples[number])
+        progress(1)
 
     for_each_map(model, encoded_examples, count)
     return tabulate(counted, encoded_examples)
@@ -153,21 +157,28 @@ def for_each_map(model: Transformer, encoded_examples: Sequence[EncodedExample],
 def _read_batch(
     model: Transformer, batch: Sequence[EncodedExample], numbers: Sequence[int], callback: MapCallback
 ) -> None:
+    def receive(attention: MultiHeadAttention, weights: Tensor, norms: Tensor) -> None:
+        for row, number in enumerate(numbers):
+            n_queries, n_keys = map_shape(attention.name, batch[row])
+            maps = (padded[row, :, :n_queries, :n_keys].double().cpu().numpy() for padded in (weights, norms))
+            callback(number, attention.name, *maps)
+
+    run_batch(model, batch, MapTap(model, receive))
+
+
+def map_shape(attention: str, encoded: EncodedExample) -> tuple[int, int]:
+    """Return the number of queries and keys of an attention at one text."""
+    lengths = [len(side.ids) for side in encoded.sides]
+    n_queries = lengths[-1] if attention.startswith("decoder") else lengths[0]
+    return n_queries, lengths[0] if attention.endswith(".cross") else n_queries
+
+
+def run_batch(model: Transformer, batch: Sequence[EncodedExample], tap: Tap) -> None:
+    """Run one forward pass over several texts, padded at the end."""
     sides = [
         torch.from_numpy(pad([encoded.sides[side].ids for encoded in batch])).to(model.device)
         for side in range(len(batch[0].sides))
     ]
-
-    def receive(attention: MultiHeadAttention, weights: Tensor, norms: Tensor) -> None:
-        for row, number in enumerate(numbers):
-            lengths = [len(side.ids) for side in batch[row].sides]
-            is_cross = attention.name.endswith(".cross")
-            n_queries = lengths[-1] if attention.name.startswith("decoder") else lengths[0]
-            n_keys = lengths[0] if is_cross else n_queries
-            maps = (padded[row, :, :n_queries, :n_keys].double().cpu().numpy() for padded in (weights, norms))
-            callback(number, attention.name, *maps)
-
-    tap = MapTap(model, receive)
     source, target = (sides[0], None) if model.settings.has_encoder else (None, sides[0])
     target = sides[1] if len(sides) > 1 else target
     model.hidden(

@@ -39,7 +39,7 @@ from manyheads.model import ModelSettings, Transformer
 SEEDS = (1, 2, 3)  # of the randomly initialized controls
 UNKNOWN = "unknown"
 ALIGNMENT = "alignment"
-_MIN_CASES = 20  # a statistic over fewer cases gives no role
+MIN_CASES = 20  # a statistic over fewer cases gives no role
 _POSITIONAL = 0.9
 _HALF = 0.5
 _MARGIN = 0.1
@@ -132,13 +132,28 @@ class HeadReport:
 
 
 @dataclass(frozen=True)
-class _Rule:
+class Rule:
     """The definition of a role: a threshold of its statistic, and a margin over the best baseline."""
 
     role: str
     statistic: str
     threshold: float = 0.0
     margin: float | None = None
+
+
+def rule_of(statistic: str) -> Rule | None:
+    """Return the definition of the role that a statistic can give; None if it gives none."""
+    if statistic in _DESCRIPTIONS or statistic in _NOT_ROLES:
+        return None
+    if statistic.startswith("offset"):
+        return Rule(f"positional {statistic.removeprefix('offset')}", statistic, threshold=_POSITIONAL)
+    if statistic in _HALF_ROLES:
+        return Rule(_HALF_ROLES[statistic], statistic, threshold=_HALF)
+    if statistic == "rare":
+        return Rule("rare-word", statistic, threshold=_HALF, margin=_MARGIN)
+    if statistic.startswith("align"):
+        return Rule(ALIGNMENT, statistic, margin=_MARGIN)
+    return Rule("antecedent" if statistic == "antecedent>" else statistic, statistic, margin=_MARGIN)
 
 
 def make_report(model: Transformer, encoded_sample: EncodedSample, seeds: Sequence[int] = SEEDS) -> HeadReport:
@@ -207,32 +222,19 @@ class _Kind:
         values = zip(self.base[:, column].tolist(), BASELINES, strict=True)
         return max(values, key=lambda pair: pair[0])[1]
 
-    def rules(self) -> list[_Rule]:
+    def rules(self) -> list[Rule]:
         """Return the definitions of the roles whose statistics have enough cases."""
-        rules = []
-        for name, n_cases in zip(self.names, self.n_cases, strict=True):
-            if n_cases < _MIN_CASES or name in _DESCRIPTIONS or name in _NOT_ROLES:
-                continue
-            if name.startswith("offset"):
-                rules.append(_Rule(f"positional {name.removeprefix('offset')}", name, threshold=_POSITIONAL))
-            elif name in _HALF_ROLES:
-                rules.append(_Rule(_HALF_ROLES[name], name, threshold=_HALF))
-            elif name == "rare":
-                rules.append(_Rule("rare-word", name, threshold=_HALF, margin=_MARGIN))
-            elif name.startswith("align"):
-                rules.append(_Rule(ALIGNMENT, name, margin=_MARGIN))
-            else:
-                rules.append(_Rule("antecedent" if name == "antecedent>" else name, name, margin=_MARGIN))
-        return rules
+        names = [name for name, n_cases in zip(self.names, self.n_cases, strict=True) if n_cases >= MIN_CASES]
+        return [rule for rule in map(rule_of, names) if rule is not None]
 
-    def _is_met(self, rule: _Rule, value: float) -> bool:
+    def _is_met(self, rule: Rule, value: float) -> bool:
         is_above_baseline = rule.margin is None or value - self._baseline(rule.statistic) >= rule.margin
         return value >= rule.threshold and is_above_baseline
 
     def _baseline(self, statistic: str) -> float:
         return float(self.base[BASELINES.index(self.best[statistic]), self.names.index(statistic)])
 
-    def controls_that_meet(self, rule: _Rule) -> tuple[str, ...]:
+    def controls_that_meet(self, rule: Rule) -> tuple[str, ...]:
         """Return the control heads whose statistic meets a role."""
         column = self.names.index(rule.statistic)
         return tuple(name for name, statistics in self.control_heads if self._is_met(rule, float(statistics[column])))
@@ -269,7 +271,7 @@ class _Kind:
                 )
         return statistics
 
-    def _roles(self, rules: Sequence[_Rule], drawn: Floats, drawn_base: Floats) -> tuple[Role, ...]:
+    def _roles(self, rules: Sequence[Rule], drawn: Floats, drawn_base: Floats) -> tuple[Role, ...]:
         roles: dict[str, Role] = {}
         for rule in rules:
             column = self.names.index(rule.statistic)
