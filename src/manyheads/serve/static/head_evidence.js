@@ -27,7 +27,7 @@ export function evidenceTable(head, context) {
   const first = head.evidence.filter((one) => decisive.has(one.id));
   const rest = head.evidence.filter((one) => !decisive.has(one.id));
   const legend = el("p", { class: "note-small evidence-legend" },
-    key("value"), t("evidence_value"), key("baseline"), t("evidence_baseline"), key("control"), t("evidence_control"));
+    ...(/** @type {const} */ (["value", "baseline", "control"])).map((kind) => el("span", {}, key(kind), t(`evidence_${kind}`))));
   const shown = first.length ? first : rest.slice(0, 4);
   const hidden = first.length ? rest : rest.slice(4);
   return [

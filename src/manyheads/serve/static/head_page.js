@@ -169,7 +169,7 @@ export function mountHeadPage(root, context) {
  */
 function marked(text, query, key) {
   const places = [{ word: query, kind: "query" }, { word: key, kind: "key" }].flatMap(({ word, kind }) => {
-    const at = word?.trim() ? text.indexOf(word.trim()) : -1;
+    const at = word?.trim() ? placeOf(text, word.trim()) : -1;
     return at < 0 ? [] : [{ start: at, end: at + (word ?? "").trim().length, kind }];
   }).sort((a, b) => a.start - b.start);
   /** @type {(Node | string)[]} */
@@ -181,4 +181,15 @@ function marked(text, query, key) {
     end = place.end;
   }
   return [...parts, text.slice(end)];
+}
+
+/** Where a word occurs first: as a whole word, else as a part of one. @param {string} text @param {string} word */
+function placeOf(text, word) {
+  const isLetter = (/** @type {string | undefined} */ character) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
+  const first = text.indexOf(word);
+  if (/\p{Script=Han}/u.test(word)) return first;
+  for (let at = first; at >= 0; at = text.indexOf(word, at + 1)) {
+    if (!isLetter(text[at - 1]) && !isLetter(text[at + word.length])) return at;
+  }
+  return first;
 }

@@ -286,7 +286,13 @@ export function drawThumbnail(canvas, base64, [height, width], color) {
   const bytes = atob(base64);
   const [red, green, blue] = rgb(color);
   const image = new ImageData(Math.max(1, width), Math.max(1, height));
-  for (let i = 0; i < Math.min(bytes.length, width * height); i++) image.data.set([red, green, blue, bytes.charCodeAt(i)], 4 * i);
+  const pixels = image.data;
+  for (let i = 0; i < Math.min(bytes.length, width * height); i++) {
+    pixels[4 * i] = red;
+    pixels[4 * i + 1] = green;
+    pixels[4 * i + 2] = blue;
+    pixels[4 * i + 3] = bytes.charCodeAt(i);
+  }
   canvas.width = image.width;
   canvas.height = image.height;
   canvas.getContext("2d")?.putImageData(image, 0, 0);
