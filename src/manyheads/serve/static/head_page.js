@@ -6,7 +6,7 @@ import { fixed } from "./figures.js";
 import { headEffect } from "./head_effect.js";
 import { evidenceTable, roleSentence } from "./head_evidence.js";
 import { allHeads, headName, parseHead, shortName, toggled } from "./head_names.js";
-import { drawThumbnail, roleColor } from "./overview.js";
+import { drawThumbnail, roleColor } from "./thumbnails.js";
 import "./head_texts.js";
 import "./page_texts.js";
 

@@ -4,7 +4,7 @@ import { button, dropdown, progressBar, show } from "./controls.js";
 import { el, setText } from "./dom.js";
 import { digitsFor, drawInterval, fixed } from "./figures.js";
 import { KINDS, allHeads, parseHead, shortName } from "./head_names.js";
-import { roleColor } from "./overview.js";
+import { roleColor } from "./thumbnails.js";
 import { scatter } from "./scatter.js";
 import "./head_texts.js";
 import "./page_texts.js";

@@ -3,7 +3,7 @@
 import { cssColor, el, fitCanvas, perFrame } from "./dom.js";
 import { figure, tickText, ticks } from "./figures.js";
 import { KINDS, parseHead, shortName } from "./head_names.js";
-import { roleColor } from "./overview.js";
+import { roleColor } from "./thumbnails.js";
 
 /** @typedef {{ id: string, name: string }} Axis */
 /** @typedef {{ head: SurveyHead, x: number, y: number }} Point */

@@ -1,0 +1,28 @@
+// Small pictures of heads, and the color of their roles.
+/** @import { SurveyHead } from "./types.d.ts" */
+import { rgb } from "./dom.js";
+
+/**
+ * Draw a map of bytes: the byte is the opacity of the color.
+ * @param {HTMLCanvasElement} canvas @param {string} base64 @param {[number, number]} shape rows, columns @param {string} color
+ */
+export function drawThumbnail(canvas, base64, [height, width], color) {
+  const bytes = atob(base64);
+  const [red, green, blue] = rgb(color);
+  const image = new ImageData(Math.max(1, width), Math.max(1, height));
+  const pixels = image.data;
+  for (let i = 0; i < Math.min(bytes.length, width * height); i++) {
+    pixels[4 * i] = red;
+    pixels[4 * i + 1] = green;
+    pixels[4 * i + 2] = blue;
+    pixels[4 * i + 3] = bytes.charCodeAt(i);
+  }
+  canvas.width = image.width;
+  canvas.height = image.height;
+  canvas.getContext("2d")?.putImageData(image, 0, 0);
+}
+
+/** The color of a head's role; none for unknown, whose color in the survey is close to paper. @param {SurveyHead | undefined} head */
+export function roleColor(head) {
+  return head && head.role !== "unknown" ? head.color : "";
+}
