@@ -104,7 +104,6 @@ export function mountAnswerView(root, context) {
       output.task === "tag" && output.labels.length ? el("h3", { class: "answer-part" }, t("answer_intent")) : null,
       ...(output.labels.length ? labels(output, free) : []),
       output.ngram_share === null ? null : el("p", { class: "note-small" }, t("answer_ngrams", { share: percent(output.ngram_share) })),
-      ...trace.notes.map((note) => el("p", { class: "note-small" }, context.pick(note))),
     ]);
   }
 

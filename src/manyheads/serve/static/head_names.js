@@ -35,6 +35,15 @@ export function allHeads(model) {
 }
 
 /**
+ * Every head of a model, kind by kind, layer by layer.
+ * @param {{ attentions: { name: string, n_heads: number }[] }} model
+ */
+export function headsByKind(model) {
+  return allHeads(model).map(parseHead)
+    .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || a.layer - b.layer || a.number - b.number).map(({ name }) => name);
+}
+
+/**
  * Put heads on, or off if one of them is on.
  * @param {string[]} off
  * @param {string[]} heads

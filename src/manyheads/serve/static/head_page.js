@@ -5,7 +5,7 @@ import { asProblem, cssColor, el, percent } from "./dom.js";
 import { fixed } from "./figures.js";
 import { headEffect } from "./head_effect.js";
 import { evidenceTable, roleSentence } from "./head_evidence.js";
-import { allHeads, headName, parseHead, shortName, toggled } from "./head_names.js";
+import { headName, headsByKind, parseHead, shortName, toggled } from "./head_names.js";
 import { drawThumbnail, roleColor } from "./thumbnails.js";
 import "./head_texts.js";
 import "./page_texts.js";
@@ -59,7 +59,7 @@ export function mountHeadPage(root, context) {
 
   /** @param {string} name */
   function buildTop(name) {
-    const names = allHeads(context.data.info);
+    const names = headsByKind(context.data.info);
     const here = names.indexOf(name);
     const head = parseHead(name);
     const isOff = store.state.off.includes(name);

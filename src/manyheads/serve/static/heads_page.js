@@ -3,7 +3,7 @@
 import { button, dropdown, progressBar, show } from "./controls.js";
 import { el, setText } from "./dom.js";
 import { digitsFor, drawInterval, fixed } from "./figures.js";
-import { KINDS, allHeads, parseHead, shortName } from "./head_names.js";
+import { KINDS, allHeads, headsByKind, parseHead, shortName } from "./head_names.js";
 import { roleColor } from "./thumbnails.js";
 import { scatter } from "./scatter.js";
 import "./head_texts.js";
@@ -173,7 +173,8 @@ export function mountHeadsPage(root, context) {
       for (const [i, key] of /** @type {const} */ (["x", "y"]).entries()) {
         if (!measures.some(({ id }) => id === chosen[key])) chosen[key] = measures[Math.min(i, measures.length - 1)]?.id ?? "";
       }
-      const kept = [...survey.heads].sort(byPlace).filter(passes);
+      const order = new Map(headsByKind(context.data.info).map((name, i) => [name, i]));
+      const kept = survey.heads.filter(passes).sort((a, b) => (order.get(a.head) ?? 0) - (order.get(b.head) ?? 0));
       show(axes, [measures.map(({ name }) => name).join(), chosen.x, chosen.y, lang], () => buildAxes(measures));
       show(filters, [survey, lang, chosen.role, chosen.kind, chosen.group], () => buildFilters(survey));
       const axis = (/** @type {string} */ id) => measures.find((measure) => measure.id === id) ?? { id, name: id };
@@ -186,10 +187,4 @@ export function mountHeadsPage(root, context) {
     destroy() { plot.destroy(); node.remove(); },
   };
   return view;
-}
-
-/** Kind by kind, layer by layer. @param {SurveyHead} a @param {SurveyHead} b */
-function byPlace(a, b) {
-  const [one, other] = [parseHead(a.head), parseHead(b.head)];
-  return KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind) || one.layer - other.layer || one.number - other.number;
 }

@@ -1,15 +1,16 @@
 // The heads over training: the role of each head at every snapshot, and the head's map at one of them.
 /** @import { Context, Timeline, View } from "./types.d.ts" */
-import { show } from "./controls.js";
+import { progressBar, show } from "./controls.js";
 import { asProblem, cssColor, el, fitCanvas, perFrame } from "./dom.js";
-import { allHeads, headName, parseHead, shortName } from "./head_names.js";
+import { headsByKind, headName, parseHead, shortName } from "./head_names.js";
 import "./compare_texts.js";
 import "./head_texts.js";
 
 const POLL = 2000; // milliseconds
-const CELL = { height: 16, label: 96, top: 6, bottom: 22 };
+const CELL = { height: 16, label: 96, top: 6, bottom: 22, widest: 72 };
+const FEW = 6; // snapshots that show little of training
 
-/** @typedef {Timeline & { state?: string, message?: import("./types.d.ts").Names | null, roles?: Record<string, { names: import("./types.d.ts").Names, color: string }> }} RunningTimeline */
+/** @typedef {Timeline & { state?: string, done?: number, message?: import("./types.d.ts").Names | null, roles?: Record<string, { names: import("./types.d.ts").Names, color: string }> }} RunningTimeline */
 
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountTimeline(root, context) {
@@ -90,7 +91,7 @@ export function mountTimeline(root, context) {
   /** @param {number} x @param {number} y */
   function cellAt(x, y) {
     const entries = timeline?.entries ?? [];
-    const heads = allHeads(context.data.info);
+    const heads = headsByKind(context.data.info);
     const column = Math.floor((x - CELL.label) / cellWidth());
     const row = Math.floor((y - CELL.top) / CELL.height);
     const entry = entries[column];
@@ -99,13 +100,13 @@ export function mountTimeline(root, context) {
 
   function cellWidth() {
     const n = Math.max(1, timeline?.entries.length ?? 1);
-    return Math.min(40, (strips.clientWidth - CELL.label - 8) / n);
+    return Math.min(CELL.widest, (strips.clientWidth - CELL.label - 8) / n);
   }
 
   function paint() {
     const entries = timeline?.entries ?? [];
     if (!strips.isConnected || strips.hidden || entries.length === 0) return;
-    const heads = allHeads(context.data.info);
+    const heads = headsByKind(context.data.info);
     const width = strips.clientWidth;
     const pen = fitCanvas(canvas, width, CELL.top + heads.length * CELL.height + CELL.bottom);
     const cell = cellWidth();
@@ -150,7 +151,11 @@ export function mountTimeline(root, context) {
     }
     if (problem) return [el("p", { class: "caution" }, problem)];
     const isRunning = timeline === null || timeline.state === "running";
-    return [el("p", { class: "note-small" }, isRunning ? (timeline?.message ? context.pick(timeline.message) : t("timeline_running")) : t("timeline_note"))];
+    return [
+      el("p", { class: "note-small" }, isRunning ? (timeline?.message ? context.pick(timeline.message) : t("timeline_running")) : t("timeline_note")),
+      isRunning ? progressBar(t("timeline_running"), timeline?.done ?? null) : null,
+      steps.length < FEW ? el("p", { class: "note-small" }, t("timeline_few", { count: steps.length, setting: "train.keep_all_snapshots = true" })) : null,
+    ];
   }
 
   function buildLegend() {
