@@ -10,17 +10,24 @@ import manyheads as mh
 
 def test_public_names() -> None:
     assert sorted(mh.__all__) == [
+        "AblatedBundle",
         "Bundle",
         "DecodeSettings",
         "ManyheadsError",
         "ModelSettings",
+        "OpenBundle",
         "Tap",
         "Tokenizer",
         "Transformer",
         "attention",
         "attention_weights",
+        "draw_head",
+        "draw_overview",
         "gated",
         "load",
+        "trace",
+        "train",
+        "walk",
     ]
     assert all(getattr(mh, name) is not None for name in mh.__all__)
     assert set(mh.__all__) <= set(dir(mh))
@@ -31,7 +38,7 @@ def test_an_unknown_name_raises_attribute_error() -> None:
         mh.transformer  # noqa: B018
 
 
-@pytest.mark.parametrize("heavy", ["torch", "numpy", "sentencepiece", "sacrebleu", "rich"])
+@pytest.mark.parametrize("heavy", ["torch", "numpy", "sentencepiece", "sacrebleu", "rich", "matplotlib", "starlette"])
 def test_the_command_line_does_not_import(heavy: str) -> None:
     code = f"import sys, manyheads.cli; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -25,7 +25,7 @@ import torch
 from manyheads.bounded_files import read_json
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
 from manyheads.errors import BundleError, RecipeError
-from manyheads.metrics import Score, Use
+from manyheads.metrics import Score, Use, format_score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.size import count_parameters
@@ -54,6 +54,7 @@ _RECIPE = "recipe.toml"
 _SHORTLIST = "shortlist.safetensors"
 _SEEN_WORDS = "words.safetensors"
 _BASELINE = "baseline.safetensors"
+_N_SHOWN = 5  # parts of a bundle's repr
 _FILES = (_CONFIG, _WEIGHTS, _TOKENIZER, _RECIPE)
 
 
@@ -75,6 +76,14 @@ class Bundle:
     shortlist_cost: Mapping[str, Any] | None = None  # the measured cost of the shortlist
     seen_words: SeenWords | None = field(default=None, compare=False)  # of the training texts; None if not stored
     engine: EngineSelector = field(default_factory=lambda: EngineSelector("torch"), compare=False)
+
+    def __repr__(self) -> str:
+        n_heads = sum(attention.heads.n_heads for attention in self.task.model.attentions())
+        parts = [f"{self.kind} {'→'.join(self.task.languages(self.task.settings))}".strip()]
+        parts += [f"{n_heads} heads", f"{self.task.model.n_parameters:,} parameters"]
+        for name, (score, *_) in ((name, scores) for name, scores in self.scores.items() if scores):
+            parts.append(f"{name} {score.name} {format_score(score.name, score.value)}")
+        return f"{type(self).__name__}({', '.join(parts[:_N_SHOWN])})"
 
     @property
     def kind(self) -> str:

@@ -111,6 +111,16 @@ class Walk:
     text: str = ""
     answer: str = ""  # the decoder's text
 
+    def __repr__(self) -> str:
+        size = f"{len(self.query_names)} × {len(self.key_names)} positions"
+        return f"Walk({Head(self.attention, self.head)}, query {self.query} {self.query_names[self.query]!r}, {size})"
+
+    def _repr_html_(self) -> str:
+        """Show the row of the query in a notebook."""
+        from manyheads.lens.notebook_views import walk_html
+
+        return walk_html(self)
+
     @property
     def n_heads(self) -> int:
         """The number of heads of the attention."""

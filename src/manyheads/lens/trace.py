@@ -29,12 +29,15 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head
 from manyheads.lens.recorder import RecordedPath, Recorder
+from manyheads.metrics.card_sections import shorten
 from manyheads.model import MultiHeadAttention, Tap, Transformer, evaluating
 from manyheads.settings import did_you_mean
 from manyheads.tasks import GenerativeTask, ModelInput, Task
 from manyheads.text.tokenizer import Token
 
 MAX_DIFFERENCE = 1e-5  # between a trace and the fused path; relative to the largest value where that exceeds 1
+
+_REPR_CHARACTERS = 30  # of a text in the repr of a trace
 
 # H heads, Q query positions, K key positions, W width, D width of a head's key, E width of its value.
 
@@ -55,6 +58,9 @@ class AttentionTrace:
     output: Float[Tensor, "Q W"]  # of all heads, after W^O
     matrices: Float[Tensor, "H E W"]  # W_i^O
     bias: Float[Tensor, " W"] | None  # of W^O
+
+    def __repr__(self) -> str:
+        return f"AttentionTrace({self.name}, {self.n_heads} heads, {len(self.queries)} × {len(self.keys)} positions)"
 
     @property
     def n_heads(self) -> int:
@@ -98,6 +104,17 @@ class Trace:
     attentions: Mapping[str, AttentionTrace]  # by name, in the order of a forward pass
     hidden: Mapping[str, Float[Tensor, "Q W"]]  # the outputs of the encoder and the decoder
     difference: float = 0.0  # the largest from the fused path; relative where values exceed 1
+
+    def __repr__(self) -> str:
+        text, answer = (shorten(one, _REPR_CHARACTERS) for one in (self.model_input.text, self.model_input.answer))
+        written = f" → {answer!r}" if answer else ""
+        return f"Trace({text!r}{written}, {len(self.attentions)} attentions, {len(self.heads)} heads)"
+
+    def _repr_html_(self) -> str:
+        """Show the maps of all heads of one kind in a notebook."""
+        from manyheads.lens.notebook_views import trace_html
+
+        return trace_html(self)
 
     def __getitem__(self, attention: str) -> AttentionTrace:
         if attention not in self.attentions:
@@ -272,6 +289,9 @@ def _trace_attention(
     )
     q, heads, output = (path.rows(f"{name}.{what}") for what in ("q", "heads", "output"))
     matrices, bias = output_matrices(attention)
+    if attention.gate is not None:  # what a gated head adds is gated, so the sum of heads remains the output
+        gate = attention.gate if isinstance(attention.gate, Tensor) else attention.gate(1)
+        v, heads = (each * gate.detach().cpu().reshape(-1, 1, 1) for each in (v, heads))
     return AttentionTrace(attention.name, queries, keys, q, k, v, scores, weights, heads, output, matrices, bias)
 
 
