@@ -129,7 +129,9 @@ def test_importance_equals_single_ablations(case: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("manyheads.lens.interventions._BATCH_POSITIONS", 40)
     task = answering(case)
     model_input = write_answer(task, CASES[case], GREEDY)
-    batched = text_importance(task, model_input)
+    shares: list[float] = []
+    batched = text_importance(task, model_input, shares.append)
+    assert shares == sorted(shares) and shares[-1] == 1.0
     assert [head for head, _ in batched] == heads_of(task.model)
     probe = task.lens_probe(model_input)
     (whole,) = probe.log_probabilities(1).tolist()

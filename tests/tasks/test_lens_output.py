@@ -183,6 +183,8 @@ def test_text_is_read_as_predict_normalizes_it() -> None:
     assert answered.model_input.text == 'the "cat" sat'
     assert answered.notes[0].en == 'The model reads the text as “the "cat" sat”: it was trained on such text.'
     assert task.lens_output(answered.model_input).answer == task.predict([text], GREEDY)[0].answer
+    assert answer_text(task, " the cat ", GREEDY).notes == ()
+    assert len(task.text_to_read("“cat” " * 500)[1][0].en) < 200
     upper = answer_text(task, "THE CAT SAT", GREEDY)
     assert upper.model_input.text == "The cat sat"
     assert "writes this answer in capitals" in upper.notes[1].en

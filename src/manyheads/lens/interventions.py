@@ -83,23 +83,32 @@ def ablate_text(
     return AblatedText(free, forced, change)
 
 
-def text_importance(task: Task, model_input: ModelInput) -> list[tuple[Head, float]]:
+def text_importance(
+    task: Task, model_input: ModelInput, progress: Callable[[float], None] = lambda share: None
+) -> list[tuple[Head, float]]:
     """Return how much log-probability the answer loses without each single head, in nats; positive: the head helps.
 
     The answer is the target of the input, or the present prediction of a model without a decoder. Its probability is
     that of the output: of a classifier, mixed with the linear model and calibrated; of a tagger, that of the best path
-    and of the intent; of a masked language model, that of the tokens for all masks. Callers hold a lock, see above.
+    and of the intent; of a masked language model, that of the tokens for all masks. Every head costs a forward pass:
+    `progress` is called with the share of heads done. Callers hold a lock, see above.
     """
     showable = _showable(task)
     if showable.lens_output(model_input).log_probability is None:
         raise LensError("There is no answer whose probability could change. Give an answer, or a text with [MASK].")
     probe = showable.lens_probe(model_input)
     whole = float(probe.log_probabilities(1)[0])
-    without = _without_each_head(task.model, model_input, probe.log_probabilities)
+    without = _without_each_head(task.model, model_input, probe.log_probabilities, progress)
     return [(head, whole - float(value)) for head, value in zip(heads_of(task.model), without, strict=True)]
 
 
-def contrast_heads(task: Task, model_input: ModelInput, position: int, instead: int | str) -> HeadContrast:
+def contrast_heads(
+    task: Task,
+    model_input: ModelInput,
+    position: int,
+    instead: int | str,
+    progress: Callable[[float], None] = lambda share: None,
+) -> HeadContrast:
     """Return which heads make the model choose what it chose at a position instead of something else.
 
     A position is that of the target at which a token was written, that of a mask, or that of a token whose word has a
@@ -115,13 +124,16 @@ def contrast_heads(task: Task, model_input: ModelInput, position: int, instead: 
         return logits[:, chosen] - logits[:, other]
 
     whole = float(difference(1)[0])
-    without = _without_each_head(task.model, model_input, difference)
+    without = _without_each_head(task.model, model_input, difference, progress)
     effects = [(head, whole - float(value)) for head, value in zip(heads_of(task.model), without, strict=True)]
     return HeadContrast(choice.chosen, choice.instead, whole, tuple(effects))
 
 
 def _without_each_head(
-    model: Transformer, model_input: ModelInput, measure: Callable[[int], Float[Tensor, " N"]]
+    model: Transformer,
+    model_input: ModelInput,
+    measure: Callable[[int], Float[Tensor, " N"]],
+    progress: Callable[[float], None],
 ) -> list[float]:
     """Return a measure of the text without each head: copies of the text in one pass, each with gates of its own."""
     n_positions = max(1, len(model_input.source) + len(model_input.target))
@@ -129,6 +141,7 @@ def _without_each_head(
     for gates, n_rows in _row_gates(model, max(1, _BATCH_POSITIONS // n_positions)):
         with gated(model, gates):
             measured += measure(n_rows).tolist()
+        progress(len(measured) / len(heads_of(model)))
     return measured
 
 

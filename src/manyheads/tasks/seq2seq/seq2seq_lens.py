@@ -10,6 +10,8 @@ from manyheads.text.copyable_spans import restore
 if TYPE_CHECKING:
     from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq
 
+_MAX_SHOWN = 120  # characters of a text in a note
+
 
 def probe_writing(task: "Seq2Seq", model_input: ModelInput) -> WriterProbe:
     """Return the probe of the answer; a text that `predict` would divide is one input here, and a note says so."""
@@ -35,11 +37,12 @@ def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Bilingual, ...]
     if not read:  # nothing but what `predict` copies
         return text, ()
     notes = []
-    if read != text:
+    if read != text.strip():
+        shown = read if len(read) <= _MAX_SHOWN else f"{read[:_MAX_SHOWN]}…"
         notes.append(
             Bilingual(
-                f"The model reads the text as “{read}”: it was trained on such text.",
-                f"模型实际读到的是“{read}”：训练文本都是这样写的。",
+                f"The model reads the text as “{shown}”: it was trained on such text.",
+                f"模型实际读到的是“{shown}”：训练文本都是这样写的。",
             )
         )
     if part.is_upper:
