@@ -15,7 +15,7 @@ const MAX_UNDO = 100;
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountAblationPanel(root, context) {
   const { store, t } = context;
-  const chips = el("div", { class: "chips" });
+  const chips = el("div", { class: "off-list" });
   const acts = el("div", { class: "ablation-acts" });
   const contrast = contrastPanel(context);
   const node = el("div", { class: "ablation" }, chips, acts, contrast.root);
@@ -75,10 +75,10 @@ export function mountAblationPanel(root, context) {
   function buildChips() {
     const { off } = store.state;
     if (off.length === 0) return [el("p", { class: "note-small" }, t("ablation_none"))];
-    return [el("span", { class: "chips-label" }, t("ablation_off")), ...off.map((head) => el("button", {
-      type: "button", class: "chip", "data-key": head, "aria-label": t("ablation_on", { head: shortName(head, t) }), title: head,
+    return [el("span", { class: "off-label" }, t("ablation_off")), ...off.map((head) => el("button", {
+      type: "button", class: "off-chip", "data-key": head, "aria-label": t("ablation_on", { head: shortName(head, t) }), title: head,
       onclick: () => setOff(off.filter((one) => one !== head)),
-    }, shortName(head, t), el("span", { class: "chip-x", "aria-hidden": "true" }, "×")))];
+    }, shortName(head, t), el("span", { class: "off-chip-x", "aria-hidden": "true" }, "×")))];
   }
 
   function buildActs() {

@@ -135,10 +135,11 @@ export function mountAnswerView(root, context) {
     const { off } = store.state;
     without.hidden = off.length === 0;
     without.classList.toggle("is-stale", ablation === null || !sameHeads(ablation.heads, off));
-    show(without, [trace, ablation, off.length, store.state.lang], () => {
+    const { error, busy } = context.data;
+    show(without, [trace, ablation, off.length, store.state.lang, error, busy], () => {
       const title = el("h3", {}, t(off.length === 1 ? "answer_without_one" : "answer_without", { count: off.length }));
       if (off.length === 0) return [];
-      if (!ablation) return [title, el("p", { class: "note-small" }, t("answer_without_coming"))];
+      if (!ablation) return [title, el("p", { class: "note-small" }, error && !busy ? error.detail : t("answer_without_coming"))];
       return [title, ...answerWithout(trace, ablation)];
     });
   }

@@ -12,17 +12,17 @@ import { points } from "./figures.js";
 export function probabilityTable(label, shares, t) {
   const hasWithout = shares.some((share) => share.without !== null && share.without !== undefined);
   const head = hasWithout
-    ? el("thead", {}, el("tr", {}, el("th", {}, el("span", { class: "unseen" }, label)), el("th", { class: "number" }, t("answer_with")), el("th", { class: "number" }, t("answer_without_short")), el("th", { class: "number" }, t("answer_change")), el("td")))
+    ? el("thead", {}, el("tr", {}, el("th", {}, el("span", { class: "unseen" }, label)), el("th", { class: "num" }, t("answer_with")), el("th", { class: "num" }, t("answer_without_short")), el("th", { class: "num" }, t("answer_change")), el("td")))
     : null;
   const rows = shares.map((share) => {
     const { value, without = null } = share;
     const change = without === null ? null : without - value;
     return el("tr", { class: [share.isChosen ? "is-chosen" : "", share.isFaint ? "is-faint" : ""].join(" ").trim() || null },
       el("th", { scope: "row", dir: "auto" }, share.text),
-      el("td", { class: "number" }, percent(value)),
-      hasWithout ? el("td", { class: "number is-without" }, without === null ? "–" : percent(without)) : null,
-      hasWithout ? el("td", { class: "number faint" }, change === null ? "" : points(change)) : null,
-      el("td", { class: "bars", "aria-hidden": "true" }, track("is-with", value), without === null ? null : track("is-without", without)));
+      el("td", { class: "num" }, percent(value)),
+      hasWithout ? el("td", { class: "num is-without" }, without === null ? "–" : percent(without)) : null,
+      hasWithout ? el("td", { class: "num faint" }, change === null ? "" : points(change)) : null,
+      el("td", { class: "tracks", "aria-hidden": "true" }, track("is-with", value), without === null ? null : track("is-without", without)));
   });
   return el("table", { class: hasWithout ? "probabilities has-without" : "probabilities", "aria-label": label }, head, el("tbody", {}, ...rows));
 }
@@ -46,6 +46,6 @@ export function effectList(label, rows) {
     fill.style.setProperty("--share", String(Math.abs(row.value) / largest));
     return el("button", { type: "button", class: row.isOff ? "effect is-off" : "effect", "aria-pressed": String(row.isOff), "data-key": row.name, onclick: row.act },
       el("span", { class: "effect-name" }, row.name, row.note ? el("span", { class: "faint" }, ` ${row.note}`) : null),
-      el("span", { class: "effect-picture", "aria-hidden": "true" }, fill), el("span", { class: "number" }, row.text));
+      el("span", { class: "effect-picture", "aria-hidden": "true" }, fill), el("span", { class: "num" }, row.text));
   }));
 }

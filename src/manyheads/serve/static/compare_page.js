@@ -70,14 +70,16 @@ function mountPair(root, context, mode) {
   const { store, t } = context;
   const { bundles } = context.data.model;
   const isTexts = mode === "texts";
-  const text2 = () => store.state.text2 ?? context.data.info.examples.find((example) => example !== store.state.text) ?? "";
+  const suggested = () => (context.data.info.is_live ? context.data.info.examples : context.source.stored().map((trace) => trace.text));
+  const text2 = () => store.state.text2 ?? suggested().find((text) => text !== store.state.text) ?? "";
   const sides = [
     sideContext(context, () => ({ bundle: isTexts ? store.state.bundle : bundles[0].id, text: store.state.text }), update),
     sideContext(context, () => ({ bundle: isTexts ? store.state.bundle : bundles[1].id, text: isTexts ? text2() : store.state.text }), update),
   ];
+  const makeField = context.data.info.is_live ? textField : storedField(context);
   const inputs = [
-    textField((text) => store.set({ text, answer: null, pins: [], keyPins: [], at: null })),
-    textField((text2) => store.set({ text2 })),
+    makeField((text) => store.set({ text, answer: null, pins: [], keyPins: [], at: null })),
+    makeField((text2) => store.set({ text2 })),
   ];
   const shared = el("div", { class: "compare-shared" });
   const list = el("div", { class: "compare-list" });
@@ -104,7 +106,7 @@ function mountPair(root, context, mode) {
   function buildList() {
     const [one, other] = sides.map((side) => side.trace);
     const title = el("h3", {}, t("compare_differ"));
-    if (!one || !other) return [title, el("p", { class: "note-small" }, t("compare_coming"))];
+    if (!one || !other) return [title, el("p", { class: "note-small" }, t(isTexts && !text2().trim() ? "compare_second_missing" : "compare_coming"))];
     const differences = compareTraces(one, other);
     if (differences.length === 0) return [title, el("p", { class: "note-small" }, t("compare_nothing"))];
     const amount = (/** @type {import("./compared_maps.js").HeadDifference} */ one) => (chosen.by === "map" ? one.map : Math.abs(one[chosen.by][1] - one[chosen.by][0]));
@@ -119,7 +121,7 @@ function mountPair(root, context, mode) {
       el("div", { class: "differences" }, ...rows.map((row) => {
         const { attention, number } = parseHead(row.head);
         return el("button", { type: "button", class: "difference", "aria-pressed": String(row.head === selected), "data-key": row.head, onclick: () => store.set({ attention, head: number }) },
-          el("b", {}, shortName(row.head, t)), el("span", { class: "faint" }, roles.get(row.head) ?? ""), el("span", { class: "number" }, differenceText(row)));
+          el("b", {}, shortName(row.head, t)), el("span", { class: "faint" }, roles.get(row.head) ?? ""), el("span", { class: "num" }, differenceText(row)));
       })),
       el("p", { class: "note-small" }, t(`compare_note_${chosen.by}`)),
     ];
@@ -145,7 +147,7 @@ function mountPair(root, context, mode) {
       const hasHead = sides[i].trace?.attentions.some((one) => one.name === state.attention && one.n_heads > state.head) ?? true;
       columns[i].head.classList.toggle("has-no-head", !hasHead);
     });
-    show(list, [sides[0].trace, sides[1].trace, state.lang, chosen.by, state.attention, state.head, context.data.heads], buildList);
+    show(list, [sides[0].trace, sides[1].trace, text2() === "", state.lang, chosen.by, state.attention, state.head, context.data.heads], buildList);
     for (const view of views) view.update();
   }
   return { update, destroy() { isGone = true; for (const view of views) view.destroy?.(); node.remove(); } };
@@ -166,5 +168,20 @@ function textField(change) {
       label.textContent = name;
       if (document.activeElement !== field) field.value = text;
     },
+  };
+}
+
+/** In a saved page: one of the texts that it holds. @param {Context} context */
+function storedField(context) {
+  return (/** @type {(text: string) => void} */ change) => {
+    const root = el("div", { class: "compare-field" });
+    return {
+      root,
+      /** @param {string} text @param {string} name */
+      update(text, name) {
+        const texts = context.source.stored().map((trace) => /** @type {const} */ ([trace.text, trace.text]));
+        show(root, [text, name], () => [dropdown(name, text ? texts : [["", "–"], ...texts], text, change)]);
+      },
+    };
   };
 }

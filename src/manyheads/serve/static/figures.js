@@ -61,9 +61,9 @@ export function drawInterval(interval, range, marks = []) {
   const place = (/** @type {number} */ value) => `${(100 * share(value)).toFixed(2)}%`;
   const length = Math.max(0.4, 100 * (share(interval.high) - share(interval.low)));
   return svg("svg", { class: "interval", height: 16, "aria-hidden": "true" },
-    svg("line", { class: "axis", x1: 0, x2: "100%", y1: 8, y2: 8 }),
+    svg("line", { class: "mark-axis", x1: 0, x2: "100%", y1: 8, y2: 8 }),
     ...marks.filter((mark) => Number.isFinite(mark.at)).map((mark) =>
-      svg("line", { class: mark.kind, x1: place(mark.at), x2: place(mark.at), y1: 1, y2: 15 })),
+      svg("line", { class: `mark-${mark.kind}`, x1: place(mark.at), x2: place(mark.at), y1: 1, y2: 15 })),
     svg("rect", { x: place(interval.low), width: `${length.toFixed(2)}%`, y: 4, height: 8 }),
     svg("circle", { cx: place(interval.value), cy: 8, r: 3.5 }));
 }

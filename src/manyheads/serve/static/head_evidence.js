@@ -46,18 +46,18 @@ function table(rows, { t, pick }) {
   return el("div", { class: "evidence-scroll" }, el("table", { class: "evidence" },
     el("thead", {}, el("tr", {}, ...["statistic", "number", "interval", "picture", "baseline_column", "control_column", "cases"].map((name) => (name === "picture"
       ? el("td", { class: "picture" })
-      : el("th", { scope: "col", class: name === "statistic" || name === "baseline_column" ? name : "number" }, t(`evidence_${name}`)))))),
+      : el("th", { scope: "col", class: name === "statistic" || name === "baseline_column" ? name : "num" }, t(`evidence_${name}`)))))),
     el("tbody", {}, ...rows.map((row) => {
       const inUnit = [row.value, row.low, row.high, row.baseline, row.control].every((value) => value >= 0 && value <= 1);
       const all = [row.low, row.high, row.baseline, row.control].filter(Number.isFinite);
       const range = inUnit ? { low: 0, high: 1 } : { low: Math.min(0, ...all), high: Math.max(...all) };
       return el("tr", {},
         el("th", { scope: "row" }, pick(row.names)),
-        el("td", { class: "number" }, el("b", {}, fixed(row.value))),
-        el("td", { class: "number faint" }, `[${fixed(row.low)}, ${fixed(row.high)}]`),
+        el("td", { class: "num" }, el("b", {}, fixed(row.value))),
+        el("td", { class: "num faint" }, `[${fixed(row.low)}, ${fixed(row.high)}]`),
         el("td", { class: "picture" }, drawInterval(row, range, [{ at: row.baseline, kind: "baseline" }, { at: row.control, kind: "control" }])),
         el("td", { class: "baseline_column", "data-label": t("evidence_baseline_column") }, fixed(row.baseline), el("span", { class: "faint" }, ` ${baselineName(row.baseline_by, t)}`)),
-        el("td", { class: "number", "data-label": t("evidence_control_column") }, fixed(row.control)),
-        el("td", { class: "number faint", "data-label": t("evidence_cases") }, row.n.toLocaleString("en-US")));
+        el("td", { class: "num", "data-label": t("evidence_control_column") }, fixed(row.control)),
+        el("td", { class: "num faint", "data-label": t("evidence_cases") }, row.n.toLocaleString("en-US")));
     }))));
 }

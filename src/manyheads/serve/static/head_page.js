@@ -136,10 +136,10 @@ export function mountHeadPage(root, context) {
     const inText = [isInAnswer.query && answer ? null : example.query, isInAnswer.key && answer ? null : example.key];
     const inAnswer = [isInAnswer.query ? example.query : null, isInAnswer.key ? example.key : null];
     const href = store.address({ page: "text", text: example.text, answer: context.data.info.takes_answer && example.answer !== null ? example.answer : null, pins: [], keyPins: [], at: null });
-    return el("li", { class: "example" },
+    return el("li", { class: "corpus-text" },
       el("div", {}, el("p", { class: "source", dir: "auto" }, ...marked(example.text, inText[0], inText[1])),
         answer ? el("p", { class: "faint answer-line", dir: "auto" }, ...marked(answer, inAnswer[0], inAnswer[1])) : null),
-      el("p", { class: "example-facts" }, el("span", {}, t("examples_weight", { query: example.query, key: example.key, weight: percent(example.weight) })),
+      el("p", { class: "corpus-facts" }, el("span", {}, t("examples_weight", { query: example.query, key: example.key, weight: percent(example.weight) })),
         el("span", {}, t("examples_strength", { strength: percent(example.strength) })), el("a", { href }, t("examples_open"))));
   }
 

@@ -104,7 +104,7 @@ export function mountHeadsPage(root, context) {
     const intervals = heads.flatMap((head) => (head.importance ? [head.importance] : []));
     const range = { low: Math.min(0, ...intervals.map((one) => one.low)), high: Math.max(1e-9, ...intervals.map((one) => one.high)) };
     const header = el("thead", {}, el("tr", {}, sortHeader("head", t("heads_head"), ""), sortHeader("role", t("heads_role"), ""),
-      ...columns.map(({ id, name }, i) => sortHeader(id, name, i < 2 ? "number" : "number extra")), intervals.length ? el("th", { scope: "col", class: "picture" }, t("heads_importance")) : null));
+      ...columns.map(({ id, name }, i) => sortHeader(id, name, i < 2 ? "num" : "num extra")), intervals.length ? el("th", { scope: "col", class: "picture" }, t("heads_importance")) : null));
     const bodies = grouped(heads).map(([title, group]) => el("tbody", {},
       title ? el("tr", { class: "group" }, el("th", { colspan: columns.length + 2 + (intervals.length ? 1 : 0), scope: "rowgroup" }, title, el("span", { class: "faint" }, ` ${group.length}`))) : null,
       ...sorted(group).map((head) => buildRow(head, columns, intervals.length ? range : null))));
@@ -132,7 +132,7 @@ export function mountHeadsPage(root, context) {
     return el("tr", { "data-head": head.head, onpointerenter: () => plot.mark(head.head), onpointerleave: () => plot.mark(null) },
       el("th", { scope: "row" }, el("a", { href: store.address({ page: "head", attention, head: number }), title: head.head }, shortName(head.head, t))),
       el("td", {}, el("span", { class: "role-name" }, swatch, context.pick(head.names)), others.length ? el("span", { class: "faint more" }, others.join(t("list_comma"))) : null),
-      ...columns.map(({ id, digits }, i) => el("td", { class: i < 2 ? "number" : "number extra" }, fixed(head.values[id], digits))),
+      ...columns.map(({ id, digits }, i) => el("td", { class: i < 2 ? "num" : "num extra" }, fixed(head.values[id], digits))),
       range ? el("td", { class: "picture" }, head.importance ? drawInterval(head.importance, range, [{ at: 0, kind: "zero" }]) : null) : null);
   }
 
