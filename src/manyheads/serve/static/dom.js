@@ -108,11 +108,11 @@ export function fitCanvas(canvas, width, height) {
   return pen;
 }
 
-/** "12.3 %", without false precision; the thin space keeps number and sign together. @param {number} share */
+/** "12.3 %", without false precision; the space does not break. @param {number} share */
 export function percent(share) {
   const value = 100 * share;
-  if (value !== 0 && Math.abs(value) < 0.1) return value > 0 ? "<0.1 %" : ">−0.1 %";
-  return `${minus(value.toFixed(Math.abs(value) >= 99.95 ? 0 : 1))} %`;
+  if (value !== 0 && Math.abs(value) < 0.1) return value > 0 ? "<0.1\u00a0%" : ">−0.1\u00a0%";
+  return `${minus(value.toFixed(Math.abs(value) >= 99.95 ? 0 : 1))}\u00a0%`;
 }
 
 /** A number with a true minus sign. @param {number} value @param {number} digits */

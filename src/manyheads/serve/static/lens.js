@@ -6,6 +6,7 @@ import { createLoader } from "./loader.js";
 import { currentLanguage, pick, setLanguage, t } from "./messages.js";
 import { serverSource } from "./server_source.js";
 import { createStore } from "./store.js";
+import { telling } from "./default_head.js";
 import "./texts.js";
 import { headTitle, roleOf } from "./names.js";
 import { keysDialog } from "./keys_dialog.js";
@@ -118,7 +119,9 @@ function run(source, model) {
     load.follow(names);
     changed();
   });
+  const isOpen = !store.state.attention;
   fillIn(context);
+  if (isOpen) chooseHead(context, changed);
   listenToKeys(context);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
   addEventListener("resize", changed);
@@ -141,6 +144,18 @@ function fillIn({ store, source, data }) {
     change.answer = null;
   }
   store.set(change, { isMinor: true });
+}
+
+/** An address without a head gets a telling one, as soon as the first trace is there. @param {Context} context @param {() => void} changed */
+function chooseHead({ store, load }, changed) {
+  const { bundle, text, answer, step, attention, head } = store.state;
+  if (!text.trim()) return;
+  load.trace({ bundle, text, answer, step }).then((trace) => {
+    const isUntouched = store.state.attention === attention && store.state.head === head && store.state.text === text;
+    const found = isUntouched ? telling(trace) : null;
+    if (found) store.set(found, { isMinor: true });
+    changed();
+  }, () => { /* the text box reports it */ });
 }
 
 /** @param {State} state */

@@ -112,7 +112,9 @@ export const mountNumbersView = (root, context) => {
     if (row.keys.every((key) => key.weight_unscaled === null)) return null;
     const largest = Math.max(...row.keys.map((key) => key.weight));
     const other = Math.max(...row.keys.map((key) => key.weight_unscaled ?? 0));
-    return el("p", { class: "hint", text: `${t(row.scale === 1 ? "n_contrast_with" : "n_contrast_without", { largest: percent(largest), other: percent(other) })} ${t("n_rounded")}` });
+    const isSame = percent(largest) === percent(other);
+    const message = isSame ? "n_contrast_same" : row.scale === 1 ? "n_contrast_with" : "n_contrast_without";
+    return el("p", { class: "hint", text: `${t(message, { largest: percent(largest), other: percent(other) })} ${t("n_rounded")}` });
   }
 
   /** @param {WalkRow} row @param {number} at */

@@ -16,7 +16,7 @@ export function createReadout(context, selection) {
   let newest = 0;
 
   /** @param {Scene} scene @param {number} value */
-  const about = (scene, value) => (scene.kind === "weights" ? `≈ ${percent(value)}` : `≈ ${decimal(value, 3)}`);
+  const about = (scene, value) => (scene.kind === "weights" ? `≈\u00a0${percent(value)}` : `≈\u00a0${decimal(value, 3)}`);
 
   /** @param {Scene} scene @param {number} q */
   function row(scene, q) {
@@ -69,5 +69,5 @@ export function createReadout(context, selection) {
 function exactly(weight) {
   const value = 100 * weight;
   if (value > 0 && value < 0.0001) return "< 0.0001 %";
-  return `${value.toFixed(Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(Math.max(value, 1e-9))))))} %`;
+  return `${value.toFixed(Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(Math.max(value, 1e-9))))))}\u00a0%`;
 }

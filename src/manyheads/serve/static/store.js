@@ -15,6 +15,8 @@ const ATTENTION = /^[a-z]+\.\d+\.[a-z]+$/;
 // Changes of these make an entry in the browser's history; the others replace the current one.
 const STEPS = new Set(["page", "bundle", "text", "answer", "step", "text2", "attention", "head"]);
 
+const OWN = "lens"; // marks entries of the browser's history that this page made
+
 /** @returns {State} */
 export function defaultState() {
   const chinese = typeof navigator === "object" && /^zh\b/i.test(navigator.language || "");
@@ -131,13 +133,16 @@ export function createStore() {
     }
     written = Date.now();
     try {
-      history[isStep ? "pushState" : "replaceState"](null, "", writeAddress(state));
+      history[isStep ? "pushState" : "replaceState"](OWN, "", writeAddress(state));
     } catch { /* a document without an address of its own */ }
   }
 
-  addEventListener("popstate", () => {
+  addEventListener("popstate", (event) => {
     clearTimeout(planned);
-    const changed = apply({ ...defaultState(), lang: state.lang, theme: state.theme, ...readAddress(location.hash) });
+    const { lang, theme } = state;
+    const changed = apply({ ...defaultState(), lang, theme, ...readAddress(location.hash) });
+    // Going back in the history does not undo a change of the language; an address that was pasted sets it.
+    if (event.state === OWN) for (const key of apply({ lang, theme })) changed.delete(key);
     if (changed.size) tell(changed);
   });
   return {

@@ -19,10 +19,9 @@ export const mountTextBox = (root, context) => {
   const bundle = el("select", { id: "lens-bundle", onchange: () => store.set({ bundle: bundle.value, off: [], pins: [], keyPins: [], at: null, step: null }) });
   const bundleLabel = el("label", { for: "lens-bundle" });
   const problem = el("p", { class: "caution", role: "alert", hidden: true });
-  const notes = el("p", { class: "hint" });
   const page = el("a", { class: "plain", hidden: true });
   const form = el("form", { class: "text-box" }, label, el("div", { class: "text-line" }, text, run), answerRow,
-    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), problem, notes);
+    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), problem);
   root.append(form);
   let isAnswerOpen = store.state.answer !== null;
   let typed = "";
@@ -91,7 +90,6 @@ export const mountTextBox = (root, context) => {
     const message = limit || data.error?.detail || "";
     problem.hidden = !message;
     setText(problem, message && !limit && data.trace ? `${message} ${t("former_result")}` : message);
-    setText(notes, data.trace?.notes.map(context.pick).join(" ") ?? "");
     const address = data.trace ? source.pageUrl(data.trace.id) : null;
     page.hidden = !address;
     if (address) page.href = address;

@@ -89,7 +89,7 @@ function scaling({ context, walk }) {
   const largest = Math.max(...walk.keys.map((key) => key.weight));
   const other = Math.max(...walk.keys.map((key) => key.weight_unscaled ?? 0));
   return {
-    texts: [t("tour_5_text", { d: walk.head_width, scale: decimal(walk.scale, 3) }), t("tour_5_more", { largest: percent(largest), other: percent(other) })],
+    texts: [t("tour_5_text", { d: walk.head_width, scale: decimal(walk.scale, 3) }), t(percent(largest) === percent(other) ? "n_contrast_same" : "tour_5_more", { largest: percent(largest), other: percent(other) })],
     figure: keysTable(context, walk, { chosen: null, until: "scores" }),
   };
 }
