@@ -1,6 +1,7 @@
 // One head: its role with the evidence, heads like it, examples of the corpus, and the effect of switching it off.
 /** @import { Context, HeadExamples, SurveyHead, View } from "./types.d.ts" */
 import { button, powerSwitch, show } from "./controls.js";
+import { markedExample } from "./corpus_text.js";
 import { asProblem, cssColor, el, percent } from "./dom.js";
 import { fixed } from "./figures.js";
 import { headEffect } from "./head_effect.js";
@@ -130,15 +131,10 @@ export function mountHeadPage(root, context) {
 
   /** @param {HeadExamples["examples"][number]} example */
   function buildExample(example) {
-    const { kind } = parseHead(headName(store.state.attention, store.state.head));
-    const isInAnswer = { query: kind !== "encoder", key: kind === "decoder" };
-    const answer = example.answer ?? "";
-    const inText = [isInAnswer.query && answer ? null : example.query, isInAnswer.key && answer ? null : example.key];
-    const inAnswer = [isInAnswer.query ? example.query : null, isInAnswer.key ? example.key : null];
     const href = store.address({ page: "text", text: example.text, answer: context.data.info.takes_answer && example.answer !== null ? example.answer : null, pins: [], keyPins: [], at: null });
+    const { text, answer } = markedExample(example, parseHead(headName(store.state.attention, store.state.head)).kind);
     return el("li", { class: "corpus-text" },
-      el("div", {}, el("p", { class: "source", dir: "auto" }, ...marked(example.text, inText[0], inText[1])),
-        answer ? el("p", { class: "faint answer-line", dir: "auto" }, ...marked(answer, inAnswer[0], inAnswer[1])) : null),
+      el("p", { class: "source", dir: "auto" }, ...text), answer ? el("p", { class: "faint answer-line", dir: "auto" }, ...answer) : null,
       el("p", { class: "corpus-facts" }, el("span", {}, t("examples_weight", { query: example.query, key: example.key, weight: percent(example.weight) })),
         el("span", {}, t("examples_strength", { strength: percent(example.strength) })), el("a", { href }, t("examples_open"))));
   }
@@ -161,35 +157,4 @@ export function mountHeadPage(root, context) {
     destroy() { isGone = true; effect.destroy(); mapView?.destroy?.(); node.remove(); },
   };
   return view;
-}
-
-/**
- * A text with the query and the key marked where they occur first.
- * @param {string} text @param {string | null} query @param {string | null} key
- */
-function marked(text, query, key) {
-  const places = [{ word: query, kind: "query" }, { word: key, kind: "key" }].flatMap(({ word, kind }) => {
-    const at = word?.trim() ? placeOf(text, word.trim()) : -1;
-    return at < 0 ? [] : [{ start: at, end: at + (word ?? "").trim().length, kind }];
-  }).sort((a, b) => a.start - b.start);
-  /** @type {(Node | string)[]} */
-  const parts = [];
-  let end = 0;
-  for (const place of places) {
-    if (place.start < end) continue;
-    parts.push(text.slice(end, place.start), el("mark", { class: `is-${place.kind}` }, text.slice(place.start, place.end)));
-    end = place.end;
-  }
-  return [...parts, text.slice(end)];
-}
-
-/** Where a word occurs first: as a whole word, else as a part of one. @param {string} text @param {string} word */
-function placeOf(text, word) {
-  const isLetter = (/** @type {string | undefined} */ character) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
-  const first = text.indexOf(word);
-  if (/\p{Script=Han}/u.test(word)) return first;
-  for (let at = first; at >= 0; at = text.indexOf(word, at + 1)) {
-    if (!isLetter(text[at - 1]) && !isLetter(text[at + word.length])) return at;
-  }
-  return first;
 }

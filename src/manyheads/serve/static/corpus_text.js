@@ -1,0 +1,54 @@
+// A text of the corpus with the query and the key that a head links.
+/** @import { HeadExamples } from "./types.d.ts" */
+import { el } from "./dom.js";
+
+/** Offsets in Unicode code points; without them a word that occurs twice is not marked. @typedef {HeadExamples["examples"][number] & { query_span?: [number, number] | null, key_span?: [number, number] | null }} Example */
+/** @typedef {{ start: number, end: number, kind: "query" | "key" }} Place */
+
+/**
+ * The text and the answer as parts. Queries of decoder and cross-attention are words of the answer, so are keys of the decoder's.
+ * @param {Example} example @param {string} kind of attention
+ */
+export function markedExample(example, kind) {
+  const hasAnswer = Boolean(example.answer);
+  const isInAnswer = { query: hasAnswer && kind !== "encoder", key: hasAnswer && kind === "decoder" };
+  const sides = { text: example.text, answer: example.answer ?? "" };
+  /** @type {Record<"text" | "answer", Place[]>} */
+  const places = { text: [], answer: [] };
+  for (const one of /** @type {const} */ (["query", "key"])) {
+    const side = isInAnswer[one] ? "answer" : "text";
+    const span = example[`${one}_span`] ?? placeOf(sides[side], example[one].trim());
+    if (span && span[0] < span[1]) places[side].push({ start: span[0], end: span[1], kind: one });
+  }
+  return { text: markedParts(sides.text, places.text), answer: hasAnswer ? markedParts(sides.answer, places.answer) : null };
+}
+
+/** @param {string} text @param {Place[]} places @returns {(Node | string)[]} */
+function markedParts(text, places) {
+  const characters = [...text];
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  let end = 0;
+  for (const place of [...places].sort((a, b) => a.start - b.start)) {
+    if (place.start < end) continue; // a head may link a word to itself
+    parts.push(characters.slice(end, place.start).join(""), el("mark", { class: `is-${place.kind}` }, characters.slice(place.start, place.end).join("")));
+    end = place.end;
+  }
+  return [...parts, characters.slice(end).join("")];
+}
+
+/**
+ * Where a word stands, if it occurs once; whole words count before parts of words.
+ * @param {string} text @param {string} word @returns {[number, number] | null}
+ */
+export function placeOf(text, word) {
+  if (!word) return null;
+  const isLetter = (/** @type {string | undefined} */ character) => character !== undefined && /[\p{L}\p{N}]/u.test(character) && !/\p{Script=Han}/u.test(character);
+  const all = [];
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) all.push(at);
+  const whole = all.filter((at) => !isLetter(text[at - 1]) && !isLetter(text[at + word.length]));
+  const found = whole.length ? whole : all;
+  if (found.length !== 1) return null;
+  const start = [...text.slice(0, found[0])].length;
+  return [start, start + [...word].length];
+}
