@@ -16,6 +16,7 @@ COMMANDS = (
     "predict",
     "quantize",
     "shortlist",
+    "lens",
     "heads",
     "walk",
     "bench",
