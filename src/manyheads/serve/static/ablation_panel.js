@@ -1,5 +1,5 @@
 // Heads that are switched off, and the question which heads make the model say X instead of Y.
-/** @import { Context, Contrast, View } from "./types.d.ts" */
+/** @import { Context, Contrast, View } from "./types.js" */
 import { effectList } from "./bar_list.js";
 import { button, dropdown, show } from "./controls.js";
 import { asProblem, el, isTyping } from "./dom.js";
@@ -128,7 +128,7 @@ function contrastPanel(context) {
 
   /** The candidates for "instead", as value and text. @returns {[string, string][]} */
   function candidates() {
-    const { output } = /** @type {import("./types.d.ts").Trace} */ (context.data.trace);
+    const { output } = /** @type {import("./types.js").Trace} */ (context.data.trace);
     if (output.tokens.length) {
       const token = output.tokens[chosen];
       return token.alternatives.filter((one) => one.text !== token.text).map((one) => [String(one.id), quoted(one.text)]);

@@ -1,5 +1,5 @@
 // The model's answer with its confidence, and beside it the answer without the heads that are switched off.
-/** @import { Ablation, Context, Output, Trace, View } from "./types.d.ts" */
+/** @import { Ablation, Context, Output, Trace, View } from "./types.js" */
 import { probabilityTable } from "./bar_list.js";
 import { button, show } from "./controls.js";
 import { el, percent } from "./dom.js";

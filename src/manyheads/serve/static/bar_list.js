@@ -1,5 +1,5 @@
 // Lists of bars: probabilities with and without some heads, effects of heads.
-/** @import { Translate } from "./types.d.ts" */
+/** @import { Translate } from "./types.js" */
 import { el, percent } from "./dom.js";
 import { points } from "./figures.js";
 

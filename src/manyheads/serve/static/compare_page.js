@@ -1,5 +1,5 @@
 // Two texts or two bundles side by side, or one model over its training.
-/** @import { Context, View } from "./types.d.ts" */
+/** @import { Context, View } from "./types.js" */
 import { mountAnswerView } from "./answer_view.js";
 import { compareTraces } from "./compared_maps.js";
 import { dropdown, show, switchGroup } from "./controls.js";

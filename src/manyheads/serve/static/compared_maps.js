@@ -1,5 +1,5 @@
 // How much two traces differ, head by head.
-/** @import { Trace } from "./types.d.ts" */
+/** @import { Trace } from "./types.js" */
 import { headName } from "./head_names.js";
 
 const SIDE = 16; // maps of different sizes are compared on a grid of this many cells

@@ -1,5 +1,5 @@
 // A text of the corpus with the query and the key that a head links.
-/** @import { HeadExamples } from "./types.d.ts" */
+/** @import { HeadExamples } from "./types.js" */
 import { el } from "./dom.js";
 
 /** Offsets in Unicode code points; without them a word that occurs twice is not marked. @typedef {HeadExamples["examples"][number] & { query_span?: [number, number] | null, key_span?: [number, number] | null }} Example */

@@ -1,5 +1,5 @@
 // What the whole validation set loses without one head.
-/** @import { Context, HeadEffect } from "./types.d.ts" */
+/** @import { Context, HeadEffect } from "./types.js" */
 import { button, progressBar, show } from "./controls.js";
 import { asProblem, el } from "./dom.js";
 import { drawInterval, fixed, signed } from "./figures.js";

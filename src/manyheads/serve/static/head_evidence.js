@@ -1,5 +1,5 @@
 // The evidence for a head's role: statistics with intervals, baselines and random controls.
-/** @import { Context, SurveyHead, Translate } from "./types.d.ts" */
+/** @import { Context, SurveyHead, Translate } from "./types.js" */
 import { el } from "./dom.js";
 import { drawInterval, fixed } from "./figures.js";
 

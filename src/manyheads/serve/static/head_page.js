@@ -1,5 +1,5 @@
 // One head: its role with the evidence, heads like it, examples of the corpus, and the effect of switching it off.
-/** @import { Context, HeadExamples, SurveyHead, View } from "./types.d.ts" */
+/** @import { Context, HeadExamples, SurveyHead, View } from "./types.js" */
 import { button, powerSwitch, show } from "./controls.js";
 import { markedExample } from "./corpus_text.js";
 import { asProblem, cssColor, el, percent } from "./dom.js";

@@ -1,5 +1,5 @@
 // All heads over the corpus: a scatter by two measures, and a table to sort, filter and group.
-/** @import { Context, HeadSurvey, SurveyHead, View } from "./types.d.ts" */
+/** @import { Context, HeadSurvey, SurveyHead, View } from "./types.js" */
 import { button, dropdown, progressBar, show } from "./controls.js";
 import { el, setText } from "./dom.js";
 import { digitsFor, drawInterval, fixed } from "./figures.js";

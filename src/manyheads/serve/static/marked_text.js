@@ -1,5 +1,5 @@
 // Texts with marks: entities of a tagger, filled masks, words that another answer does not have.
-/** @import { Output } from "./types.d.ts" */
+/** @import { Output } from "./types.js" */
 import { changedParts, cutText } from "./changed_words.js";
 import { el, percent } from "./dom.js";
 

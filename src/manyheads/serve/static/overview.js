@@ -1,5 +1,5 @@
 // All heads of the model on this text: a row of thumbnails for each layer, grouped by the kind of attention.
-/** @import { Context, SurveyHead, View } from "./types.d.ts" */
+/** @import { Context, SurveyHead, View } from "./types.js" */
 import { button, powerSwitch, show, switchGroup } from "./controls.js";
 import { cssColor, el, percent, setAttributes } from "./dom.js";
 import { fixed, signed } from "./figures.js";

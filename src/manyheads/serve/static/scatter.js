@@ -1,5 +1,5 @@
 // Heads as points by two measures. The shape of a point is the kind of attention, its color the role.
-/** @import { Context, SurveyHead } from "./types.d.ts" */
+/** @import { Context, SurveyHead } from "./types.js" */
 import { cssColor, el, fitCanvas, perFrame } from "./dom.js";
 import { figure, tickText, ticks } from "./figures.js";
 import { KINDS, parseHead, shortName } from "./head_names.js";

@@ -1,5 +1,5 @@
 // One side of a comparison: a view on the page's state with a text, a bundle and pins of its own.
-/** @import { Context, Data, State, Store, Trace } from "./types.d.ts" */
+/** @import { Context, Data, State, Store, Trace } from "./types.js" */
 import { asProblem } from "./dom.js";
 import { headTitle } from "./names.js";
 

@@ -1,5 +1,5 @@
 // One step of generation: what was written so far, and the distribution of the next token.
-/** @import { Context, Output } from "./types.d.ts" */
+/** @import { Context, Output } from "./types.js" */
 import { probabilityTable } from "./bar_list.js";
 import { button, show } from "./controls.js";
 import { el, setText } from "./dom.js";

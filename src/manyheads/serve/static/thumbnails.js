@@ -1,5 +1,5 @@
 // Small pictures of heads, and the color of their roles.
-/** @import { SurveyHead } from "./types.d.ts" */
+/** @import { SurveyHead } from "./types.js" */
 import { rgb } from "./dom.js";
 
 /**

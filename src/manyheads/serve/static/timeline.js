@@ -1,5 +1,5 @@
 // The heads over training: the role of each head at every snapshot, and the head's map at one of them.
-/** @import { Context, Timeline, View } from "./types.d.ts" */
+/** @import { Context, Timeline, View } from "./types.js" */
 import { progressBar, show } from "./controls.js";
 import { asProblem, cssColor, el, fitCanvas, perFrame } from "./dom.js";
 import { headsByKind, headName, parseHead, shortName } from "./head_names.js";
@@ -10,7 +10,7 @@ const POLL = 2000; // milliseconds
 const CELL = { height: 16, label: 96, top: 6, bottom: 22, widest: 72 };
 const FEW = 6; // snapshots that show little of training
 
-/** @typedef {Timeline & { state?: string, done?: number, message?: import("./types.d.ts").Names | null, roles?: Record<string, { names: import("./types.d.ts").Names, color: string }> }} RunningTimeline */
+/** @typedef {Timeline & { state?: string, done?: number, message?: import("./types.js").Names | null, roles?: Record<string, { names: import("./types.js").Names, color: string }> }} RunningTimeline */
 
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountTimeline(root, context) {

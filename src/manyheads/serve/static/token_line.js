@@ -1,5 +1,5 @@
 // A written text as a line of tokens: the probability of each as a thin bar, links to the words of the source above.
-/** @import { Output, Side, Trace } from "./types.d.ts" */
+/** @import { Output, Side, Trace } from "./types.js" */
 import { cutText } from "./changed_words.js";
 import { el, percent, perFrame, svg } from "./dom.js";
 import { signed } from "./figures.js";
