@@ -11,7 +11,7 @@ export function headControls({ store, t }) {
   const mass = el("input", { type: "range", id: "lens-mass", min: 10, max: 100, step: 1, oninput: () => store.set({ mass: Number(mass.value) / 100 }) });
   const massName = el("label", { for: "lens-mass" });
   const massValue = el("output", { for: "lens-mass", class: "number" });
-  const unpin = el("button", { type: "button", class: "plain", onclick: () => store.set({ pins: [], keyPins: [] }) });
+  const unpin = el("button", { type: "button", class: "plain", onclick: () => store.set({ pins: [], keyPins: [], at: null }) });
   const root = el("div", { class: "controls" }, kind.root, unit.root,
     el("span", { class: "control" }, sinks, sinksName), el("span", { class: "control" }, massName, mass, massValue), unpin);
   return {

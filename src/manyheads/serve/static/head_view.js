@@ -93,6 +93,7 @@ export const mountHeadView = (root, context) => {
       setText(heading, t(`part_${name}`));
       buttons.update();
     }
+    if (!scene) setText(note, data.trace || data.busy ? "" : t("no_text"));
     if (!scene) return;
     setText(note, noteOf(scene));
     const look = [state.lang, state.theme, state.mass, matchMedia("(prefers-color-scheme: dark)").matches].join();

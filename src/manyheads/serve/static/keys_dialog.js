@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 const ROWS = [
-  ["← ↑ → ↓", "keys_move"], ["Enter", "keys_pin"], ["Esc", "keys_clear"], ["+ −", "keys_zoom"], ["0", "keys_whole"],
+  ["← ↑ → ↓", "keys_move"], ["Enter", "keys_pin"], ["Esc", "keys_clear"], ["o", "keys_off"], ["+ −", "keys_zoom"], ["0", "keys_whole"],
   ["[ ]", "keys_window"], ["← →", "keys_tour"], ["?", "keys_help"],
 ];
 

@@ -219,7 +219,7 @@ function listenToKeys(context) {
       event.preventDefault();
       dialog.open();
     } else if (event.key === "Escape" && !dialog.root.open) {
-      context.store.set({ pins: [], keyPins: [] });
+      context.store.set({ pins: [], keyPins: [], at: null });
     }
   });
 }

@@ -1,6 +1,7 @@
 /** @import { Data, HeadMap, Load, Source, Store, Trace, TraceRequest, WalkRow } from "./types.d.ts" */
 // Keeps the data of the page current: a new trace when the text changes, an ablation when heads are switched off.
 import { asProblem } from "./dom.js";
+import { withWords } from "./word_units.js";
 
 const POLL = 1000; // milliseconds between two questions about the survey
 const MAX_MAPS = 64; // maps kept, 1 MB each at 512 × 512
@@ -71,7 +72,7 @@ export function createLoader(store, source, data, changed) {
     }
     void guarded(stop.signal, async () => {
       const request = { bundle, text, answer, step };
-      const trace = await traces(keyOf(request), () => source.trace(request));
+      const trace = await traces(keyOf(request), () => source.trace(request).then(withWords));
       if (stop.signal.aborted) return;
       data.trace = trace;
       data.ablation = null;
@@ -118,7 +119,7 @@ export function createLoader(store, source, data, changed) {
 
   return {
     retry: loadTrace,
-    trace: (request) => traces(keyOf(request), () => source.trace(request)),
+    trace: (request) => traces(keyOf(request), () => source.trace(request).then(withWords)),
     map: (trace, attention, head, kind) =>
       maps(`${trace.id} ${attention} ${head} ${kind}`, () => source.map(trace, attention, head, kind)),
     walk: (trace, attention, head, query) =>

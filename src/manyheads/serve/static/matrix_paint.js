@@ -6,7 +6,7 @@ import { shownText } from "./head_map.js";
 export const ANGLE = -0.96; // of slanted column labels, in radians
 const LARGEST_CELL = 36;
 const MANY = 48; // rows or columns of a large map
-const SLANTED_SPACE = 17; // pixels between slanted labels
+const SLANTED_SPACE = 14; // pixels between slanted labels
 const LABEL_SPACE = 14; // pixels between row labels
 const MAX_LABEL = 132;
 
@@ -40,8 +40,8 @@ export function layOut(scene, width, maxHeight, view, rowLabel, columnLabel) {
   let cellWidth = Math.min(LARGEST_CELL, (width - left - right) / nK);
   let cellHeight = Math.min(LARGEST_CELL, maxHeight / nQ);
   // Cells of large maps are square; of small ones they may be wider or higher, for the labels.
-  cellHeight = Math.min(cellHeight, Math.max(1.6 * cellWidth, nQ > MANY ? 0 : 22));
-  cellWidth = Math.min(cellWidth, Math.max(1.6 * cellHeight, nK > MANY ? 0 : 22));
+  cellHeight = Math.min(cellHeight, Math.max(1.25 * cellWidth, nQ > MANY ? 0 : 18));
+  cellWidth = Math.min(cellWidth, Math.max(1.25 * cellHeight, nK > MANY ? 0 : 22));
   if (nQ > MANY && nK > MANY) cellHeight = cellWidth = Math.min(cellWidth, cellHeight);
   const fit = Math.min(cellWidth, cellHeight);
   cellWidth *= view.zoom;

@@ -20,13 +20,13 @@ export function createReadout(context, selection) {
 
   /** @param {Scene} scene @param {number} q */
   function row(scene, q) {
-    const keys = largestLinks(scene, q, 1).slice(0, N_NAMED).map((k) => `${shownText(scene.keys[k])} ${about(scene, weightOf(scene, q, k))}`);
+    const keys = largestLinks(scene, q, 1).slice(0, N_NAMED).map((k) => t("reads_word", { word: shownText(scene.keys[k]), value: about(scene, weightOf(scene, q, k)) }));
     return t("reads_row", { query: shownText(scene.queries[q]), keys: keys.join(t("comma")) });
   }
   /** @param {Scene} scene @param {number} k */
   function column(scene, k) {
     const order = [...scene.queries.keys()].sort((a, b) => weightOf(scene, b, k) - weightOf(scene, a, k)).slice(0, N_NAMED);
-    return t("reads_column", { key: shownText(scene.keys[k]), queries: order.map((q) => `${shownText(scene.queries[q])} ${about(scene, weightOf(scene, q, k))}`).join(t("comma")) });
+    return t("reads_column", { key: shownText(scene.keys[k]), queries: order.map((q) => t("reads_word", { word: shownText(scene.queries[q]), value: about(scene, weightOf(scene, q, k)) })).join(t("comma")) });
   }
 
   /** @param {Scene} scene @param {number} q @param {number} k */

@@ -4,6 +4,7 @@ import { el, setText } from "./dom.js";
 import "./view_texts.js";
 
 const N_EXAMPLES = 5;
+const MAX_EXAMPLE = 44; // characters shown of an example
 
 /** @type {Mount} */
 export const mountTextBox = (root, context) => {
@@ -19,9 +20,11 @@ export const mountTextBox = (root, context) => {
   const bundle = el("select", { id: "lens-bundle", onchange: () => store.set({ bundle: bundle.value, off: [], pins: [], keyPins: [], at: null, step: null }) });
   const bundleLabel = el("label", { for: "lens-bundle" });
   const problem = el("p", { class: "caution", role: "alert", hidden: true });
+  const snapshot = el("p", { class: "hint", hidden: true });
+  const final = el("button", { type: "button", class: "plain", onclick: () => store.set({ step: null }) });
   const page = el("a", { class: "plain", hidden: true });
   const form = el("form", { class: "text-box" }, label, el("div", { class: "text-line" }, text, run), answerRow,
-    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), problem);
+    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), snapshot, problem);
   root.append(form);
   let isAnswerOpen = store.state.answer !== null;
   let typed = "";
@@ -61,7 +64,7 @@ export const mountTextBox = (root, context) => {
     examples.dataset.key = key;
     const name = el("span", { class: "faint", text: t(data.info.is_live ? "examples" : "stored_texts") });
     examples.replaceChildren(...(texts.length ? [name] : []), ...texts.map((one) => el("button", {
-      type: "button", class: "plain example", dir: "auto", text: one.length > 60 ? `${one.slice(0, 58)}…` : one, onclick: () => { isAnswerOpen = false; submit(one); },
+      type: "button", class: "plain example", dir: "auto", text: one.length > MAX_EXAMPLE ? `${one.slice(0, MAX_EXAMPLE - 1)}…` : one, title: one, onclick: () => { isAnswerOpen = false; submit(one); },
     })));
   }
 
@@ -83,6 +86,9 @@ export const mountTextBox = (root, context) => {
     text.readOnly = !data.info.is_live;
     run.hidden = !data.info.is_live;
     showExamples();
+    snapshot.hidden = state.step === null;
+    if (state.step !== null) snapshot.replaceChildren(t("snapshot", { step: state.step.toLocaleString("en") }), " ", final);
+    setText(final, t("final_weights"));
     bundleLabel.hidden = bundle.hidden = data.model.bundles.length < 2;
     setText(bundleLabel, t("model"));
     if (!bundle.options.length) bundle.append(...data.model.bundles.map((one) => el("option", { value: one.id, text: one.name })));
