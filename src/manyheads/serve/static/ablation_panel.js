@@ -1,15 +1,12 @@
-// Heads that are switched off, and the question which heads make the model say X instead of Y.
-/** @import { Context, Contrast, View } from "./types.js" */
-import { effectList } from "./bar_list.js";
+// Heads that are switched off: one by one, whole layers, the most important ones, random ones; undo.
+/** @import { Context, View } from "./types.js" */
+import { contrastPanel } from "./contrast_panel.js";
 import { button, dropdown, show } from "./controls.js";
 import { asProblem, el, isTyping } from "./dom.js";
-import { fixed, signed } from "./figures.js";
 import { allHeads, headName, randomHeads, shortName, toggled } from "./head_names.js";
-import { leastCertain } from "./step_panel.js";
 import "./head_texts.js";
 
 const MANY = 10; // heads switched off at once
-const N_EFFECTS = 12;
 const MAX_UNDO = 100;
 
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
@@ -111,100 +108,4 @@ export function mountAblationPanel(root, context) {
     destroy() { removeEventListener("keydown", onKey); node.remove(); },
   };
   return view;
-}
-
-/** "Which heads make it say X instead of Y?" @param {Context} context */
-function contrastPanel(context) {
-  const { store, t } = context;
-  const form = el("div", { class: "contrast-form" });
-  const result = el("div", { class: "contrast-result", "aria-live": "polite" });
-  const root = el("div", { class: "contrast" }, form, result);
-  let traceId = "";
-  let chosen = 0; // a token, or 0 for labels
-  let instead = "";
-  /** @type {Contrast | null} */
-  let answer = null;
-  let status = "";
-
-  /** The candidates for "instead", as value and text. @returns {[string, string][]} */
-  function candidates() {
-    const { output } = /** @type {import("./types.js").Trace} */ (context.data.trace);
-    if (output.tokens.length) {
-      const token = output.tokens[chosen];
-      return token.alternatives.filter((one) => one.text !== token.text).map((one) => [String(one.id), quoted(one.text)]);
-    }
-    return best(output.labels).slice(1).map(({ name }) => [name, name]);
-  }
-
-  /** @param {string} text */
-  const quoted = (text) => text.trim() || "␣";
-
-  async function ask() {
-    const { trace } = context.data;
-    if (!trace) return;
-    const { output } = trace;
-    status = t("contrast_coming");
-    answer = null;
-    update();
-    try {
-      const isWritten = output.tokens.length > 0;
-      const found = await context.source.contrast(trace.id, isWritten ? output.first + chosen : -1, isWritten ? Number(instead) : instead);
-      if (traceId !== trace.id) return;
-      answer = found;
-      status = "";
-    } catch (thrown) {
-      status = asProblem(thrown).detail;
-    }
-    update();
-  }
-
-  function buildForm() {
-    const { trace } = context.data;
-    if (!trace) return [];
-    const { output } = trace;
-    const others = candidates();
-    if (!others.some(([value]) => value === instead)) instead = others[0]?.[0] ?? "";
-    const reset = () => { answer = null; status = ""; update(); };
-    const first = output.tokens.length
-      ? dropdown(t("contrast_says"), output.tokens.map((token, k) => [String(k), `${k + 1} · ${quoted(token.text)}`]), String(chosen), (value) => { chosen = Number(value); reset(); })
-      : el("span", { class: "field" }, el("span", {}, t("contrast_says")), el("b", {}, best(output.labels)[0]?.name ?? ""));
-    return [el("h3", {}, t("contrast_title")), first, dropdown(t("contrast_instead"), others, instead, (value) => { instead = value; reset(); }),
-      button(t("contrast_ask"), () => void ask(), { class: "plain", disabled: others.length === 0 })];
-  }
-
-  function buildResult() {
-    if (!answer) return [status ? el("p", { class: "note-small" }, status) : null];
-    const { off } = store.state;
-    const heads = [...answer.heads].sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect)).slice(0, N_EFFECTS);
-    const roles = new Map((context.data.heads?.heads ?? []).map((head) => [head.head, head]));
-    return [
-      el("p", { class: "note-small" }, t("contrast_result", { chosen: quoted(answer.chosen), instead: quoted(answer.instead), difference: fixed(answer.difference) })),
-      effectList(t("contrast_title"), heads.map(({ head, effect }) => {
-        const role = roles.get(head);
-        return { name: shortName(head, t), value: effect, text: signed(effect), note: role && role.role !== "unknown" ? context.pick(role.names) : "",
-          isOff: off.includes(head), act: () => store.set({ off: toggled([...off], [head]) }) };
-      })),
-    ];
-  }
-
-  function update() {
-    const { trace } = context.data;
-    const output = trace?.output;
-    root.hidden = !output || (output.tokens.length === 0 && output.labels.length < 2);
-    if (!trace || !output || root.hidden) return;
-    if (traceId !== trace.id) {
-      traceId = trace.id;
-      chosen = output.tokens.length ? leastCertain(output) : 0;
-      answer = null;
-      status = "";
-    }
-    show(form, [trace, chosen, instead, store.state.lang], buildForm);
-    show(result, [answer, status, store.state.off, store.state.lang, context.data.heads], buildResult);
-  }
-  return { root, update };
-}
-
-/** @param {{ name: string, probability: number }[]} labels */
-function best(labels) {
-  return [...labels].sort((a, b) => b.probability - a.probability);
 }

@@ -154,7 +154,7 @@ export function mountAnswerView(root, context) {
       const lost = lostEntities(output.spans, free.spans, trace.text);
       if (lost.length) parts.push(el("p", { class: "note-small" }, t("answer_lost", { entities: lost.join(t("list_comma")) })));
     }
-    if (output.task === "masked") parts.push(maskedText(trace.text, free.masks, output.masks, null, () => {}));
+    if (output.task === "masked") parts.push(maskedText(trace.text, free.masks, output.masks, null, null));
     parts.push(el("p", { class: "note-small" }, verdict(output, free, change)));
     return parts;
   }

@@ -45,7 +45,7 @@ export function lostEntities(spans, others, text) {
 
 /**
  * The text with its masks filled in by the most probable token.
- * @param {string} text @param {Output["masks"]} masks @param {Output["masks"] | null} others @param {number | null} chosen @param {(mask: number) => void} choose
+ * @param {string} text @param {Output["masks"]} masks @param {Output["masks"] | null} others @param {number | null} chosen @param {((mask: number) => void) | null} choose
  */
 export function maskedText(text, masks, others, chosen, choose) {
   return el("p", { class: "line-target", dir: "auto" }, ...cutText(text, masks.map((mask) => [mask.start, mask.end])).map((piece) => {
@@ -53,7 +53,13 @@ export function maskedText(text, masks, others, chosen, choose) {
     if (number === undefined) return piece.text;
     const best = masks[number].alternatives[0];
     const isChanged = others !== null && others[number]?.alternatives[0]?.text !== best?.text;
+    if (!choose) return el("mark", { class: `filled${isChanged ? " changed" : ""}` }, best ? visible(best.text) : piece.text);
     return el("button", { type: "button", class: `filled${isChanged ? " changed" : ""}`, "aria-pressed": String(number === chosen), "data-key": `mask ${number}`, onclick: () => choose(number) },
-      best ? best.text.trim() || "␣" : piece.text);
+      best ? visible(best.text) : piece.text);
   }));
+}
+
+/** @param {string} text */
+function visible(text) {
+  return text.trim() || "␣";
 }
