@@ -3,7 +3,9 @@
 import ast
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click import Context
@@ -11,6 +13,7 @@ from click import Context
 from manyheads import corpora
 from manyheads.bundle import Bundle
 from manyheads.cli.root import commands
+from manyheads.model import Transformer
 from manyheads.run import read_recipe
 from manyheads.text.seen_words import SeenWords
 
@@ -24,8 +27,10 @@ def blocks(name: str, language: str) -> list[str]:
 
 @pytest.fixture
 def with_quickstart(untrained: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the READMEs expect a trained model there is one, if only of the right shape: four heads."""
-    untrained.save(tmp_path / "runs" / "quickstart" / "bundle")
+    """Where the READMEs expect a trained model there is one, if only with its heads: four in each of two layers."""
+    settings = replace(untrained.task.model.settings, n_encoder_layers=2, n_decoder_layers=2)
+    task: Any = replace(untrained.task, model=Transformer(settings).eval())  # type: ignore[type-var]
+    replace(untrained, task=task).save(tmp_path / "runs" / "quickstart" / "bundle")
     monkeypatch.chdir(tmp_path)
 
 
@@ -56,7 +61,7 @@ def test_the_recipe_is_one(name: str, tmp_path: Path) -> None:
 def test_every_command_parses(name: str) -> None:
     lines = [line for block in blocks(name, "console") for line in block.splitlines()]
     found = [re.sub(r"\s{2,}#.*", "", line).partition("manyheads ")[2] for line in lines if "manyheads " in line]
-    assert len(found) == 27
+    assert len(found) == 30
     for line in found:
         command, *words = shlex.split(line)
         commands.commands[command].make_context(command, words, parent=Context(commands))
@@ -75,7 +80,7 @@ def test_examples_consist_of_words_of_the_built_in_corpus(name: str, corpus_word
         line for language in ("console", "python") for block in blocks(name, language) for line in block.split("\n")
     ]
     sentences = [text for line in code if "unseen" not in line for text in re.findall(r'"([A-Z][^"]*[.?!])"', line)]
-    assert len(sentences) == 5
+    assert len(sentences) == 9
     assert [word for sentence in sentences for word in corpus_words.unseen(sentence)] == []
     (unseen,) = re.findall(r'unseen_words\("([^"]+)"\)\)  # (\[.+\])', "\n".join(code))
     assert corpus_words.unseen(unseen[0]) == ast.literal_eval(unseen[1])
