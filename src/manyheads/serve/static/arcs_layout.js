@@ -1,4 +1,4 @@
-/** @import { Parts, Scene, Unit } from "./types.d.ts" */
+/** @import { Parts, Scene, Unit } from "./types.js" */
 // Where words and arcs are, for the canvas and for saved pictures.
 import { largestLinks, shownText, weightOf } from "./head_map.js";
 

@@ -1,4 +1,4 @@
-/** @import { Context, HeadPart, Scene, Selection } from "./types.d.ts" */
+/** @import { Context, HeadPart, Scene, Selection } from "./types.js" */
 /** @import { ArcsLayout, Link, Word } from "./arcs_layout.js" */
 // Arcs between words: the source over the target for cross-attention, one row of words for self-attention.
 import { curveOf, layOutArcs, lineOpacity, lineWidth, linksOf, PITCH, strengthOf, WORD_SIZE } from "./arcs_layout.js";

@@ -1,4 +1,4 @@
-/** @import { Context, Scene } from "./types.d.ts" */
+/** @import { Context, Scene } from "./types.js" */
 // The legend of the matrix: colors grow with the square root of the value.
 import { cssColor, decimal, el, fitCanvas, setText } from "./dom.js";
 import { colorTable } from "./matrix_paint.js";

@@ -1,4 +1,4 @@
-/** @import { Trace } from "./types.d.ts" */
+/** @import { Trace } from "./types.js" */
 // Which head to show first: one whose rows look at different words, sharply, and not at BOS, EOS or punctuation.
 import { decodeBase64 } from "./head_map.js";
 

@@ -1,4 +1,4 @@
-/** @import { LensFile, Problem, Source } from "./types.d.ts" */
+/** @import { LensFile, Problem, Source } from "./types.js" */
 // The data embedded in a page that `manyheads lens --html` wrote.
 import { decodeBase64, decodeMap, inflate } from "./head_map.js";
 import { t } from "./messages.js";

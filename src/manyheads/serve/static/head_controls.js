@@ -1,4 +1,4 @@
-/** @import { Context } from "./types.d.ts" */
+/** @import { Context } from "./types.js" */
 // The switches above the views of one head.
 import { choice, el, setText } from "./dom.js";
 

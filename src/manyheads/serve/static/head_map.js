@@ -1,4 +1,4 @@
-/** @import { HeadMap, Scene, State, Trace, TracedAttention, Unit } from "./types.d.ts" */
+/** @import { HeadMap, Scene, State, Trace, TracedAttention, Unit } from "./types.js" */
 // Attention maps: from bytes to numbers, from tokens to the units that are shown, and which links to draw.
 
 /** @param {string} text @returns {Uint8Array<ArrayBuffer>} */

@@ -1,4 +1,4 @@
-/** @import { Context, HeadPart, Mount, Problem, Scene } from "./types.d.ts" */
+/** @import { Context, HeadPart, Mount, Problem, Scene } from "./types.js" */
 // One head: matrix, arcs and text, linked by one selection.
 import { mountArcs } from "./arcs_view.js";
 import { asProblem, decimal, el, percent, perFrame, setText } from "./dom.js";

@@ -1,4 +1,4 @@
-/** @import { Context } from "./types.d.ts" */
+/** @import { Context } from "./types.js" */
 // The list of keys, opened with "?".
 import { el } from "./dom.js";
 

@@ -1,4 +1,4 @@
-/** @import { Context, Data, Mount, PageName, Source, State, View } from "./types.d.ts" */
+/** @import { Context, Data, Mount, PageName, Source, State, View } from "./types.js" */
 // The entry of the page: makes the store, the source and the context, and mounts the views of each page.
 import { asProblem, choice, el, isTyping, setText } from "./dom.js";
 import { fileSource } from "./file_source.js";

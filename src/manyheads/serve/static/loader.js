@@ -1,4 +1,4 @@
-/** @import { Data, HeadMap, Load, Source, Store, Trace, TraceRequest, WalkRow } from "./types.d.ts" */
+/** @import { Data, HeadMap, Load, Source, Store, Trace, TraceRequest, WalkRow } from "./types.js" */
 // Keeps the data of the page current: a new trace when the text changes, an ablation when heads are switched off.
 import { asProblem } from "./dom.js";
 import { withWords } from "./word_units.js";

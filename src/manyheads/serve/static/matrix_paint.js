@@ -1,4 +1,4 @@
-/** @import { Scene, Unit } from "./types.d.ts" */
+/** @import { Scene, Unit } from "./types.js" */
 // Geometry and painting of the matrix; nothing here listens to events.
 import { cssColor, rgb } from "./dom.js";
 import { shownText } from "./head_map.js";

@@ -1,4 +1,4 @@
-/** @import { Context, HeadPart, Scene, Selection } from "./types.d.ts" */
+/** @import { Context, HeadPart, Scene, Selection } from "./types.js" */
 /** @import { Geometry } from "./matrix_paint.js" */
 // The matrix of one head: queries down, keys across. Zooms and pans; draws only what is in sight.
 import { cssColor, decimal, el, fitCanvas, percent, setText } from "./dom.js";

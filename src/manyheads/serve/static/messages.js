@@ -1,4 +1,4 @@
-/** @import { Language, Names } from "./types.d.ts" */
+/** @import { Language, Names } from "./types.js" */
 // The texts of the page in both languages. Other modules add theirs with registerMessages.
 
 /** @type {Record<Language, Record<string, string>>} */

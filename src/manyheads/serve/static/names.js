@@ -1,4 +1,4 @@
-/** @import { HeadSurvey, ModelInfo } from "./types.d.ts" */
+/** @import { HeadSurvey, ModelInfo } from "./types.js" */
 // Names of attentions, heads and roles in the language in use.
 import { pick, t } from "./messages.js";
 

@@ -1,4 +1,4 @@
-/** @import { Context, WalkKey, WalkRow } from "./types.d.ts" */
+/** @import { Context, WalkKey, WalkRow } from "./types.js" */
 // Small tables and bars of numbers, for the row in numbers and for the tour.
 import { decimal, el, svg } from "./dom.js";
 
@@ -34,6 +34,15 @@ export function bar(share, kind = "") {
   return el("div", { class: `bar ${kind}`, "aria-hidden": "true" }, fill);
 }
 
+/** A bar to the left or to the right of the middle. @param {number} value @param {number} largest */
+export function signedBar(value, largest) {
+  const half = 50 * Math.min(1, Math.abs(value) / (largest || 1));
+  const fill = el("div", { class: value < 0 ? "below" : "above" });
+  fill.style.setProperty("width", `${half.toFixed(2)}%`);
+  fill.style.setProperty("left", `${(value < 0 ? 50 - half : 50).toFixed(2)}%`);
+  return el("div", { class: "bar signed", "aria-hidden": "true" }, fill);
+}
+
 /**
  * Numbers of a vector as thin bars above and below a line; the text names its length and range.
  * @param {number[]} values @param {string} label @param {number} [scale] the value of a full bar
@@ -53,9 +62,9 @@ export function strip(values, label, scale) {
   return node;
 }
 
-/** Which keys a table shows: all, or the largest ones in the order of the text. @param {WalkRow} walk */
-function chooseKeys(walk) {
-  const seen = [...walk.keys.keys()].filter((i) => walk.keys[i].visible);
+/** Which keys a table shows: all, or the largest ones in the order of the text. @param {WalkRow} walk @param {boolean} isMasked whether the mask has been applied */
+function chooseKeys(walk, isMasked) {
+  const seen = [...walk.keys.keys()].filter((i) => walk.keys[i].visible || !isMasked);
   const largest = [...seen].sort((a, b) => walk.keys[b].weight - walk.keys[a].weight).slice(0, N_ROWS);
   const shown = seen.length <= N_ROWS ? seen : largest.sort((a, b) => a - b);
   return { shown, others: seen.filter((i) => !shown.includes(i)), n_masked: walk.keys.length - seen.length };
@@ -69,7 +78,7 @@ export const strongestKey = (walk) => walk.keys.reduce((best, key, i) => (key.we
  * @param {Context} context @param {WalkRow} walk @param {{ chosen: number | null, choose?: (key: number) => void, until?: "products" | "scores" | "weights" }} options
  */
 export function keysTable({ t }, walk, { chosen, choose, until = "weights" }) {
-  const { shown, others, n_masked } = chooseKeys(walk);
+  const { shown, others, n_masked } = chooseKeys(walk, until === "weights");
   const isScaled = walk.scale !== 1;
   const hasBias = walk.keys.some((key) => key.bias !== null);
   const hasOther = until === "weights" && walk.keys.some((key) => key.weight_unscaled !== null);
@@ -83,15 +92,19 @@ export function keysTable({ t }, walk, { chosen, choose, until = "weights" }) {
   const unscaled = rounded((key) => 100 * (key.weight_unscaled ?? 0), 2);
   const sumOf = (/** @type {Map<number, number>} */ values, /** @type {number[]} */ keys) => keys.reduce((sum, i) => sum + (values.get(i) ?? 0), 0);
   const n_stages = { products: 1, scores: 2, weights: 3 }[until];
+  const shownScore = (/** @type {WalkKey} */ key) => (n_stages > 1 ? key.product / walk.scale + (key.bias ?? 0) : key.product);
+  const largest = order.reduce((most, i) => Math.max(most, Math.abs(shownScore(walk.keys[i]))), 0);
   const heads = [t("n_key"), "q · k"];
   if (n_stages > 1 && isScaled) heads.push(t("n_scaled", { scale: decimal(walk.scale, 3) }));
   if (n_stages > 1 && hasBias) heads.push(t("n_bias"), t("n_score"));
+  if (n_stages < 3) heads.push("");
   if (n_stages > 2) heads.push("eˢ⁻ᵐᵃˣ", t("n_weight"), "");
   if (hasOther) heads.push(t(isScaled ? "n_without" : "n_with"), "");
   const cells = (/** @type {WalkKey} */ key, /** @type {number} */ i) => {
     const found = [number(decimal(key.product, 3))];
     if (n_stages > 1 && isScaled) found.push(number(decimal(key.product / walk.scale, 3)));
-    if (n_stages > 1 && hasBias) found.push(number(decimal(key.bias ?? 0, 3)), number(key.score === null ? "−∞" : decimal(key.score, 3)));
+    if (n_stages > 1 && hasBias) found.push(number(decimal(key.bias ?? 0, 3)), number(decimal(key.product / walk.scale + (key.bias ?? 0), 3)));
+    if (n_stages < 3) found.push(el("td", { class: "bars" }, signedBar(shownScore(key), largest)));
     if (n_stages > 2) found.push(number(decimal(exponentials.get(i) ?? 0, 4)), number(`${decimal(weights.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar(key.weight)));
     if (hasOther) found.push(number(`${decimal(unscaled.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar(key.weight_unscaled ?? 0, "soft")));
     return found;

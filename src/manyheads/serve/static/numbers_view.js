@@ -1,4 +1,4 @@
-/** @import { Mount, Problem, Unit, WalkRow } from "./types.d.ts" */
+/** @import { Mount, Problem, Unit, WalkRow } from "./types.js" */
 // One row of a head in numbers: every step from q · k to what the head adds to the output.
 import { asProblem, decimal, el, percent, setText } from "./dom.js";
 import { headShares, keyName, keysTable, roundToSum, strip, strongestKey } from "./number_parts.js";

@@ -1,4 +1,4 @@
-/** @import { Context, Part, Parts, Scene, Selection } from "./types.d.ts" */
+/** @import { Context, Part, Parts, Scene, Selection } from "./types.js" */
 // Which part of a long text is shown, and the buttons to move on.
 import { el, setText } from "./dom.js";
 

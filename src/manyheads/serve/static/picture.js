@@ -1,4 +1,4 @@
-/** @import { Context, Scene, Selection } from "./types.d.ts" */
+/** @import { Context, Scene, Selection } from "./types.js" */
 // Saves what is shown as SVG or PNG (drawn here) or PDF (drawn by the server).
 import { el, svg } from "./dom.js";
 import { arcsPicture } from "./picture_arcs.js";

@@ -1,4 +1,4 @@
-/** @import { Scene } from "./types.d.ts" */
+/** @import { Scene } from "./types.js" */
 /** @import { Drawn, PictureOptions } from "./picture_style.js" */
 // The arcs as a picture.
 import { curveOf, layOutArcs, lineOpacity, lineWidth, linksOf, PITCH, strengthOf, WORD_SIZE } from "./arcs_layout.js";

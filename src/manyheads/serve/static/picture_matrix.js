@@ -1,4 +1,4 @@
-/** @import { Scene } from "./types.d.ts" */
+/** @import { Scene } from "./types.js" */
 /** @import { Drawn, PictureOptions } from "./picture_style.js" */
 // The matrix as a picture.
 import { scaleLabel, scaleTicks } from "./color_scale.js";

@@ -1,4 +1,4 @@
-/** @import { Scene, Unit } from "./types.d.ts" */
+/** @import { Scene, Unit } from "./types.js" */
 /** @import { Drawn, PictureOptions } from "./picture_style.js" */
 // The colored text as a picture.
 import { strengthOf } from "./arcs_layout.js";

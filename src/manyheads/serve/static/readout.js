@@ -1,4 +1,4 @@
-/** @import { Context, Scene, Selection, WalkRow } from "./types.d.ts" */
+/** @import { Context, Scene, Selection, WalkRow } from "./types.js" */
 // One line that says what is under the pointer. Maps come as bytes, so their numbers are rounded ("≈");
 // the exact weight is asked for once the pointer rests.
 import { decimal, el, percent, setText } from "./dom.js";

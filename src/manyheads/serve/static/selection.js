@@ -1,4 +1,4 @@
-/** @import { Scene, Selection, Store, Unit } from "./types.d.ts" */
+/** @import { Scene, Selection, Store, Unit } from "./types.js" */
 // One selection for matrix, arcs and text: what the pointer or the keyboard selects, and what is pinned.
 
 /**

@@ -1,4 +1,4 @@
-/** @import { Problem, Source } from "./types.d.ts" */
+/** @import { Problem, Source } from "./types.js" */
 // The data from the server of `manyheads lens`.
 import { decodeMap, inflate } from "./head_map.js";
 import { t } from "./messages.js";

@@ -1,4 +1,4 @@
-/** @import { State, Store } from "./types.d.ts" */
+/** @import { State, Store } from "./types.js" */
 // The state of the page, kept in the address (location.hash): copying the address restores the page.
 
 const PAGES = /** @type {const} */ (["text", "heads", "head", "compare", "tour"]);

@@ -1,4 +1,4 @@
-/** @import { Mount } from "./types.d.ts" */
+/** @import { Mount } from "./types.js" */
 // Where the user types: the text, optionally an answer; problems with them are reported here.
 import { el, setText } from "./dom.js";
 import "./view_texts.js";

@@ -1,4 +1,4 @@
-/** @import { Context, HeadPart, Part, Scene, Selection, Side, Unit } from "./types.d.ts" */
+/** @import { Context, HeadPart, Part, Scene, Selection, Side, Unit } from "./types.js" */
 // The text itself, colored: blue where the selected word looks, orange where it is looked at from.
 import { strengthOf } from "./arcs_layout.js";
 import { el, setText } from "./dom.js";

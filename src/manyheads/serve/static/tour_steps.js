@@ -1,4 +1,4 @@
-/** @import { Context, HeadMap, Trace, TracedAttention, Unit, WalkRow } from "./types.d.ts" */
+/** @import { Context, HeadMap, Trace, TracedAttention, Unit, WalkRow } from "./types.js" */
 // What each step of the tour says and shows, with the numbers of the user's own text.
 import { cssColor, decimal, el, fitCanvas, percent } from "./dom.js";
 import { colorTable } from "./matrix_paint.js";
@@ -45,14 +45,20 @@ function tokens(stop) {
     ? [el("p", { class: "side-name", text: t("side_source") }), chips(source, () => "", null), el("p", { class: "side-name", text: t("side_written") }), chips(own, (i) => (i === query ? "here" : ""), choose)]
     : [chips(own, (i) => (i === query ? "here" : ""), choose)];
   return {
-    texts: [t(isCross ? "tour_1_text_cross" : "tour_1_text", { n: source.length, m: own.length }), t(isCross ? "tour_1_more_cross" : "tour_1_more", { word })],
+    texts: [t(isCross ? "tour_1_text_cross" : attention.queries === "target" && trace.sides.source ? "tour_1_text_target" : "tour_1_text", { n: source.length, m: own.length }), t(isCross ? "tour_1_more_cross" : "tour_1_more", { word })],
     figure: el("div", {}, ...rows),
   };
 }
 
 /** @type {(stop: Stop) => Step} */
-function vectors({ context: { t, data } }) {
-  return { texts: [t("tour_2_text", { width: data.info.width }), t("tour_2_more")], figure: null };
+function vectors({ context: { t, data }, trace, attention, query }) {
+  const list = chips(trace.sides[attention.queries]?.tokens ?? [], (i) => (i === query ? "here" : ""), null);
+  [...list.querySelectorAll(".chip")].forEach((chip, i) => { // each with its position below
+    const place = el("span", { class: "chip-place" });
+    chip.replaceWith(place);
+    place.append(chip, String(i));
+  });
+  return { texts: [t("tour_2_text", { width: data.info.width }), t("tour_2_more")], figure: list };
 }
 
 /** @type {(stop: Stop) => Step} */

@@ -1,4 +1,4 @@
-/** @import { Mount, Problem } from "./types.d.ts" */
+/** @import { Mount, Problem } from "./types.js" */
 /** @import { Stop } from "./tour_steps.js" */
 // A narrated tour: one sentence, one layer, one head, step by step.
 import { asProblem, el, isTyping, setText } from "./dom.js";
