@@ -2,28 +2,20 @@
 
     make lens-types
 
-The compiler is one package of npm, verified by its checksum and unpacked into build/. It runs on the Node.js inside
-Playwright's wheel, so that neither Node.js nor npm has to be installed.
+The compiler is one package of npm, which unpacks it into build/. It runs on the Node.js inside Playwright's wheel.
 """
 
-import base64
-import hashlib
-import io
+import shutil
 import subprocess
 import sys
-import tarfile
-import urllib.request
 from pathlib import Path
-from urllib.error import URLError
 
 from filelock import FileLock
 from playwright._impl._driver import compute_driver_executable
 
 ROOT = Path(__file__).parents[2]
 _VERSION = "6.0.3"  # from 7.0 on, the compiler is a binary per platform
-_PACKAGE = f"npm:/typescript/-/typescript-{_VERSION}.tgz"
 CONFIG = Path(__file__).with_name("tsconfig.json")
-_SHA512 = "y2TvuxSZPDyQakkFRPZHKFm+KKVqIisdg9/CZwm9ftvKXLP8NRWj38/ODjNbr43SsoXqNuAisEf1GdCxqWcdBw=="
 
 
 class UnavailableError(Exception):
@@ -31,22 +23,24 @@ class UnavailableError(Exception):
 
 
 def compiler() -> Path:
-    """Return the folder of the compiler; download it once."""
+    """Return the folder of the compiler; install it once."""
     folder = ROOT / "build" / f"typescript-{_VERSION}"
-    folder.parent.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    package = folder / "node_modules" / "typescript"
     with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            try:
-                with urllib.request.urlopen(_PACKAGE, timeout=60) as answer:  # a fixed https address
-                    content = answer.read()
-            except (URLError, TimeoutError) as error:
-                raise UnavailableError(f"{_PACKAGE} cannot be downloaded: {error}") from None
-            if base64.b64encode(hashlib.sha512(content).digest()).decode() != _SHA512:
-                raise UnavailableError(f"{_PACKAGE} does not have the expected checksum.")
-            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-                archive.extractall(folder.with_suffix(".part"), filter="data")
-            folder.with_suffix(".part").rename(folder)
-    return folder / "package"
+        if not (package / "lib" / "tsc.js").exists():
+            _install(folder)
+    return package
+
+
+def _install(folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise UnavailableError("TypeScript needs npm, which is not installed: the types of the page are not checked.")
+    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), f"typescript@{_VERSION}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        raise UnavailableError(f"npm cannot install TypeScript ({done.stderr.strip() or done.returncode}).")
 
 
 def check_types(config: Path = CONFIG) -> "subprocess.CompletedProcess[str]":
