@@ -22,7 +22,8 @@ const visible = (text) => text.trim() || "␣";
  * @param {Trace} trace @param {string} noEntity
  * @returns {Question[]}
  */
-export function questionsOf({ output, sides }, noEntity) {
+export function questionsOf({ text, output, sides }, noEntity) {
+  const characters = [...text];
   const labels = [...output.labels].sort((a, b) => b.probability - a.probability).map(({ name }) => name);
   const positionAt = (/** @type {number} */ start) => sides.source?.tokens.findIndex((token) => token.start <= start && start < token.end) ?? -1;
   /** @type {(alternatives: { id: number, text: string }[], chosen: string) => (readonly [string, string])[]} */
@@ -35,7 +36,7 @@ export function questionsOf({ output, sides }, noEntity) {
       return { text: visible(chosen), position: positionAt(mask.start), isToken: true, others: others(mask.alternatives, chosen) };
     }),
     ...(labels.length > 1 ? [{ text: labels[0], position: -1, isToken: false, others: labels.slice(1).map((name) => /** @type {const} */ ([name, name])) }] : []),
-    ...output.spans.map((span) => ({ text: span.label, position: positionAt(span.start), isToken: false, others: [/** @type {const} */ (["O", noEntity])] }))
+    ...output.spans.map((span) => ({ text: `${characters.slice(span.start, span.end).join("")} · ${span.label}`, position: positionAt(span.start), isToken: false, others: [/** @type {const} */ (["O", noEntity])] }))
       .filter((question) => question.position > 0),
   ];
   return all.filter((question) => question.others.length > 0);

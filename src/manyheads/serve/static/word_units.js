@@ -1,4 +1,4 @@
-/** @import { Side, Trace, Unit } from "./types.d.ts" */
+/** @import { Side, Trace, Unit } from "./types.js" */
 // Words of text that is written without spaces. The browser's segmenter has a dictionary of Chinese, Japanese and Thai;
 // the server splits such text into characters.
 
