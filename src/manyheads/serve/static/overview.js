@@ -7,6 +7,8 @@ import { KINDS, headName, parseHead, shortName, toggled } from "./head_names.js"
 import { drawThumbnail, roleColor } from "./thumbnails.js";
 import "./head_texts.js";
 
+const MANY_HEADS = 8; // in a row: thumbnails are small then, and the words beside them short
+
 /** @typedef {{ cell: HTMLElement, select: HTMLButtonElement, canvas: HTMLCanvasElement, fill: HTMLElement, label: HTMLElement, power: HTMLButtonElement }} Thumb */
 
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
@@ -90,9 +92,10 @@ export function mountOverview(root, context) {
       const group = attentions.filter((attention) => attention.kind === kind);
       if (group.length === 0) return [];
       const title = el("h3", { id: `overview-${kind}` }, t(`kind_${kind}`));
-      const grid = el("div", { class: "thumb-grid", role: "grid", "aria-labelledby": `overview-${kind}` },
+      const n = Math.max(...group.map((attention) => attention.n_heads));
+      const grid = el("div", { class: n > MANY_HEADS ? "thumb-grid is-dense" : "thumb-grid", role: "grid", "aria-labelledby": `overview-${kind}` },
         ...group.map((attention) => buildRow(attention.name, attention.layer, attention.n_heads)));
-      grid.style.setProperty("--n", String(Math.max(...group.map((attention) => attention.n_heads))));
+      grid.style.setProperty("--n", String(n));
       return [title, grid];
     });
   }
@@ -103,7 +106,7 @@ export function mountOverview(root, context) {
     rows.push(names);
     const power = powerSwitch(t("overview_layer_off", { layer: context.headTitle(attention, null) }), true, () => switchHeads(names));
     layers.set(attention, power);
-    const header = el("div", { role: "rowheader", class: "thumb-layer" }, el("span", {}, t("overview_layer", { layer })), power);
+    const header = el("div", { role: "rowheader", class: "thumb-layer" }, el("span", {}, el("span", { class: "layer-word" }, t("overview_layer")), String(layer)), power);
     return el("div", { role: "row", class: "thumb-row" }, header, ...names.map((name, number) => buildCell(name, attention, number)));
   }
 
