@@ -1,4 +1,4 @@
-/** @import { HeadMap, Scene, State, Trace, TracedAttention, Unit } from "./types.js" */
+/** @import { HeadMap, Scene, Side, State, Trace, TracedAttention, Unit, WalkRow } from "./types.js" */
 // Attention maps: from bytes to numbers, from tokens to the units that are shown, and which links to draw.
 
 /** @param {string} text @returns {Uint8Array<ArrayBuffer>} */
@@ -30,6 +30,22 @@ export function decodeMap(bytes, scale, n_queries, n_keys) {
 
 /** What is shown of a unit; a space that is a token of its own becomes visible. @param {Unit | undefined} unit */
 export const shownText = (unit) => unit?.text.replaceAll("▁", "␣") ?? "";
+
+/** The name of one token; a byte is named with its character. @param {Side | null} side @param {number} position */
+export function tokenName(side, position) {
+  const token = side?.tokens[position];
+  if (!side || token?.kind !== "byte") return shownText(token);
+  const character = side.characters.find((unit) => unit.kind !== "byte" && unit.parts.some(([part]) => part === position));
+  return character ? `${character.text}·${token.text}` : token.text;
+}
+
+/** A row with the names that the page shows. @param {WalkRow} walk @param {Trace} trace @returns {WalkRow} */
+export function withNames(walk, trace) {
+  const attention = trace.attentions.find((one) => one.name === walk.attention);
+  if (!attention) return walk;
+  const [queries, keys] = [trace.sides[attention.queries], trace.sides[attention.keys]];
+  return { ...walk, query_name: tokenName(queries, walk.query) || walk.query_name, keys: walk.keys.map((key, i) => ({ ...key, name: tokenName(keys, i) || key.name })) };
+}
 
 /** @param {Unit} unit */
 export const isSink = (unit) => unit.kind === "special" || unit.kind === "punctuation";

@@ -9,6 +9,7 @@ const MANY = 48; // rows or columns of a large map
 const SLANTED_SPACE = 14; // pixels between slanted labels
 const LABEL_SPACE = 14; // pixels between row labels
 const MAX_LABEL = 132;
+const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{2}/u; // labels that fill their height
 
 /**
  * @typedef {{ left: number, top: number, right: number, cellWidth: number, cellHeight: number, width: number, height: number,
@@ -112,7 +113,8 @@ export function drawMatrix(pen, scene, g, cells, block) {
   const soft = cssColor("--soft");
   const ink = cssColor("--ink");
   const everyQ = Math.max(1, Math.ceil(LABEL_SPACE / g.cellHeight));
-  const everyK = Math.max(1, Math.ceil((g.isSlanted ? SLANTED_SPACE : 1) / g.cellWidth));
+  const slanted = scene.keys.some((unit) => WIDE.test(unit.text)) ? SLANTED_SPACE + 4 : SLANTED_SPACE;
+  const everyK = Math.max(1, Math.ceil((g.isSlanted ? slanted : 1) / g.cellWidth));
   for (const q of visible(g.y, g.height / g.cellHeight, scene.queries.length, everyQ)) drawRowLabel(pen, scene.queries[q], q, g, scene.queries[q].kind === "text" ? ink : soft);
   for (const k of visible(g.x, g.width / g.cellWidth, scene.keys.length, everyK)) drawColumnLabel(pen, scene.keys[k], k, g, scene.keys[k].kind === "text" ? ink : soft);
 }

@@ -30,7 +30,7 @@ export const keyName = (name) => name.replaceAll("▁", " ").trim() || "␣";
 export function bar(share, kind = "") {
   const fill = el("div");
   fill.style.setProperty("width", `${(100 * Math.max(0, Math.min(1, share))).toFixed(2)}%`);
-  fill.hidden = share < 5e-5; // a weight that is displayed as 0
+  fill.hidden = share < 2e-3;
   return el("div", { class: `bar ${kind}`, "aria-hidden": "true" }, fill);
 }
 
@@ -92,6 +92,7 @@ export function keysTable({ t }, walk, { chosen, choose, until = "weights" }) {
   const unscaled = rounded((key) => 100 * (key.weight_unscaled ?? 0), 2);
   const sumOf = (/** @type {Map<number, number>} */ values, /** @type {number[]} */ keys) => keys.reduce((sum, i) => sum + (values.get(i) ?? 0), 0);
   const n_stages = { products: 1, scores: 2, weights: 3 }[until];
+  const full = order.reduce((most, i) => Math.max(most, walk.keys[i].weight, hasOther ? walk.keys[i].weight_unscaled ?? 0 : 0), 0) || 1; // of a bar
   const shownScore = (/** @type {WalkKey} */ key) => (n_stages > 1 ? key.product / walk.scale + (key.bias ?? 0) : key.product);
   const largest = order.reduce((most, i) => Math.max(most, Math.abs(shownScore(walk.keys[i]))), 0);
   const heads = [t("n_key"), "q · k"];
@@ -105,8 +106,8 @@ export function keysTable({ t }, walk, { chosen, choose, until = "weights" }) {
     if (n_stages > 1 && isScaled) found.push(number(decimal(key.product / walk.scale, 3)));
     if (n_stages > 1 && hasBias) found.push(number(decimal(key.bias ?? 0, 3)), number(decimal(key.product / walk.scale + (key.bias ?? 0), 3)));
     if (n_stages < 3) found.push(el("td", { class: "bars" }, signedBar(shownScore(key), largest)));
-    if (n_stages > 2) found.push(number(decimal(exponentials.get(i) ?? 0, 4)), number(`${decimal(weights.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar(key.weight)));
-    if (hasOther) found.push(number(`${decimal(unscaled.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar(key.weight_unscaled ?? 0, "soft")));
+    if (n_stages > 2) found.push(number(decimal(exponentials.get(i) ?? 0, 4)), number(`${decimal(weights.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar(key.weight / full)));
+    if (hasOther) found.push(number(`${decimal(unscaled.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar((key.weight_unscaled ?? 0) / full, "soft")));
     return found;
   };
   const body = el("tbody");

@@ -1,6 +1,7 @@
-/** @import { Mount, Problem, Unit, WalkRow } from "./types.js" */
+/** @import { Mount, Problem, WalkRow } from "./types.js" */
 // One row of a head in numbers: every step from q · k to what the head adds to the output.
 import { asProblem, decimal, el, percent, setText } from "./dom.js";
+import { tokenName, withNames } from "./head_map.js";
 import { headShares, keyName, keysTable, roundToSum, strip, strongestKey } from "./number_parts.js";
 import "./number_texts.js";
 
@@ -31,10 +32,9 @@ export const mountNumbersView = (root, context) => {
     const found = pins.at(-1) ?? (traced.queries === "source" ? null : at);
     return found !== null && found < traced.n_queries ? found : null;
   }
-  /** @returns {Unit[]} */
-  function tokens() {
+  function querySide() {
     const traced = data.trace?.attentions.find((one) => one.name === store.state.attention);
-    return (traced && data.trace?.sides[traced.queries]?.tokens) || [];
+    return (traced && data.trace?.sides[traced.queries]) ?? null;
   }
 
   async function load() {
@@ -52,9 +52,10 @@ export const mountNumbersView = (root, context) => {
     }
     body.classList.add("waiting");
     try {
-      const found = await context.load.walk(data.trace, attention, head, position);
+      const { trace } = data;
+      const found = await context.load.walk(trace, attention, head, position);
       if (wanted !== key) return;
-      walk = found;
+      walk = withNames(found, trace);
     } catch (thrown) {
       if (wanted !== key) return;
       walk = null;
@@ -78,17 +79,18 @@ export const mountNumbersView = (root, context) => {
 
   /** The pinned rows, or a button that pins the first one. */
   function showChoice() {
-    const units = tokens();
+    const side = querySide();
+    const units = side?.tokens ?? [];
     const { pins } = store.state;
     const position = query();
-    const key = [pins, position, units.length, store.state.lang].join("|");
+    const key = [data.trace?.id, store.state.attention, pins, position, store.state.lang].join("|");
     if (rows.dataset.key === key) return;
     rows.dataset.key = key;
     const label = el("label", { class: "faint", for: "lens-row", text: t("n_choose") });
     const select = el("select", { id: "lens-row", onchange: () => {
       const value = Number(select.value);
       store.set({ pins: value < 0 ? [] : [...pins.filter((pin) => pin !== value), value] });
-    } }, el("option", { value: -1, text: "—" }), ...units.map((unit, i) => el("option", { value: i, text: `${i + 1}  ${unit.text}` })));
+    } }, el("option", { value: -1, text: "—" }), ...units.map((_, i) => el("option", { value: i, text: `${i + 1}  ${tokenName(side, i)}` })));
     select.value = String(position ?? -1);
     rows.replaceChildren(label, select);
   }

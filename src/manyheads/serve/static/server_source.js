@@ -1,7 +1,7 @@
 /** @import { Problem, Source } from "./types.js" */
 // The data from the server of `manyheads lens`.
 import { decodeMap, inflate } from "./head_map.js";
-import { t } from "./messages.js";
+import { currentLanguage, t } from "./messages.js";
 
 /** @param {string} path */
 const address = (path) => new URL(`api/${path}`, document.baseURI).href;
@@ -15,12 +15,13 @@ async function problemOf(response) {
   return { title: response.statusText, status: response.status, detail: t("server_status", { status: response.status }) };
 }
 
-/** @param {string} path @param {RequestInit} [options] */
+/** @param {string} path @param {Omit<RequestInit, "headers"> & { headers?: Record<string, string> }} [options] */
 async function ask(path, options) {
   /** @type {Response} */
   let response;
   try {
-    response = await fetch(address(path), options);
+    // Problems are reported in the language of the page.
+    response = await fetch(address(path), { ...options, headers: { ...options?.headers, "Accept-Language": currentLanguage() } });
   } catch (thrown) {
     if (thrown instanceof DOMException && thrown.name === "AbortError") throw thrown;
     /** @type {Problem} */

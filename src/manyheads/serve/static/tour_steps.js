@@ -1,6 +1,7 @@
 /** @import { Context, HeadMap, Trace, TracedAttention, Unit, WalkRow } from "./types.js" */
 // What each step of the tour says and shows, with the numbers of the user's own text.
 import { cssColor, decimal, el, fitCanvas, percent } from "./dom.js";
+import { tokenName } from "./head_map.js";
 import { colorTable } from "./matrix_paint.js";
 import { headShares, keyName, keysTable, strip, strongestKey } from "./number_parts.js";
 
@@ -20,8 +21,7 @@ export function stepOf(stop, /** @type {number} */ number) {
 
 /** @param {Stop} stop */
 function names({ attention, trace, query, walk }) {
-  const side = trace.sides[attention.queries];
-  const word = keyName(side?.tokens[query]?.text ?? walk.query_name);
+  const word = keyName(tokenName(trace.sides[attention.queries], query) || walk.query_name);
   return { word, key: keyName(walk.keys[strongestKey(walk)].name), isCross: attention.kind === "cross" };
 }
 
@@ -141,7 +141,7 @@ function heads(stop) {
   const { context, attention, maps, query, trace, head } = stop;
   const { t, store } = context;
   const { word } = names(stop);
-  const keys = trace.sides[attention.keys]?.tokens ?? [];
+  const keys = trace.sides[attention.keys];
   const cards = maps.map((map, i) => {
     const canvas = el("canvas", { role: "img", "aria-label": t("n_head", { head: i }) });
     let says = "";
@@ -149,7 +149,7 @@ function heads(stop) {
       drawMap(canvas, map, query);
       const row = map.values.subarray(query * map.n_keys, (query + 1) * map.n_keys);
       const best = row.reduce((most, value, k) => (value > row[most] ? k : most), 0);
-      says = `${t("tour_9_looks", { word, key: keyName(keys[best]?.text ?? "") })} · ≈ ${percent(row[best])}`;
+      says = `${t("tour_9_looks", { word, key: keyName(tokenName(keys, best)) })} · ≈ ${percent(row[best])}`;
     }
     return el("figure", { class: i === head ? "head-card here" : "head-card" }, el("figcaption", {}, el("button", { type: "button", class: "plain", text: t("n_head", { head: i }), onclick: () => store.set({ head: i }) })), canvas, el("p", { class: "hint", dir: "auto", text: says }));
   });

@@ -2,6 +2,7 @@
 /** @import { Stop } from "./tour_steps.js" */
 // A narrated tour: one sentence, one layer, one head, step by step.
 import { asProblem, el, isTyping, setText } from "./dom.js";
+import { tokenName, withNames } from "./head_map.js";
 import { N_STEPS, stepOf } from "./tour_steps.js";
 import "./number_texts.js";
 import "./tour_texts.js";
@@ -81,7 +82,7 @@ export const mountTourView = (root, context) => {
       const walk = await context.load.walk(trace, name, n, position);
       const all = await maps;
       if (wanted !== key) return;
-      stop = { context, trace, attention: traced, head: n, query: position, walk, maps: all, choose: (i) => store.set({ pins: [i] }) };
+      stop = { context, trace, attention: traced, head: n, query: position, walk: withNames(walk, trace), maps: all, choose: (i) => store.set({ pins: [i] }) };
       problem = null;
     } catch (thrown) {
       if (wanted !== key) return;
@@ -95,13 +96,13 @@ export const mountTourView = (root, context) => {
     const { state } = store;
     [t("tour_layer"), t("tour_head"), t("tour_word")].forEach((name, i) => setText(labels[i], name));
     const traced = data.trace?.attentions.find((one) => one.name === state.attention);
-    const units = (traced && data.trace?.sides[traced.queries]?.tokens) || [];
+    const side = (traced && data.trace?.sides[traced.queries]) ?? null;
     const key = [data.trace?.id, state.attention, state.lang].join();
     if (fields.dataset.key !== key) {
       fields.dataset.key = key;
       attention.replaceChildren(...data.info.attentions.map((one) => el("option", { value: one.name, text: context.headTitle(one.name, null) })));
       head.replaceChildren(...Array.from({ length: traced?.n_heads ?? 0 }, (_, i) => el("option", { value: i, text: String(i) })));
-      word.replaceChildren(...units.map((unit, i) => el("option", { value: i, text: `${i + 1}  ${unit.text}` })));
+      word.replaceChildren(...(side?.tokens ?? []).map((_, i) => el("option", { value: i, text: `${i + 1}  ${tokenName(side, i)}` })));
     }
     attention.value = state.attention;
     head.value = String(state.head);
