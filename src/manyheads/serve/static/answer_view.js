@@ -17,8 +17,9 @@ export function mountAnswerView(root, context) {
   const top = el("div", { class: "row answer-top" });
   const main = el("div", { class: "answer-main" });
   const without = el("div", { class: "answer-without", "aria-live": "polite" });
-  const line = tokenLine({ point: pointAt, choose: chooseToken, move });
-  const steps = stepPanel(context, { move, leave: () => store.set({ at: null }) });
+  const leave = () => store.set({ at: null });
+  const line = tokenLine({ point: pointAt, choose: chooseToken, move, leave });
+  const steps = stepPanel(context, { move, leave });
   const body = el("div", { class: "answer-body" }, el("div", { class: "answer-texts" }, line.root, main, without), steps.root);
   const node = el("div", { class: "answer" }, top, body);
   root.append(node);

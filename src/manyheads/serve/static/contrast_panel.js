@@ -52,6 +52,7 @@ export function contrastPanel(context) {
   let trace = null;
   /** @type {Question[]} */
   let questions = [];
+  let lang = "";
   let chosen = 0;
   let instead = "";
   /** @type {Contrast | null} */
@@ -104,9 +105,10 @@ export function contrastPanel(context) {
   }
 
   function update() {
+    if (lang !== store.state.lang || trace !== context.data.trace) questions = context.data.trace ? questionsOf(context.data.trace, t("contrast_no_entity")) : [];
+    lang = store.state.lang;
     if (trace !== context.data.trace) {
       trace = context.data.trace;
-      questions = trace ? questionsOf(trace, t("contrast_no_entity")) : [];
       const least = trace?.output.tokens.length ? trace.output.first + leastCertain(trace.output) : null;
       chosen = Math.max(0, questions.findIndex((question) => question.position === least));
       answer = null;

@@ -4,8 +4,9 @@ import { button, powerSwitch, show, switchGroup } from "./controls.js";
 import { cssColor, el, percent, setAttributes } from "./dom.js";
 import { fixed, signed } from "./figures.js";
 import { KINDS, headName, parseHead, shortName, toggled } from "./head_names.js";
-import { drawThumbnail, roleColor } from "./thumbnails.js";
+import { drawThumbnail, roleColor, roleLegend } from "./thumbnails.js";
 import "./head_texts.js";
+import "./page_texts.js";
 
 const MANY_HEADS = 8; // in a row: thumbnails are small then, and the words beside them short
 
@@ -19,7 +20,8 @@ export function mountOverview(root, context) {
   const acts = el("p", { class: "overview-acts" });
   const grids = el("div", { class: "overview-grids" });
   const legend = el("div", { class: "overview-legend" });
-  const node = el("div", { class: "overview" }, bar, el("div", { class: "overview-about" }, about, acts), grids, legend);
+  const node = el("div", { class: "overview" },
+    el("div", { class: "overview-head" }, bar, el("div", { class: "overview-about" }, about, acts)), grids, legend);
   root.append(node);
   /** @type {Map<string, Thumb>} */
   let thumbs = new Map();
@@ -32,6 +34,7 @@ export function mountOverview(root, context) {
   /** @type {string | null} */
   let marked = null;
   let asked = "";
+  let scrolledTo = "";
 
   grids.addEventListener("pointerover", (event) => point(nameAt(event.target)));
   grids.addEventListener("pointerleave", () => point(null));
@@ -187,6 +190,16 @@ export function mountOverview(root, context) {
     show(about, [name, facts.join(), state.lang], () => [el("b", {}, shortName(name, t)), facts.length ? ` · ${facts.join(" · ")}` : ""]);
   }
 
+  /** Bring the selected head into view, if the overview scrolls by itself; the page does not move. */
+  function scrollToSelected() {
+    const name = headName(store.state.attention, store.state.head);
+    const cell = thumbs.get(name)?.cell;
+    if (name === scrolledTo || !cell || root.scrollHeight <= root.clientHeight) return;
+    scrolledTo = name;
+    const [box, frame] = [cell.getBoundingClientRect(), root.getBoundingClientRect()];
+    if (box.top < frame.top || box.bottom > frame.bottom) root.scrollTop += box.top - frame.top - (frame.height - box.height) / 2;
+  }
+
   /** What can be done with the selected head. */
   function showActs() {
     const { state } = store;
@@ -213,22 +226,17 @@ export function mountOverview(root, context) {
     const { state, data } = { state: store.state, data: context.data };
     show(legend, [state.colorBy, state.lang, data.heads, data.importance, data.trace?.id, marked, asked], () => {
       if (state.colorBy === "importance") return [el("p", { class: "note-small" }, importanceNote())];
-      /** @type {Map<string, SurveyHead[]>} */
-      const groups = new Map();
-      for (const head of data.heads?.heads ?? []) groups.set(head.role, [...(groups.get(head.role) ?? []), head]);
-      if (groups.size === 0) return [el("p", { class: "note-small" }, t("overview_roles_coming"))];
-      const entries = [...groups.values()].sort((a, b) => Number(a[0].role === "unknown") - Number(b[0].role === "unknown") || b.length - a.length);
-      return [el("div", { class: "role-legend", role: "group", "aria-label": t("overview_legend") }, ...entries.map((heads) => legendEntry(heads[0], heads.length)))];
+      const heads = data.heads?.heads ?? [];
+      if (heads.length === 0) return [el("p", { class: "note-small" }, rolesNote())];
+      return [roleLegend(heads, marked, context, (role) => { marked = marked === role ? null : role; view.update(); })];
     });
   }
 
-  /** @param {SurveyHead} head @param {number} count */
-  function legendEntry(head, count) {
-    const swatch = el("span", { class: "swatch" });
-    swatch.style.setProperty("background-color", roleColor(head));
-    const act = () => { marked = marked === head.role ? null : head.role; view.update(); };
-    return el("button", { type: "button", class: "role-entry", "aria-pressed": String(marked === head.role), "data-key": head.role, onclick: act },
-      swatch, context.pick(head.names), el("span", { class: "count" }, String(count)));
+  function rolesNote() {
+    const { heads, info } = context.data;
+    if (heads?.state === "failed") return `${t("heads_failed")} ${heads.message ? context.pick(heads.message) : ""}`;
+    if (!heads && !info.is_live) return t("overview_roles_none");
+    return t("overview_roles_coming");
   }
 
   function importanceNote() {
@@ -261,6 +269,7 @@ export function mountOverview(root, context) {
       describe();
       showActs();
       drawLegend();
+      scrollToSelected();
     },
     destroy() { node.remove(); },
   };

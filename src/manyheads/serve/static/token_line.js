@@ -42,7 +42,7 @@ export function groupTokens(output, written) {
 }
 
 /**
- * @param {{ point: (token: number | null) => void, choose: (token: number) => void, move: (by: number) => void }} acts
+ * @param {{ point: (token: number | null) => void, choose: (token: number) => void, move: (by: number) => void, leave: () => void }} acts
  */
 export function tokenLine(acts) {
   const links = svg("svg", { class: "links", "aria-hidden": "true" });
@@ -63,9 +63,10 @@ export function tokenLine(acts) {
 
   target.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (by === undefined) return;
+    if (by !== undefined) acts.move(by);
+    else if (event.key === "Escape") acts.leave();
+    else return;
     event.preventDefault();
-    acts.move(by);
   });
 
   /** @param {Iterable<number>} numbers of links */
