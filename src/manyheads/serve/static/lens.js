@@ -30,6 +30,7 @@ const PAGES = {
     ["region-full", async () => (await import("./tour_view.js")).mountTourView],
   ],
 };
+const COLUMNS = new Set(["region-overview", "region-head"]); // side by side on wide screens
 const TABS = /** @type {const} */ (["text", "heads", "compare", "tour"]);
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
@@ -92,10 +93,12 @@ function run(source, model) {
     for (const view of views) view.destroy?.();
     views = [];
     page.className = `page page-${name}`;
+    const columns = el("div", { class: "columns" });
     page.replaceChildren();
     for (const [region, later] of PAGES[name]) {
       const root = el("div", { class: `region ${region}` });
-      page.append(root);
+      if (COLUMNS.has(region)) page.append(columns);
+      (COLUMNS.has(region) ? columns : page).append(root);
       later().then((mount) => {
         if (mounted !== name || !root.isConnected) return;
         const view = mount(root, context);

@@ -5,6 +5,8 @@ import { tokenName, withNames } from "./head_map.js";
 import { headShares, keyName, keysTable, roundToSum, strip, strongestKey } from "./number_parts.js";
 import "./number_texts.js";
 
+const N_SHORT = 14; // keys of a table as high as the strips beside it
+
 /** @type {Mount} */
 export const mountNumbersView = (root, context) => {
   const { store, data, t } = context;
@@ -74,6 +76,7 @@ export const mountNumbersView = (root, context) => {
     const key = [wanted, chosen, store.state.lang, walk !== null].join("\n");
     if (key === drawn) return;
     drawn = key;
+    body.classList.toggle("long", walk !== null && walk.keys.length > N_SHORT);
     body.replaceChildren(...(walk ? stages(walk) : []));
   }
 
