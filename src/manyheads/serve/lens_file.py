@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from manyheads.bundle import Bundle
+from manyheads.errors import LensError
 from manyheads.lens.heads import Head
 from manyheads.serve.lens_session import VERSION, LensSession, TracedText, TraceRequest
 from manyheads.serve.opened_bundle import OpenedBundle
@@ -67,7 +68,8 @@ def page_of(
     }
     for number, one in enumerate(traced):
         id = one.view["id"]
-        data["importance"][id] = importance = session.importance(id)
+        if (importance := _importance(session, id, seconds)) is not None:
+            data["importance"][id] = importance
         data["walks"][id] = dict(_walks(session, one))
 
         def report(done: float, number: int = number) -> None:
@@ -109,12 +111,22 @@ def _walks(session: LensSession, traced: TracedText) -> Iterator[tuple[str, dict
             yield f"{one['name']}/{row['head']}/{row['query']}", _rounded(row)
 
 
+def _importance(session: LensSession, trace_id: str, seconds: float) -> dict[str, Any] | None:
+    """Return the importance of every head for a text, if it has an answer and there is time."""
+    try:
+        return cast(dict[str, Any], _rounded(session.importance(trace_id, seconds)))
+    except LensError:
+        return None
+
+
 def _ablations(
-    session: LensSession, traced: TracedText, importance: dict[str, Any], seconds: float, progress: Progress
+    session: LensSession, traced: TracedText, importance: dict[str, Any] | None, seconds: float, progress: Progress
 ) -> dict[str, Any]:
     """Return the answers without each head, each attention and the k most important heads, within a limit of time."""
-    by_importance = [one["head"] for one in sorted(importance["heads"], key=lambda one: -one["change"])]
     attentions = [[f"{one['name']}/{number}" for number in range(one["n_heads"])] for one in traced.view["attentions"]]
+    by_importance = [head for heads in attentions for head in heads]
+    if importance is not None:
+        by_importance = [one["head"] for one in sorted(importance["heads"], key=lambda one: -one["change"])]
     most_important = [by_importance[:count] for count in range(2, _N_MOST_IMPORTANT + 1)]
     head_sets = [*([head] for head in by_importance), by_importance[:_N_MOST_IMPORTANT], *attentions, *most_important]
     ablations: dict[str, Any] = {}

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -33,6 +34,7 @@ VERSION = 1  # of the JSON objects
 _MAX_BYTES = 1_500_000_000  # of the maps in memory
 _MAX_TEXTS = 64
 _MAX_REQUESTS = 4096
+_MAX_SECONDS = 60.0  # of a measurement of every head
 _DELETED = {
     "en": "The folder of this bundle was deleted. The page goes on with the copy in memory.",
     "zh": "模型包所在的文件夹已被删除，页面继续使用内存中的副本。",
@@ -122,23 +124,23 @@ class LensSession:
 
         return self._with_model(trace_id, compute)
 
-    def importance(self, trace_id: str) -> dict[str, Any]:
+    def importance(self, trace_id: str, seconds: float = _MAX_SECONDS) -> dict[str, Any]:
         """Return how much log-probability the answer loses without each head."""
 
         def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
-            changes = text_importance(task, traced.model_input)
+            changes = text_importance(task, traced.model_input, _deadline(seconds))
             heads = [{"head": str(head), "change": change} for head, change in changes]
             return {"trace": trace_id, "unit": "nats", "heads": heads}
 
-        return self._with_model(trace_id, compute)
+        return self._with_model(trace_id, compute, takes_long=True)
 
     def contrast(self, trace_id: str, position: int, instead: int | str) -> dict[str, Any]:
         """Return which heads make the model choose one token or label instead of another."""
 
         def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
-            return contrast_heads(task, traced.model_input, position, instead).to_json()
+            return contrast_heads(task, traced.model_input, position, instead, _deadline(_MAX_SECONDS)).to_json()
 
-        return self._with_model(trace_id, compute)
+        return self._with_model(trace_id, compute, takes_long=True)
 
     def walk(self, trace_id: str, head: Head, query: int) -> dict[str, Any]:
         """Return every number of one row of one head."""
@@ -177,12 +179,28 @@ class LensSession:
         )
 
     def _with_model(
-        self, trace_id: str, compute: Callable[[TracedText, Task, OpenedBundle], dict[str, Any]]
+        self,
+        trace_id: str,
+        compute: Callable[[TracedText, Task, OpenedBundle], dict[str, Any]],
+        *,
+        takes_long: bool = False,
     ) -> dict[str, Any]:
         traced = self.find(trace_id)
         opened = self.opened(traced.request.bundle)
+        opened = opened.measured if takes_long else opened
         with opened.lock:
             return compute(traced, opened.task_at(traced.request.step), opened)
+
+
+def _deadline(seconds: float) -> Callable[[float], None]:
+    """Return a progress callback that stops a measurement that takes too long."""
+    end = time.monotonic() + seconds
+
+    def check(done: float) -> None:
+        if time.monotonic() > end:
+            raise LensError(f"Measuring every head takes more than {seconds:.0f} s for this text. Shorten the text.")
+
+    return check
 
 
 def _trace(opened: OpenedBundle, request: TraceRequest) -> TracedText:

@@ -4,6 +4,7 @@ Gates are set on the module of a model, so only one request at a time may use a 
 copy of its own, which leaves the page responsive.
 """
 
+import copy
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -54,8 +55,13 @@ class OpenedBundle:
 
     @cached_property
     def copy(self) -> Bundle:
-        """A second copy of the bundle, for work in the background."""
-        return load(self.path, engine="torch")
+        """A second copy of the bundle, for work in the background. Only one thread uses it."""
+        return _copied(self.bundle)
+
+    @cached_property
+    def measured(self) -> "OpenedBundle":
+        """A third copy, for measurements of every head that take long: the page can be used meanwhile."""
+        return replace(self, bundle=_copied(self.bundle), lock=threading.RLock(), _at_step=None)
 
     @cached_property
     def steps(self) -> Sequence[int]:
@@ -73,7 +79,7 @@ class OpenedBundle:
         if step not in self.steps:
             raise LensError(f"There is no snapshot of step {step}. Choose one of {', '.join(map(str, self.steps))}.")
         if self._at_step is None or self._at_step[0] != step:
-            task = load(self.path, engine="torch").task
+            task = _copied(self.bundle).task
             load_weights(task.module, Checkpoints(self.path.parent, 1).snapshot(step), f"the snapshot of step {step}")
             self._at_step = (step, task)
         return self._at_step[1]
@@ -142,6 +148,11 @@ class OpenedBundle:
             "takes_answer": model.settings.has_decoder,
             "is_live": is_live,
         }
+
+
+def _copied(bundle: Bundle) -> Bundle:
+    """Return a bundle with a model of its own; its folder may be gone."""
+    return replace(bundle, task=copy.deepcopy(bundle.task))
 
 
 def attention_place(name: str) -> dict[str, Any]:
