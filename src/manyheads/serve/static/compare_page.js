@@ -83,9 +83,9 @@ function mountPair(root, context, mode) {
   ];
   const shared = el("div", { class: "compare-shared" });
   const list = el("div", { class: "compare-list" });
-  const columns = sides.map(() => ({ title: el("div", { class: "compare-title" }), answer: el("div"), problem: el("p", { class: "caution", role: "alert" }), head: el("div", { class: "compare-head" }) }));
+  const columns = sides.map(() => ({ title: el("div", { class: "compare-title" }), answer: el("div"), problem: el("p", { class: "caution", role: "alert" }), none: el("p", { class: "note-small" }), head: el("div") }));
   const [left, right] = columns.map(({ title, answer, problem }) => el("div", { class: "compare-side" }, title, problem, answer));
-  const node = el("div", { class: "compare" }, shared, el("div", { class: "compare-columns" }, left, right), list, el("div", { class: "compare-columns compare-heads" }, ...columns.map(({ head }) => head)));
+  const node = el("div", { class: "compare" }, shared, el("div", { class: "compare-columns" }, left, right), list, el("div", { class: "compare-columns compare-heads" }, ...columns.map(({ head, none }) => el("div", {}, none, head))));
   root.append(node);
   /** @type {View[]} */
   const views = sides.map((side, i) => mountAnswerView(columns[i].answer, side.context));
@@ -139,13 +139,15 @@ function mountPair(root, context, mode) {
     for (const side of sides) side.follow();
     inputs[0].update(state.text, t("compare_first"));
     inputs[1].update(text2(), t("compare_second"));
-    show(shared, [isTexts, state.text, state.lang], () => (isTexts ? [] : [el("p", { class: "source", dir: "auto" }, state.text)]));
+    show(shared, [isTexts], () => (isTexts ? [] : [inputs[0].root]));
     columns.forEach(({ title, problem }, i) => {
       show(title, [state.lang, sides[i].context.data.info], () => buildTitle(i));
       problem.hidden = sides[i].problem === "";
       problem.textContent = sides[i].problem;
       const hasHead = sides[i].trace?.attentions.some((one) => one.name === state.attention && one.n_heads > state.head) ?? true;
-      columns[i].head.classList.toggle("has-no-head", !hasHead);
+      columns[i].head.hidden = !hasHead;
+      columns[i].none.hidden = hasHead;
+      columns[i].none.textContent = t("compare_no_head", { model: sides[i].context.data.info.name, head: shortName(`${state.attention}/${state.head}`, t) });
     });
     show(list, [sides[0].trace, sides[1].trace, text2() === "", state.lang, chosen.by, state.attention, state.head, context.data.heads], buildList);
     for (const view of views) view.update();

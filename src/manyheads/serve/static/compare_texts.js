@@ -5,8 +5,9 @@ registerMessages({
   en: {
     compare_title: "Compare", compare_mode: "What to compare",
     compare_texts: "Two texts", compare_bundles: "Two models", compare_training: "Over training",
-    compare_first: "First text", compare_second: "Second text", compare_second_missing: "Choose a second text.",
+    compare_first: "Text", compare_second: "Second text", compare_second_missing: "Choose a second text.",
     compare_differ: "Heads that differ most", compare_by: "by", compare_by_map: "their map", compare_by_entropy: "entropy", compare_by_sink: "weight on BOS, EOS, punctuation",
+    compare_no_head: "{model} has no head {head}. Choose another one above.",
     compare_coming: "Both sides are computed …", compare_nothing: "The two models have no head of the same name.",
     compare_note_map: "Mean difference of √weight between the two maps on the same grid: 0 equal, 1 opposite. Press a head to see it on both sides.",
     compare_note_entropy: "Entropy of the rows in bits, left → right. Press a head to see it on both sides.",
@@ -22,8 +23,9 @@ registerMessages({
   zh: {
     compare_title: "对比", compare_mode: "对比内容",
     compare_texts: "两段文本", compare_bundles: "两个模型", compare_training: "训练过程",
-    compare_first: "第一段文本", compare_second: "第二段文本", compare_second_missing: "请选择第二段文本。",
+    compare_first: "文本", compare_second: "第二段文本", compare_second_missing: "请选择第二段文本。",
     compare_differ: "差别最大的头", compare_by: "依据", compare_by_map: "注意力图", compare_by_entropy: "熵", compare_by_sink: "落在 BOS、EOS、标点上的权重",
+    compare_no_head: "{model} 没有{head}这个头。请在上面另选一个。",
     compare_coming: "正在计算两边的结果……", compare_nothing: "两个模型没有同名的头。",
     compare_note_map: "两张图在同一网格上 √权重 的平均差：0 为相同，1 为相反。点击一个头，在两边同时查看。",
     compare_note_entropy: "各行的熵（比特），左 → 右。点击一个头，在两边同时查看。",
