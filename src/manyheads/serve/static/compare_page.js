@@ -158,7 +158,7 @@ function mountPair(root, context, mode) {
 /** A field for a text; Enter or leaving it shows the text. @param {(text: string) => void} change */
 function textField(change) {
   const label = el("span", { class: "unseen" });
-  const field = el("textarea", { rows: 2, dir: "auto", spellcheck: "false", onchange: () => change(field.value), onkeydown: (/** @type {KeyboardEvent} */ event) => {
+  const field = el("textarea", { rows: 1, dir: "auto", spellcheck: "false", onchange: () => change(field.value), onkeydown: (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     change(field.value);

@@ -22,6 +22,7 @@ export function mountHeadsPage(root, context) {
   const filters = el("div", { class: "heads-filters" });
   const table = el("div", { class: "heads-table" });
   const missing = el("p", { class: "note-small" });
+  const count = el("span", { class: "heads-count", role: "status" });
   const plot = scatter(context, { point: markRow, open });
   const search = el("input", { type: "search", "data-key": "search", oninput: () => { chosen.text = search.value; view.update(); } });
   search.value = chosen.text;
@@ -90,6 +91,7 @@ export function mountHeadsPage(root, context) {
       dropdown(t("heads_kind"), [["", t("heads_all")], ...kinds.map((kind) => /** @type {const} */ ([kind, t(`kind_${kind}`)]))], chosen.kind, choose("kind")),
       dropdown(t("heads_group"), [["", t("heads_group_none")], ["role", t("heads_group_role")], ["layer", t("heads_group_layer")]], chosen.group, choose("group")),
       el("span", { class: "field" }, search),
+      count,
     ];
   }
 
@@ -177,6 +179,7 @@ export function mountHeadsPage(root, context) {
       const kept = survey.heads.filter(passes).sort((a, b) => (order.get(a.head) ?? 0) - (order.get(b.head) ?? 0));
       show(axes, [measures.map(({ name }) => name).join(), chosen.x, chosen.y, lang], () => buildAxes(measures));
       show(filters, [survey, lang, chosen.role, chosen.kind, chosen.group], () => buildFilters(survey));
+      setText(count, kept.length === survey.heads.length ? "" : t("heads_count", { kept: kept.length, count: survey.heads.length }));
       const axis = (/** @type {string} */ id) => measures.find((measure) => measure.id === id) ?? { id, name: id };
       plot.update(survey.heads, new Set(kept.map((head) => head.head)), [axis(chosen.x), axis(chosen.y)]);
       const n_missing = plot.missing(survey.heads);
