@@ -8,6 +8,7 @@ import { serverSource } from "./server_source.js";
 import { createStore } from "./store.js";
 import { telling } from "./default_head.js";
 import "./texts.js";
+import { allHeads } from "./head_names.js";
 import { headTitle, roleOf } from "./names.js";
 import { keysDialog } from "./keys_dialog.js";
 
@@ -142,6 +143,7 @@ function fillIn({ store, source, data }) {
     ?? data.info.attentions.findLast((one) => one.kind === "cross") ?? data.info.attentions[0];
   change.attention = attention.name;
   change.head = state.attention === attention.name && state.head < attention.n_heads ? state.head : 0;
+  change.off = state.off.filter((head) => allHeads(data.info).includes(head));
   if (!state.text) {
     change.text = stored[0]?.text ?? data.info.examples[0] ?? "";
     change.answer = null;
