@@ -1,0 +1,90 @@
+"""A browser, a server and a trained bundle of each task, for the tests of the lens page.
+
+xdist starts several processes. They share the trained bundles, which the first of them trains; each has its own browser
+and its own servers.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from playwright.sync_api import Browser, sync_playwright
+
+from serve import chromium
+from serve.lens_pages import LensPage, new_context, serving
+from serve.tiny_bundles import train_bundle
+
+TASKS = ("seq2seq", "classify", "tag", "language", "masked")
+Open = Callable[..., LensPage]
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the processes of xdist share; with MANYHEADS_TEST_BUNDLES=folder, one that outlives the run."""
+    if "MANYHEADS_TEST_BUNDLES" in os.environ:
+        return Path(os.environ["MANYHEADS_TEST_BUNDLES"])
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if base.name.startswith("popen-") else base) / "lens"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(shared_folder: Path) -> Callable[[str], Path]:
+    """Return the bundle of a task; it is trained on first use."""
+
+    def find(task: str) -> Path:
+        with FileLock(shared_folder / f"{task}.lock"):
+            bundle = shared_folder / task / "bundle"
+            return bundle if bundle.exists() else train_bundle(task, shared_folder / task)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def browser(shared_folder: Path) -> Iterator[Browser]:
+    """One browser for all tests of a process."""
+    with FileLock(shared_folder / "chromium.lock"):
+        path = chromium.find_chromium() or chromium.install_chromium()
+    if path is None:
+        pytest.skip(chromium.MISSING)
+    home = shared_folder / "home"
+    home.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        started = chromium.start(playwright, path, home)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def address_of(trained: Callable[[str], Path]) -> Iterator[Callable[[str], str]]:
+    """Return the address of the page of a task's bundle, which stays open."""
+    addresses: dict[str, str] = {}
+    with ExitStack() as stack:
+
+        def find(task: str) -> str:
+            if task not in addresses:
+                addresses[task] = stack.enter_context(serving(trained(task)))
+            return addresses[task]
+
+        yield find
+
+
+@pytest.fixture
+def lens(browser: Browser, address_of: Callable[[str], str]) -> Iterator[Open]:
+    """Return a function that gives a page of a task's bundle. After the test, its console and requests are checked."""
+    pages: list[LensPage] = []
+
+    def open_page(task: str = "seq2seq", *, address: str = "", **options: Any) -> LensPage:
+        pages.append(LensPage(new_context(browser, **options), address or address_of(task)))
+        return pages[-1]
+
+    yield open_page
+    for one in pages:
+        one.context.close()
+    for one in pages:
+        one.check()
