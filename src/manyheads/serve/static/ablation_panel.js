@@ -87,7 +87,7 @@ export function mountAblationPanel(root, context) {
       button(t("ablation_undo"), undo, { class: "quiet", disabled: past.length === 0, title: "Ctrl+Z" }),
       button(t("ablation_all_on"), () => setOff([]), { class: "quiet", disabled: off.length === 0 }),
       button(t("ablation_important", { count: many() }), () => void importantOff(), { class: "quiet" }),
-      button(t("ablation_random", { count: many() }), () => setOff(randomHeads(allHeads(info), many())), { class: "quiet", title: t("ablation_random_why") }),
+      !info.is_live ? null : button(t("ablation_random", { count: many() }), () => setOff(randomHeads(allHeads(info), many())), { class: "quiet", title: t("ablation_random_why") }),
       dropdown(t("ablation_layer"), layers, "", (name) => {
         const attention = info.attentions.find((one) => one.name === name);
         if (attention) setOff(toggled([...off], Array.from({ length: attention.n_heads }, (_, number) => headName(name, number))));

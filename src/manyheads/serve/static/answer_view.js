@@ -135,7 +135,7 @@ export function mountAnswerView(root, context) {
   function showWithout(trace, ablation) {
     const { off } = store.state;
     without.hidden = off.length === 0;
-    without.classList.toggle("is-stale", ablation === null || !sameHeads(ablation.heads, off));
+    without.classList.toggle("is-stale", ablation !== null && !sameHeads(ablation.heads, off));
     const { error, busy } = context.data;
     show(without, [trace, ablation, off.length, store.state.lang, error, busy], () => {
       const title = el("h3", {}, t(off.length === 1 ? "answer_without_one" : "answer_without", { count: off.length }));

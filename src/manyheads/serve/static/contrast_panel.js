@@ -114,7 +114,7 @@ export function contrastPanel(context) {
       answer = null;
       status = "";
     }
-    root.hidden = questions.length === 0;
+    root.hidden = questions.length === 0 || !context.data.info.is_live; // a saved page has no answers to this
     if (root.hidden) return;
     const { others } = questions[chosen];
     if (!others.some(([value]) => value === instead)) instead = others[0][0];
