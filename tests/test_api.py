@@ -214,6 +214,9 @@ def test_notebook_shows_pictures_and_tables(model: mh.OpenBundle) -> None:
     table = mh.walk(model, "<b> cats", "encoder.0.self/1")._repr_html_()
     assert "<b> cats" not in table
     assert table.count("<tr>") > 2
+    assert "&lt;" in table
+    assert "EOS" in table
+    assert "</s>" not in html.unescape(table)
     assert "<script" not in table + shown
 
 

@@ -19,16 +19,20 @@ from PIL import Image
 
 from manyheads.errors import LensError
 from manyheads.lens import Trace, trace
-from manyheads.lens.display_units import sides_of
+from manyheads.lens.display_units import UnitName, sides_of
 from manyheads.lens.head_maps import head_maps
 from manyheads.lens.head_pictures import draw_head, draw_overview
 from manyheads.lens.plain_figures import MISSING, SCALE, Sheet, open_sheet
-from manyheads.lens.unit_maps import make_unit_map, sides_of_trace
+from manyheads.lens.unit_maps import UnitMap, make_unit_map, shown_units, sides_of_trace
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
 STARTS = {"svg": b"<?xml", "png": b"\x89PNG\r\n", "pdf": b"%PDF"}
 CROSS = "decoder.1.cross/2"
+
+
+def weights_of(recorded: Trace, head: str, unit: UnitName = "tokens") -> UnitMap:
+    return make_unit_map(recorded, head, "weights", shown_units(sides_of_trace(recorded), unit))
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +107,7 @@ def test_cells_have_the_colors_of_their_values(traced: Trace) -> None:
     values = traced.weights(CROSS).numpy()
     root = ET.fromstring(draw_head(traced, CROSS, format="svg"))
     fills = re.findall(r"fill: (#[0-9a-f]{6})", ET.tostring(root, encoding="unicode"))
-    largest = make_unit_map(traced, CROSS, "weights", "tokens", sides_of_trace(traced)).largest
+    largest = weights_of(traced, CROSS).largest
     assert largest >= values.max()
     for value in values.flatten():
         color = "#" + "".join(f"{round(255 * part):02x}" for part in SCALE(float(value / largest))[:3])
@@ -155,7 +159,7 @@ def test_bytes_of_a_character_are_pooled() -> None:
     names = [token.text for token in recorded.model_input.source]
     of_cat = [number for number, name in enumerate(names) if name.startswith("<0x")]
     assert len(of_cat) == 3
-    unit_map = make_unit_map(recorded, "encoder.0.self/0", "weights", "tokens", sides_of_trace(recorded))
+    unit_map = weights_of(recorded, "encoder.0.self/0")
     column = [unit.text for unit in unit_map.keys].index("猫")
     assert unit_map.values[0, column] == pytest.approx(float(by_token[0, of_cat].sum()), abs=1e-6)
     assert unit_map.values[column].sum() == pytest.approx(1.0, abs=1e-5)
@@ -163,9 +167,9 @@ def test_bytes_of_a_character_are_pooled() -> None:
 
 
 @pytest.mark.parametrize("unit", ["tokens", "characters", "words"])
-def test_rows_of_units_sum_to_one(traced: Trace, unit: str) -> None:
+def test_rows_of_units_sum_to_one(traced: Trace, unit: UnitName) -> None:
     for head in ("encoder.0.self/0", "decoder.1.self/1", CROSS):
-        values = make_unit_map(traced, head, "weights", unit, sides_of_trace(traced)).values
+        values = weights_of(traced, head, unit).values
         assert values.sum(1) == pytest.approx(np.ones(len(values)), abs=1e-5)
 
 
@@ -187,7 +191,7 @@ def test_maps_of_the_page_are_drawn_too(traced: Trace) -> None:
 
 @pytest.mark.parametrize("mass", [0.3, 0.6, 1.0])
 def test_links_hold_the_share_of_the_mass_and_no_more_than_needed(traced: Trace, mass: float) -> None:
-    unit_map = make_unit_map(traced, CROSS, "weights", "tokens", sides_of_trace(traced))
+    unit_map = weights_of(traced, CROSS)
     links = unit_map.main_links(mass)
     for values, chosen in zip(unit_map.values, links, strict=True):
         assert values[chosen].sum() >= mass - 1e-6
@@ -196,9 +200,9 @@ def test_links_hold_the_share_of_the_mass_and_no_more_than_needed(traced: Trace,
 
 
 def test_masked_cells_are_those_after_the_query(traced: Trace) -> None:
-    masked = make_unit_map(traced, "decoder.0.self/0", "weights", "tokens", sides_of_trace(traced)).masked
+    masked = weights_of(traced, "decoder.0.self/0").masked
     assert (masked == np.triu(np.ones(masked.shape), 1).astype(bool)).all()
-    assert not make_unit_map(traced, CROSS, "weights", "tokens", sides_of_trace(traced)).masked.any()
+    assert not weights_of(traced, CROSS).masked.any()
 
 
 @pytest.mark.parametrize(("view", "note"), [("matrix", "first 160 of"), ("arcs", "first 60 of")])
@@ -229,8 +233,10 @@ def test_bad_arguments_are_refused(traced: Trace) -> None:
         draw_head(traced, CROSS, format="jpg")  # type: ignore[arg-type]
     with pytest.raises(LensError, match=r"no view 'arc'\. Did you mean arcs"):
         draw_head(traced, CROSS, format="svg", view="arc")  # type: ignore[arg-type]
-    with pytest.raises(LensError, match=r"'norm' is unknown\. Did you mean norms"):
+    with pytest.raises(LensError, match=r"no map of 'norm'\. Did you mean norms"):
         draw_head(traced, CROSS, format="svg", kind="norm")  # type: ignore[arg-type]
+    with pytest.raises(LensError, match=r"no unit 'word'\. Did you mean words"):
+        draw_head(traced, CROSS, format="svg", unit="word")  # type: ignore[arg-type]
     with pytest.raises(LensError, match="mass = 0 is not a share"):
         draw_head(traced, CROSS, format="svg", mass=0.0)
     with pytest.raises(LensError, match=r"There is no head decoder\.1\.cross/9"):

@@ -66,7 +66,7 @@ class HeadCards(Sequence[RoleCard]):
             rows.append([escape(card.head), dot + escape(role_name(card.role)), *map(escape, _numbers(card))])
         n_texts = self.report.n_texts
         title = pick(f"What each head does ({n_texts} texts)", f"每个注意力头的作用（{n_texts} 个文本）")
-        return html_table(title, _headings(), rows)
+        return html_table(title, _headings(), rows, n_left=2)
 
 
 def _headings() -> list[str]:

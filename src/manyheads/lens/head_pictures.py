@@ -31,7 +31,7 @@ from manyheads.lens.map_painting import (
 )
 from manyheads.lens.plain_figures import SOFT, Format, Sheet, check_format, open_sheet
 from manyheads.lens.role_names import role_name
-from manyheads.lens.unit_maps import MapKind, Maps, UnitMap, heads_in, make_unit_map, sides_of_trace
+from manyheads.lens.unit_maps import MapKind, Maps, UnitMap, heads_in, make_unit_map, shown_units, sides_of_trace
 from manyheads.settings import did_you_mean
 
 View = Literal["matrix", "arcs"]
@@ -77,7 +77,7 @@ def draw_head(
     if not 0.0 < mass <= 1.0:
         raise LensError(f"mass = {mass:g} is not a share. Give a number above 0 and at most 1, such as {MASS}.")
     sides = sides or sides_of_trace(maps)
-    unit_map = make_unit_map(maps, head, kind, unit, sides, _MAX_UNITS[view])
+    unit_map = make_unit_map(maps, head, kind, shown_units(sides, unit), _MAX_UNITS[view])
     with using(language or current()):
         title, text = _title(unit_map.head, role), _text(sides)
         caption = _matrix_caption(unit_map) if view == "matrix" else _links_caption(unit_map, mass)
@@ -108,8 +108,9 @@ def draw_overview(
     """
     format = check_format(format)
     sides = sides or sides_of_trace(maps)
+    units = shown_units(sides, unit)
     rows = [
-        [make_unit_map(maps, head, kind, unit, sides, _MAX_SMALL) for head in heads]
+        [make_unit_map(maps, head, kind, units, _MAX_SMALL) for head in heads]
         for heads in _heads_by_layer(maps, attention)
     ]
     first = rows[0][0]

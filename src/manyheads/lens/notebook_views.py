@@ -12,8 +12,6 @@ from manyheads.lens.trace import Trace
 from manyheads.text.tokenizer import METASPACE
 
 _N_KEYS = 40  # rows of a walk's table
-_CELL = "padding:2px 12px 2px 0;text-align:right;white-space:nowrap"
-_LEFT = "padding:2px 12px 2px 0;text-align:left;white-space:nowrap"
 
 
 def trace_html(trace: Trace) -> str:
@@ -33,32 +31,35 @@ def walk_html(walk: Walk) -> str:
         weight = float(softmax.weights[query, key])
         bar = f'<div style="background:#0b62a4;height:9px;width:{100 * weight:.0f}px"></div>'
         score = f"{softmax.scores[query, key]:.3f}" if walk.visible[query, key] else pick("masked", "掩码")
-        name = walk.key_names[key].strip(METASPACE) or "␣"
         numbers = [f"{walk.products[query, key]:.3f}", score, f"{weight:.3f}"]
-        rows.append([escape(name), *numbers, bar])
-    title = f"{Head(walk.attention, walk.head)} · {pick('query', '查询')} {walk.query_names[query].strip(METASPACE)!r}"
-    headings = [pick("key", "键"), "q·k", pick(f"÷ {softmax.scale:.3g}", f"÷ {softmax.scale:.3g}"), "softmax", ""]
+        rows.append([escape(_shown(walk.key_names[key])), *numbers, bar])
+    title = f"{Head(walk.attention, walk.head)} · {pick('query', '查询')} {_shown(walk.query_names[query])}"
+    headings = [pick("key", "键"), "q·k", pick("score", "分数") + f" (÷ {softmax.scale:.3g})", "softmax", ""]
     note = ""
     if len(order) < len(walk.key_names):
         note = pick(
             f"The {_N_KEYS} keys with the largest weights, of {len(walk.key_names)}.",
             f"共 {len(walk.key_names)} 个键，这里是权重最大的 {_N_KEYS} 个。",
         )
-    return html_table(title, headings, rows, note)
+    return html_table(title, headings, rows, n_left=1, note=note)
 
 
-def html_table(title: str, headings: Iterable[str], rows: Iterable[Sequence[str]], note: str = "") -> str:
-    """Return a table; the cells are HTML, the title, the headings and the note text."""
-    head = "".join(
-        f'<th style="{_LEFT if column == 0 else _CELL}">{escape(heading)}</th>'
-        for column, heading in enumerate(headings)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(f'<td style="{_LEFT if column < 2 else _CELL}">{cell}</td>' for column, cell in enumerate(row))
-        + "</tr>"
-        for row in rows
-    )
+def html_table(
+    title: str, headings: Iterable[str], rows: Iterable[Sequence[str]], *, n_left: int, note: str = ""
+) -> str:
+    """Return a table whose first `n_left` columns are text and the others numbers; the cells of `rows` are HTML."""
+    head = "".join(f"<th{_style(column, n_left)}>{escape(heading)}</th>" for column, heading in enumerate(headings))
+    lines = ("".join(f"<td{_style(column, n_left)}>{cell}</td>" for column, cell in enumerate(row)) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     below = f"<p>{escape(note)}</p>" if note else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div><p><b>{escape(title)}</b></p>{table}{below}</div>"
+
+
+def _style(column: int, n_left: int) -> str:
+    side = "left" if column < n_left else "right"
+    return f' style="padding:2px 12px 2px 0;text-align:{side};white-space:nowrap"'
+
+
+def _shown(name: str) -> str:
+    return {"<s>": "BOS", "</s>": "EOS"}.get(name, name.strip(METASPACE) or "␣")

@@ -1,7 +1,7 @@
 """`UnitMap`: the attention map of one head between tokens, characters or words, ready to be drawn."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal, cast, get_args
@@ -71,35 +71,51 @@ class UnitMap:
         return links
 
 
+@dataclass(frozen=True)
+class ShownUnits:
+    """The units of a text that pictures show, by side."""
+
+    name: UnitName
+    sides: Mapping[SideName, tuple[Unit, ...]]
+
+
+def shown_units(sides: Sides, name: UnitName) -> ShownUnits:
+    """Return the units of this name; raise `LensError` if there is no such unit."""
+    if name not in get_args(UnitName):
+        raise LensError(f"There is no unit {name!r}. {did_you_mean(name, get_args(UnitName))}")
+    by_side: dict[SideName, Side | None] = {"source": sides.source, "target": sides.target, "written": sides.written}
+    return ShownUnits(name, {key: readable_units(side, name) for key, side in by_side.items() if side is not None})
+
+
 def make_unit_map(
-    maps: Maps, head: Head | str, kind: MapKind, unit: UnitName, sides: Sides, n_units: int | None = None
+    maps: Maps, head: Head | str, kind: MapKind, units: ShownUnits, n_units: int | None = None
 ) -> UnitMap:
     """Return the map of a head between units, or between the first `n_units` of each side."""
     head = Head.parse(head) if isinstance(head, str) else head
-    for given, known in ((kind, get_args(MapKind)), (unit, get_args(UnitName))):
-        if given not in known:
-            raise LensError(f"{given!r} is unknown. {did_you_mean(given, known)}")
-    values = np.asarray(maps.weights(head) if kind == "weights" else maps.norms(head), dtype=np.float64)
-    query_name, key_name = side_names(head.attention)
-    queries, keys = (readable_units(side_called(sides, name), unit) for name in (query_name, key_name))
-    pooled = _shares(queries, len(values), is_mean=True) @ values @ _shares(keys, values.shape[1], is_mean=False).T
-    masked = np.zeros(pooled.shape, dtype=np.bool_)
-    if head.attention.startswith("decoder") and query_name == key_name:
+    if kind not in get_args(MapKind):
+        raise LensError(f"There is no map of {kind!r}. {did_you_mean(kind, get_args(MapKind))}")
+    of_tokens = np.asarray(maps.weights(head) if kind == "weights" else maps.norms(head))
+    query_side, key_side = side_names(head.attention)
+    queries, keys = (units.sides[side][:n_units] for side in (query_side, key_side))
+    pool_queries, pool_keys = _shares(queries, is_mean=True), _shares(keys, is_mean=False)
+    values = pool_queries @ of_tokens[: pool_queries.shape[1], : pool_keys.shape[1]].astype(np.float64) @ pool_keys.T
+    masked = np.zeros(values.shape, dtype=np.bool_)
+    if head.attention.startswith("decoder") and query_side == key_side:
         last = np.array([max(position for position, _ in one.parts) for one in queries])
         first = np.array([min(position for position, _ in one.parts) for one in keys])
         masked = first[None, :] > last[:, None]
     return UnitMap(
         head=head,
         kind=kind,
-        unit=unit,
-        query_side=query_name,
-        key_side=key_name,
-        queries=queries[:n_units],
-        keys=keys[:n_units],
-        values=pooled[:n_units, :n_units],
-        masked=masked[:n_units, :n_units],
-        n_queries=len(queries),
-        n_keys=len(keys),
+        unit=units.name,
+        query_side=query_side,
+        key_side=key_side,
+        queries=queries,
+        keys=keys,
+        values=values,
+        masked=masked,
+        n_queries=len(units.sides[query_side]),
+        n_keys=len(units.sides[key_side]),
     )
 
 
@@ -115,14 +131,6 @@ def side_names(attention: str) -> tuple[SideName, SideName]:
     if attention.startswith("encoder"):
         return "source", "source"
     return ("written", "source") if attention.endswith("cross") else ("target", "target")
-
-
-def side_called(sides: Sides, name: SideName) -> Side:
-    """Return the side of this name."""
-    side = {"source": sides.source, "target": sides.target, "written": sides.written}[name]
-    if side is None:
-        raise LensError(f"This text has no {name}: it was traced with another kind of model.")
-    return side
 
 
 def sides_of_trace(maps: Maps) -> Sides:
@@ -150,9 +158,9 @@ def _label(text: str) -> str:
     return shown if len(shown) <= _MAX_LABEL else shown[: _MAX_LABEL - 1] + "…"
 
 
-def _shares(units: Sequence[Unit], n_positions: int, *, is_mean: bool) -> Floats:
-    """Return units × positions: the share of each token in each unit; of a mean, rows sum to 1."""
-    shares = np.zeros((len(units), n_positions))
+def _shares(units: Sequence[Unit], *, is_mean: bool) -> Floats:
+    """Return units × positions of their tokens: the share of each token in each unit; for a mean, rows sum to 1."""
+    shares = np.zeros((len(units), 1 + max(position for unit in units for position, _ in unit.parts)))
     for row, unit in enumerate(units):
         for position, share in unit.parts:
             shares[row, position] = share
