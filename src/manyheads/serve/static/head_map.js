@@ -31,12 +31,32 @@ export function decodeMap(bytes, scale, n_queries, n_keys) {
 /** What is shown of a unit; a space that is a token of its own becomes visible. @param {Unit | undefined} unit */
 export const shownText = (unit) => unit?.text.replaceAll("▁", "␣") ?? "";
 
-/** The name of one token; a byte is named with its character. @param {Side | null} side @param {number} position */
+/** @type {WeakMap<Side, Map<number, string>>} */
+const namesOfBytes = new WeakMap();
+
+/** Bytes by position, named after their character: 错₁ 错₂ 错₃. @param {Side} side @returns {Map<number, string>} */
+function byteNames(side) {
+  let names = namesOfBytes.get(side);
+  if (names) return names;
+  names = new Map();
+  for (const character of side.characters) {
+    const bytes = character.kind === "byte" ? [] : character.parts.filter(([position]) => side.tokens[position]?.kind === "byte");
+    for (const [i, [position]] of bytes.entries()) names.set(position, `${character.text}${"₁₂₃₄₅₆₇₈₉"[i] ?? ""}`);
+  }
+  namesOfBytes.set(side, names);
+  return names;
+}
+
+/** The name of one token; a byte is named after its character. @param {Side | null} side @param {number} position */
 export function tokenName(side, position) {
-  const token = side?.tokens[position];
-  if (!side || token?.kind !== "byte") return shownText(token);
-  const character = side.characters.find((unit) => unit.kind !== "byte" && unit.parts.some(([part]) => part === position));
-  return character ? `${character.text}·${token.text}` : token.text;
+  if (!side) return "";
+  return byteNames(side).get(position) ?? shownText(side.tokens[position]);
+}
+
+/** @param {Side} side @param {Unit[]} units */
+function readable(side, units) {
+  const names = byteNames(side);
+  return names.size === 0 ? units : units.map((unit) => (unit.kind === "byte" ? { ...unit, text: names.get(unit.parts[0][0]) ?? unit.text } : unit));
 }
 
 /** A row with the names that the page shows. @param {WalkRow} walk @param {Trace} trace @returns {WalkRow} */
@@ -83,7 +103,7 @@ export function poolMap(map, queries, keys) {
 export function makeScene(trace, attention, head, map, { unit, kind, sinks }) {
   const [querySide, keySide] = [trace.sides[attention.queries], trace.sides[attention.keys]];
   if (!querySide || !keySide) throw new Error(`The trace lacks the ${querySide ? attention.keys : attention.queries} side.`);
-  const all = { queries: querySide[unit], keys: keySide[unit] };
+  const all = { queries: readable(querySide, querySide[unit]), keys: readable(keySide, keySide[unit]) };
   const left = { queries: all.queries.filter((one) => !isSink(one)), keys: all.keys.filter((one) => !isSink(one)) };
   const isEmpty = !sinks && (!left.queries.length || !left.keys.length);
   const shown = sinks || isEmpty ? all : left;

@@ -1,4 +1,4 @@
-/** @import { Context, HeadPart, Mount, Problem, Scene } from "./types.js" */
+/** @import { HeadPart, Mount, Problem, Scene } from "./types.js" */
 // One head: matrix, arcs and text, linked by one selection.
 import { mountArcs } from "./arcs_view.js";
 import { asProblem, decimal, el, percent, perFrame, setText } from "./dom.js";
@@ -120,9 +120,11 @@ export const mountHeadView = (root, context) => {
 
   /** @param {Scene} current */
   function noteOf(current) {
-    if (current.isEmpty) return t("sinks_only");
-    if (!current.hidden) return "";
-    return t(current.kind === "weights" ? "sinks_hidden" : "sinks_hidden_norms", { n: current.hidden.n, share: percent(current.hidden.share) });
+    const notes = [];
+    if (current.isEmpty) notes.push(t("sinks_only"));
+    if (current.hidden) notes.push(t(current.kind === "weights" ? "sinks_hidden" : "sinks_hidden_norms", { n: current.hidden.n, share: percent(current.hidden.share) }));
+    if ([...current.queries, ...current.keys].some((unit) => unit.kind === "byte")) notes.push(t("bytes"));
+    return notes.join(" ");
   }
 
   return {

@@ -80,9 +80,10 @@ function run(source, model) {
     },
   };
 
-  const top = header(context);
+  const keys = keysDialog(context);
+  const top = header(context, keys.open);
   const page = el("div", { class: "page" });
-  app.replaceChildren(el("main", { class: "lens" }, top.root, page), foot);
+  app.replaceChildren(el("main", { class: "lens" }, top.root, page), foot, keys.root);
   /** @type {View[]} */
   let views = [];
   let mounted = "";
@@ -126,7 +127,7 @@ function run(source, model) {
   const isOpen = !store.state.attention;
   fillIn(context);
   if (isOpen) chooseHead(context, changed);
-  listenToKeys(context);
+  listenToKeys(context, keys);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
   addEventListener("resize", changed);
   update();
@@ -171,8 +172,8 @@ function applyLook(state) {
   else root.dataset.theme = state.theme;
 }
 
-/** The line at the top: pages, language, theme. @param {Context} context */
-function header({ store, data }) {
+/** The line at the top: pages, language, theme. @param {Context} context @param {() => void} openKeys */
+function header({ store, data }, openKeys) {
   const name = el("h1", { class: "name", dir: "auto" });
   const facts = el("p", { class: "faint facts" });
   const tabs = TABS.map((tab) => el("a", { href: "#", onclick: (/** @type {Event} */ event) => {
@@ -182,10 +183,11 @@ function header({ store, data }) {
   const nav = el("nav", { class: "tabs" }, ...tabs);
   const language = choice({ values: /** @type {const} */ (["en", "zh"]), choose: (lang) => store.set({ lang }) });
   const theme = choice({ values: /** @type {const} */ (["auto", "light", "dark"]), choose: (theme) => store.set({ theme }) });
+  const help = el("button", { type: "button", class: "icon", text: "?", onclick: openKeys });
   const progress = el("div", { class: "working", role: "progressbar" }, el("div"));
   const root = el("header", { class: "lens-head" },
     el("div", { class: "top" }, el("span", { class: "brand", text: "manyheads lens" }),
-      el("div", { class: "switches" }, theme.root, language.root)),
+      el("div", { class: "switches" }, help, theme.root, language.root)),
     name, facts, nav, progress);
   return {
     root,
@@ -206,6 +208,8 @@ function header({ store, data }) {
         else tabs[i].removeAttribute("aria-current");
       });
       language.show(currentLanguage(), t("language"), (lang) => (lang === "en" ? "English" : "中文"));
+      help.setAttribute("aria-label", t("keys"));
+      help.title = t("keys");
       theme.show(state.theme, t("theme"), (one) => t(`theme_${one}`));
       progress.setAttribute("aria-label", t("computing"));
       progress.classList.toggle("active", data.busy);
@@ -214,10 +218,8 @@ function header({ store, data }) {
   };
 }
 
-/** @param {Context} context */
-function listenToKeys(context) {
-  const dialog = keysDialog(context);
-  app.append(dialog.root);
+/** @param {Context} context @param {ReturnType<typeof keysDialog>} dialog */
+function listenToKeys(context, dialog) {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (event.key === "?") {

@@ -114,7 +114,7 @@ function write(side, units, part, row, spans) {
     if (/\s/.test(between) || (unit.kind === "special" && i > part.start)) paragraph.append(" ");
     const span = el("span", { class: `unit ${unit.kind}`, "data-index": i, "data-row": row, text: shownText(unit) });
     paragraph.append(span);
-    if (unit.kind === "special" || unit.kind === "byte") paragraph.append(" ");
+    if (unit.kind === "special") paragraph.append(" ");
     spans.set(i, span);
     end = Math.max(end, unit.end);
   }

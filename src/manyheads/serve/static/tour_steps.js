@@ -1,4 +1,4 @@
-/** @import { Context, HeadMap, Trace, TracedAttention, Unit, WalkRow } from "./types.js" */
+/** @import { Context, HeadMap, Side, Trace, TracedAttention, WalkRow } from "./types.js" */
 // What each step of the tour says and shows, with the numbers of the user's own text.
 import { cssColor, decimal, el, fitCanvas, percent } from "./dom.js";
 import { tokenName } from "./head_map.js";
@@ -25,11 +25,12 @@ function names({ attention, trace, query, walk }) {
   return { word, key: keyName(walk.keys[strongestKey(walk)].name), isCross: attention.kind === "cross" };
 }
 
-/** @param {Unit[]} units @param {(i: number) => string} look @param {((i: number) => void) | null} choose */
-function chips(units, look, choose) {
+/** @param {Side | null} side @param {(i: number) => string} look @param {((i: number) => void) | null} choose */
+function chips(side, look, choose) {
+  const units = side?.tokens ?? [];
   const list = el("div", { class: "chips" });
   units.slice(0, MAX_CHIPS).forEach((unit, i) => {
-    const attributes = { class: `chip ${unit.kind} ${look(i)}`, dir: "auto", text: keyName(unit.text.replace("▁", " ")) };
+    const attributes = { class: `chip ${unit.kind} ${look(i)}`, dir: "auto", text: keyName(tokenName(side, i)) };
     list.append(choose ? el("button", { ...attributes, type: "button", "aria-pressed": String(look(i) === "here"), onclick: () => choose(i) }) : el("span", attributes));
   });
   if (units.length > MAX_CHIPS) list.append(el("span", { class: "faint", text: `… ${units.length - MAX_CHIPS}` }));
@@ -40,19 +41,19 @@ function chips(units, look, choose) {
 function tokens(stop) {
   const { context: { t }, trace, attention, query, choose } = stop;
   const { word, isCross } = names(stop);
-  const [source, own] = [trace.sides[attention.keys]?.tokens ?? [], trace.sides[attention.queries]?.tokens ?? []];
+  const [source, own] = [trace.sides[attention.keys], trace.sides[attention.queries]];
   const rows = isCross
     ? [el("p", { class: "side-name", text: t("side_source") }), chips(source, () => "", null), el("p", { class: "side-name", text: t("side_written") }), chips(own, (i) => (i === query ? "here" : ""), choose)]
     : [chips(own, (i) => (i === query ? "here" : ""), choose)];
   return {
-    texts: [t(isCross ? "tour_1_text_cross" : attention.queries === "target" && trace.sides.source ? "tour_1_text_target" : "tour_1_text", { n: source.length, m: own.length }), t(isCross ? "tour_1_more_cross" : "tour_1_more", { word })],
+    texts: [t(isCross ? "tour_1_text_cross" : attention.queries === "target" && trace.sides.source ? "tour_1_text_target" : "tour_1_text", { n: source?.tokens.length ?? 0, m: own?.tokens.length ?? 0 }), t(isCross ? "tour_1_more_cross" : "tour_1_more", { word })],
     figure: el("div", {}, ...rows),
   };
 }
 
 /** @type {(stop: Stop) => Step} */
 function vectors({ context: { t, data }, trace, attention, query }) {
-  const list = chips(trace.sides[attention.queries]?.tokens ?? [], (i) => (i === query ? "here" : ""), null);
+  const list = chips(trace.sides[attention.queries], (i) => (i === query ? "here" : ""), null);
   [...list.querySelectorAll(".chip")].forEach((chip, i) => { // each with its position below
     const place = el("span", { class: "chip-place" });
     chip.replaceWith(place);
@@ -106,10 +107,9 @@ function mask(stop) {
   const { word, isCross } = names(stop);
   const n = walk.keys.filter((key) => key.visible).length;
   const isCausal = attention.kind === "decoder";
-  const units = trace.sides[attention.keys]?.tokens ?? [];
   return {
     texts: [t(isCausal ? "tour_6_text_causal" : isCross ? "tour_6_text_cross" : "tour_6_text_free"), t("tour_6_more", { word, n, total: walk.keys.length })],
-    figure: chips(units, (i) => (walk.keys[i]?.visible === false ? "masked" : !isCross && i === query ? "here" : ""), null),
+    figure: chips(trace.sides[attention.keys], (i) => (walk.keys[i]?.visible === false ? "masked" : !isCross && i === query ? "here" : ""), null),
   };
 }
 
