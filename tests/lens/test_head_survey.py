@@ -15,7 +15,7 @@ from manyheads.errors import LensError
 from manyheads.lens import Head, heads_of, trace_input
 from manyheads.lens.encoded_examples import encode_examples
 from manyheads.lens.examples import sample_examples, with_targets
-from manyheads.lens.head_examples import STRATA, measure_strengths, stratified_examples
+from manyheads.lens.head_examples import STRATA, HeadExample, measure_strengths, stratified_examples
 from manyheads.lens.head_survey import head_effect, survey_heads
 from manyheads.lens.importance import ablate, gradient_importance
 from manyheads.lens.roles import make_report
@@ -25,6 +25,7 @@ from manyheads.lens.statistic_names import statistic_names
 from manyheads.run import Recipe
 from manyheads.settings import to_table
 from manyheads.tasks import TASKS
+from manyheads.tasks.lens_examples import Example, plain_text
 
 from tasks.small import make_task
 
@@ -142,6 +143,31 @@ def test_examples_are_of_all_strengths(untrained: Bundle) -> None:
     assert len(stratified_examples(head, measure_strengths(task.model, twice), twice, task.tokenizer)) == 2
 
 
+@pytest.mark.parametrize("attention", ["encoder.0.self", "decoder.0.self", "decoder.0.cross"])
+def test_examples_have_the_places_of_their_tokens(untrained: Bundle, attention: str) -> None:
+    task, head = untrained.task, Head(attention, 0)
+    source, target = "the cat sees the cat", "猫看见那只猫"
+    encoded = encode_examples(task, [Example((plain_text(source), plain_text(target)))]).examples
+    strengths = measure_strengths(task.model, encoded)
+    n_source, n_target = (len(side.ids) for side in encoded[0].sides)
+    query_text, n_queries = (source, n_source) if attention == "encoder.0.self" else (target, n_target)
+    key_text, n_keys = (target, n_target) if attention == "decoder.0.self" else (source, n_source)
+
+    def example(query: int, key: int) -> HeadExample:
+        linked = replace(strengths, links={head: np.array([[query, key]])})
+        return stratified_examples(head, linked, encoded, task.tokenizer)[0]
+
+    queries = [(one.query, one.query_span) for one in (example(query, 0) for query in range(n_queries))]
+    keys = [(one.key, one.key_span) for one in (example(0, key) for key in range(n_keys))]
+    for text, tokens in ((query_text, queries), (key_text, keys)):
+        places = [(name, span) for name, span in tokens if span is not None]
+        assert {name for name, span in tokens if span is None} <= {"BOS", "EOS", "␣"}
+        assert all(text[slice(*span)] == name.replace("␣", " ") for name, span in places if "<0x" not in name)
+        spans = list(dict.fromkeys(span for _, span in places))
+        assert spans == sorted(spans)
+        assert "".join(text[start:end] for start, end in spans).replace(" ", "") == text.replace(" ", "")
+
+
 def unreadable(bundle: Bundle) -> Bundle:
     return replace(bundle, recipe=to_table(Recipe.from_table({"data": MISSING})))
 
@@ -178,8 +204,6 @@ def test_given_examples_are_enough_for_all_but_importance(untrained: Bundle) -> 
 
 
 def test_texts_that_are_too_long(untrained: Bundle) -> None:
-    from manyheads.tasks.lens_examples import Example, plain_text
-
     survey = survey_heads(untrained, examples=[Example((plain_text("cat " * 99), plain_text("猫")))])
     assert survey.message is not None
     assert survey.message.en.startswith("There is no text to observe heads on: every text is empty, or longer than the")

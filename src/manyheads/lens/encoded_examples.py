@@ -35,6 +35,7 @@ class TokenPositions:
     shares: Floats  # P × W: the share of each token that belongs to each word; 0 for special tokens
     relations: tuple[Relation, ...] = ()
     is_rare: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # the rarest tokens of this text
+    spans: tuple[Span | None, ...] = ()  # in characters, without the space before a word; None if empty
 
     @property
     def is_special(self) -> Bools:
@@ -151,7 +152,21 @@ def _positions(
     shares[text_positions] = word_shares([(token.start, token.end) for token in tokens], rendering.spans)
     is_punctuation = np.zeros(len(ids), dtype=np.bool_)
     is_punctuation[text_positions] = [_is_punctuation(tokenizer, token) for token in tokens]
-    return TokenPositions(ids, is_punctuation, shares, rendering.relations)
+    spans = (
+        *(None for _ in before),
+        *(_visible_span(rendering.text, token) for token in tokens),
+        *(None for _ in after),
+    )
+    return TokenPositions(ids, is_punctuation, shares, rendering.relations, spans=spans)
+
+
+def _visible_span(text: str, token: Token) -> Span | None:
+    """Return the span of a token without the spaces around it, unless it is nothing but spaces; None if it is empty."""
+    covered = text[token.start : token.end]
+    start = token.start + len(covered) - len(covered.lstrip())
+    if start < token.end:
+        return start, token.start + len(covered.rstrip())
+    return (token.start, token.end) if covered else None
 
 
 def _is_punctuation(tokenizer: Tokenizer, token: Token) -> bool:

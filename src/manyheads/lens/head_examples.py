@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.lens.encoded_examples import EncodedExample, Floats
+from manyheads.lens.encoded_examples import EncodedExample, Floats, Span
 from manyheads.lens.head_counts import MapTap, kind_of, map_shape, run_batch, value_norms
 from manyheads.lens.heads import Head, heads_of
 from manyheads.model import MultiHeadAttention, Transformer, evaluating
@@ -40,6 +40,8 @@ class HeadExample:
     answer: str | None
     query: str  # of cross-attention, the token that is written
     key: str
+    query_span: Span | None  # in the text, or in the answer for a token of the decoder; None for special tokens
+    key_span: Span | None
     weight: float
 
 
@@ -146,9 +148,11 @@ def _example(
     encoded = encoded_examples[number]
     query, key = strengths.links[head][number].tolist()
     is_cross = kind_of(head.attention) == "decoder.cross"
-    read = encoded.sides[-1 if head.attention.startswith("decoder") else 0].ids.tolist()
-    keys = encoded.sides[0].ids.tolist() if is_cross else read
-    queries = [*read[1:], EOS] if is_cross else read
+    read = encoded.sides[-1 if head.attention.startswith("decoder") else 0]
+    queries, query_spans = read.ids.tolist(), read.spans
+    if is_cross:
+        queries, query_spans = [*queries[1:], EOS], (*query_spans[1:], None)
+    key_side = encoded.sides[0] if is_cross else read
     texts = [side.text for side in encoded.example.texts]
     return HeadExample(
         stratum=stratum,
@@ -156,7 +160,9 @@ def _example(
         text=texts[0],
         answer=texts[1] if len(texts) > 1 else None,
         query=_name(tokenizer, queries, query),
-        key=_name(tokenizer, keys, key),
+        key=_name(tokenizer, key_side.ids.tolist(), key),
+        query_span=query_spans[query],
+        key_span=key_side.spans[key],
         weight=float(strengths.weights[head][number]),
     )
 

@@ -2,7 +2,7 @@
 /** @import { HeadExamples } from "./types.js" */
 import { el } from "./dom.js";
 
-/** Offsets in Unicode code points; without them a word that occurs twice is not marked. @typedef {HeadExamples["examples"][number] & { query_span?: [number, number] | null, key_span?: [number, number] | null }} Example */
+/** @typedef {HeadExamples["examples"][number]} Example */
 /** @typedef {{ start: number, end: number, kind: "query" | "key" }} Place */
 
 /**
@@ -17,8 +17,8 @@ export function markedExample(example, kind) {
   const places = { text: [], answer: [] };
   for (const one of /** @type {const} */ (["query", "key"])) {
     const side = isInAnswer[one] ? "answer" : "text";
-    const span = example[`${one}_span`] ?? placeOf(sides[side], example[one].trim());
-    if (span && span[0] < span[1]) places[side].push({ start: span[0], end: span[1], kind: one });
+    const span = example[`${one}_span`];
+    if (span) places[side].push({ start: span[0], end: span[1], kind: one });
   }
   return { text: markedParts(sides.text, places.text), answer: hasAnswer ? markedParts(sides.answer, places.answer) : null };
 }
@@ -35,20 +35,4 @@ function markedParts(text, places) {
     end = place.end;
   }
   return [...parts, characters.slice(end).join("")];
-}
-
-/**
- * Where a word stands, if it occurs once; whole words count before parts of words.
- * @param {string} text @param {string} word @returns {[number, number] | null}
- */
-export function placeOf(text, word) {
-  if (!word) return null;
-  const isLetter = (/** @type {string | undefined} */ character) => character !== undefined && /[\p{L}\p{N}]/u.test(character) && !/\p{Script=Han}/u.test(character);
-  const all = [];
-  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) all.push(at);
-  const whole = all.filter((at) => !isLetter(text[at - 1]) && !isLetter(text[at + word.length]));
-  const found = whole.length ? whole : all;
-  if (found.length !== 1) return null;
-  const start = [...text.slice(0, found[0])].length;
-  return [start, start + [...word].length];
 }

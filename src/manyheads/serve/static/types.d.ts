@@ -289,6 +289,8 @@ export type HeadExamples = {
     answer: string | null;
     query: string;
     key: string;
+    query_span: [number, number] | null; // code points of the text, or of the answer; null for special tokens
+    key_span: [number, number] | null;
     weight: number;
   }[];
 };
