@@ -188,7 +188,7 @@ function header({ store, data }, openKeys) {
   const root = el("header", { class: "lens-head" },
     el("div", { class: "top" }, el("span", { class: "brand", text: "manyheads lens" }),
       el("div", { class: "switches" }, help, theme.root, language.root)),
-    name, facts, nav, progress);
+    el("div", { class: "model-line" }, name, facts), nav, progress);
   return {
     root,
     update() {

@@ -10,7 +10,7 @@ const MAX_EXAMPLE = 44; // characters shown of an example
 export const mountTextBox = (root, context) => {
   const { store, data, source, t } = context;
   const text = el("textarea", { id: "lens-text", rows: 1, dir: "auto", spellcheck: "false", autocomplete: "off" });
-  const label = el("label", { for: "lens-text", class: "side-name" });
+  const label = el("label", { for: "lens-text", class: "unseen" });
   const run = el("button", { type: "submit", class: "primary" });
   const answer = el("input", { id: "lens-answer", type: "text", dir: "auto", autocomplete: "off", spellcheck: "false" });
   const answerLabel = el("label", { for: "lens-answer", class: "side-name" });
@@ -29,6 +29,7 @@ export const mountTextBox = (root, context) => {
   let isAnswerOpen = store.state.answer !== null;
   let typed = "";
   let limit = "";
+  let fitted = "";
 
   /** @param {string} chosen */
   function submit(chosen) {
@@ -68,6 +69,17 @@ export const mountTextBox = (root, context) => {
     })));
   }
 
+  /** Hides examples that would need another line; a narrow page has two lines. */
+  function fitExamples() {
+    const key = `${examples.dataset.key} ${examples.clientWidth}`;
+    if (!data.info.is_live || key === fitted) return;
+    fitted = key;
+    const buttons = [...examples.querySelectorAll("button")];
+    for (const button of buttons) button.hidden = false;
+    const limit = examples.offsetTop + (examples.clientWidth < 500 ? 84 : 16);
+    for (const button of buttons) button.hidden = button.offsetTop > limit;
+  }
+
   function update() {
     const { state } = store;
     if (state.text !== typed) {
@@ -78,6 +90,8 @@ export const mountTextBox = (root, context) => {
       requestAnimationFrame(grow);
     }
     setText(label, t("text_label"));
+    text.placeholder = t("text_label");
+
     setText(run, t("run"));
     setText(answerLabel, t("answer_label"));
     setText(giveAnswer, t(isAnswerOpen ? "own_answer" : "give_answer"));
@@ -86,6 +100,7 @@ export const mountTextBox = (root, context) => {
     text.readOnly = !data.info.is_live;
     run.hidden = !data.info.is_live;
     showExamples();
+    requestAnimationFrame(fitExamples);
     snapshot.hidden = state.step === null;
     if (state.step !== null) snapshot.replaceChildren(t("snapshot", { step: state.step.toLocaleString("en") }), " ", final);
     setText(final, t("final_weights"));
