@@ -14,7 +14,8 @@ _LAYERS = {
     "masked": {"n_encoder_layers": 2},
 }
 _CORPUS = {"seq2seq": "zh-en", "classify": "zh", "tag": "en", "language": "zh", "masked": "zh"}
-_STEPS = {"seq2seq": 300, "classify": 40, "tag": 60, "language": 60, "masked": 60}
+_ALONE = {"classify": {"baseline": False}, "tag": {"baseline": False}}  # no linear model that needs no heads
+_STEPS = {"seq2seq": 300, "classify": 80, "tag": 100, "language": 60, "masked": 60}
 
 
 def recipe_of(task: str) -> Recipe:
@@ -22,7 +23,7 @@ def recipe_of(task: str) -> Recipe:
     steps = _STEPS[task]
     table: dict[str, object] = {
         "data": {"builtin": _CORPUS[task], "builtin_rows": 1000},
-        "task": {"kind": task},
+        "task": {"kind": task} | _ALONE.get(task, {}),
         "tokenizer": {"vocab_size": 1200},
         "model": {"width": 32, "feed_forward_width": 64, "n_heads": 2, "max_length": 1024} | _LAYERS[task],
         "train": {
