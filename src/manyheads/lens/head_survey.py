@@ -134,7 +134,8 @@ class HeadEffect:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        return {**asdict(self), "message": None if self.message is None else self.message._asdict()}
+        message = None if self.message is None else self.message._asdict()
+        return {**asdict(self), "done": 1.0, "message": message}
 
 
 def survey_heads(

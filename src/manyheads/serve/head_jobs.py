@@ -4,13 +4,15 @@ The survey (roles, importance, similarity, examples) starts when the page asks f
 head over the validation set when its page is opened, the timeline when it is opened.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from manyheads.language import Bilingual
 from manyheads.lens.head_survey import HeadEffect, HeadSurvey, head_effect, survey_heads
 from manyheads.lens.heads import Head, find_heads
-from manyheads.lens.timeline import iterate_timeline
+from manyheads.lens.role_names import role_color, role_names
+from manyheads.lens.timeline import TimelineEntry, iterate_timeline
 from manyheads.serve.background_jobs import BackgroundJobs, Job
 from manyheads.serve.lens_session import LensSession
 from manyheads.serve.opened_bundle import OpenedBundle
@@ -54,22 +56,22 @@ class HeadJobs:
         return job.result.to_json() if job.state == "ready" else _unfinished(job, _RUNNING_EFFECT)
 
     def timeline(self, bundle: str) -> dict[str, Any]:
-        """Return the roles of all heads at each snapshot of the run; no entries if it kept no snapshots."""
+        """Return the roles of all heads at each snapshot of the run; no entries if it kept fewer than two."""
         opened = self._session.opened(bundle)
         if not opened.steps:
-            return {"state": "ready", "done": 1.0, "message": None, "entries": []}
+            return {"state": "ready", "done": 1.0, "message": None, **_timeline_json([])}
 
-        def work(report: Callable[[float], None]) -> list[dict[str, Any]]:
+        def work(report: Callable[[float], None]) -> list[TimelineEntry]:
             entries = []
             for entry in iterate_timeline(opened.path.parent):
-                entries.append(asdict(entry))
+                entries.append(entry)
                 report(len(entries) / len(opened.steps))
             return entries
 
         job = self._jobs.submit(f"timeline {bundle}", work)
         if job.state != "ready":
-            return _unfinished(job, {"entries": []})
-        return {"state": "ready", "done": 1.0, "message": None, "entries": job.result}
+            return _unfinished(job, _timeline_json([]))
+        return {"state": "ready", "done": 1.0, "message": None, **_timeline_json(job.result)}
 
     def finished(self, bundle: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the survey and the examples of each head for a saved page, if they are ready."""
@@ -94,6 +96,15 @@ def survey_for_page(bundle: str, survey: HeadSurvey) -> tuple[dict[str, Any], di
     """Return a survey and the examples of each head as a saved page stores them."""
     examples = {one.card.head: survey.examples_json(one.card.head) for one in survey.heads}
     return {bundle: survey.to_json()}, examples
+
+
+def _timeline_json(entries: Sequence[TimelineEntry]) -> dict[str, Any]:
+    """Return the entries, with the name and the color of every role that occurs in them."""
+    names = dict.fromkeys(role for entry in entries for role in entry.roles.values())
+    return {
+        "roles": {name: {"names": Bilingual(*role_names(name))._asdict(), "color": role_color(name)} for name in names},
+        "entries": [asdict(entry) for entry in entries],
+    }
 
 
 def _unfinished(job: Job, empty: dict[str, Any]) -> dict[str, Any]:

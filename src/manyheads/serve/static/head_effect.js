@@ -52,8 +52,7 @@ export function headEffect(root, context) {
     if (effect?.state === "ready") return [title, ...result(effect)];
     if (effect?.state === "failed") return [title, el("p", { class: "caution" }, effect.message ? context.pick(effect.message) : t("effect_failed"))];
     if (isRunning) {
-      const done = effect && "done" in effect ? Number(effect.done) : null;
-      return [title, el("p", { class: "note-small", role: "status" }, effect?.message ? context.pick(effect.message) : t("effect_running")), progressBar(t("effect_running"), done)];
+      return [title, el("p", { class: "note-small", role: "status" }, effect?.message ? context.pick(effect.message) : t("effect_running")), progressBar(t("effect_running"), effect?.done ?? null)];
     }
     if (!context.data.info.is_live) return [title, el("p", { class: "note-small" }, t("not_in_file"))];
     return [title, el("p", { class: "note-small" }, t("effect_why")), button(t("effect_measure"), () => void measure(), { class: "quiet" })];

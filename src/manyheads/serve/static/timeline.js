@@ -10,8 +10,6 @@ const POLL = 2000; // milliseconds
 const CELL = { height: 16, label: 96, top: 6, bottom: 22, widest: 72 };
 const FEW = 6; // snapshots that show little of training
 
-/** @typedef {Timeline & { state?: string, done?: number, message?: import("./types.js").Names | null, roles?: Record<string, { names: import("./types.js").Names, color: string }> }} RunningTimeline */
-
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountTimeline(root, context) {
   const { store, t } = context;
@@ -27,7 +25,7 @@ export function mountTimeline(root, context) {
   const map = el("div", { class: "head-map" });
   const node = el("div", { class: "timeline" }, note, control, el("div", { class: "timeline-columns" }, strips, el("div", {}, answer, map)));
   root.append(node);
-  /** @type {RunningTimeline | null} */
+  /** @type {Timeline | null} */
   let timeline = null;
   let problem = "";
   let asked = "";
@@ -63,7 +61,7 @@ export function mountTimeline(root, context) {
 
   /** @param {string} name */
   function roleOf(name) {
-    const known = timeline?.roles?.[name];
+    const known = timeline?.roles[name];
     return known ? { name: context.pick(known.names), color: known.color } : context.role(name);
   }
 
@@ -73,7 +71,6 @@ export function mountTimeline(root, context) {
     asked = bundle;
     try {
       while (!isGone && asked === bundle) {
-        /** @type {RunningTimeline} */
         const found = await context.source.timeline(bundle);
         if (isGone || asked !== bundle) return;
         timeline = found;
@@ -149,7 +146,8 @@ export function mountTimeline(root, context) {
     if (steps.length < 2) {
       return [el("p", {}, t("timeline_none")), el("pre", {}, "[train]\nkeep_all_snapshots = true"), el("p", { class: "note-small" }, t("timeline_none_why"))];
     }
-    if (problem) return [el("p", { class: "caution" }, problem)];
+    const failure = timeline?.state === "failed" && timeline.message ? context.pick(timeline.message) : problem;
+    if (failure) return [el("p", { class: "caution" }, failure)];
     const isRunning = timeline === null || timeline.state === "running";
     return [
       el("p", { class: "note-small" }, isRunning ? (timeline?.message ? context.pick(timeline.message) : t("timeline_running")) : t("timeline_note")),

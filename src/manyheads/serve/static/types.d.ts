@@ -303,10 +303,15 @@ export type HeadEffect = {
   low: number;
   high: number;
   n_rows: number;
+  done: number;
   message: Names | null;
 };
 
 export type Timeline = {
+  state: "running" | "ready" | "failed";
+  done: number;
+  message: Names | null;
+  roles: Record<string, { names: Names; color: string }>; // every role of an entry
   entries: { step: number; roles: Record<string, string>; statistics: Record<string, Record<string, number>> }[];
 };
 

@@ -1,0 +1,68 @@
+"""What the heads do over the corpus and over training, computed in the background."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manyheads.bundle import Bundle
+from manyheads.errors import LensError
+from manyheads.lens.timeline import TimelineEntry
+from manyheads.serve import head_jobs
+from manyheads.serve.head_jobs import HeadJobs
+from manyheads.serve.lens_session import LensSession
+from manyheads.serve.opened_bundle import OpenedBundle
+
+from lens.makers import SHORT, task_of
+
+HEAD = "encoder.0.self/0"
+
+
+@pytest.fixture
+def jobs() -> Iterator[HeadJobs]:
+    opened = OpenedBundle("a", Path("run/bundle"), Bundle(task_of("seq2seq"), SHORT, {}))
+    opened.__dict__["steps"] = (10, 20)
+    made = HeadJobs(LensSession([opened]))
+    yield made
+    made.stop()
+
+
+def finished_timeline(jobs: HeadJobs) -> dict[str, Any]:
+    """Ask until the timeline is finished, as the page does."""
+    deadline = time.monotonic() + 30
+    while (found := jobs.timeline("a"))["state"] == "running":
+        assert time.monotonic() < deadline
+        assert (found["roles"], found["entries"]) == ({}, [])
+        time.sleep(0.01)
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+
+def test_timeline_names_the_roles_that_occur(jobs: HeadJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def entries(run: Path) -> Iterator[TimelineEntry]:
+        assert run == Path("run")
+        for step, role in ((10, "unknown"), (20, "object>")):
+            yield TimelineEntry(step, 8, {HEAD: role}, {HEAD: {"entropy": 1.5}})
+
+    monkeypatch.setattr(head_jobs, "iterate_timeline", entries)
+    found = finished_timeline(jobs)
+    assert (found["state"], found["done"], found["message"]) == ("ready", 1.0, None)
+    assert found["roles"] == {
+        "unknown": {"names": {"en": "unknown", "zh": "未知"}, "color": "#eeeeee"},
+        "object>": {"names": {"en": "object → head", "zh": "宾语→中心词"}, "color": "#009e73"},
+    }
+    assert [(entry["step"], entry["roles"]) for entry in found["entries"]] == [
+        (10, {HEAD: "unknown"}),
+        (20, {HEAD: "object>"}),
+    ]
+
+
+def test_timeline_that_fails_says_why(jobs: HeadJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def entries(run: Path) -> Iterator[TimelineEntry]:
+        raise LensError("There is no text.")
+
+    monkeypatch.setattr(head_jobs, "iterate_timeline", entries)
+    found = finished_timeline(jobs)
+    assert (found["state"], found["message"]["en"]) == ("failed", "There is no text.")
