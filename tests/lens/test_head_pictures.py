@@ -212,6 +212,7 @@ def test_long_text_is_cut_and_says_so(view: str, note: str, written: list[str]) 
     width, height = Image.open(BytesIO(picture)).size
     assert max(width, height) < 2800
     assert note in " ".join(written)
+    assert "sums to 1" not in " ".join(written)
 
 
 def test_missing_characters_are_named_in_one_warning(
@@ -258,6 +259,16 @@ def test_overview_names_every_head_of_one_kind(traced: Trace, written: list[str]
     assert {"0/0", "1/3"} <= set(written)
     assert any(text.startswith("1/2 ind") for text in written)
     assert "All heads of decoder.cross" in written
+
+
+def test_overview_has_one_square_root_scale(traced: Trace, written: list[str]) -> None:
+    picture = draw_overview(traced, format="svg", attention="cross", language="en").decode()
+    maps = [weights_of(traced, f"decoder.{layer}.cross/{number}") for layer in (0, 1) for number in range(4)]
+    largest = max(one.largest for one in maps)
+    for value in np.concatenate([one.values.flatten() for one in maps]):
+        color = "#" + "".join(f"{round(255 * part):02x}" for part in SCALE(float(value / largest) ** 0.5)[:3])
+        assert color in picture
+    assert "Square-root scale." in " ".join(written)
 
 
 def test_text_that_is_too_wide_is_cut_or_wrapped() -> None:

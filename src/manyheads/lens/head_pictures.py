@@ -28,6 +28,7 @@ from manyheads.lens.map_painting import (
     paint_links,
     paint_matrix,
     paint_scale,
+    root_scale,
 )
 from manyheads.lens.plain_figures import SOFT, Format, Sheet, check_format, open_sheet
 from manyheads.lens.role_names import role_name
@@ -138,7 +139,7 @@ def _heads_by_layer(maps: Maps, attention: AttentionKind | None) -> list[list[He
 
 def _paint_grid(sheet: Sheet, rows: Sequence[Sequence[UnitMap]], roles: Mapping[str, str], scale: str) -> Box:
     """Paint a row of maps for each layer; only the outer maps are labeled."""
-    largest = max(one.largest for row in rows for one in row)
+    norm = root_scale(max(one.largest for row in rows for one in row))
     is_image = sum(one.values.size for row in rows for one in row) > 4 * MAX_SHAPES
     first = rows[0][0]
     n_queries, n_keys = first.values.shape
@@ -151,7 +152,7 @@ def _paint_grid(sheet: Sheet, rows: Sequence[Sequence[UnitMap]], roles: Mapping[
         y = top + layer * (height + 0.34)
         for number, one in enumerate(row):
             x = left + number * (width + 0.14)
-            paint_cells(sheet.axes(x, y, width, height), one, largest, is_image=is_image)
+            paint_cells(sheet.axes(x, y, width, height), one, norm, is_image=is_image)
             name = role_name(roles[str(one.head)]) if str(one.head) in roles else ""
             label = sheet.fitted(f"{one.head.attention.split('.')[1]}/{one.head.number} {name}".strip(), _TINY, width)
             sheet.text(x, y + height + 0.12, label, fontsize=_TINY, color=SOFT, va="baseline")
@@ -160,7 +161,7 @@ def _paint_grid(sheet: Sheet, rows: Sequence[Sequence[UnitMap]], roles: Mapping[
         if has_labels:
             edge = min(edge, label_rows(sheet, row[0].queries, left, y, cell, _TINY))
     right = left + max(map(len, rows)) * (width + 0.14) + 0.1
-    right = paint_scale(sheet, right, top, min(max(height, 0.8), 1.6), largest, scale)
+    right = paint_scale(sheet, right, top, min(max(height, 0.8), 1.6), norm, scale)
     return Box(edge, upper - 0.06, right, top + len(rows) * (height + 0.34) - 0.16)
 
 
@@ -200,7 +201,7 @@ def _frame(sheet: Sheet, box: Box, title: str, text: str, caption: str) -> None:
 
 
 def _matrix_caption(unit_map: UnitMap) -> str:
-    parts = [_meaning(unit_map.kind)]
+    parts = [_meaning(unit_map)]
     if unit_map.masked.any():
         parts.append(pick("Gray: masked.", "灰色：被掩码遮住。"))
     step = label_step(cell_size(unit_map))
@@ -226,8 +227,10 @@ def _links_caption(unit_map: UnitMap, mass: float) -> str:
     return _joined([*parts, *_cut(unit_map)])
 
 
-def _meaning(kind: MapKind) -> str:
-    if kind == "weights":
+def _meaning(unit_map: UnitMap) -> str:
+    if unit_map.kind == "weights" and len(unit_map.keys) < unit_map.n_keys:
+        return pick("Color: attention weight.", "颜色：注意力权重。")
+    if unit_map.kind == "weights":
         return pick("Color: attention weight; each row sums to 1.", "颜色：注意力权重，每行之和为 1。")
     return pick(
         "Color: ‖α f(x)‖, the norm of what each key contributes to the query.",
@@ -245,7 +248,9 @@ def _overview_caption(unit_map: UnitMap) -> str:
         axes = pick("Rows: target; columns: source.", "行：目标；列：源。")
     masked = [pick("Gray: masked.", "灰色：被掩码遮住。")] if unit_map.masked.any() else []
     names = pick("Below each map: layer/head.", "每图下方：层/头。")
-    return _joined([axes, _meaning(unit_map.kind), *masked, names, *_cut(unit_map)])
+    return _joined(
+        [axes, _meaning(unit_map), pick("Square-root scale.", "色标按平方根。"), *masked, names, *_cut(unit_map)]
+    )
 
 
 def _row_name(unit_map: UnitMap) -> str:

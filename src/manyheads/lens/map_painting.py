@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection, PolyCollection
-from matplotlib.colors import Normalize, to_rgba
+from matplotlib.colors import Normalize, PowerNorm, to_rgba
 from matplotlib.path import Path as Curve
 from numpy.typing import NDArray
 
@@ -57,16 +57,22 @@ def paint_matrix(sheet: Sheet, unit_map: UnitMap, left: float, top: float, corne
     n_rows, n_columns = unit_map.values.shape
     width, height = cell * n_columns, cell * n_rows
     is_image = unit_map.values.size > MAX_SHAPES
-    paint_cells(sheet.axes(left, top, width, height), unit_map, unit_map.largest, is_image=is_image)
+    norm = Normalize(0.0, unit_map.largest)
+    paint_cells(sheet.axes(left, top, width, height), unit_map, norm, is_image=is_image)
     label_left = label_rows(sheet, unit_map.queries, left, top, cell)
     label_top = label_columns(sheet, unit_map.keys, left, top, cell)
     sheet.text(left - _GAP, top - _GAP, corner, fontsize=SMALL, color=SOFT, ha="right", va="bottom")
     label_left = min(label_left, left - _GAP - sheet.width(corner, SMALL))
-    right = paint_scale(sheet, left + width + 0.25, top, min(max(height, 0.9), 1.8), unit_map.largest, scale)
+    right = paint_scale(sheet, left + width + 0.25, top, min(max(height, 0.9), 1.8), norm, scale)
     return Box(label_left, label_top, right, top + max(height, 0.9))
 
 
-def paint_cells(axes: Axes, unit_map: UnitMap, largest: float, *, is_image: bool) -> None:
+def root_scale(largest: float) -> Normalize:
+    """Return a scale by the square root, on which the small weights of diffuse heads can be seen."""
+    return PowerNorm(0.5, 0.0, largest)
+
+
+def paint_cells(axes: Axes, unit_map: UnitMap, norm: Normalize, *, is_image: bool) -> None:
     """Paint the cells: white for 0, dark for the largest value of the scale, gray where masked."""
     values, masked = unit_map.values, unit_map.masked
     n_rows, n_columns = values.shape
@@ -76,13 +82,12 @@ def paint_cells(axes: Axes, unit_map: UnitMap, largest: float, *, is_image: bool
         axes.set_facecolor(WASH)
         picture = np.ma.masked_array(values, masked)
         extent = (0, n_columns, n_rows, 0)
-        axes.imshow(picture, cmap=SCALE, vmin=0.0, vmax=largest, interpolation="nearest", extent=extent, aspect="auto")
+        axes.imshow(picture, cmap=SCALE, norm=norm, interpolation="nearest", extent=extent, aspect="auto")
         return
     axes.add_collection(PolyCollection(_squares(masked, 0.0), facecolors=WASH, linewidths=0))
-    shown = (values > largest / 500) & ~masked  # smaller values cannot be told from white
+    shown = (np.asarray(norm(values)) > 1 / 500) & ~masked  # smaller values cannot be told from white
     inset = 0.03 if max(values.shape) <= 40 else 0.0
-    cells = PolyCollection(_squares(shown, inset), array=values[shown], cmap=SCALE, linewidths=0, edgecolors="none")
-    cells.set_clim(0.0, largest)
+    cells = PolyCollection(_squares(shown, inset), array=values[shown], cmap=SCALE, norm=norm, linewidths=0)
     axes.add_collection(cells)
 
 
@@ -137,13 +142,13 @@ def _size(unit: Unit, size: float) -> float:
     return size * _SPECIAL if unit.kind == "special" else size
 
 
-def paint_scale(sheet: Sheet, left: float, top: float, height: float, largest: float, name: str) -> float:
+def paint_scale(sheet: Sheet, left: float, top: float, height: float, norm: Normalize, name: str) -> float:
     """Paint the color scale from 0 to the largest value; return its right edge."""
     axes = sheet.axes(left, top, 0.1, height)
-    bar = sheet.figure.colorbar(ScalarMappable(Normalize(0.0, largest), SCALE), cax=axes)
+    bar = sheet.figure.colorbar(ScalarMappable(norm, SCALE), cax=axes)
     bar.outline.set_edgecolor(LINE)
     bar.outline.set_linewidth(0.6)
-    ticks = [0.0, largest / 2, largest]
+    ticks = [float(norm.inverse(part)) for part in (0.0, 0.5, 1.0)]
     bar.set_ticks(ticks, labels=[f"{value:.3g}" for value in ticks])
     axes.tick_params(labelsize=SMALL, labelcolor=INK, color=LINE, length=2, width=0.6, pad=2)
     sheet.text(left, top - 0.09, name, fontsize=SMALL, color=SOFT, va="baseline")
