@@ -1,7 +1,7 @@
 /** @import { Context, Scene } from "./types.js" */
 // The legend of the matrix: colors grow with the square root of the value.
 import { cssColor, decimal, el, fitCanvas, setText } from "./dom.js";
-import { colorTable } from "./matrix_paint.js";
+import { colorTable, isCausal } from "./matrix_paint.js";
 
 const WIDTH = 160;
 const HEIGHT = 8;
@@ -21,7 +21,8 @@ export function colorScale({ t }) {
   const canvas = el("canvas", { "aria-hidden": "true" });
   const labels = el("div", { class: "scale-labels" });
   const name = el("span", { class: "scale-name" });
-  const root = el("div", { class: "scale" }, name, el("div", {}, canvas, labels));
+  const masked = el("span", { class: "scale-masked", hidden: true });
+  const root = el("div", { class: "scale" }, name, el("div", {}, canvas, labels), masked);
   return {
     root,
     /** @param {Scene} scene */
@@ -36,6 +37,8 @@ export function colorScale({ t }) {
       pen.strokeStyle = cssColor("--line");
       pen.strokeRect(0.5, 0.5, WIDTH - 1, HEIGHT - 1);
       setText(name, t(scene.kind === "weights" ? "scale_weights" : "scale_norms"));
+      masked.hidden = !isCausal(scene);
+      setText(masked, t("scale_masked"));
       labels.replaceChildren(...scaleTicks(scene.largest).map((value) => el("span", { text: scaleLabel(value, scene.kind === "weights") })));
     },
   };

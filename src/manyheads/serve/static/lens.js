@@ -119,6 +119,7 @@ function run(source, model) {
   }
 
   store.subscribe((names) => {
+    fillIn(context); // an address that was pasted may leave things open too
     setLanguage(store.state.lang);
     if (names.has("lang") || names.has("theme")) applyLook(store.state);
     load.follow(names);
@@ -138,15 +139,16 @@ function run(source, model) {
 function fillIn({ store, source, data }) {
   const { state } = store;
   const stored = source.stored();
+  const info = data.model.bundles.find((one) => one.id === state.bundle) ?? data.info;
   /** @type {Partial<State>} */
-  const change = { bundle: data.info.id };
-  const attention = data.info.attentions.find((one) => one.name === state.attention)
-    ?? data.info.attentions.findLast((one) => one.kind === "cross") ?? data.info.attentions[0];
+  const change = { bundle: info.id };
+  const attention = info.attentions.find((one) => one.name === state.attention)
+    ?? info.attentions.findLast((one) => one.kind === "cross") ?? info.attentions[0];
   change.attention = attention.name;
   change.head = state.attention === attention.name && state.head < attention.n_heads ? state.head : 0;
-  change.off = state.off.filter((head) => allHeads(data.info).includes(head));
+  change.off = state.off.filter((head) => allHeads(info).includes(head));
   if (!state.text) {
-    change.text = stored[0]?.text ?? data.info.examples[0] ?? "";
+    change.text = stored[0]?.text ?? info.examples[0] ?? "";
     change.answer = null;
   }
   store.set(change, { isMinor: true });

@@ -65,11 +65,14 @@ export function colorTable(to = cssColor("--main"), paper = cssColor("--paper"))
   return table;
 }
 
+/** Whether later keys are masked: the rows of a decoder do not look ahead. @param {Scene} scene */
+export const isCausal = (scene) => scene.isSelf && scene.attention.kind === "decoder";
+
 /**
  * One pixel per cell, or per block of cells with its largest value: a single strong link stays visible from afar.
- * @param {Scene} scene @param {number} blockQ @param {number} blockK @param {Uint8ClampedArray} table
+ * @param {Scene} scene @param {number} blockQ @param {number} blockK @param {Uint8ClampedArray} table @param {string} masked
  */
-export function paintCells(scene, blockQ, blockK, table) {
+export function paintCells(scene, blockQ, blockK, table, masked) {
   const [nQ, nK] = [scene.queries.length, scene.keys.length];
   const [rows, columns] = [Math.ceil(nQ / blockQ), Math.ceil(nK / blockK)];
   const canvas = document.createElement("canvas");
@@ -78,17 +81,18 @@ export function paintCells(scene, blockQ, blockK, table) {
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = pen.createImageData(columns, rows);
   const largest = scene.largest || 1;
+  const wash = rgb(masked);
+  const hasMask = isCausal(scene);
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       let value = 0;
+      const isMasked = hasMask && column * blockK >= (row + 1) * blockQ;
       for (let q = row * blockQ; q < Math.min(nQ, (row + 1) * blockQ); q++) {
         for (let k = column * blockK; k < Math.min(nK, (column + 1) * blockK); k++) value = Math.max(value, scene.values[q * nK + k]);
       }
       const step = 3 * Math.round(255 * Math.sqrt(value / largest));
       const at = 4 * (row * columns + column);
-      image.data[at] = table[step];
-      image.data[at + 1] = table[step + 1];
-      image.data[at + 2] = table[step + 2];
+      for (let c = 0; c < 3; c++) image.data[at + c] = isMasked && value === 0 ? wash[c] : table[step + c];
       image.data[at + 3] = 255;
     }
   }

@@ -63,7 +63,7 @@ export function mountMatrix(root, context, selection) {
     }
     const block = /** @type {[number, number]} */ ([Math.max(1, Math.floor(1 / g.cellHeight)), Math.max(1, Math.floor(1 / g.cellWidth))]);
     let cells = painted.get(String(block));
-    if (!cells) painted.set(String(block), (cells = paintCells(scene, block[0], block[1], colorTable())));
+    if (!cells) painted.set(String(block), (cells = paintCells(scene, block[0], block[1], colorTable(), cssColor("--wash"))));
     const pen = fitCanvas(base, g.canvasWidth, g.canvasHeight);
     pen.font = FONT;
     drawMatrix(pen, scene, g, cells, block);

@@ -3,6 +3,7 @@ export const PAPER = "#ffffff";
 export const INK = "#1b1d21";
 export const SOFT = "#5d636e";
 export const LINE = "#e3e5e9";
+export const WASH = "#f1f2f5";
 export const MAIN = "#0b62a4";
 export const ACCENT = "#b8500a";
 export const FAMILY = "Helvetica Neue, Helvetica, Arial, PingFang SC, Microsoft YaHei, Noto Sans CJK SC, WenQuanYi Micro Hei, sans-serif";
