@@ -42,7 +42,7 @@ from manyheads.model.weights import (
 from manyheads.settings import build, read_toml, shown, to_table, to_toml
 from manyheads.storage import atomic_folder, require_files, verify_manifest
 from manyheads.tasks import TASKS, DecodingChoice, Prediction, StoresBaseline, SupportsEngines, Task
-from manyheads.tasks.masked.masked_task import MASK_TEXT
+from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.text.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokenizer import Tokenizer
 

@@ -106,14 +106,16 @@ class OpenedBundle:
 
     @cached_property
     def examples(self) -> Sequence[str]:
-        """Short texts of the bundle's own validation data to try; none if it cannot be read."""
+        """Short texts to try, made of the bundle's own validation data; none if it cannot be read."""
         try:
             sampled = sample_examples(self.bundle, 10 * _N_EXAMPLES)
         except (ManyheadsError, OSError):
             return ()
         texts = (example.texts[0].text.strip() for example in sampled)
         short = [text if len(text) <= _MAX_EXAMPLE else text[:_MAX_EXAMPLE].rsplit(" ", 1)[0] for text in texts]
-        return list(dict.fromkeys(text for text in short if text))[:_N_EXAMPLES]
+        task = self.bundle.task
+        suggested = [task.lens_examples.suggestion(task, text) for text in short if text]
+        return list(dict.fromkeys(suggested))[:_N_EXAMPLES]
 
     def describe(self, *, is_live: bool = True) -> dict[str, Any]:
         """Return what the page shows of the model, as JSON."""

@@ -47,6 +47,9 @@ class LensExamples(Protocol):
     def builtin(self, task: Any, languages: Sequence[str], count: int, seed: int) -> list[Example]:
         """Return held-out examples of the built-in corpus, with the annotation it has for this task."""
 
+    def suggestion(self, task: Any, text: str) -> str:
+        """Return what to give the task's model to answer, made of the first text of an example."""
+
     def tokenize(self, task: Any, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text, as the task's model reads it."""
 
@@ -67,11 +70,12 @@ class TextExamples:
     """Examples of one text each.
 
     With `is_annotated`, the built-in corpus of the task has the words and relations of its sentences. `tokenizer` is
-    for tasks whose models do not read a text as a whole.
+    for tasks whose models do not read a text as a whole, `suggest` for those that answer to a part of it.
     """
 
     is_annotated: bool = False
     tokenizer: Callable[[Any, Sequence[str]], list[list[Token]]] = tokenize_texts
+    suggest: Callable[[Any, str], str] = lambda task, text: text
     n_texts: int = 1
 
     def from_row(self, row: Row) -> list[Example]:
@@ -86,6 +90,10 @@ class TextExamples:
             return [Example((with_relatives(sentence.rendering(language)),)) for sentence in sentences]
         rows = task.builtin(task.settings, languages, HELD_OUT, count, seed)
         return [example for row in rows for example in self.from_row(row)]
+
+    def suggestion(self, task: Any, text: str) -> str:
+        """Return the text, or what the task makes of it."""
+        return self.suggest(task, text)
 
     def tokenize(self, task: Any, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text."""

@@ -1,14 +1,26 @@
 """Language models in the lens: what the model writes after the text."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manyheads.language import Bilingual
 from manyheads.tasks.task import ModelInput
 from manyheads.tasks.written_lens import WriterProbe
 from manyheads.text.tokenizer import EOS
+from manyheads.text.words import is_chinese_or_kana, split_text
 
 if TYPE_CHECKING:
     from manyheads.tasks.language.language_task import Language
+
+_OPENING = 5  # words; twice as many characters of Chinese or Japanese text
+
+
+def opening(task: Any, text: str) -> str:
+    """Return the first words of a text, for the model to continue; at most half of them."""
+    words = split_text(text, "word")
+    if not words:
+        return text
+    n_words = 2 * _OPENING if is_chinese_or_kana(words[0].text[0]) else _OPENING
+    return text[: words[min(n_words, (len(words) + 1) // 2) - 1].end]
 
 
 def probe_continuation(task: "Language", model_input: ModelInput) -> WriterProbe:

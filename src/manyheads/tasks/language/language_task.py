@@ -17,7 +17,7 @@ from manyheads.model import Tap, Transformer
 from manyheads.tasks.language.generation import Generation, TextGenerator
 from manyheads.tasks.language.language_doctor import LanguageDoctor
 from manyheads.tasks.language.language_init import LanguageInit
-from manyheads.tasks.language.language_lens import probe_continuation
+from manyheads.tasks.language.language_lens import opening, probe_continuation
 from manyheads.tasks.language.language_quickstart import QUICKSTART
 from manyheads.tasks.language.language_training import LanguageTrainingTask
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
@@ -52,7 +52,7 @@ class Language(DocumentTask):
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
-    lens_examples: ClassVar[LensExamples] = TextExamples()
+    lens_examples: ClassVar[LensExamples] = TextExamples(suggest=opening)
     quickstart: ClassVar[Quickstart | None] = QUICKSTART
     init: ClassVar[TaskInit] = LanguageInit()
     doctor: ClassVar[TaskDoctor] = LanguageDoctor()

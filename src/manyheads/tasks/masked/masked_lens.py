@@ -19,8 +19,9 @@ from manyheads.tasks.lens_output import (
     token_text,
     top_tokens,
 )
-from manyheads.tasks.masked.masked_training import MASK
+from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT
 from manyheads.tasks.task import ModelInput
+from manyheads.text.words import split_text
 
 if TYPE_CHECKING:
     from manyheads.tasks.masked.masked_task import Masked
@@ -29,8 +30,28 @@ _NO_MASK = Bilingual(
     "The text has no [MASK]: write it where the model is to predict a token.",
     "文本中没有 [MASK]：请写在需要模型预测词元的位置。",
 )
-
 # N copies of the text, M masks, V vocabulary.
+
+
+def with_mask(task: "Masked", text: str) -> str:
+    """Return a text with one word masked: the longest that is one token, so that the model can fill in the same word.
+
+    The first word is kept if there are others: nothing before it says what it could be.
+    """
+    words = split_text(text, "word")
+    starts, ends = {word.start for word in words}, {word.end for word in words}
+    spans = []
+    for token in task.tokenizer.tokenize(text):
+        start = token.end - len(text[token.start : token.end].lstrip())
+        is_whole = start in starts and token.end in ends and task.tokenizer.byte_of(token.id) is None
+        if is_whole and text[start : token.end].isalpha():
+            spans.append((start, token.end))
+    if not spans:  # a text of rare words, each of several tokens
+        spans = [(word.start, word.end) for word in words if word.text.isalpha()]
+    if not spans:
+        return f"{text} {MASK_TEXT}"
+    start, end = max(spans[1:] or spans, key=lambda span: span[1] - span[0])
+    return text[:start] + MASK_TEXT + text[end:]
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from manyheads.tasks.document_doctor import DocumentDoctor
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.masked.masked_init import MaskedInit
-from manyheads.tasks.masked.masked_lens import MaskedProbe
-from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MaskedTrainingTask, Masker
+from manyheads.tasks.masked.masked_lens import MaskedProbe, with_mask
+from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MASK_TEXT, MaskedTrainingTask, Masker
 from manyheads.tasks.masked.settings import MaskedSettings
 from manyheads.tasks.model_inputs import batches_by_length, encoder_input, shift_spans
 from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
@@ -37,7 +37,6 @@ from manyheads.text.readers import Row
 from manyheads.text.tokenizer import BOS, METASPACE, PAD, Token
 from manyheads.text.words import is_blank
 
-MASK_TEXT = "[MASK]"  # a masked token in a text for `predict`
 ACCURACY = "accuracy of masked tokens"
 
 _VALIDATION_TOKENS = 20_000
@@ -79,7 +78,7 @@ class Masked(DocumentTask):
     loss_unit: ClassVar[str] = "masked"
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings
-    lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True)
+    lens_examples: ClassVar[LensExamples] = TextExamples(is_annotated=True, suggest=with_mask)
     quickstart: ClassVar[Quickstart | None] = None
     init: ClassVar[TaskInit] = MaskedInit()
     doctor: ClassVar[TaskDoctor] = DocumentDoctor()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Text is never encoded as UNK, since bytes spell unknown characters: its embedding is free for the mask.
 MASK = UNK
+MASK_TEXT = "[MASK]"  # a masked token in a text for `predict`
 FIRST_TOKEN = EOS + 1  # after the special tokens
 
 _MASKED, _REPLACED = 0.8, 0.1  # shares of the chosen tokens; the others stay unchanged (Devlin 2019)

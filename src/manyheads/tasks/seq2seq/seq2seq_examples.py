@@ -32,6 +32,10 @@ class PairExamples:
             examples.append(Example(texts, links, links))
         return examples
 
+    def suggestion(self, task: Any, text: str) -> str:
+        """Return the source."""
+        return text
+
     def tokenize(self, task: Any, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text, source and target in turn, with placeholders for what is copied."""
         tokenizer: Tokenizer = task.tokenizer
