@@ -29,12 +29,16 @@ def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) 
         str(bundle.relative_to(tmp_path)),
     ):
         assert expected in first.stdout
+    for page in ("report.html", "lens.html"):
+        assert str((bundle.parent / page).relative_to(tmp_path)) in first.stdout
+    assert "Der Lehrer hat das rote Buch nicht gekauft." in (bundle.parent / "lens.html").read_text(encoding="utf-8")
     before = (bundle / "MANIFEST.sha256").read_bytes()
 
     again = manyheads("quickstart", "--direction", "de-en")
     assert again.returncode == 0
     assert "The model is already trained" in again.stdout
     assert "--overwrite" in again.stdout
+    assert "lens.html" in again.stdout
     assert "BLEU" in again.stdout
     assert (bundle / "MANIFEST.sha256").read_bytes() == before
 

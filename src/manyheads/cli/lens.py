@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _UNITS = ("tokens", "characters", "words")
+_SURVEY = 150  # texts
 
 
 @click.command(
@@ -152,8 +153,10 @@ def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", option
         click.echo(f"{pick('Wrote', '已写入')} {path}")
 
 
-def write_page(session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None = None) -> None:
-    """Write the page of some texts to one file."""
+def write_page(
+    session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None = None, n_texts: int = _SURVEY
+) -> None:
+    """Write the page of some texts to one file; the survey of heads observes `n_texts` texts of the corpus."""
     from manyheads.cli.progress import make_console
     from manyheads.lens.head_survey import survey_heads
     from manyheads.serve.head_jobs import survey_for_page
@@ -171,7 +174,7 @@ def write_page(session: "LensSession", texts: tuple[str, ...], path: Path, answe
             def report_survey(done: float, number: int = number) -> None:
                 report((number + done) / len(session.bundles) / 2)
 
-            survey = survey_heads(opened.bundle, files=opened.valid, progress=report_survey)
+            survey = survey_heads(opened.bundle, n_texts, files=opened.valid, progress=report_survey)
             one, shown = survey_for_page(id, survey)
             surveys |= one
             examples |= shown if number == 0 else {}

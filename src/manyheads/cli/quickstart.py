@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.tasks.quickstart import Quickstart
 
+_SURVEY = 80  # texts to observe heads on: seconds
 _LANGUAGES = {"en": "English", "zh": "中文", "de": "Deutsch"}
 
 
@@ -144,7 +145,7 @@ def _write_lens(bundle: Path, job: "Quickstart", corpus: str) -> None:
     first, *others = job.examples[corpus.split("-")[0]]
     texts = (*others[:1], first)  # the second example is the longer one
     click.echo()
-    write_page(open_session(bundle), texts, RunFolder(bundle.parent).lens_file)
+    write_page(open_session(bundle), texts, RunFolder(bundle.parent).lens_file, n_texts=_SURVEY)
 
 
 def _corpus(job: "Quickstart", direction: str | None, language: str | None) -> str:
