@@ -77,7 +77,7 @@ def api_page() -> str:
     manyheads = importlib.import_module("manyheads")
     homes = {name: getattr(getattr(manyheads, name), "__module__", "manyheads") for name in manyheads.__all__}
     lines += [f"| `{name}` | `{home}` |" for name, home in homes.items()]
-    for package in packages:
+    for package in ["api", *packages]:
         if package == "cli":
             continue
         lines += ["", f"::: manyheads.{package}", "    options:", "      show_if_no_docstring: false", ""]
