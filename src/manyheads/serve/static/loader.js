@@ -15,7 +15,7 @@ const MAX_TRACES = 8;
 function promiseCache(limit) {
   /** @type {Map<string, Promise<T>>} */
   const entries = new Map();
-  return (/** @type {string} */ key, /** @type {() => Promise<T>} */ make) => {
+  const get = (/** @type {string} */ key, /** @type {() => Promise<T>} */ make) => {
     let found = entries.get(key);
     if (found) entries.delete(key); // and back in as the newest
     else {
@@ -26,6 +26,7 @@ function promiseCache(limit) {
     if (entries.size > limit) entries.delete(/** @type {string} */ (entries.keys().next().value));
     return found;
   };
+  return Object.assign(get, { forget: (/** @type {string} */ key) => entries.delete(key) });
 }
 
 /**
@@ -43,6 +44,30 @@ export function createLoader(store, source, data, changed) {
 
   /** @param {TraceRequest} request */
   const keyOf = (request) => JSON.stringify([request.bundle, request.text, request.answer, request.step]);
+
+  /** @type {Map<string, TraceRequest>} */
+  const requests = new Map();
+  /** @param {TraceRequest} request */
+  async function getTrace(request) {
+    const trace = await traces(keyOf(request), () => source.trace(request).then(withWords));
+    requests.set(trace.id, request);
+    return trace;
+  }
+  /**
+   * A server that was started again does not know the traces of its predecessor: traces the text again, once.
+   * @template T
+   * @param {string} id @param {() => Promise<T>} work @returns {Promise<T>}
+   */
+  async function revived(id, work) {
+    try {
+      return await work();
+    } catch (thrown) {
+      const request = requests.get(id);
+      if (!data.info.is_live || !request || asProblem(thrown).status !== 404) throw thrown;
+      await source.trace(request);
+      return work();
+    }
+  }
 
   /** Shows that something is computed, keeps the former result, reports a failure. @param {AbortSignal} signal @param {() => Promise<void>} work */
   async function guarded(signal, work) {
@@ -72,7 +97,7 @@ export function createLoader(store, source, data, changed) {
     }
     void guarded(stop.signal, async () => {
       const request = { bundle, text, answer, step };
-      const trace = await traces(keyOf(request), () => source.trace(request).then(withWords));
+      const trace = await getTrace(request);
       if (stop.signal.aborted) return;
       data.trace = trace;
       data.ablation = null;
@@ -93,7 +118,7 @@ export function createLoader(store, source, data, changed) {
       return;
     }
     void guarded(stop.signal, async () => {
-      const ablation = await source.ablate(trace.id, off, stop.signal);
+      const ablation = await revived(trace.id, () => source.ablate(trace.id, off, stop.signal));
       if (!stop.signal.aborted) data.ablation = ablation;
     });
   }
@@ -118,12 +143,16 @@ export function createLoader(store, source, data, changed) {
   }
 
   return {
-    retry: loadTrace,
-    trace: (request) => traces(keyOf(request), () => source.trace(request).then(withWords)),
+    retry() {
+      const { bundle, text, answer, step } = store.state;
+      traces.forget(keyOf({ bundle, text, answer, step }));
+      loadTrace();
+    },
+    trace: getTrace,
     map: (trace, attention, head, kind) =>
-      maps(`${trace.id} ${attention} ${head} ${kind}`, () => source.map(trace, attention, head, kind)),
+      maps(`${trace.id} ${attention} ${head} ${kind}`, () => revived(trace.id, () => source.map(trace, attention, head, kind))),
     walk: (trace, attention, head, query) =>
-      walks(`${trace.id} ${attention} ${head} ${query}`, () => source.walk(trace.id, attention, head, query)),
+      walks(`${trace.id} ${attention} ${head} ${query}`, () => revived(trace.id, () => source.walk(trace.id, attention, head, query))),
     async importance() {
       const trace = data.trace;
       if (!trace || data.importance?.trace === trace.id) return;

@@ -5,15 +5,19 @@ const PAGES = /** @type {const} */ (["text", "heads", "head", "compare", "tour"]
 const UNITS = /** @type {const} */ (["tokens", "characters", "words"]);
 const KINDS = /** @type {const} */ (["weights", "norms"]);
 const COLORS = /** @type {const} */ (["role", "importance"]);
+const COMPARED = /** @type {const} */ (["texts", "bundles", "training"]);
+const DIFFERENCES = /** @type {const} */ (["map", "entropy", "sink"]);
 const LANGUAGES = /** @type {const} */ (["en", "zh"]);
 const THEMES = /** @type {const} */ (["auto", "light", "dark"]);
 const MAX_TEXT = 100_000; // characters accepted from an address
 const MAX_LIST = 2000;
+const MAX_NAME = 80; // of a role or a word to find
 const PAUSE = 250; // milliseconds between two small changes of the address
 const HEAD = /^[a-z]+\.\d+\.[a-z]+\/\d+$/;
 const ATTENTION = /^[a-z]+\.\d+\.[a-z]+$/;
+const MEASURE = /^[\w+-]{1,40}$/;
 // Changes of these make an entry in the browser's history; the others replace the current one.
-const STEPS = new Set(["page", "bundle", "text", "answer", "step", "text2", "attention", "head"]);
+const STEPS = new Set(["page", "bundle", "text", "answer", "step", "text2", "attention", "head", "compare"]);
 
 const OWN = "lens"; // marks entries of the browser's history that this page made
 
@@ -24,6 +28,7 @@ export function defaultState() {
     page: "text", bundle: "a", text: "", answer: null, step: null, text2: null, attention: "", head: 0,
     pins: [], keyPins: [], off: [], unit: "tokens", kind: "weights", sinks: true, mass: 0.9, at: null,
     colorBy: "role", lang: chinese ? "zh" : "en", theme: "auto", tour: 0,
+    compare: null, differBy: "map", axisX: "entropy", axisY: "importance", onlyRole: "", onlyKind: "", find: "", groupBy: "", sortBy: "",
   };
 }
 
@@ -43,6 +48,11 @@ function count(text) {
 /** @param {string} text @returns {number[]} */
 function counts(text) {
   return text.split(",").map(count).filter((n) => n !== undefined).slice(0, MAX_LIST);
+}
+
+/** @param {string} text @returns {string | undefined} */
+function measure(text) {
+  return MEASURE.test(text) ? text : undefined;
 }
 
 /** @type {{ [K in keyof State]: (text: string) => State[K] | undefined }} */
@@ -67,6 +77,15 @@ const READERS = {
   lang: (text) => oneOf(text, LANGUAGES),
   theme: (text) => oneOf(text, THEMES),
   tour: count,
+  compare: (text) => oneOf(text, COMPARED),
+  differBy: (text) => oneOf(text, DIFFERENCES),
+  axisX: measure,
+  axisY: measure,
+  onlyRole: (text) => text.slice(0, MAX_NAME),
+  onlyKind: (text) => oneOf(text, ["encoder", "decoder", "cross"]),
+  find: (text) => text.slice(0, MAX_NAME),
+  groupBy: (text) => oneOf(text, ["role", "layer"]),
+  sortBy: measure,
 };
 const KEYS = /** @type {(keyof State)[]} */ (Object.keys(READERS));
 

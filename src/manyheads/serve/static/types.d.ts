@@ -34,6 +34,15 @@ export type State = {
   lang: Language;
   theme: "auto" | "light" | "dark";
   tour: number; // step of the tour, from 0
+  compare: "texts" | "bundles" | "training" | null; // null: what fits the rest of the address
+  differBy: "map" | "entropy" | "sink"; // compare: what the list of differing heads is sorted by
+  axisX: string; // a measure; all heads: axes of the scatter
+  axisY: string;
+  onlyRole: string; // "": all; all heads: filters of the table
+  onlyKind: AttentionKind | "";
+  find: string;
+  groupBy: "role" | "layer" | "";
+  sortBy: string; // "head", "role" or a measure; "-entropy": from large to small; "": in the model's order
 };
 
 export type Store = {
