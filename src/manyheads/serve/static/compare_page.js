@@ -1,5 +1,5 @@
 // Two texts or two bundles side by side, or one model over its training.
-/** @import { Context, View } from "./types.js" */
+/** @import { Context, State, View } from "./types.js" */
 import { mountAnswerView } from "./answer_view.js";
 import { compareTraces } from "./compared_maps.js";
 import { dropdown, show, switchGroup } from "./controls.js";
@@ -13,10 +13,7 @@ import "./head_texts.js";
 
 const N_DIFFERENT = 12; // heads in the list
 
-/** @typedef {"texts" | "bundles" | "training"} Mode */
-
-/** @type {{ mode: Mode | null, by: "map" | "entropy" | "sink" }} kept while other pages are shown */
-const chosen = { mode: null, by: "map" };
+/** @typedef {NonNullable<State["compare"]>} Mode */
 
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountComparePage(root, context) {
@@ -33,19 +30,17 @@ export function mountComparePage(root, context) {
   /** @returns {Mode} */
   function mode() {
     const hasTwo = context.data.model.bundles.length > 1;
-    if (chosen.mode && (hasTwo || chosen.mode !== "bundles")) return chosen.mode;
-    if (store.state.step !== null) return "training";
-    return hasTwo && store.state.text2 === null ? "bundles" : "texts";
+    const { compare, step, text2 } = store.state;
+    if (compare && (hasTwo || compare !== "bundles")) return compare;
+    if (step !== null) return "training";
+    return hasTwo && text2 === null ? "bundles" : "texts";
   }
 
   function buildTop() {
     /** @type {[Mode, string][]} */
     const modes = [["texts", t("compare_texts")], ["training", t("compare_training")]];
     if (context.data.model.bundles.length > 1) modes.unshift(["bundles", t("compare_bundles")]);
-    return [el("h2", {}, t("compare_title")), switchGroup(t("compare_mode"), modes, mode(), (value) => {
-      chosen.mode = value;
-      view.update();
-    })];
+    return [el("h2", {}, t("compare_title")), switchGroup(t("compare_mode"), modes, mode(), (compare) => store.set({ compare }))];
   }
 
   const view = {
@@ -107,30 +102,29 @@ function mountPair(root, context, mode) {
     const [one, other] = sides.map((side) => side.trace);
     const title = el("h3", {}, t("compare_differ"));
     if (!one || !other) return [title, el("p", { class: "note-small" }, t(isTexts && !text2().trim() ? "compare_second_missing" : "compare_coming"))];
+    const by = store.state.differBy;
     const differences = compareTraces(one, other);
     if (differences.length === 0) return [title, el("p", { class: "note-small" }, t("compare_nothing"))];
-    const amount = (/** @type {import("./compared_maps.js").HeadDifference} */ one) => (chosen.by === "map" ? one.map : Math.abs(one[chosen.by][1] - one[chosen.by][0]));
+    const amount = (/** @type {import("./compared_maps.js").HeadDifference} */ one) => (by === "map" ? one.map : Math.abs(one[by][1] - one[by][0]));
     const rows = [...differences].sort((a, b) => amount(b) - amount(a)).slice(0, N_DIFFERENT);
     const roles = new Map((context.data.heads?.heads ?? []).map((head) => [head.head, context.pick(head.names)]));
     const selected = `${store.state.attention}/${store.state.head}`;
     return [
-      el("div", { class: "row" }, title, dropdown(t("compare_by"), [["map", t("compare_by_map")], ["entropy", t("compare_by_entropy")], ["sink", t("compare_by_sink")]], chosen.by, (value) => {
-        chosen.by = value === "entropy" || value === "sink" ? value : "map";
-        update();
-      })),
+      el("div", { class: "row" }, title, dropdown(t("compare_by"), [["map", t("compare_by_map")], ["entropy", t("compare_by_entropy")], ["sink", t("compare_by_sink")]], by, (value) => store.set({ differBy: value === "entropy" || value === "sink" ? value : "map" }))),
       el("div", { class: "differences" }, ...rows.map((row) => {
         const { attention, number } = parseHead(row.head);
         return el("button", { type: "button", class: "difference", "aria-pressed": String(row.head === selected), "data-key": row.head, onclick: () => store.set({ attention, head: number }) },
           el("b", {}, shortName(row.head, t)), el("span", { class: "faint" }, roles.get(row.head) ?? ""), el("span", { class: "num" }, differenceText(row)));
       })),
-      el("p", { class: "note-small" }, t(`compare_note_${chosen.by}`)),
+      el("p", { class: "note-small" }, t(`compare_note_${by}`)),
     ];
   }
 
   /** @param {import("./compared_maps.js").HeadDifference} row */
   function differenceText(row) {
-    if (chosen.by === "map") return fixed(row.map, 3);
-    if (chosen.by === "sink") return `${percent(row.sink[0])} → ${percent(row.sink[1])}`;
+    const by = store.state.differBy;
+    if (by === "map") return fixed(row.map, 3);
+    if (by === "sink") return `${percent(row.sink[0])} → ${percent(row.sink[1])}`;
     return `${fixed(row.entropy[0])} → ${fixed(row.entropy[1])} (${signed(row.entropy[1] - row.entropy[0])})`;
   }
 
@@ -149,7 +143,7 @@ function mountPair(root, context, mode) {
       columns[i].none.hidden = hasHead;
       columns[i].none.textContent = t("compare_no_head", { model: sides[i].context.data.info.name, head: shortName(`${state.attention}/${state.head}`, t) });
     });
-    show(list, [sides[0].trace, sides[1].trace, text2() === "", state.lang, chosen.by, state.attention, state.head, context.data.heads], buildList);
+    show(list, [sides[0].trace, sides[1].trace, text2() === "", state.lang, state.differBy, state.attention, state.head, context.data.heads], buildList);
     for (const view of views) view.update();
   }
   return { update, destroy() { isGone = true; for (const view of views) view.destroy?.(); node.remove(); } };

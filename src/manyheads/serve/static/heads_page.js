@@ -11,9 +11,6 @@ import "./page_texts.js";
 
 const N_COLUMNS = 4; // measures in the table
 
-/** What the reader chose; kept while other pages are shown. */
-const chosen = { x: "entropy", y: "importance", role: "", kind: "", text: "", group: "", sort: "", isDown: true };
-
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountHeadsPage(root, context) {
   const { store, t } = context;
@@ -24,8 +21,7 @@ export function mountHeadsPage(root, context) {
   const missing = el("p", { class: "note-small" });
   const count = el("span", { class: "heads-count", role: "status" });
   const plot = scatter(context, { point: markRow, open });
-  const search = el("input", { type: "search", "data-key": "search", oninput: () => { chosen.text = search.value; view.update(); } });
-  search.value = chosen.text;
+  const search = el("input", { type: "search", "data-key": "search", oninput: () => store.set({ find: search.value }) });
   const node = el("div", { class: "heads-page" }, top, axes, plot.root, missing, filters, table);
   root.append(node);
   context.load.survey();
@@ -41,11 +37,12 @@ export function mountHeadsPage(root, context) {
     for (const row of table.querySelectorAll("tr[data-head]")) row.classList.toggle("is-pointed", row instanceof HTMLElement && row.dataset.head === head);
   }
 
-  /** @param {SurveyHead} head */
-  function passes(head) {
-    if (chosen.role && !(head.role === chosen.role || head.roles.some((role) => role.name === chosen.role))) return false;
-    if (chosen.kind && parseHead(head.head).kind !== chosen.kind) return false;
-    const text = chosen.text.trim().toLowerCase();
+  /** Whether the filters keep a head; a role that no head has does not filter. @param {SurveyHead} head @param {string} role */
+  function passes(head, role) {
+    const { onlyKind, find } = store.state;
+    if (role && !hasRole(head, role)) return false;
+    if (onlyKind && parseHead(head.head).kind !== onlyKind) return false;
+    const text = find.trim().toLowerCase();
     const names = [head.head, shortName(head.head, t), ...[head, ...head.roles].map((one) => `${one.names.en} ${one.names.zh}`)];
     return !text || names.join(" ").toLowerCase().includes(text);
   }
@@ -67,12 +64,12 @@ export function mountHeadsPage(root, context) {
     return [title, el("p", { class: "note-small" }, message || t("heads_running"), ` · ${t("heads_so_far", { done: survey.heads.length, count })}`), progressBar(t("heads_running"), survey.done)];
   }
 
-  /** @param {{ id: string, name: string }[]} measures */
-  function buildAxes(measures) {
+  /** @param {{ id: string, name: string }[]} measures @param {[string, string]} axes */
+  function buildAxes(measures, [x, y]) {
     const choices = measures.map(({ id, name }) => /** @type {const} */ ([id, name]));
     return [
-      dropdown(t("heads_x"), choices, chosen.x, (value) => { chosen.x = value; view.update(); }),
-      dropdown(t("heads_y"), choices, chosen.y, (value) => { chosen.y = value; view.update(); }),
+      dropdown(t("heads_x"), choices, x, (axisX) => store.set({ axisX })),
+      dropdown(t("heads_y"), choices, y, (axisY) => store.set({ axisY })),
     ];
   }
 
@@ -81,23 +78,22 @@ export function mountHeadsPage(root, context) {
     /** @type {Map<string, string>} */
     const roles = new Map();
     for (const head of survey.heads) for (const role of [{ name: head.role, names: head.names }, ...head.roles]) roles.set(role.name, context.pick(role.names));
-    const kinds = KINDS.filter((kind) => context.data.info.attentions.some((attention) => attention.kind === kind));
-    /** @type {(key: "role" | "kind" | "group") => (value: string) => void} */
-    const choose = (key) => (value) => { chosen[key] = value; view.update(); };
+    const kinds = [...new Set(context.data.info.attentions.map(({ kind }) => kind))].sort((a, b) => KINDS.indexOf(a) - KINDS.indexOf(b));
+    const { onlyRole, onlyKind, groupBy } = store.state;
     search.setAttribute("aria-label", t("heads_search"));
     search.setAttribute("placeholder", t("heads_search"));
     return [
-      dropdown(t("heads_role"), [["", t("heads_all")], ...[...roles].sort((a, b) => a[1].localeCompare(b[1]))], chosen.role, choose("role")),
-      dropdown(t("heads_kind"), [["", t("heads_all")], ...kinds.map((kind) => /** @type {const} */ ([kind, t(`kind_${kind}`)]))], chosen.kind, choose("kind")),
-      dropdown(t("heads_group"), [["", t("heads_group_none")], ["role", t("heads_group_role")], ["layer", t("heads_group_layer")]], chosen.group, choose("group")),
+      dropdown(t("heads_role"), [["", t("heads_all")], ...[...roles].sort((a, b) => a[1].localeCompare(b[1]))], onlyRole, (role) => store.set({ onlyRole: role })),
+      dropdown(t("heads_kind"), [["", t("heads_all")], ...kinds.map((kind) => /** @type {const} */ ([kind, t(`kind_${kind}`)]))], onlyKind, (value) => store.set({ onlyKind: kinds.find((kind) => kind === value) ?? "" })),
+      dropdown(t("heads_group"), [["", t("heads_group_none")], ["role", t("heads_group_role")], ["layer", t("heads_group_layer")]], groupBy, (value) => store.set({ groupBy: value === "role" || value === "layer" ? value : "" })),
       el("span", { class: "field" }, search),
       count,
     ];
   }
 
-  /** @param {SurveyHead[]} heads @param {{ id: string, name: string }[]} measures */
-  function buildTable(heads, measures) {
-    const ids = [...new Set([chosen.x, chosen.y, "importance", "entropy", "distance", "confidence"])].filter((id) => measures.some((measure) => measure.id === id));
+  /** @param {SurveyHead[]} heads @param {{ id: string, name: string }[]} measures @param {[string, string]} axes */
+  function buildTable(heads, measures, axes) {
+    const ids = [...new Set([...axes, "importance", "entropy", "distance", "confidence"])].filter((id) => measures.some((measure) => measure.id === id));
     const columns = ids.slice(0, N_COLUMNS).map((id) => {
       const name = measures.find((measure) => measure.id === id)?.name ?? id;
       return { id, name, digits: digitsFor(heads.map((head) => head.values[id])) };
@@ -115,13 +111,10 @@ export function mountHeadsPage(root, context) {
 
   /** @param {string} id @param {string} text @param {string} kind */
   function sortHeader(id, text, kind) {
-    const isSorted = chosen.sort === id;
-    const sort = () => {
-      chosen.isDown = isSorted ? !chosen.isDown : kind !== "";
-      chosen.sort = id;
-      view.update();
-    };
-    return el("th", { scope: "col", class: kind || null, "aria-sort": isSorted ? (chosen.isDown ? "descending" : "ascending") : null },
+    const { by, isDown } = order();
+    const isSorted = by === id;
+    const sort = () => store.set({ sortBy: (isSorted ? !isDown : kind !== "") ? `-${id}` : id });
+    return el("th", { scope: "col", class: kind || null, "aria-sort": isSorted ? (isDown ? "descending" : "ascending") : null },
       button(text, sort, { class: "sort", "data-key": `sort ${id}` }));
   }
 
@@ -140,24 +133,30 @@ export function mountHeadsPage(root, context) {
 
   /** @param {SurveyHead[]} heads @returns {[string, SurveyHead[]][]} */
   function grouped(heads) {
-    if (!chosen.group) return [["", heads]];
+    const { groupBy } = store.state;
+    if (!groupBy) return [["", heads]];
     /** @type {Map<string, SurveyHead[]>} */
     const groups = new Map();
     for (const head of heads) {
-      const key = chosen.group === "role" ? context.pick(head.names) : context.headTitle(parseHead(head.head).attention, null);
+      const key = groupBy === "role" ? context.pick(head.names) : context.headTitle(parseHead(head.head).attention, null);
       groups.set(key, [...(groups.get(key) ?? []), head]);
     }
     return [...groups];
   }
 
+  function order() {
+    const { sortBy } = store.state;
+    return { by: sortBy.replace(/^-/, ""), isDown: sortBy.startsWith("-") };
+  }
+
   /** @param {SurveyHead[]} heads */
   function sorted(heads) {
-    const { sort, isDown } = chosen;
-    if (!sort || sort === "head") return isDown && sort ? [...heads].reverse() : heads;
+    const { by, isDown } = order();
+    if (!by || by === "head") return isDown ? [...heads].reverse() : heads;
     const sign = isDown ? -1 : 1;
-    if (sort === "role") return [...heads].sort((a, b) => sign * context.pick(a.names).localeCompare(context.pick(b.names)));
+    if (by === "role") return [...heads].sort((a, b) => sign * context.pick(a.names).localeCompare(context.pick(b.names)));
     return [...heads].sort((a, b) => { // heads without a value come last
-      const [one, other] = [a.values[sort], b.values[sort]];
+      const [one, other] = [a.values[by], b.values[by]];
       if (!Number.isFinite(one) || !Number.isFinite(other)) return Number(Number.isFinite(other)) - Number(Number.isFinite(one));
       return sign * (one - other);
     });
@@ -166,28 +165,33 @@ export function mountHeadsPage(root, context) {
   const view = {
     update() {
       const survey = context.data.heads;
-      const { lang } = store.state;
+      const { lang, axisX, axisY, onlyRole, onlyKind, find, groupBy, sortBy } = store.state;
       show(top, [survey, lang], () => buildTop(survey));
       const hasHeads = survey !== null && survey.heads.length > 0;
       for (const part of [axes, plot.root, filters, table, missing]) part.hidden = !hasHeads;
       if (!survey || !hasHeads) return;
       const measures = measuresOf(survey);
-      for (const [i, key] of /** @type {const} */ (["x", "y"]).entries()) {
-        if (!measures.some(({ id }) => id === chosen[key])) chosen[key] = measures[Math.min(i, measures.length - 1)]?.id ?? "";
-      }
-      const order = new Map(headsByKind(context.data.info).map((name, i) => [name, i]));
-      const kept = survey.heads.filter(passes).sort((a, b) => (order.get(a.head) ?? 0) - (order.get(b.head) ?? 0));
-      show(axes, [measures.map(({ name }) => name).join(), chosen.x, chosen.y, lang], () => buildAxes(measures));
-      show(filters, [survey, lang, chosen.role, chosen.kind, chosen.group], () => buildFilters(survey));
+      const known = (/** @type {string} */ id, /** @type {number} */ i) => measures.find((measure) => measure.id === id) ?? measures[Math.min(i, measures.length - 1)] ?? { id, name: id };
+      const [x, y] = [known(axisX, 0), known(axisY, 1)];
+      const role = survey.heads.some((head) => hasRole(head, onlyRole)) ? onlyRole : "";
+      const place = new Map(headsByKind(context.data.info).map((name, i) => [name, i]));
+      const kept = survey.heads.filter((head) => passes(head, role)).sort((a, b) => (place.get(a.head) ?? 0) - (place.get(b.head) ?? 0));
+      show(axes, [measures.map(({ name }) => name).join(), x.id, y.id, lang], () => buildAxes(measures, [x.id, y.id]));
+      show(filters, [survey, lang, role, onlyKind, groupBy], () => buildFilters(survey));
+      if (document.activeElement !== search && search.value !== find) search.value = find;
       setText(count, kept.length === survey.heads.length ? "" : t("heads_count", { kept: kept.length, count: survey.heads.length }));
-      const axis = (/** @type {string} */ id) => measures.find((measure) => measure.id === id) ?? { id, name: id };
-      plot.update(survey.heads, new Set(kept.map((head) => head.head)), [axis(chosen.x), axis(chosen.y)]);
+      plot.update(survey.heads, new Set(kept.map((head) => head.head)), [x, y]);
       const n_missing = plot.missing(survey.heads);
       missing.hidden = n_missing === 0;
       setText(missing, t("heads_missing", { count: n_missing }));
-      show(table, [survey, lang, ...Object.values(chosen)], () => buildTable(kept, measures));
+      show(table, [survey, lang, x.id, y.id, role, onlyKind, find, groupBy, sortBy], () => buildTable(kept, measures, [x.id, y.id]));
     },
     destroy() { plot.destroy(); node.remove(); },
   };
   return view;
+}
+
+/** @param {SurveyHead} head @param {string} role */
+function hasRole(head, role) {
+  return head.role === role || head.roles.some((one) => one.name === role);
 }

@@ -30,6 +30,7 @@ _NO_MASK = Bilingual(
     "The text has no [MASK]: write it where the model is to predict a token.",
     "文本中没有 [MASK]：请写在需要模型预测词元的位置。",
 )
+
 # N copies of the text, M masks, V vocabulary.
 
 
