@@ -107,11 +107,13 @@ export function mountText(root, context, selection) {
  */
 function write(side, units, part, row, spans) {
   const paragraph = el("p", { class: "colored", dir: "auto" });
+  const characters = Array.from(side.text); // offsets count code points
   let end = part.start > 0 ? units[part.start - 1].end : 0;
   for (let i = part.start; i < part.end; i++) {
     const unit = units[i];
-    const between = side.text.slice(end, Math.max(end, unit.start + (/^\s*/.exec(side.text.slice(unit.start, unit.end))?.[0].length ?? 0)));
-    if (/\s/.test(between) || (unit.kind === "special" && i > part.start)) paragraph.append(" ");
+    // The space before a word belongs to its token, or lies between the units.
+    const before = characters.slice(end, unit.start).join("") + (/^\s*/.exec(characters.slice(unit.start, unit.end).join(""))?.[0] ?? "");
+    if (/\s/.test(before) || (unit.kind === "special" && i > part.start)) paragraph.append(" ");
     const span = el("span", { class: `unit ${unit.kind}`, "data-index": i, "data-row": row, text: shownText(unit) });
     paragraph.append(span);
     if (unit.kind === "special") paragraph.append(" ");
