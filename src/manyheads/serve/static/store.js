@@ -161,7 +161,10 @@ export function createStore() {
     const { lang, theme } = state;
     const changed = apply({ ...defaultState(), lang, theme, ...readAddress(location.hash) });
     // Going back in the history does not undo a change of the language; an address that was pasted sets it.
-    if (event.state === OWN) for (const key of apply({ lang, theme })) changed.delete(key);
+    if (event.state === OWN) {
+      for (const key of apply({ lang, theme })) changed.delete(key);
+      write(false);
+    }
     if (changed.size) tell(changed);
   });
   return {
