@@ -61,6 +61,8 @@ def test_forced_probabilities_are_of_the_original_answer(case: str) -> None:
     assert forced is not None
     original = task.lens_output(model_input)
     assert [token.text for token in forced.tokens] == [token.text for token in original.tokens]
+    for before, after in zip(original.tokens, forced.tokens, strict=True):  # each has its probability without the heads
+        assert {choice.id for choice in before.alternatives} <= {choice.id for choice in after.alternatives}
     change = sum(torch.tensor(token.probability).log() for token in forced.tokens) - sum(
         torch.tensor(token.probability).log() for token in original.tokens
     )

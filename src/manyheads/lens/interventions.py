@@ -18,8 +18,9 @@ from manyheads.lens.aligner import Aligner
 from manyheads.lens.answered_input import write_answer
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.model import Transformer, gated
-from manyheads.tasks import GenerativeTask, ModelInput, Task
+from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import HasLensOutput, LensOutput
+from manyheads.tasks.written_lens import WriterProbe
 
 _BATCH_POSITIONS = 2048  # of all copies of a text in one forward pass
 
@@ -69,13 +70,14 @@ def ablate_text(
     word alignment of a translation, as the remaining heads see it. Callers hold a lock, see above.
     """
     showable = _showable(task)
-    probe = showable.lens_probe(model_input)
-    has_answer = showable.lens_output(model_input).log_probability is not None
-    before = float(probe.log_probabilities(1)[0]) if has_answer else None
+    probe, original = showable.lens_probe(model_input), showable.lens_output(model_input)
+    before = None if original.log_probability is None else float(probe.log_probabilities(1)[0])
     with gated(task.model, ablation_gates(task.model, find_heads(task.model, heads))):
         read = write_answer(task, model_input.text, decode)
         free = showable.lens_output(read)
-        forced = showable.lens_output(model_input) if isinstance(task, GenerativeTask) else None
+        forced = None
+        if isinstance(probe, WriterProbe):  # the alternatives of the original answer stay, to be compared
+            forced = probe.output([[choice.id for choice in token.alternatives] for token in original.tokens])
         if aligner is not None:
             free = aligner.align_output(read.text, free)
             forced = None if forced is None else aligner.align_output(model_input.text, forced)

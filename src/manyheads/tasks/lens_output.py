@@ -165,15 +165,19 @@ def token_text(tokenizer: Tokenizer, token_id: int, before: Sequence[int] = ()) 
 
 
 def top_tokens(
-    tokenizer: Tokenizer, log_probabilities: Float[Tensor, " V"], before: Sequence[int] = ()
+    tokenizer: Tokenizer,
+    log_probabilities: Float[Tensor, " V"],
+    before: Sequence[int] = (),
+    also: Sequence[int] = (),
 ) -> tuple[TokenChoice, ...]:
-    """The most probable tokens that a model may write, best first."""
+    """The most probable tokens that a model may write and those of `also`, best first."""
     allowed = log_probabilities.clone()
     allowed[[PAD, UNK, BOS]] = -float("inf")
-    best = allowed.topk(min(N_ALTERNATIVES, len(allowed) - 3))
+    best = allowed.topk(min(N_ALTERNATIVES, len(allowed) - 3)).indices.tolist()
+    chosen = sorted({*best, *also}, key=lambda token_id: -float(allowed[token_id]))
     return tuple(
-        TokenChoice(token_id, token_text(tokenizer, token_id, before), probability)
-        for token_id, probability in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
+        TokenChoice(token_id, token_text(tokenizer, token_id, before), float(allowed[token_id].exp()))
+        for token_id in chosen
     )
 
 

@@ -1,6 +1,6 @@
 """`WriterProbe`: what a decoder writes at each position of a fixed target, with probabilities and alternatives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -38,13 +38,14 @@ class WriterProbe:
     first: int  # the position that writes the first token of the answer
     notes: tuple[Bilingual, ...] = ()
 
-    def output(self) -> LensOutput:
-        """The tokens of the answer, from one forward pass."""
+    def output(self, also: Sequence[Sequence[int]] = ()) -> LensOutput:
+        """The tokens of the answer, from one forward pass; `also` are more alternatives of each token, by their ids."""
         tokens, total = [], 0.0
         with evaluating(self.model):
             hidden = self._hidden(1)[0, self.first : len(self.written)]
             for position, row in enumerate(self._log_probabilities(hidden), start=self.first):
-                tokens.append(self._written_token(position, row))
+                more = also[position - self.first] if also else ()
+                tokens.append(self._written_token(position, row, more))
                 total += float(row[self.written[position].id])
         return LensOutput(
             task=self.task,
@@ -101,10 +102,13 @@ class WriterProbe:
         for part in hidden.split(max(1, _MAX_LOGITS // self.model.settings.vocab_size)):
             yield from self.model.output.logits(part).double().log_softmax(-1)
 
-    def _written_token(self, position: int, log_probabilities: Float[Tensor, " V"]) -> WrittenToken:
+    def _written_token(
+        self, position: int, log_probabilities: Float[Tensor, " V"], also: Sequence[int]
+    ) -> WrittenToken:
         token, before = self.written[position], [token.id for token in self.model_input.target[: position + 1]]
         probability = float(log_probabilities[token.id].exp())
-        return WrittenToken(self._text(position), probability, top_tokens(self.tokenizer, log_probabilities, before))
+        alternatives = top_tokens(self.tokenizer, log_probabilities, before, also)
+        return WrittenToken(self._text(position), probability, alternatives)
 
     def _text(self, position: int) -> str:
         """The characters of the answer that a token covers; its name if it covers none."""
