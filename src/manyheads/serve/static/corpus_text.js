@@ -31,7 +31,8 @@ function markedParts(text, places) {
   let end = 0;
   for (const place of [...places].sort((a, b) => a.start - b.start)) {
     if (place.start < end) continue; // a head may link a word to itself
-    parts.push(characters.slice(end, place.start).join(""), el("mark", { class: `is-${place.kind}` }, characters.slice(place.start, place.end).join("")));
+    const kinds = places.filter((one) => one.start === place.start && one.end === place.end).map(({ kind }) => `is-${kind}`);
+    parts.push(characters.slice(end, place.start).join(""), el("mark", { class: kinds.join(" ") }, characters.slice(place.start, place.end).join("")));
     end = place.end;
   }
   return [...parts, characters.slice(end).join("")];
