@@ -21,10 +21,11 @@ export const mountTextBox = (root, context) => {
   const bundleLabel = el("label", { for: "lens-bundle" });
   const problem = el("p", { class: "caution", role: "alert", hidden: true });
   const snapshot = el("p", { class: "hint", hidden: true });
+  const notes = el("p", { class: "hint", role: "status" });
   const final = el("button", { type: "button", class: "plain", onclick: () => store.set({ step: null }) });
   const page = el("a", { class: "plain", hidden: true });
   const form = el("form", { class: "text-box" }, label, el("div", { class: "text-line" }, text, run), answerRow,
-    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), snapshot, problem);
+    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), snapshot, problem, notes);
   root.append(form);
   let isAnswerOpen = store.state.answer !== null;
   let typed = "";
@@ -101,6 +102,9 @@ export const mountTextBox = (root, context) => {
     run.hidden = !data.info.is_live;
     showExamples();
     requestAnimationFrame(fitExamples);
+    const said = data.trace?.notes.map(context.pick).join(" ") ?? "";
+    notes.hidden = !said;
+    setText(notes, said);
     snapshot.hidden = state.step === null;
     if (state.step !== null) snapshot.replaceChildren(t("snapshot", { step: state.step.toLocaleString("en") }), " ", final);
     setText(final, t("final_weights"));
