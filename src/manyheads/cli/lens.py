@@ -101,7 +101,7 @@ def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     """Serve the page, or write files."""
     forms: tuple[Format, ...] = ("svg", "png", "pdf")
     files = {form: options[form] for form in forms if options[form] is not None}
-    session = open_session(bundle, options["compare"], options["valid"])
+    session = open_session(bundle, options["compare"], options["valid"], texts)
     if options["answer"] is not None and len(texts) != 1:
         raise click.UsageError("--answer belongs to one TEXT. Give exactly one.")
     if files or options["html"]:
@@ -113,14 +113,16 @@ def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     _serve(session, texts, options)
 
 
-def open_session(bundle: Path, compare: Path | None = None, valid: tuple[Path, ...] = ()) -> "LensSession":
-    """Load one or two bundles for the lens."""
+def open_session(
+    bundle: Path, compare: Path | None = None, valid: tuple[Path, ...] = (), texts: tuple[str, ...] = ()
+) -> "LensSession":
+    """Load one or two bundles for the lens; the page suggests these texts first."""
     from manyheads.serve.lens_session import LensSession
     from manyheads.serve.opened_bundle import OpenedBundle
 
-    opened = [OpenedBundle.open(bundle, valid=valid)]
+    opened = [OpenedBundle.open(bundle, valid=valid, texts=texts)]
     if compare is not None:
-        opened.append(OpenedBundle.open(compare, "b", valid))
+        opened.append(OpenedBundle.open(compare, "b", valid, texts))
     return LensSession(opened)
 
 
@@ -158,6 +160,7 @@ def write_page(
 ) -> None:
     """Write the page of some texts to one file; the survey of heads observes `n_texts` texts of the corpus."""
     from manyheads.cli.progress import make_console
+    from manyheads.language import current
     from manyheads.lens.head_survey import survey_heads
     from manyheads.serve.head_jobs import survey_for_page
     from manyheads.serve.lens_file import page_of
@@ -179,7 +182,12 @@ def write_page(
             surveys |= one
             examples |= shown if number == 0 else {}
         page = page_of(
-            session, traced, surveys=surveys, examples=examples, progress=lambda part: report(0.5 + part / 2)
+            session,
+            traced,
+            surveys=surveys,
+            examples=examples,
+            language=current(),
+            progress=lambda part: report(0.5 + part / 2),
         )
         content = page.encode()
     atomic_write(path, content)
@@ -238,7 +246,11 @@ def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, An
         )
     click.echo(f"manyheads lens  {address}")
     click.echo(pick("Press Ctrl-C to stop.", "按 Ctrl-C 停止。"))
-    run(make_app(session, hosts=[host]), listener, lambda: None if options["no_browser"] else _open_browser(address))
+    run(
+        make_app(session, [host], current()),
+        listener,
+        lambda: None if options["no_browser"] else _open_browser(address),
+    )
     click.echo(pick("Stopped.", "已停止。"))
 
 

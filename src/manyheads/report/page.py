@@ -50,7 +50,7 @@ def render_page(name: str, recipe: str, history: History, now: float) -> str:
             reload=None if is_over else _RELOAD,
             made=f"{now:.0f}",
             title=f"{_short_progress(history, n_steps)} · {name}",
-            style=Markup(_shared_style() + _asset("page.css")),
+            style=Markup(_asset("base.css") + _asset("page.css")),
             script=Markup(_asset("page.js")),
             data=Markup(curves_json(history)),
             name=name,
@@ -88,12 +88,6 @@ def _environment() -> Environment:
 @cache
 def _asset(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@cache
-def _shared_style() -> str:
-    """Return the part of the style that this page shares with the lens page."""
-    return files("manyheads").joinpath("serve", "static", "base.css").read_text(encoding="utf-8")
 
 
 def _curves(history: History) -> list[tuple[str, Bilingual, bool]]:

@@ -2,9 +2,6 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, get_args
 
 from starlette.applications import Starlette
@@ -12,11 +9,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from manyheads.errors import ManyheadsError
-from manyheads.language import LANGUAGES
+from manyheads.language import LANGUAGES, Language
 from manyheads.lens.display_units import UnitName
 from manyheads.lens.head_pictures import View
 from manyheads.lens.heads import Head
@@ -26,19 +23,23 @@ from manyheads.serve.lens_file import page_of
 from manyheads.serve.lens_session import LensSession, TraceRequest
 from manyheads.serve.local_only import LocalOnly
 from manyheads.serve.problems import ProblemError, problem
+from manyheads.serve.static_files import PAGE, file_names, read_page, read_static
 
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_TYPES = {".js": "text/javascript", ".css": "text/css"}
 _PICTURES = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 _MAX_HEADS = 10_000  # in one request
 
 Handler = Callable[[Request, dict[str, Any]], Response]
 
 
-def make_app(session: LensSession, hosts: Iterable[str] = ()) -> Starlette:
-    """Return the application; `hosts` are names it answers for besides those of the loopback interface."""
-    api = _Api(session)
+def make_app(session: LensSession, hosts: Iterable[str] = (), language: Language | None = None) -> Starlette:
+    """Return the application; `hosts` are names it answers for besides those of the loopback interface.
+
+    The page opens in `language`, or in the browser's.
+    """
+    api = _Api(session, language)
     routes = [
-        Route("/", partial(_static, "lens.html")),
+        Route("/", _handled(api.start)),
         Route("/api/model", _handled(api.model)),
         Route("/api/trace", _handled(api.trace), methods=["POST"]),
         Route("/api/ablate", _handled(api.ablate), methods=["POST"]),
@@ -64,9 +65,13 @@ def make_app(session: LensSession, hosts: Iterable[str] = ()) -> Starlette:
 class _Api:
     """The handlers; each takes the request and its JSON body."""
 
-    def __init__(self, session: LensSession) -> None:
+    def __init__(self, session: LensSession, language: Language | None) -> None:
         self.session = session
+        self.language = language
         self.jobs = HeadJobs(session)
+
+    def start(self, request: Request, body: dict[str, Any]) -> Response:
+        return HTMLResponse(read_page(self.language))
 
     def model(self, request: Request, body: dict[str, Any]) -> Response:
         return JSONResponse(self.session.describe())
@@ -137,7 +142,7 @@ class _Api:
     def page(self, request: Request, body: dict[str, Any]) -> Response:
         traced = self.session.find(request.path_params["id"])
         surveys, examples = self.jobs.finished(traced.request.bundle)
-        content = page_of(self.session, [traced], surveys=surveys, examples=examples)
+        content = page_of(self.session, [traced], surveys=surveys, examples=examples, language=self.language)
         headers = {"Content-Disposition": 'attachment; filename="lens.html"'}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 
@@ -192,25 +197,12 @@ def _head_of(request: Request) -> Head:
     return Head(str(request.path_params["attention"]), int(request.path_params["number"]))
 
 
-def _static_folder() -> Traversable:
-    return files("manyheads.serve") / "static"
-
-
-async def _static(name: str, request: Request) -> Response:
-    return _file(name)
-
-
 async def _static_file(request: Request) -> Response:
-    return _file(str(request.path_params["name"]))
-
-
-def _file(name: str) -> Response:
+    name = str(request.path_params["name"])
     suffix = "." + name.rpartition(".")[2]
-    known = {item.name for item in _static_folder().iterdir() if item.is_file()}
-    if name not in known or suffix not in _TYPES:
+    if suffix not in _TYPES or name == PAGE or name not in file_names():
         return problem(404, f"There is no {name!r} here.")
-    content = (_static_folder() / name).read_bytes()
-    return Response(content, media_type=f"{_TYPES[suffix]}; charset=utf-8")
+    return Response(read_static(name), media_type=f"{_TYPES[suffix]}; charset=utf-8")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

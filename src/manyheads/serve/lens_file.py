@@ -11,21 +11,22 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError
+from manyheads.language import Language
 from manyheads.lens.heads import Head
 from manyheads.serve.lens_session import VERSION, LensSession, TracedText, TraceRequest
 from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.static_files import file_names, read_page, read_static
 
 _SECONDS = 20.0  # for ablations, of each text
 _MAX_WALK_NUMBERS = 1_500_000  # of each text; about 10 bytes each
 _N_MOST_IMPORTANT = 10
-_STATIC = files("manyheads.serve") / "static"
 _RELATIVE_IMPORT = re.compile(r"""(\bfrom\s+|\bimport\s+|\bimport\()(["'])\./([\w.]+\.js)\2""")
+_STYLESHEET = re.compile(r'<link rel="stylesheet" href="([\w.]+)">')
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:"
 
 Progress = Callable[[float], None]
@@ -47,6 +48,7 @@ def page_of(
     surveys: dict[str, Any] | None = None,
     examples: dict[str, Any] | None = None,
     seconds: float = _SECONDS,
+    language: Language | None = None,
     progress: Progress = lambda done: None,
 ) -> str:
     """Return the page of texts that a session has traced."""
@@ -77,7 +79,7 @@ def page_of(
 
         data["ablations"][id] = _ablations(session, one, importance, seconds, report)
     progress(1.0)
-    return _html(data)
+    return _html(data, language)
 
 
 def _texts_of(traced: Sequence[TracedText], bundle: str) -> list[str]:
@@ -150,27 +152,21 @@ def _rounded(value: Any) -> Any:
     return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _html(data: dict[str, Any]) -> str:
-    """Return lens.html with its styles, modules and data embedded."""
-    page = _read("lens.html")
+def _html(data: dict[str, Any], language: Language | None) -> str:
+    """Return the page with its styles, modules and data embedded."""
+    page = read_page(language)
     charset = '<meta charset="utf-8">'
     page = page.replace(charset, f'{charset}\n<meta http-equiv="Content-Security-Policy" content="{_POLICY}">', 1)
-    page = re.sub(r'<link rel="stylesheet" href="([\w.]+)">', lambda match: f"<style>\n{_read(match[1])}</style>", page)
-    modules = {
-        f"lens/{item.name}": _data_url(_read(item.name))
-        for item in sorted(_STATIC.iterdir(), key=lambda item: item.name)
-        if item.name.endswith(".js")
-    }
+    page = re.sub(
+        r'<link rel="stylesheet" href="([\w.]+)">', lambda match: f"<style>\n{read_static(match[1])}</style>", page
+    )
+    modules = {f"lens/{name}": _data_url(read_static(name)) for name in file_names() if name.endswith(".js")}
     embedded = (
         f'<script type="importmap">{_script_json({"imports": modules})}</script>\n'
         f'<script type="application/json" id="lens-data">{_script_json(data)}</script>\n'
         '<script type="module">import "lens/lens.js";</script>'
     )
     return page.replace('<script type="module" src="lens.js"></script>', embedded, 1)
-
-
-def _read(name: str) -> str:
-    return (_STATIC / name).read_text(encoding="utf-8")
 
 
 def _data_url(source: str) -> str:

@@ -35,13 +35,14 @@ class OpenedBundle:
     path: Path
     bundle: Bundle
     valid: Sequence[Path] = ()  # files with rows to observe heads on, instead of the recipe's validation set
+    texts: Sequence[str] = ()  # that the page suggests first
     lock: threading.RLock = field(default_factory=threading.RLock)
     _at_step: tuple[int, Task] | None = None  # the snapshot that was used last
 
     @classmethod
-    def open(cls, path: Path, id: str = "a", valid: Sequence[Path] = ()) -> "OpenedBundle":
+    def open(cls, path: Path, id: str = "a", valid: Sequence[Path] = (), texts: Sequence[str] = ()) -> "OpenedBundle":
         """Load a bundle."""
-        return cls(id, path.resolve(), load(path, engine="torch"), valid)
+        return cls(id, path.resolve(), load(path, engine="torch"), valid, texts)
 
     @property
     def name(self) -> str:
@@ -145,7 +146,7 @@ class OpenedBundle:
             ],
             "max_tokens": self.max_tokens,
             "max_characters": MAX_CHARACTERS,
-            "examples": list(self.examples),
+            "examples": list(dict.fromkeys([*self.texts, *self.examples]))[:_N_EXAMPLES],
             "steps": list(self.steps) if is_live else [],
             "takes_answer": model.settings.has_decoder,
             "is_live": is_live,

@@ -23,7 +23,8 @@ const OWN = "lens"; // marks entries of the browser's history that this page mad
 
 /** @returns {State} */
 export function defaultState() {
-  const chinese = typeof navigator === "object" && /^zh\b/i.test(navigator.language || "");
+  const chosen = typeof document === "object" ? document.documentElement.dataset.language : undefined;
+  const chinese = /^zh\b/i.test(chosen ?? (typeof navigator === "object" ? navigator.language || "" : ""));
   return {
     page: "text", bundle: "a", text: "", answer: null, step: null, text2: null, attention: "", head: 0,
     pins: [], keyPins: [], off: [], unit: "tokens", kind: "weights", sinks: true, mass: 0.9, at: null,

@@ -1,0 +1,33 @@
+"""The files of the lens page: what is in `static/`, and the stylesheet that it shares with the report."""
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from manyheads.language import Language
+
+PAGE = "lens.html"
+_SHARED = ("base.css",)  # of the report
+_HTML = '<html lang="en">'
+
+
+def file_names() -> list[str]:
+    """Return the names of all files."""
+    return sorted([*_SHARED, *(item.name for item in _folder().iterdir() if item.is_file())])
+
+
+def read_static(name: str) -> str:
+    """Return the text of a file; its name must be one of `file_names`."""
+    folder = files("manyheads.report") / "templates" if name in _SHARED else _folder()
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def read_page(language: Language | None = None) -> str:
+    """Return the HTML page; it opens in this language, or in the browser's."""
+    page = read_static(PAGE)
+    return page if language is None else page.replace(_HTML, f'<html lang="{language}" data-language="{language}">', 1)
+
+
+@cache
+def _folder() -> Traversable:
+    return files("manyheads.serve") / "static"
