@@ -40,15 +40,23 @@ def test_bytes_keep_the_mass_of_long_rows() -> None:
     assert np.abs(sums - 1).mean() < 0.002
 
 
-def test_deflated_bytes_hold_the_map() -> None:
+@pytest.mark.parametrize("is_short", [True, False])
+@pytest.mark.parametrize("kind", ["weights", "norms"])
+def test_deflated_bytes_hold_the_map(kind: str, is_short: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.lens.head_maps._MAX_EXACT", 10_000 if is_short else 0)
     task = task_of("classify")
     model_input = task.model_input(TEXTS["classify"])
-    maps = head_maps(task.model, model_input)
+    recorded, maps = trace(task, TEXTS["classify"]), head_maps(task.model, model_input)
     head, shape = Head("encoder.0.self", 1), (len(model_input.source), len(model_input.source))
-    for kind, expected in (("weights", maps.weights(head)), ("norms", maps.norms(head))):
-        content, scale = maps.deflated(head, kind)
-        steps = np.frombuffer(zlib.decompress(content), dtype=np.uint8).reshape(shape)
-        assert decode_map(steps, scale) == pytest.approx(expected, abs=scale / 100)
+    content, scale = maps.deflated(head, kind)
+    expected = (recorded.weights(head) if kind == "weights" else recorded.norms(head)).numpy()
+    if is_short:
+        values = np.frombuffer(zlib.decompress(content), dtype="<f4").reshape(shape)
+        assert scale == 1.0
+        assert values == pytest.approx(expected, abs=1e-6)
+    else:
+        values = decode_map(np.frombuffer(zlib.decompress(content), dtype=np.uint8).reshape(shape), scale)
+        assert values == pytest.approx(expected, abs=expected.max() / 100)
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(1, 1), (5, 40), (100, 33), (512, 512)])

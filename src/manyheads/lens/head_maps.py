@@ -2,7 +2,7 @@
 
 A map holds one byte per weight: 255 √(weight / largest weight of the map), rounded. The square root keeps small
 weights, which hold much of the mass of an encoder's rows: with a linear byte, a row of 512 positions loses 13 % of its
-mass, with the square root 0.2 %. The norms ‖α f(x)‖ are the weights times one number per key, so they need no map of
+mass, with the square root 0.2 %. Maps of short texts are kept as they are. The norms ‖α f(x)‖ are the weights times one number per key, so they need no map of
 their own.
 """
 
@@ -27,6 +27,7 @@ Floats = NDArray[np.float32]
 
 THUMBNAIL = 32  # the largest side of a thumbnail, in pixels
 _MAX_BYTE = 255
+_MAX_EXACT = 128 * 128  # weights of a map that are kept as they are
 _FASTEST, _SMALLEST = 1, 9  # of zlib
 
 
@@ -35,6 +36,7 @@ class AttentionMaps:
     """The maps of the heads of one attention."""
 
     steps: Bytes  # H × Q × K
+    exact: Floats | None  # H × Q × K: the weights themselves, if there are few
     scales: Floats  # H: the largest weight of each map
     value_norms: Floats  # H × K: ‖f(x)‖ of each key
     thumbnails: Bytes  # H × at most THUMBNAIL × at most THUMBNAIL: the largest weight of each block, as a byte
@@ -62,6 +64,8 @@ class HeadMaps:
     def weights(self, head: Head) -> Floats:
         """Return the attention weights of one head, Q × K."""
         maps = self._find(head)
+        if maps.exact is not None:
+            return maps.exact[head.number]
         return decode_map(maps.steps[head.number], float(maps.scales[head.number]))
 
     def norms(self, head: Head) -> Floats:
@@ -69,14 +73,20 @@ class HeadMaps:
         return self.weights(head) * self._find(head).value_norms[head.number]
 
     def deflated(self, head: Head, kind: str = "weights", *, is_for_file: bool = False) -> tuple[bytes, float]:
-        """Return the bytes of a map, compressed with zlib, and its scale; `kind` is "weights" or "norms"."""
-        maps, level = self._find(head), _SMALLEST if is_for_file else _FASTEST
-        if kind == "norms":
-            steps, scales = encode_map(torch.from_numpy(self.norms(head))[None])
-            return zlib.compress(steps[0].tobytes(), level), float(scales[0])
-        if kind != "weights":
+        """Return a map, compressed with zlib, and its scale; `kind` is "weights" or "norms".
+
+        A map of a short text has four bytes per value: float32, little endian. The others have one.
+        """
+        if kind not in ("weights", "norms"):
             raise LensError(f"There is no map of {kind}. Ask for weights or norms.")
-        return zlib.compress(maps.steps[head.number].tobytes(), level), float(maps.scales[head.number])
+        maps, level = self._find(head), _SMALLEST if is_for_file else _FASTEST
+        if maps.exact is not None:
+            values = self.weights(head) if kind == "weights" else self.norms(head)
+            return zlib.compress(values.astype("<f4").tobytes(), level), 1.0
+        steps, scales = maps.steps[head.number], maps.scales[head.number]
+        if kind == "norms":
+            (steps,), (scales,) = encode_map(torch.from_numpy(self.norms(head))[None])
+        return zlib.compress(steps.tobytes(), level), float(scales)
 
     def _find(self, head: Head) -> AttentionMaps:
         if head.attention not in self.attentions:
@@ -145,6 +155,7 @@ def _attention_maps(weights: Tensor, norms: Tensor, *, is_cross: bool) -> Attent
         distances = torch.einsum("hqk,qk->h", weights, gaps) / n_queries
     return AttentionMaps(
         steps=steps,
+        exact=weights.cpu().numpy() if n_queries * n_keys <= _MAX_EXACT else None,
         scales=scales,
         value_norms=norms.cpu().numpy(),
         thumbnails=_thumbnails(steps, scales),

@@ -17,15 +17,21 @@ export async function inflate(stream) {
 }
 
 /**
- * Bytes hold the square root of a weight: small weights keep their digits.
+ * A short map has four bytes per value, a number as it is. A long one has one byte, which holds the square root of a
+ * weight: small weights keep their digits.
  * @param {Uint8Array} bytes @param {number} scale @param {number} n_queries @param {number} n_keys @returns {HeadMap}
  */
 export function decodeMap(bytes, scale, n_queries, n_keys) {
+  if (bytes.length === 4 * n_queries * n_keys) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const exact = Float32Array.from({ length: n_queries * n_keys }, (_, i) => view.getFloat32(4 * i, true) * scale);
+    return { values: exact, n_queries, n_keys, is_exact: true };
+  }
   if (bytes.length !== n_queries * n_keys) throw new Error(`A map of ${n_queries} × ${n_keys} came with ${bytes.length} values.`);
   const table = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2 * scale);
   const values = new Float32Array(bytes.length);
   for (let i = 0; i < bytes.length; i++) values[i] = table[bytes[i]];
-  return { values, n_queries, n_keys };
+  return { values, n_queries, n_keys, is_exact: false };
 }
 
 /** What is shown of a unit; a space that is a token of its own becomes visible. @param {Unit | undefined} unit */

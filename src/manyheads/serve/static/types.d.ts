@@ -326,7 +326,7 @@ export type Timeline = {
 
 // ---------------------------------------------------------------- the source
 
-export type HeadMap = { values: Float32Array; n_queries: number; n_keys: number };
+export type HeadMap = { values: Float32Array; n_queries: number; n_keys: number; is_exact: boolean };
 
 export type PictureRequest = {
   format: "svg" | "png" | "pdf";
