@@ -56,7 +56,7 @@ def test_deflated_bytes_hold_the_map(kind: str, is_short: bool, monkeypatch: pyt
         assert values == pytest.approx(expected, abs=1e-6)
     else:
         values = decode_map(np.frombuffer(zlib.decompress(content), dtype=np.uint8).reshape(shape), scale)
-        assert values == pytest.approx(expected, abs=expected.max() / 100)
+        assert values == pytest.approx(expected, abs=float(expected.max()) / 100)
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(1, 1), (5, 40), (100, 33), (512, 512)])

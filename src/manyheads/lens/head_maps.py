@@ -2,8 +2,8 @@
 
 A map holds one byte per weight: 255 √(weight / largest weight of the map), rounded. The square root keeps small
 weights, which hold much of the mass of an encoder's rows: with a linear byte, a row of 512 positions loses 13 % of its
-mass, with the square root 0.2 %. Maps of short texts are kept as they are. The norms ‖α f(x)‖ are the weights times one number per key, so they need no map of
-their own.
+mass, with the square root 0.2 %. Maps of short texts are kept as they are, too. The norms ‖α f(x)‖ are the weights
+times one number per key, so they need no map of their own.
 """
 
 import math
