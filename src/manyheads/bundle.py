@@ -40,7 +40,7 @@ from manyheads.model.weights import (
     weights_of,
 )
 from manyheads.settings import build, read_toml, shown, to_table, to_toml
-from manyheads.storage import atomic_folder, require_files, verify_manifest
+from manyheads.storage import MANIFEST, atomic_folder, require_files, verify_manifest
 from manyheads.tasks import TASKS, DecodingChoice, Prediction, StoresBaseline, SupportsEngines, Task
 from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.text.seen_words import MAX_WORDS, SeenWords
@@ -178,6 +178,8 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     """
     selector = EngineSelector(engine)  # an unknown engine fails before anything is read
     folder = Path(path)
+    if not (folder / MANIFEST).exists() and (folder / "bundle" / MANIFEST).exists():
+        raise BundleError(f"{folder} is the folder of a run. Give its bundle: {folder / 'bundle'}.")
     sealed = verify_manifest(folder, BundleError)
     config = _read_config(folder, sealed)
     require_files(folder, sealed, _FILES, BundleError)

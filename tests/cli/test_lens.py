@@ -46,9 +46,13 @@ def test_pictures(bundle_folder: Path, manyheads: Run, tmp_path: Path, more: tup
     ("words", "line"),
     [
         (["nowhere", TEXT], "nowhere"),
+        (["RUN", TEXT], "is the folder of a run. Give its bundle:"),
         (["BUNDLE", "", "--html", "x.html"], "The text is empty. Type a sentence."),
         (["BUNDLE", "a " * 500, "--html", "x.html"], "tokens"),
-        (["BUNDLE", TEXT, "--head", "encoder.9.self/0", "--svg", "x.svg"], "There is no head encoder.9.self/0"),
+        (
+            ["BUNDLE", TEXT, "--head", "encoder.9.self/0", "--svg", "x.svg"],
+            "There is no head encoder.9.self/0. Did you mean encoder.0.self/0?",
+        ),
         (["BUNDLE", TEXT, "--head", "nonsense", "--svg", "x.svg"], "is not a head"),
         (["BUNDLE", TEXT, "--svg", "no/folder/x.svg"], "the folder no/folder does not exist"),
         (["BUNDLE", TEXT, "--html", "BUNDLE"], "is a folder. Choose a file to write to."),
@@ -59,7 +63,8 @@ def test_pictures(bundle_folder: Path, manyheads: Run, tmp_path: Path, more: tup
     ],
 )
 def test_bad_input(bundle_folder: Path, manyheads: Run, words: list[str], line: str) -> None:
-    done = manyheads("lens", *(str(bundle_folder) if word == "BUNDLE" else word for word in words))
+    places = {"BUNDLE": str(bundle_folder), "RUN": str(bundle_folder.parent)}
+    done = manyheads("lens", *(places.get(word, word) for word in words))
     assert done.returncode != 0
     assert line in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 4  # click adds a line of usage and one of help

@@ -40,7 +40,7 @@ def test_unknown_head_is_refused_with_a_suggestion() -> None:
     model = Transformer(small())
     with pytest.raises(LensError, match=r"There is no head encoder\.0\.self/2: encoder\.0\.self has heads 0 to 1\."):
         find_heads(model, ["encoder.0.self/2"])
-    with pytest.raises(LensError, match=r"no head decoder\.1\.crosss/0\. Did you mean decoder\.1\.cross\?"):
+    with pytest.raises(LensError, match=r"no head decoder\.1\.crosss/0\. Did you mean decoder\.1\.cross/0\?"):
         find_heads(model, ["decoder.1.crosss/0"])
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _UNITS = ("tokens", "characters", "words")
-_SURVEY = 150  # texts
+_SURVEY = 300  # texts, as `heads show`
 
 
 @click.command(
@@ -170,8 +170,8 @@ def write_page(
     _check_folder(path)
     surveys: dict[str, Any] = {}
     examples: dict[str, Any] = {}
+    traced = [session.trace(TraceRequest(id, text, answer)) for id in session.bundles for text in texts]
     with _progress_bar(make_console(plain=False)) as report:
-        traced = [session.trace(TraceRequest(id, text, answer)) for id in session.bundles for text in texts]
         for number, (id, opened) in enumerate(session.bundles.items()):
 
             def report_survey(done: float, number: int = number) -> None:

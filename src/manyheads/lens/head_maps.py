@@ -17,9 +17,8 @@ from torch import Tensor
 
 from manyheads.errors import LensError
 from manyheads.lens.head_counts import value_norms
-from manyheads.lens.heads import Head
+from manyheads.lens.heads import Head, check_head
 from manyheads.model import Tap, Transformer, evaluating
-from manyheads.settings import did_you_mean
 from manyheads.tasks import ModelInput
 
 Bytes = NDArray[np.uint8]
@@ -89,12 +88,8 @@ class HeadMaps:
         return zlib.compress(steps.tobytes(), level), float(scales)
 
     def _find(self, head: Head) -> AttentionMaps:
-        if head.attention not in self.attentions:
-            raise LensError(f"There is no head {head}. {did_you_mean(head.attention, self.attentions)}")
-        maps = self.attentions[head.attention]
-        if not 0 <= head.number < maps.n_heads:
-            raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {maps.n_heads - 1}.")
-        return maps
+        check_head(head, {name: maps.n_heads for name, maps in self.attentions.items()})
+        return self.attentions[head.attention]
 
 
 def encode_map(weights: Tensor) -> tuple[Bytes, Floats]:

@@ -14,7 +14,7 @@ from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError
 from manyheads.language import Bilingual
 from manyheads.lens.encoded_examples import EncodedSample, encode_examples
-from manyheads.lens.examples import sample_examples, with_targets
+from manyheads.lens.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.head_counts import collect_counts
 from manyheads.lens.head_examples import HeadExample, HeadStrengths, measure_strengths, stratified_examples
 from manyheads.lens.heads import Head, find_heads
@@ -28,7 +28,6 @@ from manyheads.lens.statistic_names import statistic_names
 from manyheads.tasks import Progress
 from manyheads.tasks.lens_examples import Example
 
-SAMPLE = 150  # texts: some 15 s for a model of 32 heads on one core
 EFFECT_ROWS = 100
 _N_NEAREST = 5
 _MEASURES = (

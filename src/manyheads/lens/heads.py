@@ -1,7 +1,8 @@
 """`Head`: one attention head and its name, such as `encoder.0.self/2`."""
 
+import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +10,6 @@ from torch import Tensor
 
 from manyheads.errors import LensError
 from manyheads.model import Transformer
-from manyheads.settings import did_you_mean
 
 _NAME = re.compile(r"(?P<attention>[a-z]+\.\d+\.[a-z]+)/(?P<number>\d+)")
 
@@ -43,6 +43,19 @@ def heads_of(model: Transformer) -> list[Head]:
     ]
 
 
+def check_head(head: Head, n_heads: Mapping[str, int]) -> None:
+    """Raise `LensError` for a head that does not exist; `n_heads` are those of each attention."""
+    if head.attention not in n_heads:
+        close = difflib.get_close_matches(head.attention, n_heads, n=1)
+        if not close:
+            raise LensError(f"There is no head {head}. Attentions: {', '.join(n_heads)}.")
+        number = min(head.number, n_heads[close[0]] - 1)
+        raise LensError(f"There is no head {head}. Did you mean {Head(close[0], number)}?")
+    if not 0 <= head.number < n_heads[head.attention]:
+        last = n_heads[head.attention] - 1
+        raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {last}.")
+
+
 def find_heads(model: Transformer, selection: Iterable[Head | str]) -> list[Head]:
     """Return the selected heads without duplicates, in the order of a forward pass.
 
@@ -56,11 +69,7 @@ def find_heads(model: Transformer, selection: Iterable[Head | str]) -> list[Head
             selected.update(Head(item.strip(), number) for number in range(n_heads[item.strip()]))
             continue
         head = Head.parse(item) if isinstance(item, str) else item
-        if head.attention not in n_heads:
-            raise LensError(f"There is no head {head}. {did_you_mean(head.attention, n_heads)}")
-        if not 0 <= head.number < n_heads[head.attention]:
-            last = n_heads[head.attention] - 1
-            raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {last}.")
+        check_head(head, n_heads)
         selected.add(head)
     return [head for head in heads_of(model) if head in selected]
 

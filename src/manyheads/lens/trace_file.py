@@ -37,9 +37,8 @@ from torch import Tensor
 
 from manyheads.bounded_files import parse_json
 from manyheads.errors import LensError
-from manyheads.lens.heads import Head
+from manyheads.lens.heads import Head, check_head
 from manyheads.lens.trace import Trace
-from manyheads.settings import did_you_mean
 from manyheads.storage import atomic_write
 from manyheads.tasks import ModelInput
 from manyheads.text.tokenizer import Token
@@ -118,13 +117,9 @@ class StoredTrace:
 
     def _find(self, kind: str, head: Head | str) -> tuple[_Maps, _Entry]:
         head = Head.parse(head) if isinstance(head, str) else head
-        if head.attention not in self.attentions:
-            raise LensError(f"There is no head {head}. {did_you_mean(head.attention, self.attentions)}")
+        check_head(head, {name: len(maps.entries[kind]) for name, maps in self.attentions.items()})
         maps = self.attentions[head.attention]
-        entries = maps.entries[kind]
-        if not 0 <= head.number < len(entries):
-            raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {len(entries) - 1}.")
-        return maps, entries[head.number]
+        return maps, maps.entries[kind][head.number]
 
 
 def write_trace(trace: Trace, path: Path | str) -> None:
