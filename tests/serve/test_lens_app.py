@@ -109,7 +109,7 @@ def test_pictures(form: str, start: bytes, view: str) -> None:
     answer = client.get(f"/api/traces/{traced['id']}/picture/decoder.0.cross/1?format={form}&view={view}&unit=words")
     assert answer.status_code == 200
     assert answer.content.startswith(start)
-    assert f"decoder.0.cross-1.{form}" in answer.headers["content-disposition"]
+    assert f"decoder.0.cross.1.{view}.{form}" in answer.headers["content-disposition"]
 
 
 def test_an_evicted_text_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +169,8 @@ def test_an_encoder_takes_no_answer() -> None:
         (lambda c, i: c.get(f"/api/traces/{i}/heads/encoder.0.self/99/weights"), 422, "has heads 0 to"),
         (lambda c, i: c.get(f"/api/traces/{i}/heads/encoder.0.self/0/scores"), 422, "weights or norms"),
         (lambda c, i: c.get(f"/api/traces/{i}/picture/encoder.0.self/0?format=gif"), 422, "format = 'gif' is not"),
+        (lambda c, i: c.get(f"/api/traces/{i}/picture/encoder.0.self/0?mass=2"), 422, "is not a number from 0 to 1"),
+        (lambda c, i: c.get(f"/api/traces/{i}/picture/encoder.0.self/0?mass=nan"), 422, "is not a number from 0 to 1"),
         (lambda c, i: c.get("/api/heads?bundle=z"), 404, "There is no bundle"),
         (lambda c, i: c.get("/api/heads/encoder.0.self/99/effect"), 422, "has heads 0 to"),
         (lambda c, i: c.get("/nothing.js"), 404, "There is no"),

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from manyheads.errors import ManyheadsError
 from manyheads.language import LANGUAGES, Language
 from manyheads.lens.display_units import UnitName
-from manyheads.lens.head_pictures import View
+from manyheads.lens.head_pictures import MASS, View
 from manyheads.lens.heads import Head
 from manyheads.lens.unit_maps import MapKind
 from manyheads.serve.head_jobs import HeadJobs
@@ -133,10 +133,11 @@ class _Api:
             view=_choice(request, "view", get_args(View)),
             kind=_choice(request, "kind", get_args(MapKind)),
             unit=_choice(request, "unit", get_args(UnitName)),
+            mass=_share(request, "mass", MASS),
             language=_choice(request, "lang", LANGUAGES),
         )
-        name = str(head).replace("/", "-")
-        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+        name = f"{head.attention}.{head.number}.{request.query_params.get('view', 'matrix')}.{form}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=_PICTURES[form], headers=headers)
 
     def page(self, request: Request, body: dict[str, Any]) -> Response:
@@ -187,6 +188,18 @@ def _choice(request: Request, name: str, allowed: Sequence[str]) -> Any:
     if value not in allowed:
         raise ProblemError(422, f"{name} = {value!r} is not one of {', '.join(allowed)}.")
     return value
+
+
+def _share(request: Request, name: str, default: float) -> float:
+    """Return a query parameter between 0 and 1."""
+    text = request.query_params.get(name, str(default))
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise ProblemError(422, f"{name} = {text!r} is not a number from 0 to 1.")
+    return share
 
 
 def _bundle_of(request: Request) -> str:

@@ -19,7 +19,7 @@ from manyheads.language import Language
 from manyheads.lens.answered_input import answer_text
 from manyheads.lens.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.head_maps import AttentionMaps, HeadMaps, head_maps
-from manyheads.lens.head_pictures import View, draw_head, draw_overview
+from manyheads.lens.head_pictures import MASS, View, draw_head, draw_overview
 from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.interventions import ablate_text, contrast_heads, text_importance
 from manyheads.lens.plain_figures import Format
@@ -167,6 +167,7 @@ class LensSession:
         view: View = "matrix",
         kind: MapKind = "weights",
         unit: UnitName = "tokens",
+        mass: float = MASS,
         language: Language | None = None,
     ) -> bytes:
         """Draw one head, or all heads of the last kind of attention."""
@@ -175,7 +176,7 @@ class LensSession:
         if head is None:
             return draw_overview(traced.maps, format=form, sides=sides, language=language)
         return draw_head(
-            traced.maps, head, format=form, view=view, kind=kind, unit=unit, sides=sides, language=language
+            traced.maps, head, format=form, view=view, kind=kind, unit=unit, mass=mass, sides=sides, language=language
         )
 
     def _with_model(
