@@ -79,8 +79,8 @@ export function pictureButtons(context, name, sceneOf, selection) {
     root,
     update() {
       const scene = sceneOf();
-      const { unit, kind, lang } = store.state;
-      const address = scene && name !== "text" ? source.pictureUrl(scene.trace.id, scene.attention.name, scene.head, { format: "pdf", view: name, unit, kind, lang }) : null;
+      const { unit, kind, lang, mass } = store.state;
+      const address = scene && name !== "text" ? source.pictureUrl(scene.trace.id, scene.attention.name, scene.head, { format: "pdf", view: name, unit, kind, lang, mass: String(mass) }) : null;
       pdf.hidden = !address;
       if (address && scene) {
         pdf.href = address;

@@ -334,6 +334,7 @@ export type PictureRequest = {
   unit: UnitName;
   kind: MapKind;
   lang: Language;
+  mass: string;
 };
 
 /** Where the data comes from: the server (server_source.js) or the page itself (file_source.js). Rejects with a Problem. */
