@@ -38,7 +38,7 @@ export const mountTextBox = (root, context) => {
     const { max_characters } = data.info;
     limit = !wanted ? t("text_empty") : [...wanted].length > max_characters ? t("text_too_long", { n: [...wanted].length.toLocaleString("en"), limit: max_characters.toLocaleString("en") }) : "";
     if (!limit) {
-      const own = isAnswerOpen && answer.value.trim() ? answer.value.trim() : null;
+      const own = isAnswerOpen && answer.value.trim() ? answer.value.trimEnd() : null; // a continuation may begin with a space
       const isSame = wanted === store.state.text && own === store.state.answer;
       if (isSame) context.load.retry();
       else store.set({ text: wanted, answer: own, pins: [], keyPins: [], at: null });
