@@ -160,9 +160,9 @@ def test_a_row_expands_into_numbers(lens: Open) -> None:
     page.get_by_role("combobox", name="Row").select_option(index=2)
     heading = page.get_by_role("heading", name=re.compile("Scores and weights"))
     expect(heading).to_be_visible()
-    for column in ("Key", "q · k", "weight", "without √d"):
+    for column in ("Key", "q · k", "weight", "without √dₖ"):
         expect(page.get_by_role("columnheader", name=re.compile(column)).first).to_be_visible()
-    expect(page.get_by_text(re.compile("Without √d the largest weight would be"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Without √dₖ the largest weight would be"))).to_be_visible()
     expect(page.get_by_role("heading", name=re.compile("Weights times values"))).to_be_visible()
     expect(page.get_by_role("heading", name=re.compile("Wᴼ"))).to_be_visible()
 

@@ -1,4 +1,4 @@
-/** @import { Context, WalkKey, WalkRow } from "./types.js" */
+/** @import { Context, WalkRow } from "./types.js" */
 // Small tables and bars of numbers, for the row in numbers and for the tour.
 import { decimal, el, svg } from "./dom.js";
 
@@ -62,6 +62,25 @@ export function strip(values, label, scale) {
   return node;
 }
 
+/**
+ * A share as the tables show it, always with two digits: never 100 % or 0 % for a number that is not.
+ * @param {number} share @param {number} [shown] the percentage after rounding
+ */
+export function precisely(share, shown = 100 * share) {
+  if (share < 1 && shown >= 99.995) return ">99.99\u00a0%";
+  if (share > 0 && shown < 0.005) return "<0.01\u00a0%";
+  return `${decimal(shown, 2)}\u00a0%`;
+}
+
+/** Weights by key, with the digits of the tables, which add up to 100 %. @param {WalkRow} walk @param {"weight" | "weight_unscaled"} [kind] @returns {string[]} */
+export function weightTexts(walk, kind = "weight") {
+  const shown = shownWeights(walk, kind);
+  return walk.keys.map((key, i) => precisely(key[kind] ?? 0, shown[i]));
+}
+
+/** @param {WalkRow} walk @param {"weight" | "weight_unscaled"} kind */
+const shownWeights = (walk, kind) => roundToSum(walk.keys.map((key) => 100 * (key[kind] ?? 0)), 2);
+
 /** Which keys a table shows: all, or the largest ones in the order of the text. @param {WalkRow} walk @param {boolean} isMasked whether the mask has been applied */
 function chooseKeys(walk, isMasked) {
   const seen = [...walk.keys.keys()].filter((i) => walk.keys[i].visible || !isMasked);
@@ -70,66 +89,75 @@ function chooseKeys(walk, isMasked) {
   return { shown, others: seen.filter((i) => !shown.includes(i)), n_masked: walk.keys.length - seen.length };
 }
 
-/** Index of the key with the largest weight. @param {WalkRow} walk */
-export const strongestKey = (walk) => walk.keys.reduce((best, key, i) => (key.weight > walk.keys[best].weight ? i : best), 0);
+/** Index of the key with the largest weight. @param {WalkRow} walk @param {"weight" | "weight_unscaled"} [kind] */
+export const strongestKey = (walk, kind = "weight") => walk.keys.reduce((best, key, i) => ((key[kind] ?? 0) > (walk.keys[best][kind] ?? 0) ? i : best), 0);
 
 /**
- * The row as a table: product, score, exponential, weight.
- * @param {Context} context @param {WalkRow} walk @param {{ chosen: number | null, choose?: (key: number) => void, until?: "products" | "scores" | "weights" }} options
+ * @typedef {"products" | "scores" | "masked" | "contrast" | "weights"} Stage how far the computation has come
+ * @typedef {{ name: string, cell: (i: number) => Node, sum?: (keys: number[]) => string, masked?: string }} Column
  */
-export function keysTable({ t }, walk, { chosen, choose, until = "weights" }) {
-  const { shown, others, n_masked } = chooseKeys(walk, until === "weights");
+
+/** @param {Context} context @param {WalkRow} walk @param {Stage} until @returns {Column[]} */
+function columnsOf({ t }, walk, until) {
+  const { keys } = walk;
   const isScaled = walk.scale !== 1;
-  const hasBias = walk.keys.some((key) => key.bias !== null);
-  const hasOther = until === "weights" && walk.keys.some((key) => key.weight_unscaled !== null);
-  const order = [...shown, ...others];
-  const rounded = (/** @type {(key: WalkKey) => number} */ value, /** @type {number} */ digits) => {
-    const all = roundToSum(order.map((i) => value(walk.keys[i])), digits);
-    return new Map(order.map((i, n) => [i, all[n]]));
+  const hasBias = keys.some((key) => key.bias !== null);
+  const scoreOf = (/** @type {number} */ i) => keys[i].product / walk.scale + (keys[i].bias ?? 0);
+  const values = (/** @type {string} */ name, /** @type {(i: number) => string} */ text) => ({ name, cell: (/** @type {number} */ i) => number(text(i)) });
+  const bars = (/** @type {(i: number) => Node} */ draw) => ({ name: "", cell: (/** @type {number} */ i) => el("td", { class: "bars" }, draw(i)) });
+  /** @type {Column[]} */
+  const columns = [values("q · k", (i) => decimal(keys[i].product, 3))];
+  const signed = (/** @type {(i: number) => number} */ value) => {
+    const largest = keys.reduce((most, _, i) => Math.max(most, Math.abs(value(i))), 0);
+    return bars((i) => (until === "masked" && !keys[i].visible ? el("span") : signedBar(value(i), largest)));
   };
-  const exponentials = rounded((key) => key.exponential, 4);
-  const weights = rounded((key) => 100 * key.weight, 2);
-  const unscaled = rounded((key) => 100 * (key.weight_unscaled ?? 0), 2);
-  const sumOf = (/** @type {Map<number, number>} */ values, /** @type {number[]} */ keys) => keys.reduce((sum, i) => sum + (values.get(i) ?? 0), 0);
-  const n_stages = { products: 1, scores: 2, weights: 3 }[until];
-  const full = order.reduce((most, i) => Math.max(most, walk.keys[i].weight, hasOther ? walk.keys[i].weight_unscaled ?? 0 : 0), 0) || 1; // of a bar
-  const shownScore = (/** @type {WalkKey} */ key) => (n_stages > 1 ? key.product / walk.scale + (key.bias ?? 0) : key.product);
-  const largest = order.reduce((most, i) => Math.max(most, Math.abs(shownScore(walk.keys[i]))), 0);
-  const heads = [t("n_key"), "q · k"];
-  if (n_stages > 1 && isScaled) heads.push(t("n_scaled", { scale: decimal(walk.scale, 3) }));
-  if (n_stages > 1 && hasBias) heads.push(t("n_bias"), t("n_score"));
-  if (n_stages < 3) heads.push("");
-  if (n_stages > 2) heads.push("eˢ⁻ᵐᵃˣ", t("n_weight"), "");
-  if (hasOther) heads.push(t(isScaled ? "n_without" : "n_with"), "");
-  const cells = (/** @type {WalkKey} */ key, /** @type {number} */ i) => {
-    const found = [number(decimal(key.product, 3))];
-    if (n_stages > 1 && isScaled) found.push(number(decimal(key.product / walk.scale, 3)));
-    if (n_stages > 1 && hasBias) found.push(number(decimal(key.bias ?? 0, 3)), number(decimal(key.product / walk.scale + (key.bias ?? 0), 3)));
-    if (n_stages < 3) found.push(el("td", { class: "bars" }, signedBar(shownScore(key), largest)));
-    if (n_stages > 2) found.push(number(decimal(exponentials.get(i) ?? 0, 4)), number(`${decimal(weights.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar(key.weight / full)));
-    if (hasOther) found.push(number(`${decimal(unscaled.get(i) ?? 0, 2)} %`), el("td", { class: "bars" }, bar((key.weight_unscaled ?? 0) / full, "soft")));
-    return found;
+  if (until === "products") return [...columns, signed((i) => keys[i].product)];
+  if (hasBias && isScaled) columns.push(values(t("n_scaled", { scale: decimal(walk.scale, 3) }), (i) => decimal(keys[i].product / walk.scale, 3)));
+  if (hasBias) columns.push(values(t("n_bias"), (i) => decimal(keys[i].bias ?? 0, 3)));
+  const scoreName = isScaled && !hasBias ? t("n_score_scaled", { scale: decimal(walk.scale, 3) }) : t("n_score");
+  columns.push({ ...values(scoreName, (i) => (until === "masked" && !keys[i].visible ? "−∞" : decimal(scoreOf(i), 3))), masked: "−∞" });
+  if (until === "scores" || until === "masked") return [...columns, signed(scoreOf)];
+  const exponentials = roundToSum(keys.map((key) => key.exponential), 4);
+  if (until === "weights") columns.push({ ...values("eˢ⁻ᵐᵃˣ", (i) => decimal(exponentials[i], 4)), sum: (some) => decimal(sumOf(exponentials, some), 4), masked: "0" });
+  const hasOther = keys.some((key) => key.weight_unscaled !== null);
+  const full = keys.reduce((most, key) => Math.max(most, key.weight, hasOther ? key.weight_unscaled ?? 0 : 0), 0) || 1; // of a bar
+  const weights = (/** @type {string} */ name, /** @type {"weight" | "weight_unscaled"} */ kind, /** @type {string} */ look) => {
+    const [texts, shown] = [weightTexts(walk, kind), shownWeights(walk, kind)];
+    return [{ ...values(name, (i) => texts[i]), sum: (/** @type {number[]} */ some) => `${decimal(sumOf(shown, some), 2)}\u00a0%`, masked: "0\u00a0%" },
+      bars((i) => bar((keys[i][kind] ?? 0) / full, look))];
   };
+  return [...columns, ...weights(t("n_weight"), "weight", ""), ...(hasOther ? weights(t(isScaled ? "n_without" : "n_with"), "weight_unscaled", "soft") : [])];
+}
+
+/** @param {number[]} values @param {number[]} some */
+const sumOf = (values, some) => some.reduce((sum, i) => sum + values[i], 0);
+
+/**
+ * The row as a table: product, score, exponential, weight. A click anywhere in the line of a key chooses it.
+ * @param {Context} context @param {WalkRow} walk @param {{ chosen: number | null, choose?: (key: number) => void, until?: Stage }} options
+ */
+export function keysTable(context, walk, { chosen, choose, until = "weights" }) {
+  const { t } = context;
+  const hasWeights = until === "weights" || until === "contrast";
+  const { shown, others, n_masked } = chooseKeys(walk, hasWeights);
+  const columns = columnsOf(context, walk, until);
+  const line = (/** @type {string} */ name, /** @type {(column: Column) => string | undefined} */ text, /** @type {string | null} */ look) =>
+    el("tr", { class: look }, el("th", { scope: "row", text: name }), ...columns.map((column) => number(text(column) ?? "")));
   const body = el("tbody");
   for (const i of shown) {
-    const key = walk.keys[i];
-    const name = choose
-      ? el("button", { type: "button", class: "plain key-name", dir: "auto", "aria-pressed": String(chosen === i), text: keyName(key.name), onclick: () => choose(i) })
-      : el("span", { dir: "auto", text: keyName(key.name) });
-    body.append(el("tr", { class: chosen === i ? "chosen" : null }, el("th", { scope: "row" }, name), ...cells(key, i)));
+    const name = keyName(walk.keys[i].name);
+    const heading = choose
+      ? el("button", { type: "button", class: "plain key-name", dir: "auto", "aria-pressed": String(chosen === i), text: name })
+      : el("span", { dir: "auto", text: name });
+    const look = [chosen === i ? "chosen" : "", choose ? "choosable" : "", until === "masked" && !walk.keys[i].visible ? "faint" : ""].filter(Boolean).join(" ");
+    body.append(el("tr", { class: look || null, onclick: () => choose?.(i) }, el("th", { scope: "row" }, heading), ...columns.map((column) => column.cell(i))));
   }
-  const blank = (/** @type {number} */ n) => Array.from({ length: n }, () => el("td"));
-  const n_middle = heads.length - 2 - (n_stages > 2 ? 3 : 0) - (hasOther ? 2 : 0);
-  const sums = (/** @type {number[]} */ keys) => [
-    ...blank(1 + n_middle),
-    ...(n_stages > 2 ? [number(decimal(sumOf(exponentials, keys), 4)), number(`${decimal(sumOf(weights, keys), 2)} %`), el("td")] : []),
-    ...(hasOther ? [number(`${decimal(sumOf(unscaled, keys), 2)} %`), el("td")] : []),
-  ];
-  if (others.length) body.append(el("tr", { class: "faint" }, el("th", { scope: "row", text: t("n_others", { n: others.length }) }), ...sums(others)));
-  if (n_masked) body.append(el("tr", { class: "faint" }, el("th", { scope: "row", text: t("n_masked", { n: n_masked }) }), ...blank(1 + n_middle), ...(n_stages > 2 ? [number("0"), number("0 %"), el("td")] : []), ...(hasOther ? [number("0 %"), el("td")] : [])));
-  const foot = n_stages > 2 ? el("tfoot", {}, el("tr", {}, el("th", { scope: "row", text: t("n_sum") }), ...sums(order))) : null;
+  if (others.length) body.append(line(t("n_others", { n: others.length }), (column) => column.sum?.(others), "faint"));
+  if (n_masked) body.append(line(t("n_masked", { n: n_masked }), (column) => column.masked, "faint"));
+  const foot = hasWeights ? el("tfoot", {}, line(t("n_sum"), (column) => column.sum?.([...shown, ...others]), null)) : null;
+  const heads = [t("n_key"), ...columns.map((column) => column.name)];
   return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": t("n_table") },
-    el("table", { class: "numbers" }, el("thead", {}, el("tr", {}, ...heads.map((head, i) => el(head ? "th" : "td", { scope: head ? "col" : null, class: i ? "number" : null, text: head })))), body, foot));
+    el("table", { class: hasWeights ? "numbers many" : "numbers" }, el("thead", {}, el("tr", {}, ...heads.map((head, i) => el(head ? "th" : "td", { scope: head ? "col" : null, class: i ? (head ? "number" : "bars") : null, text: head })))), body, foot));
 }
 
 /** @param {string} text */
