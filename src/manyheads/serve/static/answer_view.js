@@ -1,15 +1,19 @@
 // The model's answer with its confidence, and beside it the answer without the heads that are switched off.
 /** @import { Ablation, Context, Output, Trace, View } from "./types.js" */
+import { answerWithout } from "./answer_without.js";
 import { probabilityTable } from "./bar_list.js";
+import { unionOfChoices, withRest } from "./compared_shares.js";
 import { button, show } from "./controls.js";
 import { el, percent } from "./dom.js";
-import { signed } from "./figures.js";
-import { changedText, entityText, lostEntities, maskedText } from "./marked_text.js";
+import { roundPercent } from "./figures.js";
+import { entityText, maskedText } from "./marked_text.js";
 import { stepPanel } from "./step_panel.js";
+import { taggedWords } from "./tagged_words.js";
 import { tokenLine } from "./token_line.js";
 import "./head_texts.js";
 
 const N_LABELS = 6; // shown until the reader asks for all
+const NO_SHARE = 0.0005; // shown as 0.0 %
 
 /** @param {HTMLElement} root @param {Context} context @returns {View} */
 export function mountAnswerView(root, context) {
@@ -20,7 +24,9 @@ export function mountAnswerView(root, context) {
   const leave = () => store.set({ at: null });
   const line = tokenLine({ point: pointAt, choose: chooseToken, move, leave });
   const steps = stepPanel(context, { move, leave });
-  const body = el("div", { class: "answer-body" }, el("div", { class: "answer-texts" }, line.root, main, without), steps.root);
+  const caption = el("p", { class: "note-small line-caption" });
+  const side = el("div", { class: "answer-side" });
+  const body = el("div", { class: "answer-body" }, el("div", { class: "answer-texts" }, el("div", {}, line.root, caption, main), without), steps.root, side);
   const node = el("div", { class: "answer" }, top, body);
   root.append(node);
   /** @type {number | null} */
@@ -64,10 +70,12 @@ export function mountAnswerView(root, context) {
     return token >= 0 && token < output.tokens.length ? token : null;
   }
 
-  /** The ablation of this text; its heads may be those of a moment ago. @param {Trace} trace @returns {Ablation | null} */
+  /** The ablation of this text; while a new one is computed, that of the heads of a moment ago. @param {Trace} trace @returns {Ablation | null} */
   function ablationOf(trace) {
-    const { ablation } = context.data;
-    return ablation && ablation.trace === trace.id && store.state.off.length > 0 ? ablation : null;
+    const { ablation, busy } = context.data;
+    const { off } = store.state;
+    if (!ablation || ablation.trace !== trace.id || off.length === 0) return null;
+    return busy || sameHeads(ablation.heads, off) ? ablation : null;
   }
 
   function updateSteps() {
@@ -80,9 +88,10 @@ export function mountAnswerView(root, context) {
   function showTop(trace, ablation) {
     const { output } = trace;
     const total = output.log_probability;
-    const confidence = total === null ? "" : output.tokens.length < 2 ? t("answer_confidence", { value: percent(Math.exp(total)) })
+    const hasMean = output.tokens.length > 1;
+    const confidence = total === null ? "" : !hasMean ? t(output.task === "tag" ? "answer_confidence_tags" : "answer_confidence", { value: percent(Math.exp(total)) })
       : t("answer_confidence_tokens", { value: percent(Math.exp(total)), mean: percent(Math.exp(total / output.tokens.length)) });
-    show(top, [trace, store.state.lang], () => [el("h2", {}, t(`answer_title_${output.task}`)), el("p", { class: "faint" }, confidence)]);
+    show(top, [trace, store.state.lang], () => [el("h2", {}, t(`answer_title_${output.task}`)), el("p", { class: "faint", title: hasMean ? t("answer_mean") : null }, confidence)]);
     const forced = ablation?.forced ?? null;
     const isWritten = output.tokens.length > 0;
     line.root.hidden = !isWritten;
@@ -92,20 +101,39 @@ export function mountAnswerView(root, context) {
       line.build(trace, forced);
     }
     if (isWritten) line.mark(tokenAt(output));
+    show(caption, [output, forced !== null, store.state.lang], () => [output.alignment.length ? t("answer_caption_lines") : "", forced ? t("answer_caption_changes") : ""].filter(Boolean)
+      .map((text) => el("span", {}, text)));
+    caption.hidden = !isWritten || !caption.hasChildNodes();
   }
 
   /** Everything but written tokens: labels, entities, masks. @param {Trace} trace @param {Ablation | null} ablation */
   function showMain(trace, ablation) {
     const { output } = trace;
     const free = ablation?.free ?? null;
-    show(main, [trace, ablation, store.state.lang, isOpen, mask], () => [
-      output.task === "tag" ? entityText(trace.text, output.spans, null, labelsOf(output, free)) : null,
+    const { at, lang } = store.state;
+    show(main, [trace, ablation, lang, mask, at, isOpen], () => [
+      output.task === "tag" ? entityText(trace.text, output.spans, null, labelsOf(output, free), wordsOf(trace)) : null,
       output.task === "tag" && output.spans.length === 0 ? el("p", { class: "note-small" }, t("answer_no_entities")) : null,
       ...(output.task === "masked" ? masks(trace, free) : []),
-      output.task === "tag" && output.labels.length ? el("h3", { class: "answer-part" }, t("answer_intent")) : null,
-      ...(output.labels.length ? labels(output, free) : []),
-      output.ngram_share === null ? null : el("p", { class: "note-small" }, t("answer_ngrams", { share: percent(output.ngram_share) })),
+      ...(output.task === "tag" ? [] : labels(output, free)),
+      ngrams(output),
     ]);
+    side.hidden = output.task !== "tag" || output.labels.length === 0;
+    show(side, [trace, ablation, lang, isOpen], () => (side.hidden ? [] : [el("h3", { class: "answer-part" }, t("answer_intent")), ...labels(output, free)]));
+  }
+
+  /** How much of the answer does not come from heads. @param {Output} output */
+  function ngrams({ task, ngram_share: share }) {
+    if (share === null || share < NO_SHARE) return null;
+    return el("p", { class: "note-small" }, t(task === "tag" ? "answer_ngrams_tag" : "answer_ngrams", { share: roundPercent(share), rest: roundPercent(1 - share) }));
+  }
+
+  /** The words of a tagged text: a click chooses one, as a step of generation is chosen. @param {Trace} trace */
+  function wordsOf(trace) {
+    const words = taggedWords(trace);
+    const chosen = words.findIndex(({ position }) => position === store.state.at);
+    const choose = (/** @type {number} */ word) => store.set({ at: word === chosen ? null : words[word].position });
+    return { words, chosen: chosen < 0 ? null : chosen, choose, name: t("answer_choose_word") };
   }
 
   /** @param {Output} output @param {Output | null} free */
@@ -113,8 +141,10 @@ export function mountAnswerView(root, context) {
     const others = new Map(free?.labels.map((label) => [label.name, label.probability]));
     const rows = [...output.labels].sort((a, b) => b.probability - a.probability).map(({ name, probability }, i) =>
       ({ text: name, value: probability, without: free ? (others.get(name) ?? null) : null, isChosen: i === 0 }));
-    const kept = isOpen ? rows : rows.slice(0, N_LABELS);
-    return [probabilityTable(t("answer_labels"), kept, t), rows.length <= N_LABELS ? null : button(
+    if (rows.length === 0) return [];
+    const few = withRest(rows.slice(0, N_LABELS), t("steps_rest_labels"));
+    const kept = isOpen ? rows : few;
+    return [probabilityTable(t("answer_labels"), kept, t), few.filter((row) => !row.isFaint).length === rows.length ? null : button(
       isOpen ? t("answer_fewer") : t("answer_all_labels", { count: rows.length }), () => { isOpen = !isOpen; view.update(); }, { class: "quiet", "data-key": "labels" })];
   }
 
@@ -123,11 +153,10 @@ export function mountAnswerView(root, context) {
     const all = trace.output.masks;
     if (all.length === 0) return [el("p", { class: "note-small" }, t("answer_no_masks"))];
     mask = Math.min(mask, all.length - 1);
-    const others = free?.masks[mask]?.alternatives;
+    const rows = unionOfChoices(all[mask].alternatives, free?.masks[mask]?.alternatives ?? null).map((row, i) => ({ ...row, isChosen: i === 0 }));
     return [
       maskedText(trace.text, all, null, mask, (number) => { mask = number; view.update(); }),
-      probabilityTable(t("answer_mask", { number: mask + 1, count: all.length }), all[mask].alternatives.map((one, i) =>
-        ({ text: one.text, value: one.probability, without: others ? (others.find((other) => other.id === one.id)?.probability ?? null) : null, isChosen: i === 0 })), t),
+      probabilityTable(t("answer_mask", { number: mask + 1, count: all.length }), withRest(rows, t("steps_rest")), t),
     ];
   }
 
@@ -141,33 +170,8 @@ export function mountAnswerView(root, context) {
       const title = el("h3", {}, t(off.length === 1 ? "answer_without_one" : "answer_without", { count: off.length }));
       if (off.length === 0) return [];
       if (!ablation) return [title, el("p", { class: "note-small" }, error && !busy ? error.detail : t("answer_without_coming"))];
-      return [title, ...answerWithout(trace, ablation)];
+      return [title, ...answerWithout(trace, ablation, labelsOf(trace.output, ablation.free), context)];
     });
-  }
-
-  /** @param {Trace} trace @param {Ablation} ablation */
-  function answerWithout(trace, { free, log_probability_change: change }) {
-    const { output } = trace;
-    const parts = [];
-    if (output.tokens.length || free.tokens.length) parts.push(changedText(free.answer.trim(), output.answer.trim()));
-    if (output.task === "tag") {
-      parts.push(entityText(trace.text, free.spans, output.spans, labelsOf(output, free)));
-      const lost = lostEntities(output.spans, free.spans, trace.text);
-      if (lost.length) parts.push(el("p", { class: "note-small" }, t("answer_lost", { entities: lost.join(t("list_comma")) })));
-    }
-    if (output.task === "masked") parts.push(maskedText(trace.text, free.masks, output.masks, null, null));
-    parts.push(el("p", { class: "note-small" }, verdict(output, free, change)));
-    return parts;
-  }
-
-  /** @param {Output} output @param {Output} free @param {number | null} change */
-  function verdict(output, free, change) {
-    const [best, bestWithout] = [output.labels, free.labels].map((list) => [...list].sort((a, b) => b.probability - a.probability)[0]?.name);
-    const isSame = output.answer === free.answer && best === bestWithout && lostEntities(output.spans, free.spans, "").length === 0
-      && lostEntities(free.spans, output.spans, "").length === 0;
-    const parts = [isSame ? t("answer_same") : best !== bestWithout ? t("answer_other_label", { label: bestWithout ?? "–" }) : t("answer_differs")];
-    if (change !== null) parts.push(t("answer_change_nats", { change: signed(change, Math.abs(change) < 0.1 ? 4 : 2) }));
-    return parts.join(t("list_space"));
   }
 
   const view = {
@@ -176,6 +180,7 @@ export function mountAnswerView(root, context) {
       node.hidden = trace === null;
       if (!trace) return;
       const ablation = ablationOf(trace);
+      body.classList.toggle("is-short", trace.output.tokens.length === 0);
       showTop(trace, ablation);
       showMain(trace, ablation);
       showWithout(trace, ablation);

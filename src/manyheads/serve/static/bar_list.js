@@ -3,7 +3,10 @@
 import { el, percent } from "./dom.js";
 import { points } from "./figures.js";
 
-/** @typedef {{ text: string, value: number, without?: number | null, isChosen?: boolean, isFaint?: boolean }} Share */
+/**
+ * A row: a probability with all heads, and without some. A limit is the value that the probability is below.
+ * @typedef {{ text: string, value: number, without?: number | null, isChosen?: boolean, isFaint?: boolean, isValueLimit?: boolean, isWithoutLimit?: boolean, isComparable?: boolean }} Share
+ */
 
 /**
  * A table of probabilities.
@@ -15,16 +18,22 @@ export function probabilityTable(label, shares, t) {
     ? el("thead", {}, el("tr", {}, el("th", {}, el("span", { class: "unseen" }, label)), el("th", { class: "num" }, t("answer_with")), el("th", { class: "num" }, t("answer_without_short")), el("th", { class: "num" }, t("answer_change")), el("td")))
     : null;
   const rows = shares.map((share) => {
-    const { value, without = null } = share;
-    const change = without === null ? null : without - value;
+    const { value, without = null, isValueLimit = false, isWithoutLimit = false, isComparable = true } = share;
+    const hasChange = without !== null && isComparable && !isValueLimit && !isWithoutLimit;
     return el("tr", { class: [share.isChosen ? "is-chosen" : "", share.isFaint ? "is-faint" : ""].join(" ").trim() || null },
       el("th", { scope: "row", dir: "auto" }, share.text),
-      el("td", { class: "num" }, percent(value)),
-      hasWithout ? el("td", { class: "num is-without" }, without === null ? "–" : percent(without)) : null,
-      hasWithout ? el("td", { class: "num faint" }, change === null ? "" : points(change)) : null,
-      el("td", { class: "tracks", "aria-hidden": "true" }, track("is-with", value), without === null ? null : track("is-without", without)));
+      el("td", { class: "num" }, limited(value, isValueLimit)),
+      hasWithout ? el("td", { class: "num is-without" }, without === null ? "–" : limited(without, isWithoutLimit)) : null,
+      hasWithout ? el("td", { class: "num faint" }, hasChange ? points(value, without) : "") : null,
+      el("td", { class: "tracks", "aria-hidden": "true" }, track("is-with", isValueLimit ? 0 : value), without === null ? null : track("is-without", isWithoutLimit ? 0 : without)));
   });
   return el("table", { class: hasWithout ? "probabilities has-without" : "probabilities", "aria-label": label }, head, el("tbody", {}, ...rows));
+}
+
+/** @param {number} share @param {boolean} isLimit */
+function limited(share, isLimit) {
+  const text = percent(share);
+  return isLimit && !text.startsWith("<") ? `<${text}` : text;
 }
 
 /** @param {string} kind @param {number} share */

@@ -1,5 +1,5 @@
 // Numbers as text, round values for axes, and the drawing of an interval as in report.html.
-import { decimal, svg } from "./dom.js";
+import { decimal, percent, svg } from "./dom.js";
 
 /** Three significant digits. @param {number | null | undefined} value */
 export function figure(value) {
@@ -28,9 +28,20 @@ export function signed(value, digits = 2) {
   return value !== null && value !== undefined && value > 0 && Number(text) !== 0 ? `+${text}` : text;
 }
 
-/** A change of probability in percentage points. @param {number} change */
-export function points(change) {
-  return signed(100 * change, 1);
+/** A change of probability in percentage points: the difference of the displayed values. @param {number} before @param {number} after @param {number} [digits] */
+export function points(before, after, digits = 1) {
+  return signed((Math.round(1000 * after) - Math.round(1000 * before)) / 10, digits);
+}
+
+/** A probability that may be tiny: the answer of many tokens. @param {number} share */
+export function tinyPercent(share) {
+  if (share >= 0.001) return percent(share);
+  return share >= 1e-6 ? `${parseFloat((100 * share).toPrecision(2))}\u00a0%` : "<0.0001\u00a0%";
+}
+
+/** Without decimals where they tell nothing. @param {number} share */
+export function roundPercent(share) {
+  return share >= 0.01 && share <= 0.99 ? `${Math.round(100 * share)}\u00a0%` : percent(share);
 }
 
 /** Round values for an axis. @param {number} low @param {number} high @param {number} count */

@@ -1,6 +1,8 @@
 // One step of generation: what was written so far, and the distribution of the next token.
+/** @import { Share } from "./bar_list.js" */
 /** @import { Context, Output } from "./types.js" */
 import { probabilityTable } from "./bar_list.js";
+import { unionOfChoices, visibleText, withRest } from "./compared_shares.js";
 import { button, show } from "./controls.js";
 import { el, setText } from "./dom.js";
 
@@ -9,6 +11,13 @@ export function leastCertain(output) {
   let least = 0;
   output.tokens.forEach((token, k) => { if (token.probability < output.tokens[least].probability) least = k; });
   return least;
+}
+
+/** The id of a written token, which its alternatives know. @param {Output["tokens"][number]} token @param {Output["tokens"][number] | null} other the same token without some heads */
+function chosenId(token, other) {
+  const find = (/** @type {Output["tokens"][number] | null} */ one) => one?.alternatives.find(({ text, probability }) =>
+    text.trim() === one.text.trim() && Math.abs(probability - one.probability) < 1e-6)?.id;
+  return find(token) ?? find(other);
 }
 
 /**
@@ -39,7 +48,7 @@ export function stepPanel(context, acts) {
   /** @param {Output} output @param {number} k @param {number | null} at @param {number | null} pointed */
   function title(output, k, at, pointed) {
     if (output.tokens.length === 1) return t("steps_next_token");
-    if (at === null && pointed === null) return t("steps_least", { token: visible(output.tokens[k].text) });
+    if (at === null && pointed === null) return t("steps_least", { token: visibleText(output.tokens[k].text) });
     return t("steps_title", { number: k + 1, count: output.tokens.length });
   }
 
@@ -47,19 +56,13 @@ export function stepPanel(context, acts) {
   function shares(output, forced, k) {
     const token = output.tokens[k];
     const other = forced?.tokens[k] ?? null;
-    const isChosen = (/** @type {{ text: string, probability: number }} */ one) => one.text === token.text && Math.abs(one.probability - token.probability) < 1e-6;
-    const rest = token.alternatives.filter((one) => !isChosen(one));
-    const rows = [token, ...rest].map((one, i) => {
-      const found = i === 0 ? other : other?.alternatives.find((candidate) => "id" in one && candidate.id === one.id);
-      return { text: visible(one.text), value: one.probability, without: found?.probability ?? null, isChosen: i === 0 };
-    }).sort((a, b) => b.value - a.value).slice(0, 8);
-    const left = Math.max(0, 1 - rows.reduce((sum, row) => sum + row.value, 0));
-    return left < 0.0005 ? rows : [...rows, { text: t("steps_rest"), value: left, without: null, isChosen: false, isFaint: true }];
-  }
-
-  /** @param {string} text */
-  function visible(text) {
-    return text.trim() || "␣";
+    const id = chosenId(token, other);
+    /** @type {Share} */
+    const written = { text: visibleText(token.text), value: token.probability, without: other?.probability ?? null, isChosen: true };
+    /** @type {Share[]} */
+    const rows = unionOfChoices(token.alternatives, other?.alternatives ?? null).filter((row) => row.id !== id);
+    return withRest([written, ...rows].sort((a, b) => Number(a.isValueLimit ?? false) - Number(b.isValueLimit ?? false)
+      || (a.isValueLimit ? (b.without ?? 0) - (a.without ?? 0) : b.value - a.value)), t("steps_rest"));
   }
   return { root, update };
 }

@@ -2,7 +2,7 @@
 /** @import { Output, Side, Trace } from "./types.js" */
 import { cutText } from "./changed_words.js";
 import { el, percent, perFrame, svg } from "./dom.js";
-import { signed } from "./figures.js";
+import { points } from "./figures.js";
 
 /**
  * Tokens shown as one: a token, or the bytes of one character.
@@ -114,7 +114,7 @@ export function tokenLine(acts) {
       onfocus: () => { light(numbers); acts.point(k); }, onblur: () => { light([]); acts.point(null); },
     },
     el("span", { class: "token-text" }, text), bar("is-with", probability), without === null ? null : bar("is-without", without),
-    without === null ? null : el("span", { class: "token-change" }, Math.abs(change) >= VISIBLE_CHANGE ? signed(100 * change, 0) : "\u00a0"));
+    without === null ? null : el("span", { class: "token-change" }, Math.abs(change) >= VISIBLE_CHANGE && without !== null ? points(probability, without, 0) : "\u00a0"));
   }
 
   /** Mark the step of generation that is looked at. @param {number | null} chosen a token */
