@@ -1,8 +1,10 @@
 import base64
+import html
 import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -82,3 +84,20 @@ def test_two_texts_and_a_survey() -> None:
     assert [one["text"] for one in data["traces"]] == ["no dog", "the red mat"]
     assert data["model"]["bundles"][0]["examples"] == ["no dog", "the red mat"]
     assert data["survey"] == {"a": {"state": "ready"}}
+
+
+def test_a_saved_page_opens_in_its_state() -> None:
+    session = LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])
+    traced = session.trace(TraceRequest("a", TEXTS["classify"]))
+    heads = ["encoder.1.self/0", "encoder.0.self/1"]
+    state = urlencode({"text": TEXTS["classify"], "off": ",".join(heads), "find": '"><script>'})
+    page = page_of(session, [traced], seconds=0.0, state=state)
+    (stored,) = re.findall(r'<html lang="en" data-state="([^"]*)">', page)
+    assert html.unescape(stored) == state
+    assert ",".join(sorted(heads)) in _data(page)["ablations"][traced.view["id"]]
+
+
+def test_unknown_heads_of_a_state_are_ignored() -> None:
+    session = LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])
+    traced = session.trace(TraceRequest("a", TEXTS["classify"]))
+    assert _data(page_of(session, [traced], state="off=encoder.9.self/0"))["traces"]

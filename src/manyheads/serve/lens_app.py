@@ -143,7 +143,10 @@ class _Api:
     def page(self, request: Request, body: dict[str, Any]) -> Response:
         traced = self.session.find(request.path_params["id"])
         surveys, examples = self.jobs.finished(traced.request.bundle)
-        content = page_of(self.session, [traced], surveys=surveys, examples=examples, language=self.language)
+        state = request.query_params.get("state", "")
+        content = page_of(
+            self.session, [traced], surveys=surveys, examples=examples, language=self.language, state=state
+        )
         headers = {"Content-Disposition": 'attachment; filename="lens.html"'}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import parse_qs
 
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError
@@ -49,9 +50,14 @@ def page_of(
     examples: dict[str, Any] | None = None,
     seconds: float = _SECONDS,
     language: Language | None = None,
+    state: str = "",
     progress: Progress = lambda done: None,
 ) -> str:
-    """Return the page of texts that a session has traced."""
+    """Return the page of texts that a session has traced.
+
+    `state` is the address of the page that is saved, without its #: the file opens in the same state.
+    """
+    off = [head for heads in parse_qs(state).get("off", []) for head in heads.split(",")]
     bundles = dict.fromkeys(one.request.bundle for one in traced)
     data: dict[str, Any] = {
         "model": {
@@ -77,9 +83,9 @@ def page_of(
         def report(done: float, number: int = number) -> None:
             progress((number + done) / len(traced))
 
-        data["ablations"][id] = _ablations(session, one, importance, seconds, report)
+        data["ablations"][id] = _ablations(session, one, importance, off, seconds, report)
     progress(1.0)
-    return _html(data, language)
+    return _html(data, language, state)
 
 
 def _texts_of(traced: Sequence[TracedText], bundle: str) -> list[str]:
@@ -122,23 +128,36 @@ def _importance(session: LensSession, trace_id: str, seconds: float) -> dict[str
 
 
 def _ablations(
-    session: LensSession, traced: TracedText, importance: dict[str, Any] | None, seconds: float, progress: Progress
+    session: LensSession,
+    traced: TracedText,
+    importance: dict[str, Any] | None,
+    off: Sequence[str],
+    seconds: float,
+    progress: Progress,
 ) -> dict[str, Any]:
-    """Return the answers without each head, each attention and the k most important heads, within a limit of time."""
+    """Return the answers without some sets of heads, within a limit of time.
+
+    These are the heads that are off now, each head, each attention and the k most important heads.
+    """
     attentions = [[f"{one['name']}/{number}" for number in range(one["n_heads"])] for one in traced.view["attentions"]]
-    by_importance = [head for heads in attentions for head in heads]
+    heads = [head for own in attentions for head in own]
     if importance is not None:
-        by_importance = [one["head"] for one in sorted(importance["heads"], key=lambda one: -one["change"])]
-    most_important = [by_importance[:count] for count in range(2, _N_MOST_IMPORTANT + 1)]
-    head_sets = [*([head] for head in by_importance), by_importance[:_N_MOST_IMPORTANT], *attentions, *most_important]
+        heads = [one["head"] for one in sorted(importance["heads"], key=lambda one: -one["change"])]
+    head_sets = [
+        *([list(off)] if off and set(off) <= set(heads) else []),
+        *([head] for head in heads),
+        heads[:_N_MOST_IMPORTANT],
+        *attentions,
+        *(heads[:count] for count in range(2, _N_MOST_IMPORTANT)),
+    ]
     ablations: dict[str, Any] = {}
     start = time.monotonic()
-    for number, heads in enumerate(head_sets):
-        if time.monotonic() - start > seconds:
+    for number, head_set in enumerate(head_sets):
+        if ablations and time.monotonic() - start > seconds:
             break
-        key = ",".join(sorted(heads))
+        key = ",".join(sorted(head_set))
         if key not in ablations:
-            ablations[key] = _rounded(session.ablate(traced.view["id"], heads))
+            ablations[key] = _rounded(session.ablate(traced.view["id"], head_set))
         progress((number + 1) / len(head_sets))
     return ablations
 
@@ -152,9 +171,9 @@ def _rounded(value: Any) -> Any:
     return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _html(data: dict[str, Any], language: Language | None) -> str:
+def _html(data: dict[str, Any], language: Language | None, state: str) -> str:
     """Return the page with its styles, modules and data embedded."""
-    page = read_page(language)
+    page = read_page(language, state)
     charset = '<meta charset="utf-8">'
     page = page.replace(charset, f'{charset}\n<meta http-equiv="Content-Security-Policy" content="{_POLICY}">', 1)
     page = re.sub(

@@ -1,6 +1,7 @@
 """The files of the lens page: what is in `static/`, and the stylesheet that it shares with the report."""
 
 from functools import cache
+from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -22,10 +23,11 @@ def read_static(name: str) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
 
-def read_page(language: Language | None = None) -> str:
-    """Return the HTML page; it opens in this language, or in the browser's."""
-    page = read_static(PAGE)
-    return page if language is None else page.replace(_HTML, f'<html lang="{language}" data-language="{language}">', 1)
+def read_page(language: Language | None = None, state: str = "") -> str:
+    """Return the HTML page; it opens in this language, or in the browser's, and in this state of its address."""
+    attributes = {"lang": language or "en", "data-language": language or "", "data-state": state}
+    written = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items() if value)
+    return read_static(PAGE).replace(_HTML, f"<html{written}>", 1)
 
 
 @cache

@@ -125,7 +125,7 @@ function isSame(one, other) {
 /** @returns {Store} */
 export function createStore() {
   /** @type {State} */
-  let state = { ...defaultState(), ...remembered(), ...readAddress(location.hash) };
+  let state = { ...defaultState(), ...remembered(), ...readAddress(savedAddress()), ...readAddress(location.hash) };
   /** @type {Set<(changed: ReadonlySet<keyof State>) => void>} */
   const listeners = new Set();
 
@@ -185,6 +185,9 @@ export function createStore() {
     address: (change = {}) => writeAddress({ ...state, ...change }),
   };
 }
+
+/** The address of the page that was saved as this file. */
+const savedAddress = () => document.documentElement.dataset.state ?? "";
 
 /** Language and theme of the last visit. @returns {Partial<State>} */
 function remembered() {

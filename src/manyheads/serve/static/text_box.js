@@ -117,7 +117,7 @@ export const mountTextBox = (root, context) => {
     setText(problem, message && !limit && data.trace ? `${message} ${t("former_result")}` : message);
     const address = data.trace ? source.pageUrl(data.trace.id) : null;
     page.hidden = !address;
-    if (address) page.href = address;
+    if (address) page.href = `${address}?${new URLSearchParams({ state: store.address().slice(1) })}`;
     page.setAttribute("download", "lens.html");
     setText(page, t("save_page"));
   }
