@@ -71,7 +71,7 @@ export function mountAblationPanel(root, context) {
 
   function buildChips() {
     const { off } = store.state;
-    if (off.length === 0) return [el("p", { class: "note-small" }, t("ablation_none"))];
+    if (off.length === 0) return [el("p", { class: "note-small" }, t("ablation_none"), el("span", { class: "key-hint" }, t("list_space"), t("ablation_key")))];
     return [el("span", { class: "off-label" }, t("ablation_off")), ...off.map((head) => el("button", {
       type: "button", class: "off-chip", "data-key": head, "aria-label": t("ablation_on", { head: shortName(head, t) }), title: head,
       onclick: () => setOff(off.filter((one) => one !== head)),

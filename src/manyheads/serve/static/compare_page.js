@@ -29,18 +29,23 @@ export function mountComparePage(root, context) {
 
   /** @returns {Mode} */
   function mode() {
-    const hasTwo = context.data.model.bundles.length > 1;
     const { compare, step, text2 } = store.state;
-    if (compare && (hasTwo || compare !== "bundles")) return compare;
-    if (step !== null) return "training";
-    return hasTwo && text2 === null ? "bundles" : "texts";
+    const hasTwo = can("bundles");
+    if (compare && can(compare)) return compare;
+    if (step !== null || !(hasTwo || can("texts"))) return "training";
+    return hasTwo && (text2 === null || !can("texts")) ? "bundles" : "texts";
+  }
+
+  /** Whether there is something to compare: a saved page may hold one text only. @param {Mode} one */
+  function can(one) {
+    if (one === "bundles") return context.data.model.bundles.length > 1;
+    return one === "training" || context.data.info.is_live || context.source.stored().length > 1;
   }
 
   function buildTop() {
     /** @type {[Mode, string][]} */
-    const modes = [["texts", t("compare_texts")], ["training", t("compare_training")]];
-    if (context.data.model.bundles.length > 1) modes.unshift(["bundles", t("compare_bundles")]);
-    return [el("h2", {}, t("compare_title")), switchGroup(t("compare_mode"), modes, mode(), (compare) => store.set({ compare }))];
+    const modes = [["bundles", t("compare_bundles")], ["texts", t("compare_texts")], ["training", t("compare_training")]];
+    return [el("h2", {}, t("compare_title")), switchGroup(t("compare_mode"), modes.filter(([one]) => can(one)), mode(), (compare) => store.set({ compare }))];
   }
 
   const view = {
@@ -85,6 +90,7 @@ function mountPair(root, context, mode) {
   /** @type {View[]} */
   const views = sides.map((side, i) => mountAnswerView(columns[i].answer, side.context));
   let isGone = false;
+  let isChosen = false; // a head that both sides have, once
   import("./head_view.js").then(({ mountHeadView }) => {
     if (isGone) return;
     sides.forEach((side, i) => views.push(mountHeadView(columns[i].head, side.context)));
@@ -116,7 +122,7 @@ function mountPair(root, context, mode) {
         return el("button", { type: "button", class: "difference", "aria-pressed": String(row.head === selected), "data-key": row.head, onclick: () => store.set({ attention, head: number }) },
           el("b", {}, shortName(row.head, t)), el("span", { class: "faint" }, roles.get(row.head) ?? ""), el("span", { class: "num" }, differenceText(row)));
       })),
-      el("p", { class: "note-small" }, t(`compare_note_${by}`)),
+      el("p", { class: "note-small" }, t(`compare_note_${by}`), isTexts ? "" : `${t("list_space")}${t("compare_numbering")}`),
     ];
   }
 
@@ -128,9 +134,22 @@ function mountPair(root, context, mode) {
     return `${fixed(row.entropy[0])} → ${fixed(row.entropy[1])} (${signed(row.entropy[1] - row.entropy[0])})`;
   }
 
+  /** Two models open on a head that both of them have. */
+  function chooseCommon() {
+    const [one, other] = sides.map((side) => side.trace);
+    if (isChosen || isTexts || !one || !other) return;
+    isChosen = true;
+    const common = compareTraces(one, other).sort((a, b) => b.map - a.map);
+    const selected = `${store.state.attention}/${store.state.head}`;
+    if (common.length === 0 || common.some(({ head }) => head === selected)) return;
+    const { attention, number } = parseHead(common[0].head);
+    store.set({ attention, head: number }, { isMinor: true });
+  }
+
   function update() {
-    const { state } = store;
     for (const side of sides) side.follow();
+    chooseCommon();
+    const { state } = store;
     inputs[0].update(state.text, t("compare_first"));
     inputs[1].update(text2(), t("compare_second"));
     show(shared, [isTexts], () => (isTexts ? [] : [inputs[0].root]));

@@ -7,7 +7,7 @@ const SIDE = 16; // maps of different sizes are compared on a grid of this many 
 /** @typedef {{ head: string, map: number, entropy: [number, number], sink: [number, number] }} HeadDifference */
 
 /**
- * The heads that both traces have, with how much they differ. `map`: mean difference of √weight, 0 to 1.
+ * The heads that both traces have, with how much they differ. `map`: 0 the same map, 1 nothing in common.
  * @param {Trace} one @param {Trace} other
  * @returns {HeadDifference[]}
  */
@@ -51,7 +51,8 @@ function range(cell, size) {
   return [start, Math.max(start + 1, Math.ceil(((cell + 1) * size) / SIDE))];
 }
 
-/** @param {Float32Array} one @param {Float32Array} other */
+/** The sum of the differences, as a share of the sum of both maps. @param {Float32Array} one @param {Float32Array} other */
 function mapDifference(one, other) {
-  return one.reduce((sum, value, i) => sum + Math.abs(value - other[i]), 0) / one.length;
+  const total = one.reduce((sum, value, i) => sum + value + other[i], 0);
+  return total > 0 ? one.reduce((sum, value, i) => sum + Math.abs(value - other[i]), 0) / total : 0;
 }

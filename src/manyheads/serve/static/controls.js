@@ -1,6 +1,8 @@
 // Buttons, lists and parts of the page that are rebuilt only when what they show has changed.
 /** @import { Attributes } from "./dom.js" */
-import { el } from "./dom.js";
+/** @import { Context } from "./types.js" */
+import { el, isTyping } from "./dom.js";
+import { headName, toggled } from "./head_names.js";
 
 /** @typedef {Node | string | null} Child */
 
@@ -35,6 +37,19 @@ export function dropdown(label, choices, current, choose) {
  */
 export function powerSwitch(label, isOn, act) {
   return el("button", { type: "button", role: "switch", class: "power", "aria-label": label, "aria-checked": String(isOn), onclick: act });
+}
+
+/** The key o switches the selected head, wherever the focus is but in a text field. @param {Context} context */
+export function switchKey({ store }) {
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key.toLowerCase() !== "o" || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    store.set({ off: toggled([...store.state.off], [headName(store.state.attention, store.state.head)]) });
+  };
+  addEventListener("keydown", onKey);
+  return { destroy: () => removeEventListener("keydown", onKey) };
 }
 
 /** A progress bar; `done` from 0 to 1, null if unknown. @param {string} label @param {number | null} done */

@@ -5,11 +5,25 @@ import { drawInterval, fixed } from "./figures.js";
 
 const DESCRIBED = ["alignment", "antecedent", "previous-token", "next-token", "attention-sink", "eos", "punctuation", "duplicate-token", "induction", "rare-word", "positional", "unknown"];
 
+const STANDS_OUT = 0.05; // above the baseline and the random model
+
 /** What the role means, in one sentence. @param {SurveyHead} head @param {Translate} t */
 export function roleSentence(head, t) {
   const [family, offset] = head.role.split(" ");
   if (/[<>]$/.test(head.role)) return t(head.role.endsWith(">") ? "role_to_head" : "role_to_dependent", { relation: head.role.slice(0, -1) });
   return DESCRIBED.includes(family) ? t(`role_${family.replaceAll("-", "_")}`, { offset: (offset ?? "").replace("-", "−") }) : "";
+}
+
+/**
+ * The statistic of a head without a role that stands out most against its baseline and a random model, if one does.
+ * @param {SurveyHead} head
+ */
+export function closestRole(head) {
+  if (head.role !== "unknown") return null;
+  const margin = (/** @type {SurveyHead["evidence"][number]} */ one) => one.value - Math.max(one.baseline, Number.isFinite(one.control) ? one.control : -Infinity);
+  const best = head.evidence.filter((one) => margin(one) >= STANDS_OUT).sort((a, b) => margin(b) - margin(a))[0];
+  if (!best) return null;
+  return { names: { en: best.names.en.replace(/: correct$/, ""), zh: best.names.zh.replace(/：正确率$/, "") }, n: best.n };
 }
 
 /** What a baseline is, in words. @param {string} name @param {Translate} t */

@@ -1,11 +1,11 @@
 // One head: its role with the evidence, heads like it, examples of the corpus, and the effect of switching it off.
 /** @import { Context, HeadExamples, SurveyHead, View } from "./types.js" */
-import { button, powerSwitch, show } from "./controls.js";
+import { button, powerSwitch, show, switchKey } from "./controls.js";
 import { markedExample } from "./corpus_text.js";
 import { asProblem, cssColor, el, percent } from "./dom.js";
 import { fixed } from "./figures.js";
 import { headEffect } from "./head_effect.js";
-import { evidenceTable, roleSentence } from "./head_evidence.js";
+import { closestRole, evidenceTable, roleSentence } from "./head_evidence.js";
 import { headName, headsByKind, parseHead, shortName, toggled } from "./head_names.js";
 import { drawThumbnail, roleColor } from "./thumbnails.js";
 import "./head_texts.js";
@@ -24,6 +24,7 @@ export function mountHeadPage(root, context) {
   const node = el("div", { class: "head-page" }, top, card, el("div", { class: "head-pair" }, effectRoot, nearest), el("section", {}, mapTitle, map), examples);
   root.append(node);
   const effect = headEffect(effectRoot, context);
+  const keys = switchKey(context);
   /** @type {View | null} */
   let mapView = null;
   /** @type {HeadExamples | null} */
@@ -87,11 +88,13 @@ export function mountHeadPage(root, context) {
     const swatch = el("span", { class: "swatch large" });
     swatch.style.setProperty("background-color", roleColor(head));
     const others = head.roles.slice(1).map((role) => context.pick(role.names));
+    const close = closestRole(head);
     return [
       el("h3", { class: "role-title" }, swatch, context.pick(head.names)),
       el("p", { class: "role-sentence" }, roleSentence(head, t)),
       others.length ? el("p", { class: "note-small" }, t("head_also", { roles: others.join(t("list_comma")) })) : null,
-      el("p", { class: "note-small" }, t(`reach_${head.reach}`)),
+      close ? el("p", { class: "note-small" }, t("head_close", { role: context.pick(close.names), count: close.n.toLocaleString("en-US") })) : null,
+      el("p", { class: "note-small" }, t(`reach_${head.reach}`), survey?.n_texts ? `${t("list_space")}${t("head_texts", { count: survey.n_texts })}` : ""),
       ...evidenceTable(head, context),
     ];
   }
@@ -147,14 +150,14 @@ export function mountHeadPage(root, context) {
       const head = survey?.heads.find((one) => one.head === name);
       askExamples(name);
       show(top, [name, state.lang, state.off, context.data.info, store.address()], () => buildTop(name));
-      show(card, [head, survey?.state, state.lang], () => buildCard(head));
+      show(card, [head, survey?.state, survey?.n_texts, state.lang], () => buildCard(head));
       show(nearest, [head, state.lang, context.data.trace, cssColor("--main"), store.address()], () => buildNearest(head));
       show(mapTitle, [state.lang], () => [t("head_map")]);
       show(examples, [found, failure, state.lang, name, survey?.state], buildExamples);
       effect.update(name);
       mapView?.update();
     },
-    destroy() { isGone = true; effect.destroy(); mapView?.destroy?.(); node.remove(); },
+    destroy() { isGone = true; keys.destroy(); effect.destroy(); mapView?.destroy?.(); node.remove(); },
   };
   return view;
 }

@@ -4,6 +4,7 @@ import { button, dropdown, progressBar, show } from "./controls.js";
 import { el, setText } from "./dom.js";
 import { digitsFor, drawInterval, fixed } from "./figures.js";
 import { KINDS, allHeads, headsByKind, parseHead, shortName } from "./head_names.js";
+import { saveHeads } from "./heads_csv.js";
 import { roleColor } from "./thumbnails.js";
 import { scatter } from "./scatter.js";
 import "./head_texts.js";
@@ -88,6 +89,7 @@ export function mountHeadsPage(root, context) {
       dropdown(t("heads_group"), [["", t("heads_group_none")], ["role", t("heads_group_role")], ["layer", t("heads_group_layer")]], groupBy, (value) => store.set({ groupBy: value === "role" || value === "layer" ? value : "" })),
       el("span", { class: "field" }, search),
       count,
+      button("CSV", () => saveHeads(survey, context.data.info.name), { class: "quiet", title: t("heads_csv"), "aria-label": t("heads_csv") }),
     ];
   }
 
@@ -106,7 +108,7 @@ export function mountHeadsPage(root, context) {
     const bodies = grouped(heads).map(([title, group]) => el("tbody", {},
       title ? el("tr", { class: "group" }, el("th", { colspan: columns.length + 2 + (intervals.length ? 1 : 0), scope: "rowgroup" }, title, el("span", { class: "faint" }, ` ${group.length}`))) : null,
       ...sorted(group).map((head) => buildRow(head, columns, intervals.length ? range : null))));
-    return [el("table", { class: "heads" }, header, ...bodies)];
+    return [el("table", { class: "heads" }, header, ...bodies), columns.some(({ id }) => id === "importance") ? el("p", { class: "note-small" }, t("heads_importance_note")) : null];
   }
 
   /** @param {string} id @param {string} text @param {string} kind */
@@ -115,7 +117,7 @@ export function mountHeadsPage(root, context) {
     const isSorted = by === id;
     const sort = () => store.set({ sortBy: (isSorted ? !isDown : kind !== "") ? `-${id}` : id });
     return el("th", { scope: "col", class: kind || null, "aria-sort": isSorted ? (isDown ? "descending" : "ascending") : null },
-      button(text, sort, { class: "sort", "data-key": `sort ${id}` }));
+      button(text, sort, { class: "sort", "data-key": `sort ${id}` }), id === "confidence" ? el("span", { class: "column-note" }, t("heads_without_ends")) : null);
   }
 
   /** @param {SurveyHead} head @param {{ id: string, digits: number }[]} columns @param {{ low: number, high: number } | null} range */

@@ -1,6 +1,6 @@
 // All heads of the model on this text: a row of thumbnails for each layer, grouped by the kind of attention.
 /** @import { Context, SurveyHead, View } from "./types.js" */
-import { button, powerSwitch, show, switchGroup } from "./controls.js";
+import { button, powerSwitch, show, switchGroup, switchKey } from "./controls.js";
 import { cssColor, el, percent, setAttributes } from "./dom.js";
 import { fixed, signed } from "./figures.js";
 import { KINDS, headName, parseHead, shortName, toggled } from "./head_names.js";
@@ -41,6 +41,7 @@ export function mountOverview(root, context) {
   grids.addEventListener("focusin", (event) => point(nameAt(event.target)));
   grids.addEventListener("focusout", () => point(null));
   grids.addEventListener("keydown", onKey);
+  const keys = switchKey(context);
 
   /** @param {EventTarget | null} target */
   function nameAt(target) {
@@ -53,6 +54,7 @@ export function mountOverview(root, context) {
     if (name === pointed) return;
     pointed = name;
     describe();
+    showActs();
   }
 
   /** @param {string[]} names */
@@ -200,14 +202,16 @@ export function mountOverview(root, context) {
     if (box.top < frame.top || box.bottom > frame.bottom) root.scrollTop += box.top - frame.top - (frame.height - box.height) / 2;
   }
 
-  /** What can be done with the selected head. */
+  /** What can be done with the head that is described. */
   function showActs() {
     const { state } = store;
-    const name = headName(state.attention, state.head);
+    const name = pointed ?? headName(state.attention, state.head);
+    const { attention, number } = parseHead(name);
     const isOff = state.off.includes(name);
-    show(acts, [name, state.lang, isOff, store.address({ page: "head" })], () => [
-      button(t(isOff ? "overview_switch_on" : "overview_switch_off"), () => switchHeads([name]), { class: "quiet", "data-key": "power" }),
-      el("a", { class: "quiet", href: store.address({ page: "head" }), "data-key": "page" }, t("overview_page")),
+    const href = store.address({ page: "head", attention, head: number });
+    show(acts, [name, state.lang, isOff, href], () => [
+      button(t(isOff ? "overview_switch_on" : "overview_switch_off", { head: shortName(name, t) }), () => switchHeads([name]), { class: "quiet", "data-key": "power" }),
+      el("a", { class: "quiet", href, "data-key": "page" }, t("overview_page", { head: shortName(name, t) })),
     ]);
   }
 
@@ -271,7 +275,7 @@ export function mountOverview(root, context) {
       drawLegend();
       scrollToSelected();
     },
-    destroy() { node.remove(); },
+    destroy() { keys.destroy(); node.remove(); },
   };
 
   /** @type {unknown[]} */

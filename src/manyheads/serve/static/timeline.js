@@ -135,10 +135,13 @@ export function mountTimeline(root, context) {
     pen.fillStyle = cssColor("--ink");
     pen.fillRect(CELL.label + column * cell, y + 1, Math.max(1, cell - 1), 2);
     pen.fillStyle = cssColor("--soft");
-    pen.textAlign = "left";
-    pen.fillText(entries[0].step.toLocaleString("en-US"), CELL.label, y + 13);
+    const steps = entries.map((entry) => entry.step.toLocaleString("en-US"));
+    const hasRoom = steps.every((step) => pen.measureText(step).width + 6 <= cell);
+    pen.textAlign = hasRoom ? "center" : "left";
+    if (hasRoom) return steps.forEach((step, i) => pen.fillText(step, CELL.label + (i + 0.5) * cell, y + 13));
+    pen.fillText(steps[0], CELL.label, y + 13);
     pen.textAlign = "right";
-    if (entries.length > 1) pen.fillText(entries[entries.length - 1].step.toLocaleString("en-US"), CELL.label + entries.length * cell, y + 13);
+    if (entries.length > 1) pen.fillText(steps[steps.length - 1], CELL.label + entries.length * cell, y + 13);
   }
 
   function buildNote() {
