@@ -1,4 +1,4 @@
-/** @import { Context, Scene } from "./types.js" */
+/** @import { Context, Scene, Translate } from "./types.js" */
 // The legend of the matrix: colors grow with the square root of the value.
 import { cssColor, decimal, el, fitCanvas, setText } from "./dom.js";
 import { colorTable, isCausal } from "./matrix_paint.js";
@@ -15,6 +15,9 @@ export const scaleLabel = (value, isWeight) => {
   if (!isWeight) return decimal(value, value < 0.1 ? 3 : 2);
   return `${(100 * value).toFixed(100 * value < 10 ? 1 : 0)} %`;
 };
+
+/** @param {Translate} t @param {Scene} scene */
+export const scaleName = (t, scene) => `${t(scene.kind === "weights" ? "scale_weights" : "scale_norms")} ${t("scale_root")}`.replace(" （", "（");
 
 /** @param {Context} context */
 export function colorScale({ t }) {
@@ -36,7 +39,7 @@ export function colorScale({ t }) {
       }
       pen.strokeStyle = cssColor("--line");
       pen.strokeRect(0.5, 0.5, WIDTH - 1, HEIGHT - 1);
-      setText(name, t(scene.kind === "weights" ? "scale_weights" : "scale_norms"));
+      setText(name, scaleName(t, scene));
       masked.hidden = !isCausal(scene);
       setText(masked, t("scale_masked"));
       labels.replaceChildren(...scaleTicks(scene.largest).map((value) => el("span", { text: scaleLabel(value, scene.kind === "weights") })));

@@ -108,10 +108,11 @@ export function fitCanvas(canvas, width, height) {
   return pen;
 }
 
-/** "12.3 %", without false precision; the space does not break. @param {number} share */
+/** "12.3 %", without false precision, and never 100 % for less; the space does not break. @param {number} share */
 export function percent(share) {
   const value = 100 * share;
   if (value !== 0 && Math.abs(value) < 0.1) return value > 0 ? "<0.1\u00a0%" : ">−0.1\u00a0%";
+  if (value >= 99.95 && value < 100) return ">99.9\u00a0%";
   return `${minus(value.toFixed(Math.abs(value) >= 99.95 ? 0 : 1))}\u00a0%`;
 }
 

@@ -25,11 +25,12 @@ export const mountHeadView = (root, context) => {
   const facts = el("p", { class: "faint facts" });
   const controls = headControls(context);
   const readout = createReadout(context, selection);
+  const explained = el("p", { class: "hint kind-help" });
   const note = el("p", { class: "hint", role: "status" });
   const error = el("p", { class: "caution", role: "alert", hidden: true });
   const body = el("div", { class: "head-body" });
   root.classList.add("head-view");
-  root.append(el("div", { class: "head-title" }, title, facts), controls.root, readout.root, note, error, body);
+  root.append(el("div", { class: "head-title" }, title, facts), controls.root, explained, readout.root, note, error, body);
 
   const makers = /** @type {const} */ ([["arcs", mountArcs], ["matrix", mountMatrix], ["text", mountText]]);
   const scale = colorScale(context);
@@ -88,7 +89,8 @@ export const mountHeadView = (root, context) => {
     error.hidden = !problem;
     setText(error, problem?.detail ?? "");
     body.hidden = !scene;
-    controls.update();
+    controls.update(scene);
+    setText(explained, state.kind === "norms" ? t("kind_norms_help") : "");
     for (const { name, heading, buttons } of parts) {
       setText(heading, t(`part_${name}`));
       buttons.update();
@@ -123,7 +125,9 @@ export const mountHeadView = (root, context) => {
     const notes = [];
     if (current.isEmpty) notes.push(t("sinks_only"));
     if (current.hidden) notes.push(t(current.kind === "weights" ? "sinks_hidden" : "sinks_hidden_norms", { n: current.hidden.n, share: percent(current.hidden.share) }));
-    if ([...current.queries, ...current.keys].some((unit) => unit.kind === "byte")) notes.push(t("bytes"));
+    const bytes = [...current.queries, ...current.keys].filter((unit) => unit.kind === "byte").map((unit) => unit.text);
+    const first = bytes.findIndex((text) => text.endsWith("₁"));
+    if (bytes.length) notes.push(t("bytes", { example: [...new Set(bytes.filter((text) => text.slice(0, -1) === bytes[Math.max(0, first)].slice(0, -1)))].join(" ") }));
     return notes.join(" ");
   }
 

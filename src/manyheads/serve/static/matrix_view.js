@@ -4,6 +4,8 @@
 import { cssColor, decimal, el, fitCanvas, percent, setText } from "./dom.js";
 import { largestLinks, weightOf } from "./head_map.js";
 import { colorTable, drawColumnLabel, drawMatrix, drawRowLabel, layOut, paintCells, widestLabel } from "./matrix_paint.js";
+import { createTip } from "./matrix_tip.js";
+import { pinCell } from "./selection.js";
 
 const FONT = '13px system-ui, -apple-system, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const READABLE = 14; // cells of this size need no zoom
@@ -13,7 +15,7 @@ const N_DESCRIBED = 40; // rows of the text alternative
 
 /** @param {HTMLElement} root @param {Context} context @param {Selection} selection @returns {HeadPart} */
 export function mountMatrix(root, context, selection) {
-  const { t } = context;
+  const { t, store } = context;
   /** @type {Scene | null} */
   let scene = null;
   /** @type {Geometry | null} */
@@ -32,6 +34,7 @@ export function mountMatrix(root, context, selection) {
   const whole = el("button", { type: "button", class: "plain", onclick: () => { view = { zoom: 1, x: 0, y: 0 }; draw(); } });
   const tools = el("div", { class: "tools", hidden: true }, zoomOut, zoomIn, whole);
   const stage = el("div", { class: "stage" }, base, over, small);
+  const tip = createTip(context, stage);
   root.append(tools, stage, description);
 
   /** @param {number} factor @param {number} [atX] @param {number} [atY] */
@@ -145,19 +148,23 @@ export function mountMatrix(root, context, selection) {
     const at = place(event);
     if (press && geometry && view.zoom > 1 && event.buttons && Math.hypot(at.x - press.x, at.y - press.y) > 4) {
       if (!press.isPan) over.setPointerCapture(event.pointerId);
+      tip.hide();
       press.isPan = true;
       view = { zoom: view.zoom, x: press.viewX - (at.x - press.x) / geometry.cellWidth, y: press.viewY - (at.y - press.y) / geometry.cellHeight };
       draw();
       return;
     }
-    selection.hover(...cellAt(at));
+    const [q, k] = cellAt(at);
+    selection.hover(q, k);
+    if (scene) tip.show(scene, q, k, at.x, at.y);
   });
   over.addEventListener("pointerup", (event) => {
     const [q, k] = cellAt(place(event));
-    if (press && !press.isPan) selection.toggle(q, q === null ? k : null);
+    if (press && !press.isPan) pin(q, k);
     press = null;
   });
-  over.addEventListener("pointerleave", () => { press = null; selection.hover(null, null); });
+  over.addEventListener("pointerleave", () => { press = null; tip.hide(); selection.hover(null, null); });
+  over.addEventListener("blur", () => tip.hide());
   over.addEventListener("wheel", (event) => {
     if (!geometry) return;
     const isUseful = geometry.fit < READABLE && !(view.zoom === 1 && event.deltaY > 0);
@@ -172,13 +179,26 @@ export function mountMatrix(root, context, selection) {
     if (event.key in moves) {
       selection.move(...moves[event.key]);
       keepInSight();
-    } else if (event.key === "Enter" || event.key === " ") selection.toggle(selection.query, selection.query === null ? selection.key : null);
+      tipAtCell();
+    } else if (event.key === "Enter" || event.key === " ") pin(selection.query, selection.key);
     else if (event.key === "+" || event.key === "=") zoom(1.5);
     else if (event.key === "-") zoom(1 / 1.5);
     else if (event.key === "0") whole.click();
     else return;
     event.preventDefault();
   });
+
+  /** A cell, or a label: then its row or its column. @param {number | null} q @param {number | null} k */
+  function pin(q, k) {
+    if (scene && q !== null && k !== null) pinCell(store, scene, q, k);
+    else selection.toggle(q, k);
+  }
+
+  /** The number beside the cell that the keyboard selects. */
+  function tipAtCell() {
+    const [g, q, k] = [geometry, selection.query, selection.key];
+    if (g && scene) tip.show(scene, q, k, g.left + ((k ?? 0) - g.x + 1) * g.cellWidth - 8, g.top + ((q ?? 0) - g.y) * g.cellHeight + 8);
+  }
 
   function keepInSight() {
     const g = geometry;
@@ -213,6 +233,7 @@ export function mountMatrix(root, context, selection) {
       const isOther = !scene || scene.queries.length !== next.queries.length || scene.keys.length !== next.keys.length;
       if (isOther) view = { zoom: 1, x: 0, y: 0 };
       if (scene !== next) painted = new Map();
+      if (scene !== next) tip.hide();
       scene = next;
       describe();
       draw();
@@ -224,10 +245,6 @@ export function mountMatrix(root, context, selection) {
 
 /** @param {CanvasRenderingContext2D} pen @param {string} color @param {number} x @param {number} y @param {number} width @param {number} height */
 function outline(pen, color, x, y, width, height) {
-  pen.globalAlpha = 0.1;
-  pen.fillStyle = color;
-  pen.fillRect(x, y, width, height);
-  pen.globalAlpha = 1;
   pen.strokeStyle = color;
   pen.strokeRect(x + 0.25, y + 0.25, Math.max(1, width - 0.5), Math.max(1, height - 0.5));
 }

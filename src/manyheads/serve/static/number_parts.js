@@ -142,7 +142,7 @@ export function keysTable(context, walk, { chosen, choose, until = "weights" }) 
   const { shown, others, n_masked } = chooseKeys(walk, hasWeights);
   const columns = columnsOf(context, walk, until);
   const line = (/** @type {string} */ name, /** @type {(column: Column) => string | undefined} */ text, /** @type {string | null} */ look) =>
-    el("tr", { class: look }, el("th", { scope: "row", text: name }), ...columns.map((column) => number(text(column) ?? "")));
+    el("tr", { class: look }, el("th", { scope: "row", text: name }), ...columns.map((column) => (column.name ? number(text(column) ?? "") : el("td", { class: "bars" }))));
   const body = el("tbody");
   for (const i of shown) {
     const name = keyName(walk.keys[i].name);

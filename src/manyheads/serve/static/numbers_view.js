@@ -1,8 +1,9 @@
-/** @import { Mount, Problem, WalkRow } from "./types.js" */
+/** @import { Mount, Problem, Side, WalkRow } from "./types.js" */
 // One row of a head in numbers: every step from q · k to what the head adds to the output.
-import { asProblem, decimal, el, percent, setText } from "./dom.js";
-import { tokenName, withNames } from "./head_map.js";
-import { headShares, keyName, keysTable, roundToSum, strip, strongestKey } from "./number_parts.js";
+import { asProblem, decimal, el, setText } from "./dom.js";
+import { shownText, tokenName, withNames } from "./head_map.js";
+import { headShares, keyName, keysTable, roundToSum, strip, strongestKey, weightTexts } from "./number_parts.js";
+import { headSum, vectorDetails } from "./number_vectors.js";
 import "./number_texts.js";
 
 const N_SHORT = 14; // keys of a table as high as the strips beside it
@@ -16,8 +17,9 @@ export const mountNumbersView = (root, context) => {
   let problem = null;
   let wanted = "";
   let drawn = "";
-  /** @type {number | null} the key whose terms are shown; null: the strongest */
+  /** @type {number | null} the key chosen in the table; null: the pinned or the strongest one */
   let chosen = null;
+  let lastPinned = "";
   const title = el("h2");
   const lead = el("p", { class: "hint" });
   const rows = el("div", { class: "row-choice" });
@@ -37,6 +39,14 @@ export const mountNumbersView = (root, context) => {
   function querySide() {
     const traced = data.trace?.attentions.find((one) => one.name === store.state.attention);
     return (traced && data.trace?.sides[traced.queries]) ?? null;
+  }
+
+  /** The key whose numbers are shown. @param {WalkRow} row */
+  function keyOf(row) {
+    const pinned = store.state.keyPins.at(-1);
+    // A word that is pinned in the arcs or the text of self-attention is pinned as query and as key.
+    const isItself = !row.attention.endsWith("cross") && pinned === row.query;
+    return chosen ?? (pinned !== undefined && pinned < row.keys.length && !isItself ? pinned : strongestKey(row));
   }
 
   async function load() {
@@ -73,11 +83,19 @@ export const mountNumbersView = (root, context) => {
     setText(error, problem?.detail ?? "");
     setText(lead, walk ? t("n_lead", { query: keyName(walk.query_name) }) : t("n_pin_first"));
     showChoice();
-    const key = [wanted, chosen, store.state.lang, walk !== null].join("\n");
+    const pinned = String(store.state.keyPins);
+    if (pinned !== lastPinned) [chosen, lastPinned] = [null, pinned];
+    const key = [wanted, walk && keyOf(walk), store.state.lang, walk !== null].join("\n");
     if (key === drawn) return;
     drawn = key;
     body.classList.toggle("long", walk !== null && walk.keys.length > N_SHORT);
+    // What was open stays open, and the focus stays on the key that was chosen.
+    const open = new Set([...body.querySelectorAll("details")].filter((one) => one.open).map((one) => one.dataset.key));
+    const focused = [...body.querySelectorAll(".key-name")].findIndex((one) => one === document.activeElement);
     body.replaceChildren(...(walk ? stages(walk) : []));
+    for (const one of body.querySelectorAll("details")) one.open = open.has(one.dataset.key);
+    const again = focused < 0 ? null : body.querySelectorAll(".key-name")[focused];
+    if (again instanceof HTMLElement) again.focus({ preventScroll: true });
   }
 
   /** The pinned rows, or a button that pins the first one. */
@@ -86,7 +104,7 @@ export const mountNumbersView = (root, context) => {
     const units = side?.tokens ?? [];
     const { pins } = store.state;
     const position = query();
-    const key = [data.trace?.id, store.state.attention, pins, position, store.state.lang].join("|");
+    const key = [data.trace?.id, store.state.attention, pins, position, store.state.lang, store.state.unit].join("|");
     if (rows.dataset.key === key) return;
     rows.dataset.key = key;
     const label = el("label", { class: "faint", for: "lens-row", text: t("n_choose") });
@@ -95,12 +113,24 @@ export const mountNumbersView = (root, context) => {
       store.set({ pins: value < 0 ? [] : [...pins.filter((pin) => pin !== value), value] });
     } }, el("option", { value: -1, text: "—" }), ...units.map((_, i) => el("option", { value: i, text: `${i + 1}  ${tokenName(side, i)}` })));
     select.value = String(position ?? -1);
-    rows.replaceChildren(label, select);
+    rows.replaceChildren(label, select, ...(side && position !== null ? [tokenChoice(side, position)] : []));
+  }
+
+  /** A word of several tokens has several rows: which one is shown, and a switch. @param {Side} side @param {number} position */
+  function tokenChoice(side, position) {
+    const { unit, pins } = store.state;
+    const word = unit === "tokens" ? undefined : side[unit].find((one) => one.parts.length > 1 && one.parts.some(([part]) => part === position));
+    if (!word) return "";
+    const name = (/** @type {number} */ i) => keyName(tokenName(side, i));
+    const choose = (/** @type {number} */ i) => store.set({ pins: pins.length ? pins.map((pin) => (pin === position ? i : pin)) : [i] });
+    const note = t("n_parts", { word: shownText(word), n: word.parts.length, token: name(position) });
+    return el("span", { class: "token-choice" }, el("span", { class: "hint", text: note }),
+      el("span", { class: "switch", role: "group", "aria-label": note }, ...word.parts.map(([i]) => el("button", { type: "button", dir: "auto", "aria-pressed": String(i === position), text: name(i), onclick: () => choose(i) }))));
   }
 
   /** @param {WalkRow} row @returns {HTMLElement[]} */
   function stages(row) {
-    const at = chosen ?? strongestKey(row);
+    const at = keyOf(row);
     const choose = (/** @type {number} */ i) => { chosen = i; show(); };
     return [
       stage("1", t("n_stage_scores"), t(row.scale === 1 ? "n_scores_plain" : "n_scores", { d: row.head_width, scale: decimal(row.scale, 3) }),
@@ -108,18 +138,19 @@ export const mountNumbersView = (root, context) => {
       stage("2", t("n_stage_terms", { query: keyName(row.query_name), key: keyName(row.keys[at].name) }), t("n_terms"), terms(row, at)),
       stage("3", t("n_stage_values"), t("n_values", { n: row.weighted_sum.length }), values(row, at)),
       stage("4", t("n_stage_output"), t("n_output", { n: row.contribution.length, norm: decimal(row.contribution_norm, 3) }),
-        strip(row.contribution, t("n_strip_output", { n: row.contribution.length })), headShares(context, row), el("p", { class: "hint", text: t("n_norms_note") })),
+        strip(row.contribution, t("n_strip_output", { n: row.contribution.length })),
+        vectorDetails(context, "output", t("n_all_numbers", { n: row.contribution.length }), [{ name: t("n_head", { head: row.head }), values: row.contribution }]),
+        headShares(context, row), el("p", { class: "hint", text: t("n_norms_note") }), data.trace && row.shares.length > 1 ? headSum(context, data.trace, row) : null),
     ];
   }
 
   /** @param {WalkRow} row */
   function contrast(row) {
     if (row.keys.every((key) => key.weight_unscaled === null)) return null;
-    const largest = Math.max(...row.keys.map((key) => key.weight));
-    const other = Math.max(...row.keys.map((key) => key.weight_unscaled ?? 0));
-    const isSame = percent(largest) === percent(other);
-    const message = isSame ? "n_contrast_same" : row.scale === 1 ? "n_contrast_with" : "n_contrast_without";
-    return el("p", { class: "hint", text: `${t(message, { largest: percent(largest), other: percent(other) })} ${t("n_rounded")}` });
+    const largest = weightTexts(row)[strongestKey(row)];
+    const other = weightTexts(row, "weight_unscaled")[strongestKey(row, "weight_unscaled")];
+    const message = largest === other ? "n_contrast_same" : row.scale === 1 ? "n_contrast_with" : "n_contrast_without";
+    return el("p", { class: "hint", text: [t(message, { largest, other }), t(row.scale === 1 ? "n_trained_plain" : "n_trained"), t("n_rounded")].join(t("n_space")) });
   }
 
   /** @param {WalkRow} row @param {number} at */
@@ -127,12 +158,8 @@ export const mountNumbersView = (root, context) => {
     const key = row.keys[at];
     const isDot = row.q.length === key.terms.length && key.k.length === key.terms.length;
     const rounded = roundToSum(key.terms, 3);
-    const table = el("details", {}, el("summary", { text: t("n_all_terms", { n: key.terms.length }) }), el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": t("n_terms_table") },
-      el("table", { class: "numbers narrow" },
-        el("thead", {}, el("tr", {}, ...(isDot ? ["i", "qᵢ", "kᵢ", "qᵢ kᵢ"] : ["i", t("n_term")]).map((name) => el("th", { scope: "col", class: "number", text: name })))),
-        el("tbody", {}, ...rounded.map((term, i) => el("tr", {}, el("th", { scope: "row", class: "number", text: String(i) }),
-          ...(isDot ? [cell(row.q[i]), cell(key.k[i])] : []), cell(term)))),
-        el("tfoot", {}, el("tr", {}, el("th", { scope: "row", text: t("n_sum") }), ...(isDot ? [el("td"), el("td")] : []), cell(key.product))))));
+    const columns = isDot ? [{ name: "qᵢ", values: row.q }, { name: "kᵢ", values: key.k }] : [];
+    const table = vectorDetails(context, "terms", t("n_all_terms", { n: key.terms.length }), [...columns, { name: isDot ? "qᵢ kᵢ" : t("n_term"), values: rounded, total: key.product }], 3);
     const strips = isDot ? [["q", row.q], ["k", key.k], ["q · k", key.terms]] : [[t("n_term"), key.terms]];
     return el("div", {}, el("div", { class: "strips" }, ...strips.map(([name, numbers]) => el("figure", {}, el("figcaption", {}, el("span", { text: String(name) }), el("span", { class: "faint", text: name === "q · k" ? `Σ = ${decimal(key.product, 3)}` : "" })), strip(/** @type {number[]} */ (numbers), String(name))))), table);
   }
@@ -142,8 +169,10 @@ export const mountNumbersView = (root, context) => {
     const key = row.keys[at];
     const largest = Math.max(...row.weighted_sum.map(Math.abs), ...key.v.map(Math.abs), 1e-9);
     const figure = (/** @type {string} */ name, /** @type {number[]} */ numbers) => el("figure", {}, el("figcaption", {}, el("span", { text: name })), strip(numbers, name, largest));
-    return el("div", { class: "strips" }, figure(t("n_v_of", { key: keyName(key.name) }), key.v),
-      figure(t("n_weighted", { weight: percent(key.weight), key: keyName(key.name) }), key.v.map((x) => x * key.weight)), figure(t("n_sum_values"), row.weighted_sum));
+    const [name, weighted] = [keyName(key.name), key.v.map((x) => x * key.weight)];
+    return el("div", {}, el("div", { class: "strips" }, figure(t("n_v_of", { key: name }), key.v),
+      figure(t("n_weighted", { weight: weightTexts(row)[at], key: name }), weighted), figure(t("n_sum_values"), row.weighted_sum)),
+    vectorDetails(context, "values", t("n_all_values", { n: key.v.length }), [{ name: "vᵢ", values: key.v }, { name: "w vᵢ", values: weighted }, { name: t("n_sum_values"), values: row.weighted_sum }]));
   }
 
   return {
@@ -153,9 +182,6 @@ export const mountNumbersView = (root, context) => {
     },
   };
 };
-
-/** @param {number} value */
-const cell = (value) => el("td", { class: "number", text: decimal(value, 3) });
 
 /** @param {string} number @param {string} title @param {string} text @param {...(Node | null)} content */
 function stage(number, title, text, ...content) {

@@ -1,7 +1,7 @@
 /** @import { Scene } from "./types.js" */
 /** @import { Drawn, PictureOptions } from "./picture_style.js" */
 // The matrix as a picture.
-import { scaleLabel, scaleTicks } from "./color_scale.js";
+import { scaleLabel, scaleName, scaleTicks } from "./color_scale.js";
 import { svg } from "./dom.js";
 import { colorTable, isCausal, labelOf, paintCells } from "./matrix_paint.js";
 import { ACCENT, INK, LINE, MAIN, PAPER, ruler, SOFT, WASH } from "./picture_style.js";
@@ -38,9 +38,10 @@ export function matrixPicture(scene, { t, pins }) {
   });
   for (const k of pins.keys) node.append(svg("rect", { x: left + k * cell, y: top, width: cell, height, fill: "none", stroke: ACCENT, "stroke-width": 1.5 }));
   for (const q of pins.queries) node.append(svg("rect", { x: left, y: top + q * cell, width, height: cell, fill: "none", stroke: MAIN, "stroke-width": 1.5 }));
-  node.append(scale(scene, left, top + height + 24, t(scene.kind === "weights" ? "scale_weights" : "scale_norms"), t("scale_masked")));
+  const name = scaleName(t, scene);
+  node.append(scale(scene, left, top + height + 24, name, t("scale_masked")));
   const overhang = isLevel ? 0 : widest * 0.6;
-  return { node, width: Math.max(left + width + overhang, left + SCALE_WIDTH + (isCausal(scene) ? 150 : 80)), height: top + height + 56 };
+  return { node, width: Math.max(left + width + overhang, left + SCALE_WIDTH + 20 + ruler(11)(name) + (isCausal(scene) ? 90 : 0)), height: top + height + 56 };
 }
 
 /** @param {Scene} scene @param {number} left @param {number} top @param {number} cell @returns {SVGElement[]} */
@@ -74,7 +75,8 @@ function scale(scene, x, y, name, masked) {
   const n = 60;
   for (let i = 0; i < n; i++) node.append(svg("rect", { x: (i * SCALE_WIDTH) / n, y: 0, width: SCALE_WIDTH / n + 0.4, height: 8, fill: hex(table, Math.round((255 * i) / (n - 1))) }));
   node.append(svg("rect", { x: 0, y: 0, width: SCALE_WIDTH, height: 8, fill: "none", stroke: LINE }), svg("text", { x: SCALE_WIDTH + 10, y: 8, text: name }));
-  if (isCausal(scene)) node.append(svg("rect", { x: SCALE_WIDTH + 80, y: -1, width: 12, height: 10, fill: WASH, stroke: LINE }), svg("text", { x: SCALE_WIDTH + 98, y: 8, text: masked }));
+  const end = SCALE_WIDTH + 26 + ruler(11)(name);
+  if (isCausal(scene)) node.append(svg("rect", { x: end, y: -1, width: 12, height: 10, fill: WASH, stroke: LINE }), svg("text", { x: end + 18, y: 8, text: masked }));
   scaleTicks(scene.largest).forEach((value, i, ticks) => node.append(svg("text", {
     x: SCALE_WIDTH * Math.sqrt(value / (scene.largest || 1)), y: 22, "text-anchor": i === 0 ? "start" : i === ticks.length - 1 ? "end" : "middle", text: scaleLabel(value, scene.kind === "weights"),
   })));

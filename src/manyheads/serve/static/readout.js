@@ -3,20 +3,44 @@
 // the exact weight is asked for once the pointer rests.
 import { decimal, el, percent, setText } from "./dom.js";
 import { largestLinks, shownText, weightOf } from "./head_map.js";
+import { weightTexts } from "./number_parts.js";
 
 const REST = 180; // milliseconds
 const MAX_KEYS = 160; // a row of more keys is too large to be fetched on hovering
 const N_NAMED = 3;
 
+/** @param {Scene} scene @param {number} value */
+const about = (scene, value) => (scene.kind === "weights" ? `≈\u00a0${percent(value)}` : `≈\u00a0${decimal(value, 3)}`);
+
+/**
+ * Reads one cell: at once from the map, and exactly after a moment.
+ * @param {Context} context @param {Scene} scene @param {number} q @param {number} k @param {(text: string) => void} tell
+ * @returns {() => void} stops it
+ */
+export function readCell({ t, load }, scene, q, k, tell) {
+  const [query, key] = [scene.queries[q], scene.keys[k]];
+  const say = (/** @type {string} */ value) => tell(t(scene.kind === "weights" ? "reads_cell" : "reads_cell_norm", { query: shownText(query), key: shownText(key), value }));
+  say(about(scene, weightOf(scene, q, k)));
+  const isToken = query.parts.length === 1 && query.parts[0][1] === 1 && key.parts.length === 1 && key.parts[0][1] === 1;
+  if (!isToken || scene.kind !== "weights" || scene.attention.n_keys > MAX_KEYS) return () => {};
+  let isStopped = false;
+  const timer = window.setTimeout(() => {
+    load.walk(scene.trace, scene.attention.name, scene.head, query.parts[0][0]).then((/** @type {WalkRow} */ walk) => {
+      const weight = weightTexts(walk)[key.parts[0][0]];
+      if (!isStopped && weight !== undefined) say(weight);
+    }, () => { /* not in this file: the rounded number stays */ });
+  }, REST);
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
+}
+
 /** @param {Context} context @param {Selection} selection */
 export function createReadout(context, selection) {
   const { t, store } = context;
   const root = el("output", { class: "readout", "aria-live": "polite" });
-  let timer = 0;
-  let newest = 0;
-
-  /** @param {Scene} scene @param {number} value */
-  const about = (scene, value) => (scene.kind === "weights" ? `≈\u00a0${percent(value)}` : `≈\u00a0${decimal(value, 3)}`);
+  let cancel = () => {};
 
   /** @param {Scene} scene @param {number} q */
   function row(scene, q) {
@@ -29,45 +53,21 @@ export function createReadout(context, selection) {
     return t("reads_column", { key: shownText(scene.keys[k]), queries: order.map((q) => t("reads_word", { word: shownText(scene.queries[q]), value: about(scene, weightOf(scene, q, k)) })).join(t("comma")) });
   }
 
-  /** @param {Scene} scene @param {number} q @param {number} k */
-  function exact(scene, q, k) {
-    const [query, key] = [scene.queries[q], scene.keys[k]];
-    const isToken = query.parts.length === 1 && query.parts[0][1] === 1 && key.parts.length === 1 && key.parts[0][1] === 1;
-    if (!isToken || scene.kind !== "weights" || scene.attention.n_keys > MAX_KEYS) return;
-    const turn = ++newest;
-    timer = window.setTimeout(() => {
-      context.load.walk(scene.trace, scene.attention.name, scene.head, query.parts[0][0]).then((/** @type {WalkRow} */ walk) => {
-        if (turn !== newest) return;
-        const weight = walk.keys[key.parts[0][0]]?.weight;
-        if (weight !== undefined) setText(root, t("reads_cell", { query: shownText(query), key: shownText(key), value: exactly(weight) }));
-      }, () => { /* not in this file: the rounded number stays */ });
-    }, REST);
-  }
-
   return {
     root,
     /** @param {Scene | null} scene */
     update(scene) {
-      clearTimeout(timer);
-      newest += 1;
+      cancel();
       if (!scene) return;
       const { query: q, key: k } = selection;
       root.classList.toggle("idle", q === null && k === null);
       if (q === null && k === null) {
         setText(root, t(store.state.pins.length + store.state.keyPins.length ? "reads_pinned" : "reads_nothing"));
       } else if (q !== null && k !== null && !(scene.isSelf && q === k)) {
-        setText(root, t(scene.kind === "weights" ? "reads_cell" : "reads_cell_norm", { query: shownText(scene.queries[q]), key: shownText(scene.keys[k]), value: about(scene, weightOf(scene, q, k)) }));
-        exact(scene, q, k);
+        cancel = readCell(context, scene, q, k, (text) => setText(root, text));
       } else {
         setText(root, [q === null ? "" : row(scene, q), k === null ? "" : column(scene, k)].filter(Boolean).join(t("semicolon")));
       }
     },
   };
-}
-
-/** Four significant digits of a percentage. @param {number} weight */
-function exactly(weight) {
-  const value = 100 * weight;
-  if (value > 0 && value < 0.0001) return "< 0.0001 %";
-  return `${value.toFixed(Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(Math.max(value, 1e-9))))))}\u00a0%`;
 }

@@ -1,4 +1,4 @@
-/** @import { Scene, Selection, Store, Unit } from "./types.js" */
+/** @import { Scene, Selection, Side, Store, Unit } from "./types.js" */
 // One selection for matrix, arcs and text: what the pointer or the keyboard selects, and what is pinned.
 
 /**
@@ -11,11 +11,25 @@ export function pinnedUnits(units, positions) {
   return [...units.keys()].filter((i) => units[i].parts.some(([position]) => wanted.has(position)));
 }
 
-/** @param {readonly number[]} pins @param {Unit} unit @returns {number[]} */
-function toggled(pins, unit) {
+/** The token that stands for a unit: its first one that is not just a space. @param {Side} side @param {Unit} unit */
+const mainToken = (side, unit) => (unit.parts.find(([position]) => side.tokens[position]?.text !== "▁") ?? unit.parts[0])[0];
+
+/** @param {readonly number[]} pins @param {Side} side @param {Unit} unit @returns {number[]} */
+function toggled(pins, side, unit) {
   const own = unit.parts.map(([position]) => position);
-  if (!own.some((position) => pins.includes(position))) return [...pins, own[0]];
+  if (!own.some((position) => pins.includes(position))) return [...pins, mainToken(side, unit)];
   return pins.filter((position) => !own.includes(position));
+}
+
+/** Pins the row of a cell, and its key: the numbers below show this pair. The same cell again removes both. @param {Store} store @param {Scene} scene @param {number} q @param {number} k */
+export function pinCell(store, scene, q, k) {
+  const [row, column] = [scene.queries[q].parts, scene.keys[k].parts].map((parts) => parts.map(([position]) => position));
+  const { pins, keyPins } = store.state;
+  const others = pins.filter((position) => !row.includes(position));
+  const isNewest = row.includes(pins.at(-1) ?? -1) && keyPins.length === 1 && column.includes(keyPins[0]);
+  if (isNewest) return store.set({ pins: others, keyPins: [] });
+  const pinned = pins.find((position) => row.includes(position)) ?? mainToken(scene.querySide, scene.queries[q]);
+  store.set({ pins: [...others, pinned], keyPins: [mainToken(scene.keySide, scene.keys[k])] });
 }
 
 /** @param {Store} store @param {() => Scene | null} sceneOf @returns {Selection} */
@@ -69,8 +83,8 @@ export function createSelection(store, sceneOf) {
       if (!scene) return;
       /** @type {{ pins?: number[], keyPins?: number[] }} */
       const change = {};
-      if (aQuery !== null) change.pins = toggled(store.state.pins, scene.queries[aQuery]);
-      if (aKey !== null) change.keyPins = toggled(store.state.keyPins, scene.keys[aKey]);
+      if (aQuery !== null) change.pins = toggled(store.state.pins, scene.querySide, scene.queries[aQuery]);
+      if (aKey !== null) change.keyPins = toggled(store.state.keyPins, scene.keySide, scene.keys[aKey]);
       store.set(change);
     },
     outgoing: () => [...new Set([...pinnedQueries(), ...(query === null ? [] : [query])])],
