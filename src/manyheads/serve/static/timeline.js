@@ -145,7 +145,8 @@ export function mountTimeline(root, context) {
   }
 
   function buildNote() {
-    const { steps } = context.data.info;
+    const { steps, is_live: isLive } = context.data.info;
+    if (!isLive) return [el("p", {}, t("not_in_file"))];
     if (steps.length < 2) {
       return [el("p", {}, t("timeline_none")), el("pre", {}, "[train]\nkeep_all_snapshots = true"), el("p", { class: "note-small" }, t("timeline_none_why"))];
     }
