@@ -39,8 +39,10 @@ export function answerWithout(trace, { free, log_probability_change: change }, l
     if (by === null) return "";
     const nats = t("answer_nats", { change: signed(by, Math.abs(by) < 0.1 ? 4 : 2) });
     if (before === null) return nats;
-    const values = { before: tinyPercent(Math.exp(before)), after: tinyPercent(Math.exp(before + by)), nats };
-    return t(Math.abs(by) < NO_CHANGE ? "answer_as_probable" : by < 0 ? "answer_less_probable" : "answer_more_probable", values);
+    const [old, now] = [before, before + by].map((total) => tinyPercent(Math.exp(total)));
+    if (Math.abs(by) < NO_CHANGE) return t("answer_as_probable", { before: old });
+    const change = old === now ? nats : t("answer_from_to", { before: old, after: now, nats });
+    return t(by < 0 ? "answer_less_probable" : "answer_more_probable", { change });
   }
 }
 

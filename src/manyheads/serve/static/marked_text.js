@@ -71,6 +71,7 @@ export function changedEntities(spans, others, text) {
     const now = others.filter((one) => one.start < span.end && span.start < one.end);
     if (now.length === 0) found.lost.push(`${words(span)} (${span.label})`);
     else if (now.length === 1 && now[0].start === span.start && now[0].end === span.end) found.changed.push(`${words(span)} ${span.label} → ${now[0].label}`);
+    else if (now.length === 1 && now[0].label === span.label) found.changed.push(`${words(span)} → ${words(now[0])} (${span.label})`);
     else found.changed.push(`${words(span)} (${span.label}) → ${now.map((one) => `${words(one)} (${one.label})`).join(" + ")}`);
   }
   return found;
