@@ -211,7 +211,7 @@ export function mountOverview(root, context) {
     const href = store.address({ page: "head", attention, head: number });
     show(acts, [name, state.lang, isOff, href], () => [
       button(t(isOff ? "overview_switch_on" : "overview_switch_off", { head: shortName(name, t) }), () => switchHeads([name]), { class: "quiet", "data-key": "power" }),
-      el("a", { class: "quiet", href, "data-key": "page" }, t("overview_page", { head: shortName(name, t) })),
+      el("a", { class: "quiet", href, "data-key": "page" }, t("overview_page")),
     ]);
   }
 
