@@ -9,8 +9,7 @@ import torch
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks import Masked, MaskedSettings, MaskedTrainingTask
-from manyheads.tasks.masked.masked_training import MASK_TEXT
-from manyheads.tasks.masked.masked_training import MASK, Masker
+from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT, Masker
 from manyheads.text.tokenizer import BOS, PAD
 from manyheads.text.words import WordTable
 
