@@ -63,19 +63,17 @@ export function strip(values, label, scale) {
 }
 
 /**
- * A share as the tables show it, always with two digits: never 100 % or 0 % for a number that is not.
- * @param {number} share @param {number} [shown] the percentage after rounding
+ * Weights by key as the tables show them: two digits, which add up to 100 %; never 100 % or 0 % for a weight that is not.
+ * @param {WalkRow} walk @param {"weight" | "weight_unscaled"} [kind] @returns {string[]}
  */
-export function precisely(share, shown = 100 * share) {
-  if (share < 1 && shown >= 99.995) return ">99.99\u00a0%";
-  if (share > 0 && shown < 0.005) return "<0.01\u00a0%";
-  return `${decimal(shown, 2)}\u00a0%`;
-}
-
-/** Weights by key, with the digits of the tables, which add up to 100 %. @param {WalkRow} walk @param {"weight" | "weight_unscaled"} [kind] @returns {string[]} */
 export function weightTexts(walk, kind = "weight") {
   const shown = shownWeights(walk, kind);
-  return walk.keys.map((key, i) => precisely(key[kind] ?? 0, shown[i]));
+  const hasOthers = walk.keys.filter((key) => (key[kind] ?? 0) > 0).length > 1; // double precision can round the largest to 1
+  return walk.keys.map((key, i) => {
+    if (hasOthers && shown[i] >= 99.995) return ">99.99\u00a0%";
+    if ((key[kind] ?? 0) > 0 && shown[i] < 0.005) return "<0.01\u00a0%";
+    return key[kind] ? `${decimal(shown[i], 2)}\u00a0%` : "0\u00a0%";
+  });
 }
 
 /** @param {WalkRow} walk @param {"weight" | "weight_unscaled"} kind */

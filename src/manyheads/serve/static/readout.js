@@ -3,6 +3,7 @@
 // the exact weight is asked for once the pointer rests.
 import { decimal, el, percent, setText } from "./dom.js";
 import { largestLinks, shownText, weightOf } from "./head_map.js";
+import { isCausal } from "./matrix_paint.js";
 import { weightTexts } from "./number_parts.js";
 
 const REST = 180; // milliseconds
@@ -20,6 +21,11 @@ const about = (scene, value) => (scene.kind === "weights" ? `≈\u00a0${percent(
 export function readCell({ t, load }, scene, q, k, tell) {
   const [query, key] = [scene.queries[q], scene.keys[k]];
   const say = (/** @type {string} */ value) => tell(t(scene.kind === "weights" ? "reads_cell" : "reads_cell_norm", { query: shownText(query), key: shownText(key), value }));
+  const positions = [query, key].map((unit) => unit.parts.map(([position]) => position));
+  if (isCausal(scene) && Math.min(...positions[1]) > Math.max(...positions[0])) {
+    say(t("scale_masked"));
+    return () => {};
+  }
   say(about(scene, weightOf(scene, q, k)));
   const isToken = query.parts.length === 1 && query.parts[0][1] === 1 && key.parts.length === 1 && key.parts[0][1] === 1;
   if (!isToken || scene.kind !== "weights" || scene.attention.n_keys > MAX_KEYS) return () => {};
