@@ -16,9 +16,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 NOT_PROMISES = (
     "Train your own Transformer",
     "It implements the Transformer of 2017",
-    "Every cross-attention head of the model",
-    "Rows are generated tokens",
-    "The script that draws it",
+    "The lens page of the model",
+    "One head is switched off",
     "From a clone",
     "Both commands create",  # tests run inside that .venv
     "Without make",
