@@ -57,11 +57,14 @@ def background_jobs() -> Iterator[Callable[[LensSession], Starlette]]:
     for jobs in made:
         jobs.stop()
     running = [job for jobs in made for job in jobs._jobs._jobs.values()]
-    _wait_for(lambda: all(job.state != "running" for job in running) or not any(one.is_alive() for one in workers))
+    _wait_for(
+        lambda: all(job.state != "running" for job in running) or not any(one.is_alive() for one in workers),
+        8 * SECONDS,  # until the job reports its progress
+    )
 
 
-def _wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
+def _wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "The server does not start, or does not stop."
         time.sleep(0.02)
@@ -92,6 +95,8 @@ class LensPage:
         """Open the page in a state of its address and wait until it is drawn."""
         self.page.goto(self.address + self.hash_of(text, **state))
         self.settle()
+        if state.get("page", "text") == "text":
+            self.page.locator(".region-answer h2:visible, [role=alert]:visible").first.wait_for()
         return self.page
 
     def hash_of(self, text: str = "", **state: object) -> str:

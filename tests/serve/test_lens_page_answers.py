@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from serve.conftest import Open
 
 CAT = "猫在睡觉"
+CHANGE = re.compile(r"original .*nats")
 TAGGED = "Anna went to Paris on Monday."
 
 
@@ -76,7 +77,7 @@ def test_switching_heads_off_changes_the_answer_and_undo_brings_it_back(lens: Op
     page = opened.open(CAT)
     page.get_by_role("switch", name="cross 0.0 on or off").click()
     expect(answer(page).get_by_role("heading", name="Without 1 head")).to_be_visible()
-    expect(answer(page).get_by_text("Log-probability of the original answer")).to_be_visible()
+    expect(answer(page).get_by_text(CHANGE)).to_be_visible()
     expect(answer(page).get_by_role("button", name=re.compile("→")).first).to_be_visible()  # before → after
     page.get_by_role("switch", name="Cross-attention, layer 1: all heads on or off").click()
     expect(answer(page).get_by_role("heading", name="Without 3 heads")).to_be_visible()
@@ -105,9 +106,9 @@ def test_the_most_important_heads_go_off_at_once(lens: Open) -> None:
     page = opened.open(CAT)
     page.get_by_role("button", name="Importance here").click()
     expect(page.get_by_text(re.compile("how much log-probability the answer loses"))).to_be_visible()
-    page.get_by_role("button", name="The 6 most important off").click()
+    page.get_by_role("button", name=re.compile("The 6 most important")).click()
     expect(answer(page).get_by_role("heading", name="Without 6 heads")).to_be_visible()
-    expect(answer(page).get_by_text(re.compile("original answer: −"))).to_be_visible()  # less probable than before
+    expect(answer(page).get_by_text(re.compile("less probable.*−"))).to_be_visible()  # less probable than before
 
 
 @pytest.mark.parametrize(("task", "text"), [("seq2seq", CAT), ("classify", ""), ("tag", TAGGED), ("language", "猫")])
@@ -143,11 +144,9 @@ def test_two_tabs_ablate_without_disturbing_each_other(lens: Open) -> None:
     changes = []
     for opened in (one, other):
         expect(answer(opened.page).get_by_role("heading", name="Without 1 head")).to_be_visible()
-        expect(answer(opened.page).get_by_text("Log-probability of the original answer")).to_be_visible()
-        changes.append(re.findall(r"original answer: (\S+) nats", answer(opened.page).text_content() or ""))
+        expect(answer(opened.page).get_by_text(CHANGE)).to_be_visible()
+        changes.append(re.findall(r"([−+][\d.]+)\snats", answer(opened.page).text_content() or ""))
     assert changes[0] != changes[1]
     alone = lens()
     alone.open(CAT, off="decoder.0.cross/0")
-    expect(
-        answer(alone.page).get_by_text(f"Log-probability of the original answer: {changes[0][0]} nats")
-    ).to_be_visible()
+    expect(answer(alone.page).get_by_text(re.compile(rf"{re.escape(changes[0][0])}\snats"))).to_be_visible()

@@ -96,6 +96,7 @@ def test_names_of_folders_and_labels_stay_text(lens: Open, trained: Callable[[st
         expect(page.get_by_role("heading", level=1)).to_have_text(run.name)
         expect(page.get_by_role("rowheader", name="<i>").first).to_be_visible()
         assert page.locator("#app img[src=x], #app i").count() == 0
+        page.goto("about:blank")  # the page asks for the survey every second, also while the server stops
 
 
 def test_a_bundle_deleted_while_the_page_is_open(lens: Open, trained: Callable[[str], Path], tmp_path: Path) -> None:
@@ -107,6 +108,7 @@ def test_a_bundle_deleted_while_the_page_is_open(lens: Open, trained: Callable[[
         submit(opened, "猫在[MASK]觉。")
         expect(page.get_by_text("The folder of this bundle was deleted")).to_be_visible()
         expect(page.get_by_role("application", name=re.compile("Attention matrix"))).to_be_visible()
+        page.goto("about:blank")
 
 
 def test_a_server_that_is_gone_is_reported(lens: Open, trained: Callable[[str], Path]) -> None:
