@@ -2,6 +2,8 @@
 // Which row the tour follows first: one whose weights change visibly if the scores were not divided.
 
 const SHARP = 0.9; // a row with a larger weight shows little
+const FRAGMENT = /^[\p{L}\p{N}]$/u; // one letter of a word that was split
+const HAN = /\p{Script=Han}/u;
 
 /**
  * Weights w of scores s / c become w^c / Σ w^c without the division by c.
@@ -22,7 +24,7 @@ export function tellingRow(map, queries, keys, scale) {
     const row = map.values.subarray(q * map.n_keys, (q + 1) * map.n_keys);
     const top = row.reduce((at, weight, k) => (weight > row[at] ? k : at), 0);
     const isWord = keys[top]?.kind === "text";
-    const score = changeWithout(row, scale) * (isWord ? 1 : 0.5) * (row[top] > SHARP ? 0.2 : 1);
+    const score = changeWithout(row, scale) * (isWord ? 1 : 0.5) * (row[top] > SHARP ? 0.2 : 1) * (FRAGMENT.test(queries[q].text) && !HAN.test(queries[q].text) ? 0.5 : 1);
     if (score > most) [best, most] = [q, score];
   }
   return best;

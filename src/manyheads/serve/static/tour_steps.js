@@ -42,7 +42,7 @@ function chips(side, look, choose) {
 
 /** @type {(stop: Stop) => Step} */
 function tokens(stop) {
-  const { context: { t }, trace, attention, query, choose } = stop;
+  const { context: { t, data }, trace, attention, query, choose } = stop;
   const { word, isCross } = names(stop);
   const [source, own] = [trace.sides[attention.keys], trace.sides[attention.queries]];
   const isAnswer = attention.queries === "target" && trace.sides.source !== null;
@@ -52,7 +52,7 @@ function tokens(stop) {
   const parts = isCross
     ? [part(t("side_source"), source, chips(source, () => "", null)), part(t("side_written"), own, chips(own, chosen, choose))]
     : [part("", own, chips(own, chosen, choose))];
-  const kind = isCross ? "_cross" : isAnswer ? "_target" : "";
+  const kind = isCross ? "_cross" : isAnswer ? "_target" : data.info.task === "language" ? "_language" : "";
   return {
     texts: [t(`tour_1_text${kind}`, { n: source?.tokens.length ?? 0, m: own?.tokens.length ?? 0, specials: specialsOf(t, source) }), t(isCross ? "tour_1_more_cross" : "tour_1_more", { word })],
     figure: el("div", { class: "tour-sides" }, ...parts),

@@ -32,7 +32,7 @@ function words(t, side) {
   const shortest = split.reduce((best, unit) => (partsOf(side, unit).length < partsOf(side, best).length ? unit : best));
   const parts = partsOf(side, shortest).map(([position]) => tokenName(side, position));
   const shown = parts.length > MAX_PARTS ? [...parts.slice(0, MAX_PARTS), "…"] : parts;
-  return t("tour_1_split", { n: all.length, whole: all.length - split.length, split: split.length, word: shownText(shortest), parts: shown.join(" + ") });
+  return t(split.length === all.length ? "tour_1_split_all" : "tour_1_split", { n: all.length, whole: all.length - split.length, split: split.length, word: shownText(shortest), parts: shown.join(" + ") });
 }
 
 /** @param {Translate} t @param {Side} side */
