@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -14,11 +15,13 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 from starlette.applications import Starlette
 
+from manyheads.lens.head_survey import survey_heads
 from manyheads.serve.head_jobs import HeadJobs
 from manyheads.serve.lens_app import make_app
 from manyheads.serve.lens_session import LensSession
 from manyheads.serve.opened_bundle import OpenedBundle
 
+N_SURVEYED = 30  # texts; hundreds in use
 SECONDS = 30  # to wait for something on a busy machine
 expect.set_options(timeout=SECONDS * 1000)
 
@@ -52,6 +55,7 @@ def background_jobs() -> Iterator[Callable[[LensSession], Starlette]]:
     before = set(threading.enumerate())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("manyheads.serve.lens_app.HeadJobs", recorded)
+        patch.setattr("manyheads.serve.head_jobs.survey_heads", partial(survey_heads, n_texts=N_SURVEYED))
         yield make_app
     workers = [one for one in threading.enumerate() if one.name == "lens-jobs" and one not in before]
     for jobs in made:
