@@ -22,6 +22,7 @@ help:
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
+	@echo "make bench-lens       the lens page against BertViz: size, time to load, frames per second (half an hour)"
 	@echo "make lens-types   check the types of the lens page's scripts (TypeScript from npm, into build/)"
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
@@ -109,6 +110,12 @@ defaults: .venv/installed
 .PHONY: bench-training bench-attention bench-growth
 bench-training bench-attention bench-growth: .venv/installed
 	$(BIN)/python benchmarks/speed/$(@:bench-%=%).py $(ARGS)
+
+# BertViz is installed into .peers/. It needs Chromium, 12 GB of memory and 5 GB of disk for a while.
+.PHONY: bench-lens
+bench-lens: .venv/installed-dev
+	$(BIN)/python benchmarks/lens/page.py $(ARGS)
+	$(BIN)/python benchmarks/lens/table.py
 
 .PHONY: bench-decoding
 bench-decoding: .venv/installed-dev
