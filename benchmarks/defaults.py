@@ -80,8 +80,8 @@ _SPLIT_FOLDERS = {split: tuple(f"{split}/{name}" for name in _FOLDER_FILES) for 
 SETS = {
     "banking77": _table("en", "category", peers=_LABELS_2),
     "subj": _table("en", peers=_LABELS_2),
-    "mpqa": _table("en", peers=_LABELS),
-    "waimai10k": _table("zh", text="review", peers=_LABELS),
+    "mpqa": _table("en", peers=_LABELS_2),
+    "waimai10k": _table("zh", text="review", peers=_LABELS_2),
     "shopping10": _table("zh", "category", "review", peers=_LABELS),
     "chnsenticorp": DataSet("classify", ("train.tsv",), ("dev.tsv",), language="zh", peers=_LABELS),
     "sst2": DataSet(
