@@ -307,7 +307,8 @@ def write_table() -> None:
         "`make defaults` (benchmarks/defaults.py); do not edit. One thread each; minutes are processor minutes of all",
         "three commands, or of a peer's training and prediction. Training rows whose text also stands in the valid or",
         "test set are left out for all. 95 % bootstrap intervals in brackets; the difference to the better peer is",
-        "paired.",
+        "paired. A peer that was stopped has elapsed minutes, on a busy machine. A row with --budget was not planned",
+        "by `init` alone.",
         "",
         "| set, test rows | measure | manyheads | min | scikit-learn | min | CRF | min | spaCy | min | difference |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -371,7 +372,7 @@ def main() -> None:
     parser.add_argument("--peers-only", action="store_true")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--peer", action="append", default=[], help="only this peer; may be repeated")
-    parser.add_argument("--limit", type=float, metavar="MINUTES", help="stop a peer after this time")
+    parser.add_argument("--limit", type=float, metavar="MINUTES", help="stop a peer after this elapsed time")
     parser.add_argument("--budget", default="", metavar="TIME", help="the budget for `init`; default: none")
     parser.add_argument("--table", action="store_true", help="only write defaults.md again")
     given = parser.parse_args()
