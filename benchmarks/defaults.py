@@ -3,6 +3,8 @@
     make defaults                                   all sets (hours)
     make defaults ARGS="banking77 subj"             these sets
     make defaults ARGS="--peers-only"               scikit-learn, CRF and spaCy only; --ours-only: without them
+    make defaults ARGS="--budget 25m tatoeba-en-fr" `init --budget 25m`, which the table says
+    make defaults ARGS="--peers-only --limit 12"    stop a peer after 12 minutes, which the table says
     python benchmarks/defaults.py --table           write defaults.md again from defaults.json
 
 Each of our models is made by three commands, `manyheads init`, `train` and `evaluate`, one thread each. The peers
@@ -36,10 +38,11 @@ from peers import prepare  # noqa: E402
 
 from manyheads import load  # noqa: E402
 from manyheads.data.cleaning import CleanSettings, clean  # noqa: E402
-from manyheads.metrics import Tally, compare_tallies, f1_tally, share_tally  # noqa: E402
+from manyheads.metrics import Tally, bleu_tally, compare_tallies, f1_tally, share_tally  # noqa: E402
 from manyheads.run.corpus import Corpus  # noqa: E402
 from manyheads.run.recipe import DataSettings  # noqa: E402
 from manyheads.tasks import TASKS  # noqa: E402
+from manyheads.text.copyable_spans import copyable_spans  # noqa: E402
 from manyheads.text.tag_schemes import tags_to_spans  # noqa: E402
 
 Row = tuple[str, ...]
@@ -77,8 +80,8 @@ _SPLIT_FOLDERS = {split: tuple(f"{split}/{name}" for name in _FOLDER_FILES) for 
 SETS = {
     "banking77": _table("en", "category", peers=_LABELS_2),
     "subj": _table("en", peers=_LABELS_2),
-    "mpqa": _table("en", peers=_LABELS),
-    "waimai10k": _table("zh", text="review", peers=_LABELS),
+    "mpqa": _table("en", peers=_LABELS_2),
+    "waimai10k": _table("zh", text="review", peers=_LABELS_2),
     "shopping10": _table("zh", "category", "review", peers=_LABELS),
     "chnsenticorp": DataSet("classify", ("train.tsv",), ("dev.tsv",), language="zh", peers=_LABELS),
     "sst2": DataSet(
@@ -100,7 +103,7 @@ SETS = {
         is_optional=True,
     ),
 }
-_INTENTS, _SPANS = "intent accuracy", "F1"
+_INTENTS, _SPANS, _MARKUP = "intent accuracy", "F1", "% of markup kept"
 _MEASURES = {"classify": ("accuracy",), "tag": (_SPANS, _INTENTS), "seq2seq": ("BLEU",)}
 
 
@@ -144,8 +147,8 @@ class Benchmark:
         pairs = zip(predicted, rows, strict=True)
         return share_tally(measure, [label == row[-1] for label, row in pairs], [1] * len(rows))
 
-    def run_peer(self, peer: str) -> dict[str, Any]:
-        """Train and score one peer."""
+    def run_peer(self, peer: str, limit: float | None = None) -> dict[str, Any]:
+        """Train and score one peer; it has at most this many minutes."""
         measure = _SPANS if peer in _TAGS else self.measures[-1]
         column = 1 if measure == _SPANS else -1
         both = {split: [(row[0], row[column]) for row in self.rows(split)] for split in ("valid", "test")}
@@ -153,20 +156,23 @@ class Benchmark:
         source, target = self.folder / "rows.json", self.folder / f"{_file_name(peer)}.predictions.json"
         source.write_text(json.dumps({"language": self.set.language, **rows}), encoding="utf-8")
         python = prepare("baselines")
-        seconds = _run(
-            [str(python), "-W", "ignore", str(HERE / "defaults_peers.py"), peer, str(source), str(target)],
-            self.folder / f"{_file_name(peer)}.log",
-        )
-        source.unlink()
+        command = [str(python), "-W", "ignore", str(HERE / "defaults_peers.py"), peer, str(source), str(target)]
+        try:
+            seconds = _run(command, self.folder / f"{_file_name(peer)}.log", minutes=limit)
+        except subprocess.TimeoutExpired:
+            return {measure: {"stopped_after_minutes": limit} | stamp()}
+        finally:
+            source.unlink()
         tally = self.tally(measure, json.loads(target.read_text(encoding="utf-8")))
         self.keep(peer, tally)
         return {measure: _result(tally, seconds)}
 
-    def run_ours(self) -> dict[str, Any]:
-        """`init`, `train` and `evaluate`, with nothing touched."""
+    def run_ours(self, budget: str = "") -> dict[str, Any]:
+        """`init`, `train` and `evaluate`, with nothing touched but the budget, if there is one."""
         recipe, run, log = self.folder / "recipe.toml", self.folder / "run", self.folder / "ours.log"
         options = [f"--{split}={file}" for split in ("valid", "test") for file in self.files(split)]
         options += [f"--{field}-column={column}" for field, column in self.set.columns.items()]
+        options += [f"--budget={budget}"] if budget else []
         command = [sys.executable, "-m", "manyheads"]
         shutil.rmtree(run, ignore_errors=True)
         seconds = {
@@ -181,6 +187,7 @@ class Benchmark:
         for tally in self.our_tallies(run / "bundle"):
             self.keep("ours", tally)
             results[tally.name] = _result(tally, total) | {"commands": {k: round(v, 1) for k, v in seconds.items()}}
+            results[tally.name] |= {"budget": budget} if budget else {}
         for one in scores:  # the paired comparison is of the very answers that `evaluate` scored
             if one["name"] in results and abs(one["value"] - results[one["name"]]["score"]) > 0.05:
                 raise SystemExit(f"{self.name}: {one['name']} is {one['value']:.2f} by evaluate, not {results}.")
@@ -193,6 +200,11 @@ class Benchmark:
 
     def our_tallies(self, folder: Path) -> Iterable[Tally]:
         bundle, rows = load(folder), self.rows("test")
+        if self.set.task == "seq2seq":
+            answers = bundle.engine_task.answer(rows, bundle.decode)
+            yield bleu_tally(answers.texts, answers.references, bundle.engine_task.settings.target_language)
+            yield from _markup_tallies(rows, answers.texts)
+            return
         yield bundle.engine_task.tally(rows, bundle.decode)
         if self.has_intents:
             predictions: Sequence[Any] = bundle.predictions([row[0] for row in rows])
@@ -219,7 +231,7 @@ class Benchmark:
             peers = {
                 peer: measures[measure]["score"]
                 for peer, measures in result.get("peers", {}).items()
-                if measure in measures
+                if "score" in measures.get(measure, {})
             }
             if not peers:
                 continue
@@ -229,6 +241,17 @@ class Benchmark:
                 change = compare_tallies(tally, other)
                 values = (change.difference, change.low, change.high)
                 ours["against"] = {"peer": best, "difference": [round(value, 2) for value in values]}
+
+
+def _markup_tallies(rows: Sequence[Row], translations: Sequence[str]) -> Iterable[Tally]:
+    """The share of code, markup and URLs that the translation repeats: of the source, and of source and reference."""
+    of_source = [[source[start:end] for start, end in copyable_spans(source)] for source, *_ in rows]
+    of_both = [[span for span in spans if span in row[1]] for spans, row in zip(of_source, rows, strict=True)]
+    for name, wanted in ((_MARKUP, of_source), (f"{_MARKUP} (also by the reference)", of_both)):
+        if any(wanted):
+            pairs = zip(wanted, translations, strict=True)
+            kept = [sum(span in translation for span in spans) for spans, translation in pairs]
+            yield share_tally(name, kept, list(map(len, wanted)))
 
 
 def _spans(tags: Sequence[str]) -> set[Any]:
@@ -245,8 +268,8 @@ def _file_name(words: str) -> str:
     return words.lower().replace(" ", "-")
 
 
-def _run(command: Sequence[str], log: Path, output: Path | None = None) -> float:
-    """Run a command with one thread; return its processor seconds."""
+def _run(command: Sequence[str], log: Path, output: Path | None = None, minutes: float | None = None) -> float:
+    """Run a command with one thread, for at most so many minutes; return its processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("a", encoding="utf-8") as stream:
         done = subprocess.run(
@@ -254,6 +277,7 @@ def _run(command: Sequence[str], log: Path, output: Path | None = None) -> float
             stdout=subprocess.PIPE if output else stream,
             stderr=stream,
             text=True,
+            timeout=None if minutes is None else 60 * minutes,
             cwd=ROOT,
             env=os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT / "src")},
         )
@@ -283,7 +307,8 @@ def write_table() -> None:
         "`make defaults` (benchmarks/defaults.py); do not edit. One thread each; minutes are processor minutes of all",
         "three commands, or of a peer's training and prediction. Training rows whose text also stands in the valid or",
         "test set are left out for all. 95 % bootstrap intervals in brackets; the difference to the better peer is",
-        "paired.",
+        "paired. A peer that was stopped has elapsed minutes, on a busy machine. A row with --budget was not planned",
+        "by `init` alone.",
         "",
         "| set, test rows | measure | manyheads | min | scikit-learn | min | CRF | min | spaCy | min | difference |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -296,7 +321,9 @@ def write_table() -> None:
             ours, peers = result.get("ours", {}).get(measure, {}), result.get("peers", {})
             columns = [ours, *(_peer(peers, prefix).get(measure, {}) for prefix in ("scikit-learn", "CRF", "spaCy"))]
             cells = [cell for column in columns for cell in (_score(column), _minutes(column))]
-            lines.append(f"| {name}, {result['n_test']:,} | {measure} | {' | '.join(cells)} | {_difference(ours)} |")
+            budget = f" (--budget {ours['budget']})" if "budget" in ours else ""
+            cells = [measure + budget, *cells, _difference(ours)]
+            lines.append(f"| {name}, {result['n_test']:,} | {' | '.join(cells)} |")
     stamps = sorted(
         {
             f"{one['date'][:10]}, {one['machine']}"
@@ -320,6 +347,8 @@ def _peer(peers: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
 
 
 def _score(result: Mapping[str, Any]) -> str:
+    if "stopped_after_minutes" in result:
+        return f"stopped after {result['stopped_after_minutes']:g} min"
     return f"{result['score']:.1f} [{result['low']:.1f}, {result['high']:.1f}]" if result else "–"
 
 
@@ -343,6 +372,8 @@ def main() -> None:
     parser.add_argument("--peers-only", action="store_true")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--peer", action="append", default=[], help="only this peer; may be repeated")
+    parser.add_argument("--limit", type=float, metavar="MINUTES", help="stop a peer after this elapsed time")
+    parser.add_argument("--budget", default="", metavar="TIME", help="the budget for `init`; default: none")
     parser.add_argument("--table", action="store_true", help="only write defaults.md again")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in SETS]
@@ -369,12 +400,12 @@ def run_set(one: Benchmark, given: argparse.Namespace) -> None:
         if given.peer and peer not in given.peer:
             continue
         print(f"{time.strftime('%H:%M')} {one.name}: {peer}", file=sys.stderr, flush=True)
-        found = one.run_peer(peer)
+        found = one.run_peer(peer, given.limit)
         print(json.dumps(found), flush=True)
         merge(one.name, lambda result, peer=peer, found=found: result.setdefault("peers", {}).update({peer: found}))
     if not given.peers_only:
         print(f"{time.strftime('%H:%M')} {one.name}: manyheads", file=sys.stderr, flush=True)
-        ours = one.run_ours()
+        ours = one.run_ours(given.budget)
         print(json.dumps(ours), flush=True)
         merge(one.name, lambda result: result.update(ours=ours))
     merge(one.name, one.compare)
