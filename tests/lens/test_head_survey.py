@@ -27,6 +27,7 @@ from manyheads.settings import to_table
 from manyheads.tasks import TASKS
 from manyheads.tasks.lens_examples import Example, plain_text
 
+from lens.makers import SHORT, task_of
 from tasks.small import make_task
 
 N_TEXTS = 24
@@ -241,3 +242,10 @@ def test_statistics_have_names_in_both_languages(name: str) -> None:
     names = statistic_names(name)
     assert names.en.isascii() or "−" in names.en or "→" in names.en
     assert any("\u4e00" <= character <= "\u9fff" for character in names.zh)
+
+
+def test_a_bundle_without_data_in_its_recipe_has_no_survey() -> None:
+    bundle = Bundle(task=task_of("classify"), decode=SHORT, recipe={})
+    survey = survey_heads(bundle)
+    assert survey.state == "failed" and survey.message is not None
+    assert head_effect(bundle, "encoder.0.self/0").state == "failed"

@@ -66,7 +66,6 @@ def test_stop_ends_a_job_at_its_next_report() -> None:
     while not reports:
         time.sleep(0.001)
     jobs.stop()
-    time.sleep(0.05)
     count = len(reports)
     time.sleep(0.05)
     assert len(reports) == count

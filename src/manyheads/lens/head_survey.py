@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.bundle import Bundle
-from manyheads.errors import DataError, LensError
+from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.language import Bilingual
 from manyheads.lens.encoded_examples import EncodedSample, encode_examples
 from manyheads.lens.examples import SAMPLE, sample_examples, with_targets
@@ -182,7 +182,7 @@ def head_effect(
         rows = valid_rows(bundle, n_rows, files)
         with open_sample(bundle.task, rows, bundle.decode) as sample:
             change = ablate(bundle.task, sample, [[found]])[0].change
-    except DataError:
+    except (DataError, RecipeError):
         return HeadEffect("failed", message=_UNREADABLE)
     return HeadEffect("ready", change.name, change.before, change.difference, change.low, change.high, len(rows))
 
@@ -197,7 +197,7 @@ def _read_sample(
             examples = [example for row in rows for example in bundle.task.lens_examples.from_row(row)][:n_texts]
         elif examples is None:
             examples = sample_examples(bundle, n_texts)
-    except (DataError, LensError):
+    except (DataError, LensError, RecipeError):
         return None, _UNREADABLE
     try:
         return encode_examples(bundle.task, with_targets(bundle, examples)), None
@@ -232,7 +232,7 @@ def _importances(
         rows = valid_rows(bundle, n_rows, files)
         with open_sample(bundle.task, rows, bundle.decode) as sample:
             found = gradient_importance(bundle.task, sample, stages.part(1.0, len(sample.plans)))
-    except DataError:
+    except (DataError, RecipeError):
         return {}
     return {one.head: one for one in found}
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from manyheads.errors import ManyheadsError
 
+_SECONDS_TO_STOP = 3.0
+
 Work = Callable[[Callable[[float], None]], Any]  # takes a function that receives the share done
 
 
@@ -27,10 +29,11 @@ class BackgroundJobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self._queue: queue.Queue[Job] = queue.Queue()
+        self._queue: queue.Queue[Job | None] = queue.Queue()  # None: stop
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        threading.Thread(target=self._run, name="lens-jobs", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="lens-jobs", daemon=True)
+        self._thread.start()
 
     def submit(self, key: str, work: Work) -> Job:
         """Return the job of this key; the first call starts it."""
@@ -41,12 +44,16 @@ class BackgroundJobs:
             return self._jobs[key]
 
     def stop(self) -> None:
-        """Stop at the next report of progress."""
+        """Stop at the next report of progress; wait for it, but not long: the process is about to end."""
         self._stopped.set()
+        self._queue.put(None)
+        self._thread.join(_SECONDS_TO_STOP)
 
     def _run(self) -> None:
         while True:
             job = self._queue.get()
+            if job is None:
+                return
             try:
                 job.result = job.work(lambda done, job=job: self._report(job, done))  # type: ignore[misc]
                 job.done, job.state = 1.0, "ready"

@@ -1,7 +1,8 @@
 """`make_app`: the lens page and its API as a Starlette application."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, get_args
 
 from starlette.applications import Starlette
@@ -55,8 +56,15 @@ def make_app(session: LensSession, hosts: Iterable[str] = (), language: Language
         Route("/api/traces/{id}/page.html", _handled(api.page)),
         Route("/{name}", _static_file),
     ]
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        api.jobs.stop()
+
     return Starlette(
         routes=routes,
+        lifespan=lifespan,
         middleware=[Middleware(LocalOnly, hosts=list(hosts))],
         exception_handlers={HTTPException: _http_error, Exception: _bug},
     )
