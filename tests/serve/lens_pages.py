@@ -125,6 +125,13 @@ class LensPage:
             assert time.monotonic() < deadline, f"{fields} is not in the address: {self.state()}"
             time.sleep(0.05)
 
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds: what is drawn or written to the address follows after a frame or a pause."""
+        deadline = time.monotonic() + SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, "The page does not get there."
+            self.page.wait_for_timeout(50)
+
     def allow(self, pattern: str) -> None:
         """Expect a message of the console, such as the browser's own line about an answer of 422."""
         self.allowed.append(pattern)

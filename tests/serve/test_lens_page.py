@@ -82,10 +82,7 @@ def test_hovering_shows_outgoing_in_blue_and_incoming_in_orange_and_a_click_pins
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(readout(page)).to_have_text(re.compile("looks at .* is looked at by"))
-    page.wait_for_timeout(100)  # a frame
-    colors = inked(over)
-    assert colors["blue"] > 20
-    assert colors["orange"] > 20
+    opened.until(lambda: min(inked(over).values()) > 20)
     page.keyboard.press("Enter")
     opened.expect_state(pins="1", keyPins="1")
     page.keyboard.press("Escape")
@@ -103,18 +100,18 @@ def test_matrix_reads_exact_weights_under_the_pointer(lens: Open) -> None:
     expect(readout(page)).to_have_text(re.compile(r"→ .*: [\d.]+\s%$"))  # without ≈ once the row is there
     page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + 0.6 * box["height"])
     expect(page.get_by_role("button", name="Remove pins")).to_be_visible()
-    page.wait_for_timeout(500)
-    assert "pins" in opened.state()
+    opened.until(lambda: "pins" in opened.state())
 
 
 def test_threshold_by_share_of_mass_draws_fewer_arcs(lens: Open) -> None:
     opened = lens()
     page = opened.open(CAT, mass=1.0)
     base = page.locator(".stage.arcs canvas").first
+    opened.until(lambda: inked(base)["blue"] > 0)
     all_links = inked(base)["blue"]
     page.get_by_role("slider").fill("10")
     opened.expect_state(mass="0.1")
-    assert 0 < inked(base)["blue"] < all_links
+    opened.until(lambda: 0 < inked(base)["blue"] < all_links)
 
 
 def test_weights_become_norms_and_sinks_disappear(lens: Open) -> None:

@@ -32,8 +32,7 @@ def test_nothing_overflows_and_both_languages_are_complete(lens: Open, name: str
     page = opened.open(CAT, page=name, attention="encoder.1.self")
     expect(page.locator("html")).to_have_attribute("lang", "zh")
     page.get_by_role("heading", level=2).first.wait_for()
-    page.wait_for_timeout(300)
-    assert opened.overflow() <= 0
+    opened.until(lambda: opened.overflow() <= 0)
     # A key without a text would be shown as the key itself.
     for _ in ("中文", "English"):
         assert re.findall(r"\b[a-z]+_[a-z_]+\b", page.locator("#app").inner_text()) == []
@@ -103,8 +102,7 @@ def test_the_whole_flow_with_the_keyboard_alone(lens: Open) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.locator("output.readout")).not_to_have_text(re.compile("Point at a word"))
     page.keyboard.press("Enter")
-    page.wait_for_timeout(500)
-    assert "pins" in opened.state()
+    opened.until(lambda: "pins" in opened.state())
     expect(page.get_by_role("heading", name=re.compile("Scores and weights"))).to_be_visible()
     page.keyboard.press("Escape")
     opened.expect_state(pins=None)
