@@ -31,6 +31,16 @@ def test_one_file(bundle_folder: Path, manyheads: Run, tmp_path: Path) -> None:
     assert len(data["examples"]) == len(data["survey"]["a"]["heads"])
 
 
+def test_unreadable_rows_are_reported_and_the_page_is_written(
+    bundle_folder: Path, manyheads: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.tsv").write_bytes(b"\xff\xfe bad")
+    done = manyheads("lens", bundle_folder, TEXT, "--valid", "bad.tsv", "--html", "lens.html")
+    assert done.returncode == 0
+    assert done.stderr.startswith("The validation data of this bundle cannot be read.")
+    assert (tmp_path / "lens.html").exists()
+
+
 @pytest.mark.parametrize("more", [(), ("--head", "decoder.0.cross/1", "--view", "arcs", "--unit", "words")])
 def test_pictures(bundle_folder: Path, manyheads: Run, tmp_path: Path, more: tuple[str, ...]) -> None:
     files = [word for form in ("svg", "png", "pdf") for word in (f"--{form}", f"head.{form}")]

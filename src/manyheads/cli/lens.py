@@ -170,6 +170,7 @@ def write_page(
     _check_folder(path)
     surveys: dict[str, Any] = {}
     examples: dict[str, Any] = {}
+    messages: list[str] = []
     traced = [session.trace(TraceRequest(id, text, answer)) for id in session.bundles for text in texts]
     with _progress_bar(make_console(plain=False)) as report:
         for number, (id, opened) in enumerate(session.bundles.items()):
@@ -178,6 +179,8 @@ def write_page(
                 report((number + done) / len(session.bundles) / 2)
 
             survey = survey_heads(opened.bundle, n_texts, files=opened.valid, progress=report_survey)
+            if survey.message is not None:
+                messages.append(str(survey.message))
             one, shown = survey_for_page(id, survey)
             surveys |= one
             examples |= shown if number == 0 else {}
@@ -191,6 +194,8 @@ def write_page(
         )
         content = page.encode()
     atomic_write(path, content)
+    for message in dict.fromkeys(messages):
+        click.echo(message, err=True)
     click.echo(f"{pick('Wrote', '已写入')} {path} ({len(content) / 1e6:.1f} MB)")
 
 

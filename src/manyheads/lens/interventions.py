@@ -29,7 +29,7 @@ _BATCH_POSITIONS = 2048  # of all copies of a text in one forward pass
 class AblatedText:
     """The output for one text without some heads."""
 
-    free: LensOutput  # the model answers anew
+    free: LensOutput  # the model answers again
     forced: LensOutput | None  # the probabilities of the original answer; None for a model without a decoder
     log_probability_change: float | None  # of the original answer; negative: less probable without the heads
 

@@ -85,7 +85,7 @@ def paint_cells(axes: Axes, unit_map: UnitMap, norm: Normalize, *, is_image: boo
         axes.imshow(picture, cmap=SCALE, norm=norm, interpolation="nearest", extent=extent, aspect="auto")
         return
     axes.add_collection(PolyCollection(_squares(masked, 0.0), facecolors=WASH, linewidths=0))
-    shown = (np.asarray(norm(values)) > 1 / 500) & ~masked  # smaller values cannot be told from white
+    shown = (np.asarray(norm(values)) > 1 / 500) & ~masked  # smaller values look white
     inset = 0.03 if max(values.shape) <= 40 else 0.0
     cells = PolyCollection(_squares(shown, inset), array=values[shown], cmap=SCALE, norm=norm, linewidths=0)
     axes.add_collection(cells)

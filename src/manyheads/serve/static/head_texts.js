@@ -31,7 +31,7 @@ registerMessages({
     answer_mask: "Mask {number} of {count}",
     answer_ngrams: "This class comes {share} from counting n-grams and {rest} from attention; switching heads off changes only the {rest}.",
     answer_ngrams_tag: "These marks come {share} from a linear tagger and {rest} from attention; switching heads off changes only the {rest}.",
-    answer_without: "Without {count} heads", answer_without_one: "Without 1 head", answer_without_coming: "The model answers anew …",
+    answer_without: "Without {count} heads", answer_without_one: "Without 1 head", answer_without_coming: "The model answers again …",
     answer_lost: "No longer marked: {entities}.", answer_changed: "Changed: {entities}.",
     answer_empty: "(the model writes nothing: EOS first)",
     answer_same: "The answer stays the same.", answer_changes: "The answer changes.", answer_differs: "The answer changes; what is new is marked.", answer_other_label: "The answer becomes “{label}”.",

@@ -222,7 +222,7 @@ export type Output = {
 export type Ablation = {
   trace: string;
   heads: string[];
-  free: Output; // the model answers anew
+  free: Output; // the model answers again
   forced: Output | null; // probabilities of the original answer
   log_probability_change: number | null;
 };
