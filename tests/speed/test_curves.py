@@ -1,12 +1,13 @@
 """Curves of the speed benchmarks: fitted powers, tables and plots, and measured memory."""
 
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 
 SPEED = Path(__file__).parents[2] / "benchmarks" / "speed"
 
@@ -65,11 +66,16 @@ def test_skipped_measurements_are_empty_cells(curves: ModuleType) -> None:
 def test_memory_is_measured_in_a_child_process(curves: ModuleType) -> None:
     import children
 
-    def hold(n_bytes: int) -> dict[str, object]:
-        return children.measure(lambda: torch.ones(n_bytes // 4), seconds=0.0)
-
-    torch.ones(10_000_000)  # warm-up as in the benchmarks: the first allocations of torch are not counted
-    few, many = (children.in_child(lambda n=n: hold(n))["extra_bytes"] for n in (40_000_000, 80_000_000))
+    # As in the benchmarks, the parent is a process that has only warmed torch up.
+    script = (
+        "import children, json, torch\n"
+        "torch.ones(10_000_000)\n"
+        "hold = lambda n: children.measure(lambda: torch.ones(n // 4), seconds=0.0)['extra_bytes']\n"
+        "print(json.dumps([children.in_child(lambda n=n: {'n': hold(n)})['n'] for n in (40_000_000, 80_000_000)]))"
+    )
+    folder = str(Path(children.__file__).parent)
+    printed = subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True, text=True)
+    few, many = json.loads(printed.stdout)
     assert few == pytest.approx(40e6, rel=0.1)
     assert many - few == pytest.approx(40e6, rel=0.02)
     with pytest.raises(RuntimeError, match="A measurement failed"):
