@@ -187,7 +187,7 @@ def bundle_cases(bundle: Bundle) -> tuple[list[BenchmarkCase], list[MissingEngin
 
 
 def _predict(task: Task, settings: DecodeSettings) -> Decode:
-    single = replace(settings, repetition_guard=False)  # a second search would be one of PyTorch
+    single = replace(settings, repetition_guard=False, copy_guard=False)  # a second search would be one of PyTorch
     return lambda texts: task.predict(texts, single)
 
 

@@ -8,6 +8,7 @@ The package works on ids and tensors; the caller passes the ids of the special t
 and errors. Start reading at `generate.py`.
 """
 
+from manyheads.decode.copying import copying_beam, n_extra, n_missing
 from manyheads.decode.engines import ENGINES, Engine, EngineSelector
 from manyheads.decode.generate import generate, search
 from manyheads.decode.hypotheses import Hypothesis
@@ -35,8 +36,11 @@ __all__ = [
     "StoppingCriterion",
     "TorchEngine",
     "UncachedStepper",
+    "copying_beam",
     "generate",
     "is_looping",
+    "n_extra",
+    "n_missing",
     "search",
     "stream",
 ]

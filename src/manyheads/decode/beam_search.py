@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from manyheads.decode.copying import Copying
 from manyheads.decode.hypotheses import Hypothesis, best_first, length_penalty, make_hypothesis
 from manyheads.decode.repetition import forbid_repeats
 from manyheads.decode.sampling import StoppingCriterion, find_stopped
@@ -24,11 +25,13 @@ def beam_search(
     forbidden: Sequence[int],
     settings: DecodeSettings,
     should_stop: StoppingCriterion | None = None,
+    copying: Copying | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; every maximum length is at least 1.
 
     Every step keeps the `beam` best extensions. Those that end with EOS become finished hypotheses and the others are
-    extended. Nothing else ends a beam, so a beam of 1 is greedy search for any length penalty.
+    extended. Nothing else ends a beam, so a beam of 1 is greedy search for any length penalty. With `copying`, the
+    best extensions for each number of copied ids are kept.
     """
     device, alpha = stepper.device, settings.alpha
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
@@ -47,7 +50,12 @@ def beam_search(
         if settings.no_repeat_ngram is not None:
             forbid_repeats(log_probabilities, generated.flatten(0, 1)[:, 1:], settings.no_repeat_ngram)
         n_beams = generated.size(1)
-        best, beams, ids = _best_extensions(log_probabilities, totals, settings.beam)
+        if copying is None:
+            best, beams, ids = _best_extensions(log_probabilities, totals, settings.beam)
+        else:
+            best, beams, ids = copying.select(sentences).best_extensions(
+                log_probabilities, totals, generated, beam=settings.beam, eos=eos
+            )
 
         is_last = ids == eos
         if should_stop is not None:

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from manyheads.decode.beam_search import beam_search
+from manyheads.decode.copying import Copying
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.memory_use import sentences_at_once
 from manyheads.decode.sampling import StoppingCriterion, greedy_or_sample
@@ -25,6 +26,7 @@ def search(
     settings: DecodeSettings,
     streams: Sequence[int] | None = None,
     should_stop: StoppingCriterion | None = None,
+    copying: Copying | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each row, best first: at least one, at most `n_best`.
 
@@ -33,6 +35,7 @@ def search(
     `streams` numbers the random stream of each row and defaults to the row index. A caller that reorders its inputs
     passes their original indices, so that an input draws the same sample in any batch. `should_stop` is called with
     the generated ids after each step and finishes a hypothesis that has not reached EOS; the last id stays.
+    `copying` constrains beam search.
     """
     streams = range(len(max_lengths)) if streams is None else streams
     forbidden = sorted({*forbidden, bos})
@@ -46,7 +49,14 @@ def search(
     lengths = [max_lengths[row] for row in open_rows]
     if settings.method == "beam":
         decoded = beam_search(
-            stepper, lengths, bos=bos, eos=eos, forbidden=forbidden, settings=settings, should_stop=should_stop
+            stepper,
+            lengths,
+            bos=bos,
+            eos=eos,
+            forbidden=forbidden,
+            settings=settings,
+            should_stop=should_stop,
+            copying=None if copying is None else copying.select(torch.tensor(open_rows, device=stepper.device)),
         )
     else:
         decoded = greedy_or_sample(
@@ -76,12 +86,14 @@ def generate(
     prompt: Int[Tensor, "B P"] | None = None,
     streams: Sequence[int] | None = None,
     should_stop: StoppingCriterion | None = None,
+    copied: Sequence[int] = (),
     tap: Tap | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses for each source, or after each prompt, as `search` does; they do not repeat the prompt.
 
     A model without encoder takes a prompt only. All prompts have the same length, which may be 0. Inputs that would
-    need too much memory together, such as many with a wide beam, are decoded in parts, unless a tap observes them.
+    need too much memory together, such as many with a wide beam, are decoded in parts, unless a tap observes them. Beam
+    search generates each of the ids `copied` as often as they are in the source.
     """
     inputs = prompt if source is None else source
     if inputs is None:
@@ -103,6 +115,7 @@ def generate(
             part = slice(start, start + n_at_once)
             rows = [None if tensor is None else tensor[part] for tensor in (source, source_is_real, prompt)]
             stepper = stepper_for(model)(model, rows[0], rows[1], prompt=rows[2], tap=tap)
+            copying = Copying.of(rows[0], copied) if copied and rows[0] is not None else None
             hypotheses += search(
                 stepper,
                 max_lengths[part],
@@ -112,5 +125,6 @@ def generate(
                 settings=settings,
                 streams=streams[part],
                 should_stop=should_stop,
+                copying=copying,
             )
     return hypotheses

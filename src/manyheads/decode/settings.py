@@ -41,6 +41,9 @@ class DecodeSettings:
     # Where the output of a seq2seq model ends in a loop that its source does not have, search again with
     # no_repeat_ngram = 3.
     repetition_guard: bool = True
+    # Where a translation by beam search lacks code, markup or the like of its source, search again, with a wide beam
+    # and then, if the tokenizer has placeholders, for a translation that copies each of them.
+    copy_guard: bool = True
 
     # Sampling temperature; lower is more deterministic.
     temperature: Annotated[float, Range(greater_than=0, hint=_USE_GREEDY)] = 1.0

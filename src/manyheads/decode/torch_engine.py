@@ -28,9 +28,13 @@ class TorchEngine:
         return ""
 
     def generate(
-        self, sources: Sequence[Sequence[int]], settings: DecodeSettings, streams: Sequence[int]
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodeSettings,
+        streams: Sequence[int],
+        copied: Sequence[int] = (),
     ) -> list[list[Hypothesis]]:
-        """Decode one padded batch."""
+        """Decode one padded batch; beam search generates each of the ids `copied` as often as its source has it."""
         width, pad = max(map(len, sources), default=0), self.special_tokens.pad
         rows = [[*source, *[pad] * (width - len(source))] for source in sources]
         source: Int[Tensor, "B S"] = torch.tensor(rows, dtype=torch.long, device=self.model.device)
@@ -45,6 +49,7 @@ class TorchEngine:
             forbidden=self.special_tokens.forbidden,
             settings=settings,
             streams=streams,
+            copied=copied,
         )
 
 

@@ -129,6 +129,11 @@ class Tokenizer:
             n_placeholders += 1
         return Placeholders(tuple(placeholder_symbols(n_placeholders)))
 
+    @cached_property
+    def placeholder_ids(self) -> tuple[int, ...]:
+        """The ids of the placeholder tokens."""
+        return tuple(self._processor.piece_to_id(symbol) for symbol in self.placeholders.symbols)
+
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, without BOS and EOS."""
         return self.encode_batch([text])[0]

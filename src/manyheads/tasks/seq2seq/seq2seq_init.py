@@ -244,7 +244,7 @@ class Seq2SeqInit(TaskInit):
                 return 0.0
             # An untrained model seldom generates EOS: it is limited to the length of an average source.
             lengths = [len(ids) + 1 for ids in task.tokenizer.encode_batch(sources)]
-            limited = replace(settings, max_new_tokens=round(fmean(lengths)), repetition_guard=False)
+            limited = replace(settings, max_new_tokens=round(fmean(lengths)), repetition_guard=False, copy_guard=False)
             return timer(lambda: translator.predict(sources, limited)) * n_sentences / len(sources)
 
         scored: Any = task

@@ -9,10 +9,8 @@ import numpy as np
 import torch
 
 from manyheads import corpora
-from manyheads.data import plan_batches
 from manyheads.data.cleaning import PAIR, Fields
 from manyheads.decode import (
-    NO_REPEAT_NGRAM,
     DecodeSettings,
     Engine,
     EngineSelector,
@@ -20,7 +18,6 @@ from manyheads.decode import (
     SpecialTokens,
     TorchEngine,
     generate,
-    is_looping,
 )
 from manyheads.errors import DataError
 from manyheads.language import Bilingual
@@ -40,6 +37,7 @@ from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, tuning_rows
+from manyheads.tasks.seq2seq.part_search import PartSearch
 from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
 from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
 from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
@@ -77,9 +75,7 @@ _MAX_EXCESS = 2.0  # an output with more than this many times the tokens of trai
 _FEW_TOKENS = 10
 _MIN_TUNED = 20  # with fewer rows, nothing is chosen
 _MIN_SHARE = 0.75  # a translation with less than this share of the tokens of training is suspect
-_WIDE_BEAM = 8  # of the second search, where the first lost a span that should be copied
 _STREAMS_PER_PART = 1 << 40  # random streams of texts
-_EMPTY = Hypothesis((), 0.0, 0.0, finished=True)
 _SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
 
 
@@ -373,8 +369,9 @@ class Seq2Seq:
     ) -> list[Translations]:
         """The candidates for each text; a blank text has blank candidates.
 
-        A text whose best candidate is caught in a loop is decoded again without repetition. Samples are drawn by a
-        text's index, which starts at `first`. Texts to translate are read in parts, see `PartReader`.
+        A text whose best candidate is caught in a loop or lacks a span to copy is decoded again, see `PartSearch`.
+        Samples are drawn by a text's index, which starts at `first`. Texts to translate are read in parts, see
+        `PartReader`.
         """
         parts = self._parts(texts)
         rows = [(index, number) for index, own in enumerate(parts) for number in range(len(own))]
@@ -414,64 +411,29 @@ class Seq2Seq:
         done: Progress,
     ) -> list[Translations]:
         """The candidates for each part."""
-        predictions: dict[int, Translations] = {}
-        engine = self.engine_for(settings)
-        for row, ids in enumerate(encoded):
-            if not ids:  # nothing but what is copied
-                predictions[row] = self._translations(parts[row], ids, [_EMPTY] * settings.n_best)
-                done(row)
-        for row, hypotheses in self._decode(
-            encoded, [row for row, ids in enumerate(encoded) if ids], engine, settings, streams
-        ):
-            predictions[row] = self._translations(parts[row], encoded[row], hypotheses)
-            done(row)
-        looping = [row for row, prediction in predictions.items() if "repetition" in prediction.warnings]
-        if settings.repetition_guard and looping:
-            # Always with PyTorch, so that the outputs of all engines are the same.
-            torch_engine, guarded = (
-                TorchEngine(self.model, _SPECIAL_TOKENS),
-                replace(settings, no_repeat_ngram=NO_REPEAT_NGRAM),
-            )
-            for row, hypotheses in self._decode(encoded, looping, torch_engine, guarded, streams):
-                if hypotheses[0].finished:
-                    again = self._translations(parts[row], encoded[row], hypotheses)
-                    predictions[row] = replace(again, warnings=["repetition", *again.warnings])
-        incomplete = [row for row, one in predictions.items() if one.missing and "repetition" not in one.warnings]
-        if incomplete and settings.method == "beam" and settings.beam > 1:
-            # A hypothesis that repeats every span is better than a more probable one that does not.
-            beam = max(settings.beam, _WIDE_BEAM)
-            whole_beam = replace(settings, beam=beam, n_best=beam)
-            for row, hypotheses in self._decode(encoded, incomplete, engine, whole_beam, streams):
-                part = parts[row]
-                ranked = sorted(hypotheses, key=lambda one: len(part.missing(self._text(part, one))))
-                predictions[row] = self._translations(part, encoded[row], ranked[: settings.n_best])
-        if self.confidence is not None and settings.method != "sample":
-            for row, ids in enumerate(encoded):
-                if ids:
-                    mean = predictions[row].candidates[0].mean_log_probability
-                    predictions[row] = replace(predictions[row], confidence=self.confidence.of(mean))
-        return [predictions[row] for row in range(len(parts))]
+        search = PartSearch(
+            parts,
+            encoded,
+            streams,
+            settings,
+            self.tokenizer,
+            self.engine_for(settings),
+            TorchEngine(self.model, _SPECIAL_TOKENS),
+        )
+        found, looping = search.run(done)
+        predictions = []
+        for row, (part, ids) in enumerate(zip(parts, encoded, strict=True)):
+            one = self._translations(part, ids, found[row], is_looping=row in looping)
+            if self.confidence is not None and settings.method != "sample" and ids:
+                one = replace(one, confidence=self.confidence.of(one.candidates[0].mean_log_probability))
+            predictions.append(one)
+        return predictions
 
-    def _decode(
-        self,
-        encoded: Sequence[Sequence[int]],
-        rows: Sequence[int],
-        engine: Engine,
-        settings: DecodeSettings,
-        streams: Sequence[int],
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yield the hypotheses of these rows; rows of similar length are decoded together."""
-        lengths = np.array([[len(encoded[row]) + 1] for row in rows], dtype=np.int64).reshape(-1, 1)
-        for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
-            chosen = [rows[index] for index in batch.tolist()]
-            sources = [[*encoded[row], EOS] for row in chosen]
-            yield from zip(chosen, engine.generate(sources, settings, [streams[row] for row in chosen]), strict=True)
-
-    def _translations(self, part: Part, source: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Translations:
-        best, warnings = hypotheses[0].ids, []
-        n_source, n_best = len(source) + 1, len(best) + 1
-        if is_looping(best, source):
-            warnings.append("repetition")
+    def _translations(
+        self, part: Part, source: Sequence[int], hypotheses: Sequence[Hypothesis], *, is_looping: bool
+    ) -> Translations:
+        warnings = ["repetition"] if is_looping else []
+        n_source, n_best = len(source) + 1, len(hypotheses[0].ids) + 1
         if self.length_ratio is not None and n_best > _MAX_EXCESS * self.length_ratio * n_source + _FEW_TOKENS:
             warnings.append("length")
         candidates = [self._translation(part, one) for one in hypotheses]
@@ -483,10 +445,8 @@ class Seq2Seq:
 
     def _translation(self, part: Part, one: Hypothesis) -> Translation:
         mean = one.log_probability / max(1, len(one.ids) + one.finished)
-        return Translation(self._text(part, one), one.log_probability, one.score, one.finished, mean)
-
-    def _text(self, part: Part, hypothesis: Hypothesis) -> str:
-        return part.finish(self.tokenizer.decode(hypothesis.ids))
+        text = part.finish(self.tokenizer.decode(one.ids))
+        return Translation(text, one.log_probability, one.score, one.finished, mean)
 
     def _is_short(self, part: Part, answer: str, ratio: float) -> bool:
         """Whether a translation is too short to be complete."""
