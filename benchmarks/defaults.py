@@ -4,7 +4,8 @@
     make defaults ARGS="banking77 subj"             these sets
     make defaults ARGS="--peers-only"               scikit-learn, CRF and spaCy only; --ours-only: without them
     make defaults ARGS="--budget 25m tatoeba-en-fr" `init --budget 25m`, which the table says
-    make defaults ARGS="--peers-only --limit 12"    stop a peer after 12 minutes, which the table says
+    make defaults ARGS="--limit 12 subj"            stop a peer or our training after 12 minutes, which the table says
+    make defaults ARGS="--ours-only --resume subj"  go on with our stopped training, or only evaluate its model again
     python benchmarks/defaults.py --table           write defaults.md again from defaults.json
 
 Each of our models is made by three commands, `manyheads init`, `train` and `evaluate`, one thread each. The peers
@@ -107,6 +108,13 @@ _INTENTS, _SPANS, _MARKUP = "intent accuracy", "F1", "% of markup kept"
 _MEASURES = {"classify": ("accuracy",), "tag": (_SPANS, _INTENTS), "seq2seq": ("BLEU",)}
 
 
+class TimeLimitError(Exception):
+    """A command had no time left."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds  # of the processor
+
+
 class Benchmark:
     """One data set: its rows, and the results of every system on its test set."""
 
@@ -159,7 +167,7 @@ class Benchmark:
         command = [str(python), "-W", "ignore", str(HERE / "defaults_peers.py"), peer, str(source), str(target)]
         try:
             seconds = _run(command, self.folder / f"{_file_name(peer)}.log", minutes=limit)
-        except subprocess.TimeoutExpired:
+        except TimeLimitError:
             return {measure: {"stopped_after_minutes": limit} | stamp()}
         finally:
             source.unlink()
@@ -167,18 +175,34 @@ class Benchmark:
         self.keep(peer, tally)
         return {measure: _result(tally, seconds)}
 
-    def run_ours(self, budget: str = "") -> dict[str, Any]:
-        """`init`, `train` and `evaluate`, with nothing touched but the budget, if there is one."""
+    def run_ours(self, budget: str = "", limit: float | None = None, *, resume: bool = False) -> dict[str, Any]:
+        """`init`, `train` and `evaluate`, with nothing touched but the budget, if there is one.
+
+        The training has at most this many minutes. With `resume`, it goes on where the last one ended.
+        """
         recipe, run, log = self.folder / "recipe.toml", self.folder / "run", self.folder / "ours.log"
         options = [f"--{split}={file}" for split in ("valid", "test") for file in self.files(split)]
         options += [f"--{field}-column={column}" for field, column in self.set.columns.items()]
         options += [f"--budget={budget}"] if budget else []
         command = [sys.executable, "-m", "manyheads"]
-        shutil.rmtree(run, ignore_errors=True)
-        seconds = {
-            "init": _run([*command, "init", *self.files("train"), *options, "-o", str(recipe), "--overwrite"], log),
-            "train": _run([*command, "train", str(recipe), "-o", str(run), "--plain"], log),
-        }
+        spent = self.folder / "spent.json"  # of all sessions of this run
+        if resume:
+            budget, elapsed, seconds = json.loads(spent.read_text(encoding="utf-8"))
+        else:
+            shutil.rmtree(run, ignore_errors=True)
+            init = [*command, "init", *self.files("train"), *options, "-o", str(recipe), "--overwrite"]
+            elapsed, seconds = 0.0, {"init": _run(init, log), "train": 0.0}
+        started, is_stopped = time.monotonic(), False
+        try:
+            seconds["train"] += _run([*command, "train", str(recipe), "-o", str(run), "--plain"], log, minutes=limit)
+        except TimeLimitError as stopped:
+            seconds["train"], is_stopped = seconds["train"] + stopped.seconds, True
+        elapsed += (time.monotonic() - started) / 60
+        spent.write_text(json.dumps([budget, elapsed, seconds]), encoding="utf-8")
+        if is_stopped:
+            result = {"stopped_after_minutes": round(elapsed), "cpu_seconds": round(sum(seconds.values()), 2)}
+            result |= {"budget": budget} if budget else {}
+            return {measure: result | stamp() for measure in self.measures}
         card = self.folder / "evaluate.json"
         seconds["evaluate"] = _run([*command, "evaluate", str(run / "bundle"), "--json"], log, card)
         total = sum(seconds.values())
@@ -233,7 +257,7 @@ class Benchmark:
                 for peer, measures in result.get("peers", {}).items()
                 if "score" in measures.get(measure, {})
             }
-            if not peers:
+            if not peers or "score" not in ours:
                 continue
             best = max(peers, key=peers.__getitem__)
             tally, other = self.kept("ours", measure), self.kept(best, measure)
@@ -271,22 +295,29 @@ def _file_name(words: str) -> str:
 def _run(command: Sequence[str], log: Path, output: Path | None = None, minutes: float | None = None) -> float:
     """Run a command with one thread, for at most so many minutes; return its processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with log.open("a", encoding="utf-8") as stream:
-        done = subprocess.run(
-            command,
-            stdout=subprocess.PIPE if output else stream,
-            stderr=stream,
-            text=True,
-            timeout=None if minutes is None else 60 * minutes,
-            cwd=ROOT,
-            env=os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT / "src")},
-        )
+
+    def spent() -> float:
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    try:
+        with log.open("a", encoding="utf-8") as stream:
+            done = subprocess.run(
+                command,
+                stdout=subprocess.PIPE if output else stream,
+                stderr=stream,
+                text=True,
+                timeout=None if minutes is None else 60 * minutes,
+                cwd=ROOT,
+                env=os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT / "src")},
+            )
+    except subprocess.TimeoutExpired:
+        raise TimeLimitError(spent()) from None
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: ended with {done.returncode}. See {log}.")
     if output:
         output.write_text(done.stdout, encoding="utf-8")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent()
 
 
 def merge(name: str, change: Callable[[dict[str, Any]], None], path: Path = RESULTS) -> None:
@@ -307,8 +338,8 @@ def write_table() -> None:
         "`make defaults` (benchmarks/defaults.py); do not edit. One thread each; minutes are processor minutes of all",
         "three commands, or of a peer's training and prediction. Training rows whose text also stands in the valid or",
         "test set are left out for all. 95 % bootstrap intervals in brackets; the difference to the better peer is",
-        "paired. A peer that was stopped has elapsed minutes, on a busy machine. A row with --budget was not planned",
-        "by `init` alone.",
+        "paired. What was stopped has elapsed minutes, on a busy machine. A row with --budget was not planned by",
+        "`init` alone.",
         "",
         "| set, test rows | measure | manyheads | min | scikit-learn | min | CRF | min | spaCy | min | difference |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -372,8 +403,9 @@ def main() -> None:
     parser.add_argument("--peers-only", action="store_true")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--peer", action="append", default=[], help="only this peer; may be repeated")
-    parser.add_argument("--limit", type=float, metavar="MINUTES", help="stop a peer after this elapsed time")
+    parser.add_argument("--limit", type=float, metavar="MINUTES", help="stop a peer or our training after this time")
     parser.add_argument("--budget", default="", metavar="TIME", help="the budget for `init`; default: none")
+    parser.add_argument("--resume", action="store_true", help="go on with our last training, then evaluate")
     parser.add_argument("--table", action="store_true", help="only write defaults.md again")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in SETS]
@@ -405,7 +437,7 @@ def run_set(one: Benchmark, given: argparse.Namespace) -> None:
         merge(one.name, lambda result, peer=peer, found=found: result.setdefault("peers", {}).update({peer: found}))
     if not given.peers_only:
         print(f"{time.strftime('%H:%M')} {one.name}: manyheads", file=sys.stderr, flush=True)
-        ours = one.run_ours(given.budget)
+        ours = one.run_ours(given.budget, given.limit, resume=given.resume)
         print(json.dumps(ours), flush=True)
         merge(one.name, lambda result: result.update(ours=ours))
     merge(one.name, one.compare)
