@@ -1,17 +1,13 @@
 """Each step of a walk follows from the previous one, and the numbers equal the model's own."""
 
-import json
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
-from manyheads.bundle import Bundle
-from manyheads.errors import DataError, LensError
-from manyheads.lens import Walk, walk
+from manyheads.errors import LensError
+from manyheads.lens import Walk
 from manyheads.lens.attention_walk import AttentionCall, capture_calls, choose_position, walk_attention
-from manyheads.model import ModelSettings, Tap
+from manyheads.model import ModelSettings
 from manyheads.model.masks import View
 
 from model.makers import choices, describe, passes, product_of, small
@@ -112,52 +108,6 @@ def test_slope_is_the_derivative_of_a_weight_by_its_product() -> None:
         assert float(slope) == pytest.approx(one.softmax.slopes[query, key], abs=1e-12)
 
 
-@pytest.mark.parametrize("layer", ["encoder.0.self", "decoder.0.self", "decoder.0.cross"])
-@pytest.mark.parametrize("head", [0, 3])
-def test_walk_of_a_bundle_equals_a_tap(untrained: Bundle, layer: str, head: int) -> None:
-    one = walk(untrained, "Two cats are sleeping.", answer="两只猫在睡觉。", layer=layer, head=head)
-    task = untrained.task
-    model_input = task.model_input("Two cats are sleeping.", "两只猫在睡觉。")
-    tap = Tap()
-    with torch.no_grad():
-        task.model(
-            *(torch.tensor([[token.id for token in side]]) for side in (model_input.source, model_input.target)),
-            tap=tap,
-        )
-    tapped = {
-        what: tap[f"{layer}.{what}"][0].numpy() for what in ("q", "k", "v", "scores", "weights", "heads", "output")
-    }
-    for ours, theirs in (
-        (one.q, tapped["q"][head]),
-        (one.k, tapped["k"][head]),
-        (one.v, tapped["v"][head]),
-        (one.softmax.scores, tapped["scores"][head]),
-        (one.softmax.weights, tapped["weights"][head]),
-        (one.weighted_sum, tapped["heads"][head]),
-        (one.output, tapped["output"]),
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
-    assert len(one.query_names) == len(one.softmax.weights)
-    assert one.is_self == layer.endswith("self")
-    assert one.visible.all() == (layer != "decoder.0.self")
-
-
-def test_default_answer_is_the_models_own(untrained: Bundle) -> None:
-    text = "Two cats are sleeping."
-    (own,) = untrained.predict([text])
-    assert walk(untrained, text, layer="decoder.0.self").answer == own
-    assert walk(untrained, text).answer == ""
-
-
-def test_walk_leaves_the_model_unchanged(untrained: Bundle) -> None:
-    model = untrained.task.model
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    walk(untrained, "Two cats.", layer="decoder.0.cross")
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(value.dtype == torch.float32 for value in model.parameters())
-    assert not model.attentions()[0]._forward_hooks
-
-
 def test_choose_position() -> None:
     tokens = ["<s>", "▁two", "▁sleep", "ing", "▁cats", "▁7", "这家酒店"]
     assert choose_position(tokens, None, 1) == 1
@@ -171,31 +121,3 @@ def test_choose_position() -> None:
     for query in ("at", "9", "-1", "", "茶"):
         with pytest.raises(LensError, match=r"There is no query .* Give a word or its number: 0 <s> · 1 ▁two "):
             choose_position(tokens, query, 1)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layer": "encoder.9.self"}, r"no layer 'encoder.9.self'. Known: encoder.0.self, decoder.0.self, decoder"),
-        ({"head": 4}, "encoder.0.self has heads 0 to 3"),
-        ({"head": -1}, "encoder.0.self has heads 0 to 3"),
-        ({"query": "dogs"}, "no query 'dogs'"),
-    ],
-)
-def test_unknown_layer_head_and_query_are_refused(untrained: Bundle, changes: dict[str, object], message: str) -> None:
-    with pytest.raises(LensError, match=message):
-        walk(untrained, "Two cats.", **changes)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("text", "message"), [("", "is empty"), ("  ", "is empty"), ("cats " * 60, "at most 39")])
-def test_empty_and_long_texts_are_refused(untrained: Bundle, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        walk(untrained, text)
-
-
-def test_position_names(untrained: Bundle) -> None:
-    one = walk(untrained, "Two cats.", answer="猫", layer="decoder.0.cross", query="0")
-    assert one.query_names[0] == "<s>"
-    assert one.key_names[-1] == "</s>"
-    assert json.dumps(one.query_names)  # plain strings
-    assert replace(one, head=1).n_heads == 4

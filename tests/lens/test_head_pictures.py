@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 
 from manyheads.errors import LensError
-from manyheads.lens import Trace, trace
+from manyheads.lens import Trace, plain_figures, trace
 from manyheads.lens.display_units import UnitName, sides_of
 from manyheads.lens.head_maps import head_maps
 from manyheads.lens.head_pictures import draw_head, draw_overview
@@ -213,6 +213,17 @@ def test_long_text_is_cut_and_says_so(view: str, note: str, written: list[str]) 
     assert max(width, height) < 2800
     assert note in " ".join(written)
     assert "sums to 1" not in " ".join(written)
+
+
+def test_a_font_installed_after_matplotlib_wrote_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    chinese = next(name for name in plain_figures._families("猫") if ord("猫") in plain_figures._characters(name))
+    whole = plain_figures.fontManager.ttflist
+    files = {entry.fname for entry in whole if ord("猫") in plain_figures._characters(entry.name)}
+    monkeypatch.setattr(plain_figures.fontManager, "ttflist", [entry for entry in whole if entry.fname not in files])
+    monkeypatch.setattr(plain_figures, "_searched", set())
+    plain_figures._families_of.cache_clear()
+    assert chinese in plain_figures._families("猫")
+    assert plain_figures._missing("猫") == set()
 
 
 def test_missing_characters_are_named_in_one_warning(

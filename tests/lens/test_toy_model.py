@@ -50,6 +50,49 @@ def test_weights_are_reproducible_and_leave_the_random_state_alone() -> None:
     np.testing.assert_array_equal(first.output, walk_sentence("我爱水课").output)
 
 
+def test_weights_have_one_decimal() -> None:
+    block = walk_sentence("I love cats").block
+    assert block is not None and block.weights is not None
+    for name, value in block.weights.items():
+        np.testing.assert_allclose(value * 10, np.round(value * 10), rtol=0, atol=1e-12, err_msg=name)
+    assert block.weights["output.weight"].shape == (5, 4)  # I, love, cats, BOS, EOS
+    np.testing.assert_array_equal(
+        block.weights["output.weight"], block.weights["source_embedding.token_embedding.weight"]
+    )
+
+
+def test_embedding_is_scaled_and_has_the_sinusoids_added() -> None:
+    block = walk_sentence("I love cats").block
+    assert block is not None and block.source_embedding is not None
+    embedding = block.source_embedding
+    assert embedding.scale == 2.0
+    expected = [np.sin(1), np.cos(1), np.sin(0.01), np.cos(0.01)]
+    assert embedding.positions is not None and embedding.position_lengths is not None
+    np.testing.assert_allclose(embedding.positions[1], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(embedding.output, 2 * embedding.vectors + embedding.positions, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(embedding.position_lengths, np.sqrt(2))
+    np.testing.assert_allclose(embedding.scaled_lengths, 2 * embedding.word_lengths)
+
+
+def test_words_that_are_read_and_written() -> None:
+    walked = walk_sentence("I love cats", answer="猫正在睡", layer="decoder.0.cross", query="猫")
+    assert walked.query_names == ("<s>", "猫", "正", "在", "睡")
+    assert walked.written_names == ("猫", "正", "在", "睡", "</s>")
+    assert walked.block is not None and walked.block.decoder is not None and walked.block.loss is not None
+    assert (walked.block.decoder.reads, walked.block.decoder.writes) == ("猫", "正")
+    assert walked.block.loss.smoothing == 0.1
+    assert len(walked.block.loss.targets) == 9
+
+
+def test_worked_example_has_a_residual_and_norms() -> None:
+    block = worked_example().block
+    assert block is not None
+    np.testing.assert_array_equal(block.sublayer.residual, [[51, 196, 125], [54, 199, 128], [57, 202, 131]])
+    assert block.norms["layer"].shift == 0.0
+    assert block.norms["sample"].shift > 0.5
+    assert (block.feed_forward, block.decoder, block.output, block.loss, block.source_embedding) == (None,) * 5
+
+
 def test_decoder_is_causal() -> None:
     own = walk_sentence("我爱水课", layer="decoder.0.self")
     assert own.query_names == ("<s>", "我", "爱", "水", "课")

@@ -29,6 +29,15 @@ def test_sinusoidal_positions_equal_the_formula(length: int) -> None:
             assert encoded[0, position, 2 * i : 2 * i + 2].tolist() == exact
 
 
+def test_double_models_have_positions_in_double_precision() -> None:
+    angles = [3000 / 10_000 ** (2 * i / 6) for i in range(3)]
+    encoded = SinusoidalPositions(6)(torch.tensor([[3000]]), torch.float64)[0, 0]
+    assert encoded.tolist() == pytest.approx([f(angle) for angle in angles for f in (math.sin, math.cos)], abs=1e-11)
+    x = torch.tensor([1.0, 0.0] * 3, dtype=torch.float64).reshape(1, 1, 1, 6)
+    rotated = RotaryPositions(6).rotate(x, torch.tensor([[3000]]))[0, 0, 0]
+    assert rotated.tolist() == pytest.approx([f(angle) for angle in angles for f in (math.cos, math.sin)], abs=1e-11)
+
+
 def test_learned_positions_index_their_vectors() -> None:
     positions = LearnedPositions(5, 8)
     encoded = positions(torch.tensor([[3, 0], [4, 4]]))

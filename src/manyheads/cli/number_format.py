@@ -14,38 +14,37 @@ Floats = NDArray[np.float64]
 Line = Text
 WHOLE = 8  # vectors up to this length are shown whole; of longer ones, the ends
 SHORT = 3  # the same for two vectors on one line
-_MAX_NAME = 12  # columns of a name
+MAX_NAME = 12  # columns of a name
+_DECIMALS = 3
 _TINY = 5e-4  # smaller numbers would be 0.000
 _CHINESE = "\u2e80-\uffef"
-_UNBROKEN = re.compile(rf" ?（?(?:[^\s{_CHINESE}]+|[{_CHINESE}])[，。；：、？）]*")
+_UNBROKEN = re.compile(rf" ?（?(?:[^\s{_CHINESE}]+|[{_CHINESE}])[，。；：、？）,.:;]*")
 _SHADES = (" ·", "░░", "▒▒", "▓▓", "██")
 _SHADE_LIMITS = (0.05, 0.2, 0.4, 0.7)
 _PALE, _DEEP = (247, 251, 255), (8, 48, 107)
 
 
-def number(value: float, *, whole: bool = False) -> str:
-    """Format a number with three decimals, or none with `whole`; a number other than 0 is never shown as 0."""
+def number(value: float, decimals: int = _DECIMALS) -> str:
+    """Format a number with three decimals, or fewer; a number other than 0 is never shown as 0."""
     if np.isneginf(value):
         return "-∞"
     if value == 0:
         return "0"  # not -0
-    if whole:
-        return f"{value:.0f}"
-    if abs(value) < _TINY:
+    if decimals == _DECIMALS and abs(value) < _TINY:
         return f"{value:.1e}"
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.2f}"
+    return f"{value:.{decimals}f}" if abs(value) < 100 or decimals < _DECIMALS else f"{value:.2f}"
 
 
-def are_whole(values: Floats) -> bool:
-    """Return whether all finite values are integers."""
+def decimals_of(values: Floats) -> int:
+    """Return how many decimals show all finite values exactly; at most three."""
     finite = values[np.isfinite(values)]
-    return bool((finite == np.round(finite)).all() and (np.abs(finite) < 1e9).all())
+    return next((n for n in range(_DECIMALS) if np.abs(finite - np.round(finite, n)).max(initial=0) < 1e-12), _DECIMALS)
 
 
 def numbers(values: Floats) -> list[str]:
-    """Format the numbers of a vector, with decimals unless all are integers."""
-    whole = are_whole(values)
-    return [number(value, whole=whole) for value in values.tolist()]
+    """Format the numbers of a vector with as many decimals as they need; at most three."""
+    decimals = decimals_of(values)
+    return [number(value, decimals) for value in values.tolist()]
 
 
 def factor(text: str) -> str:
@@ -53,56 +52,28 @@ def factor(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def ends(length: int, at_front: int, at_back: int) -> tuple[list[int], list[int]]:
+def ends(length: int, at_front: int, at_back: int, *, is_long: bool = False) -> tuple[list[int], list[int]]:
     """Return the indices shown before and after the gap of a long row; of a short one, all and none."""
-    if length <= max(WHOLE, at_front + at_back):
+    if length <= at_front + at_back + 1 or (length <= WHOLE and not is_long):
         return list(range(length)), []
     return list(range(at_front)), list(range(length - at_back, length))
 
 
 def vector(values: Floats, at_front: int = 3, at_back: int = 2) -> str:
     """Format a vector: [ 0.120  -0.331  … 28 more …  0.508 ], or whole if it is short."""
-    shown = numbers(values)
-    front, back = ends(len(shown), at_front, at_back)
-    gap = [f"… {_n_more(len(shown) - len(front) - len(back))} …"] if back else []
+    return bracketed(numbers(values), at_front, at_back)
+
+
+def bracketed(shown: Sequence[str], at_front: int = 3, at_back: int = 2, *, is_long: bool = False) -> str:
+    """Put the printed numbers of a vector in brackets, those between the ends of a long one as their count."""
+    front, back = ends(len(shown), at_front, at_back, is_long=is_long)
+    gap = [f"… {n_more(len(shown) - len(front) - len(back))} …"] if back else []
     return f"[ {'  '.join([*(shown[i] for i in front), *gap, *(shown[i] for i in back)])} ]"
 
 
-def _n_more(count: int) -> str:
+def n_more(count: int) -> str:
+    """Return "28 more"."""
     return pick(f"{count} more", f"另 {count} 项")
-
-
-def short_vector(values: Floats) -> str:
-    """Format a vector by its ends, [ 0.120 … 0.508 ], or whole up to three numbers."""
-    shown = numbers(values)
-    return f"[ {'  '.join(shown)} ]" if len(shown) <= SHORT else f"[ {shown[0]}  …  {shown[-1]} ]"
-
-
-def sum_of_products(left: Floats, right: Floats, *, with_products: bool = False) -> str:
-    """Format a dot product: 30×14 + 36×32 + 42×50 = 3672. Of many terms, those between the ends are one sum."""
-    shown = [(factor(a), factor(b)) for a, b in zip(numbers(left), numbers(right), strict=True)]
-    terms = left * right
-    front, back = ends(len(shown), 1, 1)
-    parts = [f"{shown[i][0]}×{shown[i][1]}" for i in front]
-    if back:
-        between = terms[len(front) : back[0]]
-        parts.append(f"[{_n_more(len(between))}: {number(float(between.sum()), whole=are_whole(terms))}]")
-        parts += [f"{shown[i][0]}×{shown[i][1]}" for i in back]
-    total = number(float(terms.sum()), whole=are_whole(terms))
-    if with_products and not back and len(parts) > 1:
-        return f"{' + '.join(parts)} = {' + '.join(map(factor, numbers(terms)))} = {total}"
-    return f"{' + '.join(parts)} = {total}"
-
-
-def sum_of(terms: Floats) -> str:
-    """Format a sum: 1 + 2 + 3 = 6. Of many terms, those between the ends are one sum."""
-    shown, whole = [factor(text) for text in numbers(terms)], are_whole(terms)
-    front, back = ends(len(shown), 2, 1)
-    parts = [shown[i] for i in front]
-    if back:
-        between = terms[len(front) : back[0]]
-        parts += [f"[{_n_more(len(between))}: {number(float(between.sum()), whole=whole)}]", *(shown[i] for i in back)]
-    return f"{' + '.join(parts)} = {number(float(terms.sum()), whole=whole)}"
 
 
 def folded(label: str, text: str, width: int) -> list[Line]:
@@ -110,7 +81,7 @@ def folded(label: str, text: str, width: int) -> list[Line]:
     rows = [""]
     for part in re.split(r" (?=[+=] )", text):
         joined = f"{rows[-1]} {part}" if rows[-1] else part
-        if rows[-1] and cell_len(label) + len(joined) > width:
+        if rows[-1] and cell_len(label) + cell_len(joined) > width:
             rows.append(part)
         else:
             rows[-1] = joined
@@ -136,23 +107,24 @@ def centered(text: str, width: int) -> str:
     return " " * (space // 2) + text + " " * (space - space // 2)
 
 
-def labels(names: Sequence[str]) -> list[str]:
+def labels(names: Sequence[str], longest: int = MAX_NAME) -> list[str]:
     """Return numbered names, padded to one width: 0 I, 1 love, 2 cats."""
     digits = len(str(len(names) - 1))
-    shown = [f"{position:>{digits}} {shortened(name)}" for position, name in enumerate(names)]
+    shown = [f"{position:>{digits}} {shortened(name, longest)}" for position, name in enumerate(names)]
     width = max(cell_len(label) for label in shown)
     return [set_cell_size(label, width) for label in shown]
 
 
-def shortened(name: str) -> str:
-    """Shorten a name that is too wide for a table."""
-    return name if cell_len(name) <= _MAX_NAME else f"{set_cell_size(name, _MAX_NAME - 1).rstrip()}…"
+def shortened(name: str, longest: int = MAX_NAME) -> str:
+    """Shorten a name that is too wide for a table; line breaks become ⏎."""
+    name = name.replace("\n", "⏎").replace("\t", "⇥")
+    return name if cell_len(name) <= longest else f"{set_cell_size(name, longest - 1).rstrip()}…"
 
 
 def matrix(title: str, rows: Floats, names: Sequence[str] = (), chosen: int | None = None) -> list[Line]:
     """Format a small matrix with a name before each row; the chosen row is highlighted."""
-    whole = are_whole(rows)
-    cells = [[number(value, whole=whole) for value in row] for row in rows.tolist()]
+    decimals = decimals_of(rows)
+    cells = [[number(value, decimals) for value in row] for row in rows.tolist()]
     width = max((len(cell) for row in cells for cell in row), default=1)
     before = [f"{label}  " for label in names] or [""] * len(cells)
     body = [

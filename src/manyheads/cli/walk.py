@@ -1,4 +1,4 @@
-"""`manyheads walk`: every number of one attention computation, step by step."""
+"""`manyheads walk`: every number of a Transformer, step by step."""
 
 import math
 import re
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from manyheads.cli.walk_page import Page
     from manyheads.lens.attention_walk import Walk
 
-_N_STEPS = 10
+_N_STEPS = 16
 _MAX_WIDTH = 100
 
 
@@ -35,31 +35,49 @@ class _Steps(click.ParamType["tuple[int, ...]"]):
 
 
 @click.command(
-    short_help=pick("Show every number of one attention, step by step.", "一步一步计算注意力，显示每个数。"),
+    short_help=pick("Show every number of a Transformer, step by step.", "一步一步计算 Transformer，显示每个数。"),
     help=pick(
-        """Show every number of one attention head: q·k, √d_k, mask, softmax, weighted sum, Concat, W^O.
+        """Show every number from the words to the loss: embedding, one attention head, residual, norm, feed-forward,
+        a decoder step, the output softmax, label smoothing.
 
         Without arguments: a worked 3×3 example. With a sentence: a tiny untrained model whose numbers can all be
-        printed. With a bundle and a sentence: any layer and head of your own model. The last step shows the same row
-        without √d_k.
+        printed and checked with a calculator. With a bundle and a sentence: any layer and head of your own model.
+
+        \b
+        Steps:
+           1 inputs            7 all weights        13 feed-forward
+           2 projections       8 weighted sum       14 a decoder step
+           3 products          9 Concat and W^O     15 output softmax
+           4 scale            10 without √d_k       16 smoothing and loss
+           5 mask             11 residual and norm
+           6 softmax          12 norms compared
 
         \b
         Example:
           manyheads walk
           manyheads walk "I love cats" --layer decoder.0.self --query love
-          manyheads walk "I love cats" --steps 3-6
+          manyheads walk "I love cats" --steps 11-13
           manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
         """,
-        """显示一个注意力头的每个数：q·k、√d_k、掩码、softmax、加权求和、Concat、W^O。
+        """显示从词到损失的每个数：词嵌入、一个注意力头、残差、归一化、前馈网络、解码器的一步、输出 softmax、标签平滑。
 
-        不给参数：3×3 例题。给一个句子：未训练的小模型，所有数都能打印出来。
-        给模型包和句子：你自己模型的任意一层、任意一个头。最后一步对照不除以 √d_k 的结果。
+        不给参数：3×3 例题。给一个句子：未训练的小模型，所有数都能打印出来，用计算器可以验算。
+        给模型包和句子：你自己模型的任意一层、任意一个头。
+
+        \b
+        步骤：
+           1 输入              7 全部权重           13 前馈网络
+           2 投影              8 加权求和           14 解码器的一步
+           3 点积              9 拼接与 W^O         15 输出 softmax
+           4 缩放             10 不除以 √d_k        16 标签平滑与损失
+           5 掩码             11 残差与归一化
+           6 softmax          12 归一化对比
 
         \b
         例：
           manyheads walk
           manyheads walk "我爱水课" --layer decoder.0.self --query 爱
-          manyheads walk "猫在睡觉" --steps 3-6
+          manyheads walk "猫在睡觉" --steps 11-13
           manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
         """,
     ),
@@ -89,7 +107,9 @@ class _Steps(click.ParamType["tuple[int, ...]"]):
     ),
 )
 @click.option(
-    "--steps", type=_Steps(), help=pick("Show only these steps: 3, 1-4 or 2,6-8.", "只显示这些步骤：3、1-4 或 2,6-8。")
+    "--steps",
+    type=_Steps(),
+    help=pick("Show only these steps: 3, 11-13 or 2,6-8.", "只显示这些步骤：3、11-13 或 2,6-8。"),
 )
 @click.option(
     "--json",
@@ -111,7 +131,9 @@ def walk(
     if as_json:
         if steps is not None:
             raise click.UsageError("--json prints every step: leave out --steps.")
-        _print_json(page)
+        import json
+
+        click.echo(json.dumps(json_of(page.walk, page.origin), ensure_ascii=False))
         return
     _print_page(page, steps)
 
@@ -127,7 +149,7 @@ def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
                 raise click.UsageError("The worked example has one head: --layer, --head and --answer need a TEXT.")
             return Page(worked_example(how["query"]), "worked", saturations=measure_saturation())
         case (text,):
-            if text.strip() and Path(text).is_dir():
+            if _is_folder(text):
                 raise click.UsageError(f'Give a text too: manyheads walk {text} "…".')
             return Page(walk_sentence(text, **how), "untrained", saturations=measure_saturation())
         case (bundle, text):
@@ -136,9 +158,17 @@ def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
             raise click.UsageError(f'Put the text in quotes: manyheads walk "{" ".join(words)}".')
 
 
+def _is_folder(text: str) -> bool:
+    """Whether the only argument is a bundle without a text; a long text is no path at all."""
+    try:
+        return bool(text.strip()) and Path(text).is_dir()
+    except OSError:
+        return False
+
+
 def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
     from manyheads.bundle import load
-    from manyheads.lens.attention_walk import walk as walk_model
+    from manyheads.lens.block_walk import walk as walk_model
 
     return walk_model(load(bundle), text, **how)
 
@@ -156,11 +186,11 @@ def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _print_json(page: "Page") -> None:
-    import json
+def json_of(walk: "Walk", origin: str) -> dict[str, Any]:
+    """Return every number of a walk for JSON; a masked score is None."""
     from dataclasses import asdict
 
-    click.echo(json.dumps({"origin": page.origin, **_plain(asdict(page.walk))}, ensure_ascii=False))
+    return {"origin": origin, **_plain(asdict(walk))}
 
 
 def _plain(value: Any) -> Any:

@@ -3,13 +3,16 @@
 May import bundle, run and everything below them. `compress` builds on this package; this package never imports it.
 """
 
-from manyheads.lens.attention_walk import Walk, walk
+from manyheads.lens.attention_walk import Walk
+from manyheads.lens.block_walk import BlockWalk, walk
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
+from manyheads.lens.toy_model import walk_sentence, worked_example
 from manyheads.lens.trace import AttentionTrace, Trace, trace, trace_input
 from manyheads.lens.trace_file import StoredTrace, read_trace, write_trace
 
 __all__ = [
     "AttentionTrace",
+    "BlockWalk",
     "Head",
     "StoredTrace",
     "Trace",
@@ -21,5 +24,7 @@ __all__ = [
     "trace",
     "trace_input",
     "walk",
+    "walk_sentence",
+    "worked_example",
     "write_trace",
 ]

@@ -1,7 +1,7 @@
 """`Walk`: every number of one attention head, from its input to the output of the sub-layer.
 
-The model runs as usual, and a hook captures what enters the chosen attention. That attention then runs again by itself,
-in double precision and with a tap, so that displayed terms add up to displayed totals. What a tap does not see (each
+A hook captures what enters the chosen attention. That attention then runs again by itself, in double precision and with
+a tap, so that displayed terms add up to displayed totals. What a tap does not see (each
 product of q · k, each exponential) is computed beside it; tests require the parts to agree with the whole.
 """
 
@@ -9,18 +9,17 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from manyheads.bundle import Bundle
-from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
+from manyheads.lens.doubles import Floats, doubles
 from manyheads.lens.heads import Head, find_heads
-from manyheads.lens.trace import trace_input
 from manyheads.model import MultiHeadAttention, Tap, Transformer
 from manyheads.model.attention import masked_softmax
 from manyheads.model.masks import View
@@ -36,11 +35,11 @@ from manyheads.model.score_forms import (
     RandomSynthesizer,
     ScaledDot,
 )
-from manyheads.tasks import GenerativeTask, Task
 from manyheads.text.tokenizer import METASPACE
 from manyheads.text.words import is_chinese_or_kana
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from manyheads.lens.block_walk import BlockWalk
 
 _MAX_TOKENS = 12  # of one word
 _N_SHOWN = 20  # positions listed in an error
@@ -110,6 +109,8 @@ class Walk:
     output: Floats  # Q × W
     text: str = ""
     answer: str = ""  # the decoder's text
+    written_names: Sequence[str] = ()  # of a decoder: the token that each query writes, as far as known
+    block: "BlockWalk | None" = None  # everything around this attention, from the embedding to the loss
 
     def __repr__(self) -> str:
         size = f"{len(self.query_names)} × {len(self.key_names)} positions"
@@ -157,39 +158,6 @@ def capture_calls(attention: MultiHeadAttention) -> Iterator[list[AttentionCall]
         handle.remove()
 
 
-def walk(
-    of: Bundle | Task,
-    text: str,
-    *,
-    answer: str | None = None,
-    layer: str | None = None,
-    head: int = 0,
-    query: str | None = None,
-) -> Walk:
-    """Return every number of one head of a trained model as it reads a text.
-
-    `layer` is the name of an attention; the default is the first. `query` is the word, or the number of the position,
-    to show in detail. A decoder writes `answer`; the default is the model's own answer.
-    """
-    task = of.task if isinstance(of, Bundle) else of
-    attention = choose_attention(task.model, layer, head)
-    model_input = task.model_input(text, answer)
-    is_in_decoder = attention.name.startswith("decoder")
-    if is_in_decoder and answer is None and model_input.source and isinstance(task, GenerativeTask):
-        settings = of.decode if isinstance(of, Bundle) else DecodeSettings(method="greedy")
-        model_input = task.generate_one(model_input, settings)[1]
-    queries = model_input.target if is_in_decoder else model_input.source
-    keys = model_input.source if attention.name.endswith("cross") else queries
-    names = [token.text for token in queries]
-    position = choose_position(names, query, 1)
-    with capture_calls(attention) as calls:
-        trace_input(task.model, model_input)
-    steps = walk_attention(
-        attention, calls[0], head=head, query=position, query_names=names, key_names=[token.text for token in keys]
-    )
-    return replace(steps, text=text, answer=model_input.answer if is_in_decoder else "")
-
-
 @torch.no_grad()
 def walk_attention(
     attention: MultiHeadAttention,
@@ -229,24 +197,24 @@ def walk_attention(
         form=next(name for name, form in SCORE_FORMS.items() if form is type(exact.scores)),
         has_projections=not isinstance(exact.project, NoProjections),
         has_output=isinstance(exact.output, nn.Linear),
-        queries_from=_numbers(x[0]),
-        keys_from=_numbers(y[0]),
+        queries_from=doubles(x[0]),
+        keys_from=doubles(y[0]),
         matrices=matrices,
-        q=_numbers(q),
-        k=_numbers(k),
-        v=_numbers(tapped["v"][head]),
-        rotated_q=_numbers(rotated_q) if is_rotated else None,
-        rotated_k=_numbers(rotated_k) if is_rotated else None,
-        terms=_numbers(terms),
-        products=_numbers(products),
-        distance=None if distance is None else _numbers(distance),
+        q=doubles(q),
+        k=doubles(k),
+        v=doubles(tapped["v"][head]),
+        rotated_q=doubles(rotated_q) if is_rotated else None,
+        rotated_k=doubles(rotated_k) if is_rotated else None,
+        terms=doubles(terms),
+        products=doubles(products),
+        distance=None if distance is None else doubles(distance),
         visible=visible.numpy(),
         softmax=_softmax(tapped["scores"][head], tapped["weights"][head], scale),
         contrast=None if other is None else _rescaled_softmax(products, other, distance, visible),
-        weighted_sum=_numbers(weighted_sum),
-        heads=_numbers(tapped["heads"].transpose(0, 1).flatten(1)),
-        contribution=_numbers(weighted_sum) @ matrices.output[part],
-        output=_numbers(output[0]),
+        weighted_sum=doubles(weighted_sum),
+        heads=doubles(tapped["heads"].transpose(0, 1).flatten(1)),
+        contribution=doubles(weighted_sum) @ matrices.output[part],
+        output=doubles(output[0]),
     )
 
 
@@ -328,7 +296,7 @@ def _softmax(scores: Tensor, weights: Tensor, scale: float) -> Softmax:
     # A fully masked row has the largest score −∞; its exponentials are 0, as its weights are.
     largest = scores.amax(-1, keepdim=True)
     exponentials = torch.where(scores.isneginf(), 0.0, (scores - largest).exp())
-    return Softmax(scale, *(_numbers(each) for each in (scores, exponentials, exponentials.sum(-1), weights)))
+    return Softmax(scale, *(doubles(each) for each in (scores, exponentials, exponentials.sum(-1), weights)))
 
 
 def _rescaled_softmax(products: Tensor, scale: float, distance: Tensor | None, visible: Tensor) -> Softmax:
@@ -371,9 +339,5 @@ def _part(linear: nn.Linear | None, part: slice) -> tuple[Floats, Floats | None]
     """Return columns of a matrix as in x W, and their bias; empty for a form that reads no queries or keys."""
     if linear is None:
         return np.empty((0, 0)), None
-    bias = None if linear.bias is None else _numbers(linear.bias[part])
-    return _numbers(linear.weight[part].T), bias
-
-
-def _numbers(tensor: Tensor) -> Floats:
-    return np.ascontiguousarray(tensor.detach().numpy(), dtype=np.float64)
+    bias = None if linear.bias is None else doubles(linear.bias[part])
+    return doubles(linear.weight[part].T), bias

@@ -20,11 +20,12 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import matplotlib as mpl
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager, get_font
+from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 from matplotlib.text import Text
 
 from manyheads.errors import LensError
@@ -67,6 +68,7 @@ _PADDING = 0.08  # inches around the drawing
 _N_NAMED = 10  # characters in a warning
 _SHAPELESS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of Unicode
 _lock = threading.RLock()
+_searched: set[str] = set()  # font files that the list was made from
 
 
 def check_format(name: str) -> Format:
@@ -188,7 +190,21 @@ def _families_of(wanted: frozenset[int]) -> tuple[str, ...]:
         if name in names and not name.lower().startswith(_USELESS) and missing & _characters(name):
             chosen.append(name)
             missing -= _characters(name)
+    if missing and _find_new_fonts():
+        return _families_of.__wrapped__(wanted)
     return (*chosen, *(["DejaVu Sans"] if "DejaVu Sans" not in chosen else []))
+
+
+def _find_new_fonts() -> bool:
+    """Read the fonts of this machine again if some were installed after matplotlib wrote its list; return whether."""
+    known = {entry.fname for entry in fontManager.ttflist} | _searched
+    found = set(findSystemFonts())
+    if found <= known:
+        return False
+    _searched.update(found)  # a file that matplotlib cannot read never gets into its list
+    # `fontManager.addfont` would add one face of a collection, and another process would choose another.
+    fontManager.ttflist = font_manager._load_fontmanager(try_read_cache=False).ttflist  # type: ignore[attr-defined]
+    return True
 
 
 @lru_cache(maxsize=512)

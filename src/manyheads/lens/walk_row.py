@@ -13,13 +13,13 @@ from torch import Tensor
 from manyheads.errors import LensError
 from manyheads.lens.attention_walk import (
     AttentionCall,
-    Floats,
     Walk,
     capture_calls,
     choose_attention,
     slice_of,
     walk_attention,
 )
+from manyheads.lens.doubles import Floats
 from manyheads.lens.heads import Head
 from manyheads.model import MultiHeadAttention, Transformer, evaluating
 from manyheads.model.masks import View

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.model.dropout import Dropout
-from manyheads.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from manyheads.model.positions import LearnedPositions, NoPositions, SinusoidalPositions, at_least_single
 from manyheads.model.settings import ModelSettings
 
 
@@ -44,7 +44,8 @@ class Embedding(nn.Module):
     def forward(self, ids: Int[Tensor, "B Q"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B Q W"]:
         """The input of the first block."""
         vectors = self.token_dropout.drop_slices(self.scale * self.token_embedding(ids), n_axes=2)
-        return self.dropout(vectors + self.positions(positions).to(vectors.dtype))
+        added = self.positions(positions, at_least_single(vectors.dtype)).to(vectors.dtype)
+        return self.dropout(vectors + added)
 
 
 def _make_positions(settings: ModelSettings) -> nn.Module:

@@ -20,10 +20,9 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.width = width
 
-    def forward(self, positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
-        """The vectors of these positions."""
-        even = torch.arange(0, self.width, 2, device=positions.device)
-        angles = positions[..., None] * torch.exp(even * (-math.log(10_000.0) / self.width))
+    def forward(self, positions: Int[Tensor, "#B Q"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "#B Q W"]:
+        """The vectors of these positions, computed in this precision."""
+        angles = _angles(positions, self.width, dtype)
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
@@ -34,17 +33,17 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
 
-    def forward(self, positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q W"]:
-        """The vectors of these positions."""
+    def forward(self, positions: Int[Tensor, "#B Q"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "#B Q W"]:
+        """The vectors of these positions, in the precision of the weights."""
         return self.weight[positions]
 
 
 class NoPositions(nn.Module):
     """No absolute positions: nothing is added to the embeddings."""
 
-    def forward(self, positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "#B Q 1"]:
+    def forward(self, positions: Int[Tensor, "#B Q"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "#B Q 1"]:
         """Zeros."""
-        return torch.zeros(*positions.shape, 1, device=positions.device)
+        return torch.zeros(*positions.shape, 1, dtype=dtype, device=positions.device)
 
 
 class NoRelativePositions(nn.Module):
@@ -75,9 +74,8 @@ class RotaryPositions(NoRelativePositions):
 
     def rotate(self, x: Float[Tensor, "B H Q D"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
         """Rotate queries or keys by their positions."""
-        even = torch.arange(0, self.head_width, 2, device=x.device)
-        angles = positions[:, None, :, None] * torch.exp(even * (-math.log(10_000.0) / self.head_width))
         # Convert only the sine and cosine: in bfloat16, an angle of 1,000 is off by more than a full rotation.
+        angles = _angles(positions, self.head_width, at_least_single(x.dtype))[:, None]
         sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
         first, second = x[..., 0::2], x[..., 1::2]
         return torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1).flatten(-2)
@@ -101,3 +99,14 @@ class AlibiPositions(NoRelativePositions):
         """The bias to add to the scores: −slope × distance."""
         distance = (query_positions[:, None, :, None] - key_positions[:, None, None, :]).abs()
         return -self.slopes[:, None, None] * distance
+
+
+def at_least_single(dtype: torch.dtype) -> torch.dtype:
+    """The precision in which to compute angles for vectors of this type: single, or double for double."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _angles(positions: Int[Tensor, "#B Q"], width: int, dtype: torch.dtype) -> Float[Tensor, "#B Q P"]:
+    """p / 10000^(2i/W) for each position p and each pair i of features."""
+    even = torch.arange(0, width, 2, device=positions.device).to(dtype)
+    return positions[..., None] * torch.exp(even * (-math.log(10_000.0) / width))
