@@ -1,0 +1,114 @@
+"""Paired effects: the mean difference between two arms over seeds, its 95 % interval, and Holm's correction.
+
+The interval is that of the paired t test. Holm's correction is made over all comparisons of a question; an effect is
+clear if its corrected p value is below 0.05. Measures on a logarithmic scale are compared by ratio.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy.stats import t as student
+
+from manyheads.lab.question import Comparison, Measure, Question
+from manyheads.lab.result_store import Results
+
+ALPHA = 0.05
+Verdict = Literal["as predicted", "contrary", "not distinguishable"]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A comparison with its outcome; of a logarithmic measure, `mean`, `low` and `high` are ratios."""
+
+    comparison: Comparison
+    mean: float
+    low: float
+    high: float
+    p: float  # uncorrected, two-sided
+    corrected_p: float
+    n_seeds: int
+    is_ratio: bool
+    is_computed: bool  # the difference does not depend on the seed, as of numbers of parameters: no chance is involved
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the arms differ beyond chance, corrected for the number of comparisons."""
+        return self.corrected_p < ALPHA
+
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome compared with the prediction."""
+        zero = 1.0 if self.is_ratio else 0.0
+        if self.comparison.expect == "same":
+            margin = self.comparison.margin
+            lowest, highest = (1 / (1 + margin), 1 + margin) if self.is_ratio else (-margin, margin)
+            if lowest <= self.low and self.high <= highest:
+                return "as predicted"
+            return "contrary" if self.is_clear else "not distinguishable"
+        if not self.is_clear:
+            return "not distinguishable"
+        return "as predicted" if (self.mean > zero) == (self.comparison.expect == "higher") else "contrary"
+
+
+def find_effects(question: Question, results: Results) -> list[Effect]:
+    """The effects of all comparisons whose arms could run."""
+    effects = [
+        effect
+        for comparison in question.comparisons
+        if (effect := _compare(comparison, question.measure(comparison.measure), results)) is not None
+    ]
+    corrected = holm([effect.p for effect in effects])
+    return [replace(effect, corrected_p=p) for effect, p in zip(effects, corrected, strict=True)]
+
+
+def _compare(comparison: Comparison, measure: Measure, results: Results) -> Effect | None:
+    against_condition = comparison.against_condition or comparison.condition
+    one = results.values(comparison.arm, comparison.condition, comparison.measure)
+    other = results.values(comparison.against, against_condition, comparison.measure)
+    seeds = sorted(one.keys() & other.keys())
+    if len(seeds) < 2:
+        return None
+    ours, theirs = [one[seed] for seed in seeds], [other[seed] for seed in seeds]
+    mean, low, high, p = paired_difference(ours, theirs, is_ratio=measure.is_logarithmic)
+    # Sides that vary with the seed while their ratio does not, up to rounding: a factor by construction.
+    is_factor = measure.is_logarithmic and mean != 1.0 and math.isclose(low, high, rel_tol=1e-6)
+    is_computed = is_factor or len(set(ours)) == len(set(theirs)) == 1
+    return Effect(comparison, mean, low, high, p, p, len(seeds), measure.is_logarithmic, is_computed)
+
+
+def paired_difference(
+    one: Sequence[float], other: Sequence[float], *, is_ratio: bool = False
+) -> tuple[float, float, float, float]:
+    """The mean of one − other (or one / other) over pairs, its 95 % interval, and the p value of a paired t test."""
+    scale = math.log if is_ratio else float
+    differences = [scale(a) - scale(b) for a, b in zip(one, other, strict=True)]
+    mean, n_pairs = statistics.fmean(differences), len(differences)
+    error = statistics.stdev(differences) / math.sqrt(n_pairs)
+    if error == 0.0:  # all pairs differ by the same amount
+        p, half = (1.0 if mean == 0.0 else 0.0), 0.0
+    else:
+        p = float(2 * student.sf(abs(mean) / error, n_pairs - 1))
+        half = float(student.ppf(1 - ALPHA / 2, n_pairs - 1)) * error
+    low, high = mean - half, mean + half
+    return (math.exp(mean), math.exp(low), math.exp(high), p) if is_ratio else (mean, low, high, p)
+
+
+def mean_interval(values: Sequence[float], *, is_logarithmic: bool = False) -> tuple[float, float, float]:
+    """The mean over seeds (the geometric one of a logarithmic measure) and its 95 % interval."""
+    neutral = [1.0 if is_logarithmic else 0.0] * len(values)
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    mean, low, high, _ = paired_difference(values, neutral, is_ratio=is_logarithmic)
+    return mean, low, high
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction (1979): the smallest of n values is multiplied by n, the next by n − 1, …"""
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = largest
+    return corrected

@@ -1,0 +1,121 @@
+"""Figures in texts: {{…}} in an answer, a claim or a card is replaced by a number of the stored results.
+
+    {{mean QUESTION ARM CONDITION MEASURE}}                the mean over seeds
+    {{range QUESTION ARM CONDITION MEASURE}}               its 95 % interval, as [low, high]
+    {{diff QUESTION ARM AGAINST CONDITION MEASURE}}        the paired difference with its interval, signed
+    {{ratio QUESTION ARM AGAINST CONDITION MEASURE}}       the ratio of the two means, as "1.8"
+    {{rate QUESTION ARM CONDITION}}                        the tuned learning rate
+    {{seeds QUESTION}}                                     the number of seeds
+
+The condition of a question that has only one is -. To compare across conditions, write ARM@CONDITION.
+"""
+
+import re
+import statistics
+from collections.abc import Callable, Mapping
+
+from manyheads.errors import LabError
+from manyheads.lab.effects import mean_interval, paired_difference
+from manyheads.lab.question import Measure, Question
+from manyheads.lab.result_store import Results
+from manyheads.language import Bilingual
+
+_FIGURE = re.compile(r"\{\{([^{}]+)\}\}")
+Known = Mapping[str, tuple[Question, Results]]
+
+
+def fill(text: Bilingual, known: Known) -> Bilingual:
+    """The text in both languages with its figures; a line does not break between a figure and its %."""
+    texts = (one.replace("}} %", "}}\N{NO-BREAK SPACE}%") for one in text)
+    return Bilingual(*(_FIGURE.sub(lambda match: figure(match[1], known), one) for one in texts))
+
+
+def figure(words: str, known: Known) -> str:
+    """One figure, as text."""
+    verb, *rest = words.split()
+    if not rest or rest[0] not in known:
+        raise LabError(f"The figure {{{{{words}}}}} needs the results of {rest[0] if rest else 'a question'}.")
+    question, results = known[rest[0]]
+    try:
+        return _VERBS[verb](question, results, *rest[1:])
+    except (KeyError, TypeError, ValueError, StopIteration):
+        raise LabError(f"The figure {{{{{words}}}}} names something that the results do not have.") from None
+
+
+def format_value(value: float, measure: Measure, *, is_signed: bool = False) -> str:
+    """A value of a measure; a percentage without its sign, a logarithmic one with three significant digits."""
+    if measure.is_logarithmic:
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    digits = measure.digits - 2 if measure.is_percentage else measure.digits
+    text = f"{value * (100 if measure.is_percentage else 1):{'+' if is_signed else ''},.{max(0, digits)}f}"
+    return text.replace("-", "−")
+
+
+def format_difference(mean: float, low: float, high: float, measure: Measure) -> str:
+    """A difference with its interval; of a logarithmic measure, a ratio."""
+    if measure.is_logarithmic:
+        return f"× {_ratio(mean)} [{_ratio(low)}, {_ratio(high)}]"
+    values = (format_value(value, measure, is_signed=True) for value in (mean, low, high))
+    return "{} [{}, {}]".format(*values)
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _values(question: Question, results: Results, arm: str, condition: str, measure: str) -> dict[int, float]:
+    arm, _, own = arm.partition("@")
+    question.measure(measure)
+    values = results.values(arm, own or condition, measure)
+    if not values:
+        raise KeyError(arm)
+    return values
+
+
+def _mean(question: Question, results: Results, arm: str, condition: str, measure: str) -> str:
+    described = question.measure(measure)
+    values = list(_values(question, results, arm, condition, measure).values())
+    return format_value(mean_interval(values, is_logarithmic=described.is_logarithmic)[0], described)
+
+
+def _range(question: Question, results: Results, arm: str, condition: str, measure: str) -> str:
+    described = question.measure(measure)
+    values = list(_values(question, results, arm, condition, measure).values())
+    _, low, high = mean_interval(values, is_logarithmic=described.is_logarithmic)
+    return f"[{format_value(low, described)}, {format_value(high, described)}]"
+
+
+def _diff(question: Question, results: Results, arm: str, against: str, condition: str, measure: str) -> str:
+    one, other = (_values(question, results, name, condition, measure) for name in (arm, against))
+    seeds = sorted(one.keys() & other.keys())
+    described = question.measure(measure)
+    mean, low, high, _ = paired_difference(
+        [one[seed] for seed in seeds], [other[seed] for seed in seeds], is_ratio=described.is_logarithmic
+    )
+    return format_difference(mean, low, high, described)
+
+
+def _mean_ratio(question: Question, results: Results, arm: str, against: str, condition: str, measure: str) -> str:
+    one, other = (statistics.fmean(_values(question, results, a, condition, measure).values()) for a in (arm, against))
+    return _ratio(one / other)
+
+
+def _rate(question: Question, results: Results, arm: str, condition: str) -> str:
+    rate = results.chosen_rate(arm, condition)
+    if rate is None:
+        raise KeyError(arm)
+    return f"{rate:g}"
+
+
+def _seeds(question: Question, results: Results) -> str:
+    return str(max(len(results.measured(arm.name, one.name)) for arm in question.arms for one in question.conditions))
+
+
+_VERBS: dict[str, Callable[..., str]] = {
+    "mean": _mean,
+    "range": _range,
+    "diff": _diff,
+    "ratio": _mean_ratio,
+    "rate": _rate,
+    "seeds": _seeds,
+}

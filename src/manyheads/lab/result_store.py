@@ -1,0 +1,223 @@
+"""Results of an experiment: one row per trial, stored as it finishes, so that a sweep that is killed can resume.
+
+A run has a folder with rows.jsonl, one line per trial, and results.json when all trials are done. Results of every
+question at default size are shipped in results/.
+"""
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from manyheads.bounded_files import read_json
+from manyheads.errors import LabError
+from manyheads.lab.question import Question
+from manyheads.storage import atomic_write, naming_full_disk
+
+FORMAT = 1
+ROWS, RESULTS = "rows.jsonl", "results.json"
+_DIGITS = 10  # of stored numbers
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome of one trial."""
+
+    arm: str
+    condition: str
+    seed: int
+    learning_rate: float | None
+    is_tuning: bool
+    measures: Mapping[str, float]
+
+    @property
+    def key(self) -> tuple[str, str, int, float | None, bool]:
+        """What distinguishes this trial from the others."""
+        return (self.arm, self.condition, self.seed, self.learning_rate, self.is_tuning)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All rows of an experiment, with what made them."""
+
+    question: str
+    size: str  # "default", "full", or the name of a recipe
+    definition: str  # digest of the question's definition
+    stamp: Mapping[str, Any]  # date, machine, versions, seconds
+    rows: tuple[Row, ...]
+    impossible: Mapping[str, str]  # arms that could not run, with the reason
+
+    def chosen_rate(self, arm: str, condition: str) -> float | None:
+        """The tuned learning rate of a cell."""
+        return next((row.learning_rate for row in self.measured(arm, condition)), None)
+
+    def measured(self, arm: str, condition: str) -> list[Row]:
+        """The rows of a cell, without those of tuning, by seed."""
+        rows = [row for row in self.rows if (row.arm, row.condition, row.is_tuning) == (arm, condition, False)]
+        return sorted(rows, key=lambda row: row.seed)
+
+    def values(self, arm: str, condition: str, measure: str) -> dict[int, float]:
+        """A measure of a cell by seed; empty if the arm could not run."""
+        return {row.seed: row.measures[measure] for row in self.measured(arm, condition)}
+
+    def to_json(self) -> bytes:
+        """The content of results.json: one line for each row, so that a change of results is readable as a diff."""
+        table = {"format": FORMAT, **asdict(self)}
+        rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table.pop("rows"))
+        head = json.dumps(table, ensure_ascii=False, indent=1).removesuffix("\n}")
+        return f'{head},\n "rows": [\n{rows}\n]}}\n'.encode()
+
+
+class ResultFolder:
+    """The folder of one experiment."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read_rows(self, definition: str) -> dict[tuple[Any, ...], Row]:
+        """The rows of an earlier, interrupted sweep; a last line that was cut off is ignored."""
+        path = self.path / ROWS
+        if not path.exists():
+            return {}
+        rows = {}
+        lines = path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                table = json.loads(line)
+                if table.pop("definition") != definition:
+                    raise LabError(
+                        f"{path} belongs to another version of this experiment, or to another size. Choose another "
+                        "folder with -o, or start over with --fresh."
+                    )
+                row = Row(**table)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise LabError(
+                    f"{path}, line {number}: not the record of a trial. The file is damaged: delete it, or start over "
+                    "with --fresh."
+                ) from None
+            rows[row.key] = row
+        return rows
+
+    def append(self, row: Row, definition: str) -> None:
+        """Store a finished trial."""
+        path = self.path / ROWS
+        with naming_full_disk(path):
+            _cut_partial_line(path)
+            with path.open("ab") as file:
+                file.write(json.dumps({"definition": definition, **asdict(row)}).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+    def write_results(self, results: Results) -> Path:
+        """Write results.json."""
+        path = self.path / RESULTS
+        atomic_write(path, results.to_json())
+        return path
+
+    def clear(self) -> None:
+        """Delete the rows and the results."""
+        for name in (ROWS, RESULTS):
+            (self.path / name).unlink(missing_ok=True)
+
+
+def _cut_partial_line(path: Path) -> None:
+    """Remove a last line without its end, which a killed process left."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        with path.open("r+b") as file:
+            file.truncate(content.rfind(b"\n") + 1)
+
+
+def read_results(path: Path) -> Results:
+    """Read results.json."""
+    table = read_json(path, LabError)
+    try:
+        if table.pop("format") != FORMAT:
+            raise LabError(f"{path} has another format than this version of manyheads reads.")
+        rows = tuple(Row(**row) for row in table.pop("rows"))
+        if not all(isinstance(value, int | float) for row in rows for value in row.measures.values()):
+            raise TypeError
+        return Results(rows=rows, **table)
+    except (KeyError, TypeError, AttributeError):
+        raise LabError(f"{path} is damaged: it lacks a field, or has one too many. Run the experiment again.") from None
+
+
+def shipped_results(question: str) -> Results | None:
+    """The results of a question at default size that come with manyheads."""
+    path = files(__package__).joinpath("results", f"{question}.json")
+    return read_results(Path(str(path))) if path.is_file() else None
+
+
+def definition_digest(question: Question, size: str, data: str = "") -> str:
+    """A digest of all that determines the numbers of an experiment; texts do not count. `data` identifies a recipe."""
+    described = {
+        "question": question.id,
+        "size": size,
+        "arms": {arm.name: _described(arm.changes) for arm in question.arms},
+        "conditions": {one.name: _described(one.changes) for one in question.conditions},
+        "measures": [measure.name for measure in question.measures],
+        "setup": _described(question.setup),
+        "full": _described(question.full) if size != "default" else None,
+        "tuning": [question.tuned_on, question.learning_rates, question.n_tuning_seeds],
+        "seeds": question.n_seeds,
+        "skipped": question.skipped,
+    }
+    if data:
+        described["data"] = data
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _described(value: Any) -> Any:
+    """A value as JSON: a function by its name, a task by its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {one.name: _described(getattr(value, one.name)) for one in fields(value)}
+        return {"type": type(value).__name__, **named}
+    if isinstance(value, Mapping):
+        return {str(key): _described(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_described(item) for item in value]
+    if callable(value):
+        inner = getattr(value, "func", None)  # of functools.partial
+        return (
+            value.__qualname__
+            if inner is None
+            else [inner.__qualname__, _described(value.args), _described(value.keywords)]
+        )
+    return value
+
+
+def make_stamp(seconds: float, n_processes: int) -> dict[str, Any]:
+    """The date, the machine and the versions of an experiment."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "seconds": round(seconds),
+        "processes": n_processes,
+    }
+
+
+def rounded(measures: Mapping[str, float]) -> dict[str, float]:
+    """Numbers as they are stored; JSON has no infinity."""
+    if wrong := [name for name, value in measures.items() if not math.isfinite(value)]:
+        raise LabError(f"A trial measured {wrong[0]} = {measures[wrong[0]]}, which is not a finite number.")
+    return {name: float(f"{value:.{_DIGITS}g}") for name, value in measures.items()}
+
+
+def sort_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Rows in an order that does not depend on which trial finished first."""
+    return tuple(
+        sorted(rows, key=lambda row: (row.condition, row.arm, row.is_tuning, row.learning_rate or 0.0, row.seed))
+    )

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from manyheads.lab.effects import holm, mean_interval, paired_difference
+
+
+def test_interval_and_p_value_are_those_of_the_paired_t_test() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(1.0, 1.0, 8), rng.normal(0.0, 1.0, 8)
+    mean, low, high, p = paired_difference(one.tolist(), other.tolist())
+    expected = stats.ttest_rel(one, other)
+    interval = expected.confidence_interval(0.95)
+    assert (mean, p) == pytest.approx(((one - other).mean(), expected.pvalue))
+    assert (low, high) == pytest.approx((interval.low, interval.high))
+
+
+def test_a_ratio_is_the_paired_difference_of_logarithms() -> None:
+    one, other = [2.0, 8.0, 3.0], [1.0, 2.0, 3.0]
+    mean, low, high, p = paired_difference(one, other, is_ratio=True)
+    log_mean, log_low, log_high, log_p = paired_difference(np.log(one).tolist(), np.log(other).tolist())
+    assert (mean, low, high) == pytest.approx(tuple(np.exp([log_mean, log_low, log_high])))
+    assert p == pytest.approx(log_p)
+
+
+def test_no_difference_and_a_constant_one() -> None:
+    assert paired_difference([1.0, 2.0], [1.0, 2.0]) == (0.0, 0.0, 0.0, 1.0)
+    assert paired_difference([2.0, 3.0], [1.0, 2.0]) == (1.0, 1.0, 1.0, 0.0)
+
+
+def test_holm_multiplies_the_smallest_by_the_number_of_comparisons() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_interval_covers_the_true_mean_in_95_of_100_cases() -> None:
+    rng = np.random.default_rng(1)
+    hits = [low <= 0.0 <= high for _, low, high in (mean_interval(rng.normal(size=6).tolist()) for _ in range(2000))]
+    assert 0.935 <= np.mean(hits) <= 0.965
