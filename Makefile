@@ -23,6 +23,7 @@ help:
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
 	@echo "make bench-lens       the lens page against BertViz: size, time to load, frames per second (half an hour)"
+	@echo "make lab-check    repeat stored trials of every experiment of the lab (ten minutes); lab-all: run all (an hour)"
 	@echo "make lens-types   check the types of the lens page's scripts (TypeScript from npm, into build/)"
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
@@ -116,6 +117,13 @@ bench-training bench-attention bench-growth: .venv/installed
 bench-lens: .venv/installed-dev
 	$(BIN)/python benchmarks/lens/page.py $(ARGS)
 	$(BIN)/python benchmarks/lens/table.py
+
+# ARGS="scale --trials 10": more trials of one question.
+.PHONY: lab-check lab-all
+lab-check: .venv/installed
+	$(BIN)/python benchmarks/lab.py $(ARGS)
+lab-all: .venv/installed
+	$(BIN)/python benchmarks/lab.py --all $(ARGS)
 
 .PHONY: bench-decoding
 bench-decoding: .venv/installed-dev

@@ -28,6 +28,8 @@ from manyheads.settings import to_table  # noqa: E402
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings  # noqa: E402
 from manyheads.text.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
 
+from serve.browser_fixtures import browser, shared_folder  # noqa: E402, F401
+
 torch.set_num_threads(1)  # a second thread would slow down tensors as small as those of tests
 
 

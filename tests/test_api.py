@@ -205,6 +205,19 @@ def test_walk_by_the_name_of_a_head(model: mh.OpenBundle) -> None:
     assert mh.walk(model, SOURCES[0]).attention == "encoder.0.self"
 
 
+def test_walk_of_a_text_alone_is_that_of_the_toy_model() -> None:
+    walked = mh.walk("I love cats", query="love")
+    assert (walked.softmax.weights == lens.walk_sentence("I love cats", query="love").softmax.weights).all()
+    assert mh.walk("I love cats", head="decoder.0.self/1").attention == "decoder.0.self"
+    with pytest.raises(TypeError, match="is a bundle, not its path"):
+        mh.walk("runs/quickstart/bundle", "I love cats")
+
+
+def test_walk_through_a_bundle_needs_a_text(model: mh.OpenBundle) -> None:
+    with pytest.raises(TypeError, match="needs a text"):
+        mh.walk(model)
+
+
 def test_notebook_shows_pictures_and_tables(model: mh.OpenBundle) -> None:
     traced = model.trace('<b>"cats"</b>', "猫")
     shown = traced._repr_html_()

@@ -21,6 +21,10 @@ sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 from layer_diagram import draw_layers  # noqa: E402
 from recipe_reference import recipe_page  # noqa: E402
 
+from manyheads.lab.card_page import render_cards  # noqa: E402
+from manyheads.lab.lab_answers import shipped_answers  # noqa: E402
+from manyheads.lab.question_page import render_question  # noqa: E402
+
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|link rel="(?:stylesheet|icon|preconnect)")[^>]*(?:src|href)=["']((?:https?:)?//[^"']+)"""
 )
@@ -38,10 +42,20 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         "reference/api.md": api_page(),
         "decisions/index.md": decisions(),
         "pictures/layers.svg": draw_layers(ROOT / "pyproject.toml"),
+        **lab_pages(),
     }
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def lab_pages() -> dict[str, str]:
+    """Return the answer cards, the report of every experiment and a list of them, made from the shipped results."""
+    answers = shipped_answers()
+    reports = {f"lab/{name}.html": render_question(one) for name, one in answers.items()}
+    lines = ["# Reports of the lab · 实验报告", "", "- [Answer cards · 面试答题卡](cards.html)"]
+    lines += [f"- [{one.question.title.en} · {one.question.title.zh}]({name}.html)" for name, one in answers.items()]
+    return {"lab/reports.md": "\n".join(lines) + "\n", "lab/cards.html": render_cards("en", answers), **reports}
 
 
 def tour(readme: str) -> str:

@@ -210,16 +210,29 @@ def trace(bundle: Bundle, text: str, answer: str | None = None) -> Trace:
 
 
 def walk(
-    bundle: Bundle, text: str, head: Head | str | None = None, *, answer: str | None = None, query: str | None = None
+    bundle: Bundle | str,
+    text: str | None = None,
+    head: Head | str | None = None,
+    *,
+    answer: str | None = None,
+    query: str | None = None,
 ) -> Walk:
-    """Return every number of one head, by default the first, as a model reads a text.
+    """Return every number of one head, by default the first, as a model reads a text, and of the block around it.
 
-    `query` is the word, or the number of the position, to show in detail; a decoder writes `answer` or its own.
+    `walk("I love cats")`, with a text alone, takes the toy model of `manyheads walk`.
+
+    `Walk.block` has the rest, from the embedding to the loss. `query` is the word, or the number of the position, to
+    show in detail; a decoder writes `answer` or its own.
     """
-    if head is None:
-        return lens.walk(bundle, text, answer=answer, query=query)
     chosen = Head.parse(head) if isinstance(head, str) else head
-    return lens.walk(bundle, text, answer=answer, layer=chosen.attention, head=chosen.number, query=query)
+    layer, number = (None, 0) if chosen is None else (chosen.attention, chosen.number)
+    if isinstance(bundle, str):
+        if text is not None:
+            raise TypeError("The first argument of walk is a bundle, not its path: walk(load(path), text).")
+        return lens.walk_sentence(bundle, answer=answer, layer=layer, head=number, query=query)
+    if text is None:
+        raise TypeError("walk needs a text that the model reads: walk(bundle, text).")
+    return lens.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
 
 
 def train(

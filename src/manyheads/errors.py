@@ -39,3 +39,7 @@ class LensError(ManyheadsError):
 
 class EngineError(ManyheadsError):
     """An engine that cannot run this model on this machine: not installed, not built, an unsupported setting."""
+
+
+class LabError(ManyheadsError):
+    """An experiment that cannot run or cannot be read: an unknown question, a damaged results file."""

@@ -64,6 +64,7 @@ def literals(path: Path) -> Iterator[str]:
 
 def is_mixed(text: str) -> bool:
     """Return whether a text joins English and Chinese by a dot or a slash, as in "loss · 损失"."""
+    text = re.sub(r"\{\{.*?\}\}", "0", text)  # figures of the lab, which become numbers
     for line in text.splitlines():
         for left, right in zip(parts := re.split(r" [·/|] ", line), parts[1:], strict=False):
             for one, other in ((left, right), (right, left)):

@@ -1,10 +1,9 @@
-"""A browser, a server and a trained bundle of each task, for the tests of the lens page.
+"""A server and a trained bundle of each task, for the tests of the lens page.
 
 xdist starts several processes. They share the trained bundles, which the first of them trains; each has its own browser
 and its own servers.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,25 +11,13 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from serve import chromium
 from serve.lens_pages import LensPage, new_context, serving
 from serve.tiny_bundles import train_bundle
 
 TASKS = ("seq2seq", "classify", "tag", "language", "masked")
 Open = Callable[..., LensPage]
-
-
-@pytest.fixture(scope="session")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the processes of xdist share; with MANYHEADS_TEST_BUNDLES=folder, one that outlives the run."""
-    if "MANYHEADS_TEST_BUNDLES" in os.environ:
-        return Path(os.environ["MANYHEADS_TEST_BUNDLES"])
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if base.name.startswith("popen-") else base) / "lens"
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -43,21 +30,6 @@ def trained(shared_folder: Path) -> Callable[[str], Path]:
             return bundle if bundle.exists() else train_bundle(task, shared_folder / task)
 
     return find
-
-
-@pytest.fixture(scope="session")
-def browser(shared_folder: Path) -> Iterator[Browser]:
-    """One browser for all tests of a process."""
-    with FileLock(shared_folder / "chromium.lock"):
-        path = chromium.find_chromium() or chromium.install_chromium()
-    if path is None:
-        pytest.skip(chromium.MISSING)
-    home = shared_folder / "home"
-    home.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        started = chromium.start(playwright, path, home)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from manyheads.cli.evaluate import evaluate
 from manyheads.cli.export import export
 from manyheads.cli.heads import heads
 from manyheads.cli.init import init
+from manyheads.cli.lab import lab
 from manyheads.cli.lens import lens
 from manyheads.cli.predict import predict
 from manyheads.cli.quantize import quantize
@@ -28,7 +29,22 @@ from manyheads.cli.train import train
 from manyheads.cli.walk import walk
 from manyheads.language import pick
 
-_COMMANDS = (quickstart, init, doctor, train, evaluate, predict, quantize, shortlist, lens, heads, walk, export, bench)
+_COMMANDS = (
+    quickstart,
+    init,
+    doctor,
+    train,
+    evaluate,
+    predict,
+    quantize,
+    shortlist,
+    lens,
+    heads,
+    walk,
+    lab,
+    export,
+    bench,
+)
 # A Chinese character with the closing punctuation after it, which must not begin a line, or a word with its spaces.
 _CLOSING = "[，。、；：？！）》”」…]*"
 _BREAKABLE = re.compile(
