@@ -47,13 +47,14 @@ class FakeService:
         self._ask(request)
         await asyncio.sleep(0)
         task = self.bundles[request.bundle].task
-        return [self._continued(text, request) if task == "language" else _reversed(text, request) for text in request.texts]
+        answer = _continued if task == "language" else _reversed
+        return [answer(text, request) for text in request.texts]
 
     async def stream(self, request: Work) -> AsyncIterator[dict[str, Any]]:
         self._ask(request)
         self.n_open_streams += 1
         try:
-            payload = self._continued(request.texts[0], request)
+            payload = _continued(request.texts[0], request)
             for number, part in enumerate(payload["answer"].split(" ")):
                 yield {"delta": part if number == 0 else f" {part}"}
                 if self.error_in_stream is not None:
@@ -67,23 +68,25 @@ class FakeService:
         if self.error is not None:
             raise self.error
 
-    def _continued(self, text: str, request: Work) -> dict[str, Any]:
-        decode = request.decode
-        texts = [f"{decode['method']} {number} end" for number in range(decode["n_best"])]
-        finished = decode["max_new_tokens"] > 3
-        return {
-            "prompt": text,
-            "answer": texts[0],
-            "candidates": [{"text": one, "finished": finished} for one in texts],
-            "n_prompt_tokens": len(text.split()),
-            "n_new_tokens": 3 * len(texts),
-        }
+
+def _continued(text: str, request: Work) -> dict[str, Any]:
+    decode = request.decode
+    texts = [f"{decode['method']} {number} end" for number in range(decode["n_best"])]
+    finished = decode["max_new_tokens"] > 3
+    return {
+        "prompt": text,
+        "answer": texts[0],
+        "candidates": [{"text": one, "finished": finished} for one in texts],
+        "n_prompt_tokens": len(text.split()),
+        "n_new_tokens": 3 * len(texts),
+    }
 
 
 def _reversed(text: str, request: Work) -> dict[str, Any]:
-    answer = text[::-1]
-    candidates = [answer, answer, *(f"{answer} {number}" for number in range(1, request.decode.get("n_best", 1)))]
-    return {"answer": answer, "candidates": [{"text": one} for one in candidates[: request.decode.get("n_best", 1)]]}
+    """The reversed text and variants of it; the third candidate is the same as the first."""
+    n_best, answer = request.decode.get("n_best", 1), text[::-1]
+    candidates = [answer if number in (0, 2) else f"{answer} {number}" for number in range(n_best)]
+    return {"answer": answer, "candidates": [{"text": one} for one in candidates]}
 
 
 def app_of(*routers: APIRouter) -> FastAPI:

@@ -16,7 +16,7 @@ so Somali|sq Albanian|sr Serbian|st Southern Sotho|su Sundanese|sv Swedish|sw Sw
 th Thai|tk Turkmen|tl Tagalog|tr Turkish|tt Tatar|ug Uyghur|uk Ukrainian|ur Urdu|uz Uzbek|vi Vietnamese|wo Wolof
 xh Xhosa|yi Yiddish|yo Yoruba|yue Cantonese|zh Chinese|zu Zulu
 """
-_BY_CODE: dict[str, str] = dict(entry.split(" ", 1) for entry in _NAMES.strip().replace("\n", "|").split("|"))  # type: ignore[misc]
+_BY_CODE: dict[str, str] = dict(entry.split(" ", 1) for entry in _NAMES.strip().replace("\n", "|").split("|"))
 
 
 def language_name(code: str) -> str:

@@ -189,15 +189,16 @@ class _LibreTranslate:
             [{"code": code, "name": language_name(code), "targets": pairs.targets(code)} for code in pairs.languages]
         )
 
-    async def frontend_settings(self) -> Response:
+    async def frontend_settings(self, request: Request) -> Response:
         """Return what a page needs to know: limits and languages."""
+        needs_key = bool(getattr(request.app.state, "needs_key", False))
         target = next((target for _, target in self.pairs.bundles), "")
         return JSONResponse(
             {
                 "charLimit": self.service.settings.max_text,
                 "frontendTimeout": _FRONTEND_TIMEOUT,
-                "apiKeys": False,
-                "keyRequired": False,
+                "apiKeys": needs_key,
+                "keyRequired": needs_key,
                 "suggestions": False,
                 "filesTranslation": False,
                 "supportedFilesFormat": [],

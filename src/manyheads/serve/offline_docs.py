@@ -1,7 +1,7 @@
 """`docs_router`: the API's reference at /docs, without a request to another server.
 
-FastAPI's own page loads Swagger UI from a CDN. This one takes it from the package fastapi-offline, loads its script from a
-file, which allows a strict Content-Security-Policy, and switches off the online validator.
+FastAPI's own page loads Swagger UI from a CDN. This one takes it from the package fastapi-offline, starts it with a
+script of its own, which allows a strict Content-Security-Policy, and switches off the online validator.
 """
 
 from functools import cache
@@ -15,8 +15,8 @@ from manyheads.serve.service import Service
 
 # Swagger UI sets colors of highlighted examples in style attributes, and its style sheet has icons as data.
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _TYPES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 _SECONDS_CACHED = 3600

@@ -4,6 +4,8 @@ FastAPI reads either JSON or a form. LibreTranslate's server takes both, and its
 """
 
 from collections.abc import Iterable, Mapping
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -50,6 +52,17 @@ def body_schema(model: type[BaseModel], *kinds: str) -> dict[str, Any]:
     """Return what the OpenAPI document says about a body that `read_body` reads."""
     schema = model.model_json_schema()
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def multipart_field(body: bytes, content_type: str, name: str) -> str | None:
+    """Return one field of a multipart form, for code that cannot wait for `read_body`; None if there is none."""
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("utf-8", "replace")
+    message = BytesParser(policy=HTTP).parsebytes(head + body)
+    for part in message.iter_parts() if message.is_multipart() else ():
+        if part.get_param("name", header="content-disposition") == name:
+            payload = part.get_payload(decode=True)
+            return payload.decode("utf-8", "replace").strip() if isinstance(payload, bytes) else None
+    return None
 
 
 def _read_json(body: bytes) -> dict[str, Any]:

@@ -11,7 +11,11 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 
 from manyheads.serve.access import Access
+from manyheads.serve.completions_api import completions_router
+from manyheads.serve.error_shapes import error_response
 from manyheads.serve.lens_pages import LensPages
+from manyheads.serve.libretranslate_api import libretranslate_router
+from manyheads.serve.offline_docs import docs_router
 from manyheads.serve.predict_api import predict_router
 from manyheads.serve.problems import ProblemError, problem
 from manyheads.serve.request_guard import RequestGuard
@@ -19,7 +23,7 @@ from manyheads.serve.service import Service
 from manyheads.serve.service_pages import page_router
 
 Router = Callable[[Service], APIRouter]
-ROUTERS: Sequence[Router] = (predict_router, page_router)
+ROUTERS: Sequence[Router] = (predict_router, libretranslate_router, completions_router, docs_router, page_router)
 _MAX_SHOWN = 300  # characters of what was wrong with a request
 
 
@@ -39,6 +43,7 @@ def make_service_app(service: Service, access: Access) -> FastAPI:
         redoc_url=None,
         middleware=[Middleware(RequestGuard, settings=service.settings, access=access, metrics=service.metrics)],
     )
+    app.state.needs_key = access.needs_key
     for router in ROUTERS:
         app.include_router(router(service))
     app.include_router(_health_router(service))
@@ -76,12 +81,13 @@ def _health_router(service: Service) -> APIRouter:
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ProblemError)
-    return error.response()
+    return error_response(request.url.path, error)
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, f"{request.method} {request.url.path[:80]}: {error.detail}.", error.headers)
+    detail = f"{request.method} {request.url.path[:80]}: {error.detail}."
+    return error_response(request.url.path, ProblemError(error.status_code, detail, error.headers))
 
 
 async def _validation_problem(request: Request, error: Exception) -> Response:
@@ -99,4 +105,5 @@ def _place(location: Sequence[Any]) -> str:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return problem(500, f"This is a bug in manyheads: {type(error).__name__}. The log of the server shows where.")
+    detail = f"This is a bug in manyheads: {type(error).__name__}. The log of the server shows where."
+    return error_response(request.url.path, ProblemError(500, detail))
