@@ -13,11 +13,12 @@ from starlette.responses import HTMLResponse
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 
-# Swagger UI sets colors of highlighted examples in style attributes, and its style sheet has icons as data.
+# The style sheet of Swagger UI has icons as data.
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_PACKAGE = "fastapi_offline"
 _TYPES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 _SECONDS_CACHED = 3600
 _MISSING = 'This page needs the package fastapi-offline. Install it with: pip install "manyheads[serve]"'
@@ -30,7 +31,6 @@ _PAGE = """<!doctype html>
 <title>manyheads: HTTP API</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
-<style>body { margin: 0; }</style>
 <script src="docs/swagger-ui-bundle.js" defer></script>
 <script src="docs/start.js" defer></script>
 </head>
@@ -44,6 +44,7 @@ _START = """const dark = matchMedia("(prefers-color-scheme: dark)");
 const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", paint);
 paint();
+document.body.style.margin = "0";
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#docs",
@@ -82,6 +83,6 @@ def docs_router(service: Service) -> APIRouter:
 @cache
 def _read(name: str) -> bytes:
     try:
-        return (files("fastapi_offline") / "static" / name).read_bytes()
+        return (files(_PACKAGE) / "static" / name).read_bytes()
     except (ModuleNotFoundError, FileNotFoundError):
         raise ProblemError(501, _MISSING) from None

@@ -51,7 +51,18 @@ async def read_body(request: Request, model: type[Model], *, strict: bool = Fals
 def body_schema(model: type[BaseModel], *kinds: str) -> dict[str, Any]:
     """Return what the OpenAPI document says about a body that `read_body` reads."""
     schema = model.model_json_schema()
+    schema = _inlined(schema, schema.pop("$defs", {}))  # references would be resolved from the root of the document
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(one, definitions) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {name: _inlined(one, definitions) for name, one in schema.items()}
 
 
 def multipart_field(body: bytes, content_type: str, name: str) -> str | None:
