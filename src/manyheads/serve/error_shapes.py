@@ -5,6 +5,7 @@ allowed) have the same shape as those of the handler.
 """
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request, Response
@@ -19,6 +20,15 @@ _LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", 
 _OPENAI = ("/v1/completions", "/v1/models")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 describes it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = Field(description="What was wrong, in one line.")
 
 
 class LibreTranslateError(BaseModel):
@@ -75,6 +85,12 @@ def openai_error(error: ProblemError) -> dict[str, Any]:
 def error_responses(model: type[BaseModel], statuses: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
     """Return what the OpenAPI document says about errors."""
     return {status: {"model": model, "description": text} for status, text in statuses.items()}
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the OpenAPI document says about errors as problem+json."""
+    content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
+    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
 class ShapedRoute(APIRoute):
