@@ -79,11 +79,17 @@ class AnsweringBundle:
             yield {"done": answer["ok"]} if "ok" in answer else answer
             return
         settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
-        written = ""
-        for delta in bundle.task.stream(text, settings):
+        parts, written, finished = bundle.task.stream(text, settings), "", False
+        while True:
+            try:
+                delta = next(parts)
+            except StopIteration as end:
+                finished = bool(end.value)
+                break
             written += delta
             yield {"delta": delta}
-        yield {"done": {"source": text, "answer": written, **self._counts(text, [written])}}
+        done = {"source": text, "answer": written, "candidates": [{"text": written, "finished": finished}]}
+        yield {"done": done | self._counts(text, [written])}
 
     def _fault(self, text: str) -> str | None:
         try:
@@ -125,10 +131,10 @@ class AnsweringBundle:
 
     def _counts(self, prompt: str, continuations: Sequence[str]) -> dict[str, int]:
         """The number of tokens of a prompt and of its continuations, as clients of language models expect."""
-        encode = self.bundle.task.tokenizer.encode
+        tokenizer = self.bundle.task.tokenizer
         return {
-            "n_prompt_tokens": len(encode(prompt)),
-            "n_new_tokens": sum(len(encode(continuation)) for continuation in continuations),
+            "n_prompt_tokens": len(tokenizer.encode(prompt)),
+            "n_new_tokens": sum(len(tokenizer.encode_continuation(one)) for one in continuations if one),
         }
 
     def _alignment(self, text: str, prediction: Prediction) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from manyheads.serve.error_shapes import problem_responses
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
@@ -76,7 +77,8 @@ def _for_candidates(n_best: int, decode: Mapping[str, Any], *, is_chosen: bool) 
 
 def predict_router(service: Service) -> APIRouter:
     """Return the routes /v1/predict and /v1/bundles."""
-    router = APIRouter(prefix="/v1")
+    statuses = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503, 504)
+    router = APIRouter(prefix="/v1", tags=["manyheads"], responses=problem_responses(*statuses))
 
     @router.post("/predict")
     async def predict(request: PredictRequest) -> Response:
