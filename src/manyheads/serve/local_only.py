@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from manyheads.serve.problems import problem
 
 MAX_BODY = 256 * 1024  # bytes
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _SAFE_SITES = ("", "same-origin", "none")
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -37,7 +37,7 @@ class LocalOnly:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
         self.app = app
-        self.hosts = {*_LOOPBACK, *hosts}
+        self.hosts = {*LOOPBACK, *hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a problem, or pass the request on."""
@@ -57,7 +57,7 @@ class LocalOnly:
 
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers
-        host = _without_port(headers.get("host", ""))
+        host = without_port(headers.get("host", ""))
         if host not in self.hosts:
             return problem(421, f"This server does not answer for the host {host!r}. Open it as http://127.0.0.1.")
         if headers.get("sec-fetch-site", "") not in _SAFE_SITES and request.url.path.startswith("/api"):
@@ -81,5 +81,6 @@ def _body_refusal(headers: Headers) -> Response | None:
     return None
 
 
-def _without_port(host: str) -> str:
+def without_port(host: str) -> str:
+    """Return the host of a Host header."""
     return host if host.endswith("]") else host.rpartition(":")[0] or host

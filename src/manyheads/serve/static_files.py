@@ -8,6 +8,7 @@ from importlib.resources.abc import Traversable
 from manyheads.language import Language
 
 PAGE = "lens.html"
+TYPES = {".js": "text/javascript", ".css": "text/css"}
 _SHARED = ("base.css",)  # of the report
 _HTML = '<html lang="en">'
 
