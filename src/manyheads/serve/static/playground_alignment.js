@@ -41,7 +41,7 @@ function wordNodes(text, places, side) {
  * @param {HTMLTextAreaElement} field @param {HTMLElement} mirror @param {HTMLElement} output @param {PlayContext} context
  */
 export function createAlignment(field, mirror, output, { t }) {
-  const line = el("p", { class: "hint play-aligned", role: "status", hidden: true });
+  const line = el("p", { id: "play-aligned", class: "hint play-aligned", role: "status", hidden: true });
   /** @type {{ source: string[], target: string[], links: readonly (readonly [number, number])[], places: (Place | null)[] } | null} */
   let shown = null;
   /** @type {Prediction | null} */

@@ -35,11 +35,11 @@ const EXAMPLES = {
   },
 };
 
-/** Examples in the language that the bundle reads. @param {Bundle} bundle @returns {readonly string[]} */
+/** Examples in the language that the bundle reads, or in two if it is not known. @param {Bundle} bundle @returns {readonly string[]} */
 export function examplesOf({ task, languages, examples }) {
   if (examples?.length) return examples;
   const table = EXAMPLES[task];
-  const read = task === "seq2seq" ? languages.slice(0, 1) : languages;
+  const read = !languages.length ? ["en", "zh"] : task === "seq2seq" ? languages.slice(0, 1) : languages;
   const known = read.map((code) => code.toLowerCase().split(/[-_]/)[0]).filter((code) => code in table);
   return known.flatMap((code) => (known.length > 1 ? table[code].slice(0, 1) : table[code]));
 }

@@ -40,7 +40,7 @@ export const SETTINGS = {
     { name: "prefix", kind: "text", usual: () => "" },
     { name: "align", kind: "check", usual: () => true },
   ],
-  classify: [{ name: "threshold", kind: "range", min: 0, max: 1, step: 0.05, usual: () => 0 }],
+  classify: [{ name: "threshold", kind: "range", min: 0, max: 0.99, step: 0.01, usual: () => 0 }],
   tag: [],
   language: [
     { name: "method", kind: "choice", choices: ["sample", "greedy"], isDecode: true, usual: (bundle) => (bundle.decode.method === "greedy" ? "greedy" : "sample") },

@@ -5,6 +5,7 @@ import { MASK, bodyOf, wrongSetting } from "./playground_request.js";
 
 const PAUSE = 250; // milliseconds without a key before a request is sent
 const TICK = 500;
+const FRAME = 40; // milliseconds between two pictures of a stream
 
 /** Whether every change of the text is answered at once. @param {Bundle} bundle */
 export const isLive = ({ task }) => task !== "language";
@@ -23,7 +24,7 @@ export function createSession(bundle, changed) {
     bundle, text: draft.text, values: draft.values, terms: readTerms(bundle.name),
     result: null, streamed: null, problem: null, waitUntil: 0, isBusy: false, chosen: [],
     type(text) {
-      session.text = text;
+      session.text = text.replace(/\r\n?/g, "\n"); // as a text field holds it
       keep();
       plan(PAUSE);
     },
@@ -118,6 +119,7 @@ export function createSession(bundle, changed) {
     const streamed = { prompt: text, text: "", state: /** @type {"running" | "stopped" | "done"} */ ("running") };
     /** @type {number | null} */
     let first = null;
+    let drawn = 0;
     session.streamed = streamed;
     session.result = null;
     try {
@@ -126,6 +128,8 @@ export function createSession(bundle, changed) {
         first ??= performance.now() - started;
         streamed.text += event.delta ?? "";
         if (event.done) session.result = { text, prediction: event.done, milliseconds: performance.now() - started, first };
+        if (performance.now() - drawn < FRAME) continue;
+        drawn = performance.now();
         changed();
       }
       streamed.state = "done";

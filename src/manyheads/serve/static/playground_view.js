@@ -60,12 +60,13 @@ function inputPart(session, context) {
   const count = el("span", { class: "faint play-count" });
   const clear = button(t("play_clear"), () => put(""), { class: "plain" });
   const mask = task === "masked" ? button(t("play_insert_mask"), insertMask, { class: "plain" }) : null;
-  const run = isLive(session.bundle) ? null : el("button", { type: "button", class: "primary", onclick: act });
+  const run = button(t("play_generate"), () => session.run(), { class: "primary" });
+  const stop = button(t("play_stop"), () => session.stop(), { class: "primary play-stop" });
   const examples = examplesOf(session.bundle);
   const root = el("section", { class: "play-in" },
     el("div", { class: "play-caption" }, el("h2", {}, label), form.root),
     el("div", { class: "play-box" }, mirror, field),
-    el("div", { class: "play-under" }, run, count, el("span", { class: "play-acts" }, mask, clear)),
+    el("div", { class: "play-under" }, run, stop, count, el("span", { class: "play-acts" }, mask, clear)),
     examples.length ? el("div", { class: "play-examples" }, el("span", { class: "faint" }, t("play_examples")), ...examples.map((text) =>
       button(text.length > MAX_EXAMPLE ? `${text.slice(0, MAX_EXAMPLE - 1)}…` : text, () => put(text), { class: "plain", dir: "auto", title: text }))) : null);
   let isComposing = false;
@@ -84,9 +85,14 @@ function inputPart(session, context) {
     put(field.value);
   }
 
-  function act() {
-    if (session.streamed?.state === "running") session.stop();
-    else session.run();
+  /** One of the buttons is there: a click on "Stop" that comes too late must not start again. */
+  function showButtons() {
+    const isRunning = session.streamed?.state === "running";
+    const [wanted, other] = isRunning ? [stop, run] : [run, stop];
+    const isFocused = document.activeElement === other;
+    wanted.hidden = isLive(session.bundle);
+    other.hidden = true;
+    if (isFocused) wanted.focus({ preventScroll: true });
   }
 
   field.addEventListener("compositionstart", () => { isComposing = true; });
@@ -110,7 +116,7 @@ function inputPart(session, context) {
       setText(count, n === 1 ? t("play_character") : t("play_characters", { n: n.toLocaleString("en") }));
       clear.hidden = !session.text;
       form.show(session.values.format === "html" ? "html" : "text", t("play_format"), (one) => t(`play_${one}`));
-      if (run) setText(run, t(session.streamed?.state === "running" ? "play_stop" : "play_generate"));
+      showButtons();
       grow();
     },
   };
@@ -125,7 +131,7 @@ function outputPart(session, context, input) {
   const heading = el("h2", {}, t(`play_out_${kind}`), spoken ? el("span", { class: "faint" }, ` · ${spoken}`) : null);
   const problem = el("div", { class: "play-problem", role: "alert" });
   const empty = el("p", { class: "faint play-empty" }, t(`play_empty_${kind}`));
-  const words = el("p", { class: "play-answer play-words", dir: "auto", role: "group", "aria-label": t("play_align_words") });
+  const words = el("p", { class: "play-answer play-words", dir: "auto", role: "group", "aria-label": t(`play_out_${kind}`), "aria-describedby": "play-aligned" });
   const body = el("div", { class: "play-body" });
   const output = el("div", { class: "play-output", "aria-live": "polite" }, empty, words, body);
   const latency = el("span", { class: "faint play-latency", title: t("play_latency") });
