@@ -10,6 +10,9 @@ const LOW = 0.05; // confidence below which the library flags a translation
 const HIGH = 0.5;
 const N_STYLES = 6; // of entities
 const N_UNSEEN = 8;
+const N_INTENTS = 3;
+/** @type {WeakMap<Session, string[]>} labels in the order of their styles */
+const styled = new WeakMap();
 const KNOWN_WARNINGS = new Set(["repetition", "length", "short"]);
 
 /** Confidence and warnings in words. @param {Prediction} prediction @param {PlayContext} context @returns {HTMLElement[]} */
@@ -37,14 +40,13 @@ export function remarks(prediction, { t, lang }) {
 /** The n-best list; words that the best candidate does not have are marked. @param {Candidate[]} candidates @param {PlayContext} context */
 export function candidateTable(candidates, { t }) {
   const best = candidates[0].text;
-  const hasMean = candidates.some(({ mean_log_probability: mean }) => typeof mean === "number" && mean !== 0);
   return el("table", { class: "play-candidates" },
     el("caption", {}, t("play_candidates")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("play_candidate")), el("th", { scope: "col", class: "num" }, t("play_log_probability")), hasMean ? el("th", { scope: "col", class: "num" }, t("play_per_token")) : null)),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("play_candidate")), el("th", { scope: "col", class: "num" }, t("play_log_probability")), el("th", { scope: "col", class: "num", title: t("play_score_hint") }, t("play_score")))),
     el("tbody", {}, ...candidates.map((candidate, number) => el("tr", {},
       el("td", { dir: "auto" }, ...(number ? changedParts(candidate.text, best).map((part) => (part.isChanged && part.text.trim() ? el("mark", { class: "play-changed" }, part.text) : part.text)) : [candidate.text])),
       el("td", { class: "num" }, decimal(candidate.log_probability, 2)),
-      hasMean ? el("td", { class: "num" }, decimal(candidate.mean_log_probability ?? 0, 2)) : null))));
+      el("td", { class: "num" }, decimal(candidate.score, 2))))));
 }
 
 /** @param {Session} session @param {Prediction} prediction @param {PlayContext} context @returns {HTMLElement[]} */
@@ -70,9 +72,11 @@ const sorted = (probabilities) => Object.entries(probabilities).sort((one, other
 export function tagOutput(session, text, prediction, context) {
   const { t } = context;
   const spans = prediction.spans ?? [];
-  const found = [...new Set(spans.map((span) => span.label))];
-  const labels = [...session.bundle.labels.filter((label) => found.includes(label)), ...found.filter((label) => !session.bundle.labels.includes(label))];
-  const style = (/** @type {string} */ label) => `play-entity play-style-${(session.bundle.labels.includes(label) ? session.bundle.labels.indexOf(label) : labels.indexOf(label)) % N_STYLES}`;
+  const known = styled.get(session) ?? [...session.bundle.labels];
+  styled.set(session, known); // a label keeps its style from text to text
+  const labels = [...new Set(spans.map((span) => span.label))];
+  known.push(...labels.filter((label) => !known.includes(label)));
+  const style = (/** @type {string} */ label) => `play-entity play-style-${known.indexOf(label) % N_STYLES}`;
   const intents = sorted(prediction.probabilities ?? {});
   return [
     ...(prediction.label ? [el("p", { class: "play-intent", dir: "auto" }, t("play_intent", { label: prediction.label }))] : []),
@@ -84,7 +88,7 @@ export function tagOutput(session, text, prediction, context) {
       const count = spans.filter((span) => span.label === label).length;
       return el("li", {}, el("span", { class: style(label), "aria-hidden": "true" }, "Aa"), ` ${label} · ${count}`);
     })) : el("p", { class: "hint" }, t("play_no_entities")),
-    ...(intents.length ? [bars(t("play_intents"), intents, { chosen: [prediction.label ?? ""] }, context)] : []),
+    ...(intents.length ? [el("p", { class: "hint" }, t("play_intents")), bars(t("play_intents"), intents, { chosen: [prediction.label ?? ""], limit: N_INTENTS }, context)] : []),
   ];
 }
 
