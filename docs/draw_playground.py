@@ -78,7 +78,9 @@ def draw(browser: Browser, address: str, name: str, shot: Shot) -> None:
     """Draw one picture as a small PNG."""
     width, height = shot.size
     size = {"width": width, "height": height}
-    playground = PlayPage(new_context(browser, viewport=size, color_scheme=shot.theme, device_scale_factor=1.5), address)
+    playground = PlayPage(
+        new_context(browser, viewport=size, color_scheme=shot.theme, device_scale_factor=1.5), address
+    )
     page = playground.start(shot.bundle, lang=shot.lang)
     playground.field.fill(shot.text)
     page.wait_for_timeout(2000)

@@ -66,11 +66,12 @@ def lens(browser: Browser, address_of: Callable[[str], str]) -> Iterator[Open]:
 
 
 @pytest.fixture(scope="session")
-def all_tasks(trained: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A server of the bundles of all tasks, each named after its task."""
-    log = tmp_path_factory.mktemp("serve") / "log"
-    with serving_process(*(f"{task}={trained(task)}" for task in TASKS), log=log) as service:
-        yield service
+def service(trained: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A server of one bundle of each task, with two workers."""
+    bundles = [f"{task}={trained(task)}" for task in TASKS]
+    log = tmp_path_factory.mktemp("service") / "log"
+    with serving_process(*bundles, log=log, workers=2) as started:
+        yield started
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def playground(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Ope
     pages: list[PlayPage] = []
 
     def open_page(*, address: str = "", **options: Any) -> PlayPage:
-        found = address or request.getfixturevalue("all_tasks").address
+        found = address or request.getfixturevalue("service").address
         pages.append(PlayPage(new_context(browser, **options), found))
         return pages[-1]
 

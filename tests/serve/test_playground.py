@@ -110,7 +110,10 @@ def test_a_beam_search_gives_candidates_with_their_log_probabilities(playground:
     assert opened.bodies[-1]["n_best"] == 5
     assert opened.bodies[-1]["decode"] == {"method": "beam", "beam": 5}
     code = opened.open_part("curl").locator("code").text_content() or ""
-    assert f"'{opened.address}v1/predict'" in code and json.dumps(opened.bodies[-1]["decode"], separators=(",", ":")) in code
+    assert (
+        f"'{opened.address}v1/predict'" in code
+        and json.dumps(opened.bodies[-1]["decode"], separators=(",", ":")) in code
+    )
     options.get_by_role("button", name="Reset").click()
     expect(table).to_have_count(0)
     expect(options.get_by_label("Search")).to_have_value("greedy")

@@ -40,7 +40,9 @@ def test_the_key_is_asked_for_once_and_a_server_that_is_gone_is_reported(
         expect(page.locator("mark.play-entity").first).to_be_visible()
         assert KEY not in page.url
     opened.field.fill("Anna is in Paris.")
-    expect(page.get_by_role("alert")).to_have_text(re.compile("No answer from the server.*former result is still shown"))
+    expect(page.get_by_role("alert")).to_have_text(
+        re.compile("No answer from the server.*former result is still shown")
+    )
     expect(page.locator("mark.play-entity").first).to_be_visible()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     assert opened.field.input_value() == "Anna is in Paris."

@@ -52,7 +52,7 @@ def test_incomplete_rows_of_the_glossary_are_left_out() -> None:
     assert html["format"] == "html" and html["keep"] == ["a", "b"] and "align" not in html
 
 
-@pytest.mark.parametrize("text", ["it's", "$HOME `id` \\ \"", "一行\n两行\t🙂", "'; rm -rf / #"])
+@pytest.mark.parametrize("text", ["it's", '$HOME `id` \\ "', "一行\n两行\t🙂", "'; rm -rf / #"])
 def test_the_command_line_sends_the_same_body(text: str) -> None:
     command = run(
         "const {curlOf} = await load('playground_request.js');"
