@@ -1,4 +1,4 @@
-"""Everybody can use the playground: axe-core's rules, the keyboard alone, both languages, both themes, small windows."""
+"""Everybody can use the playground: axe-core's rules, the keyboard alone, both languages and themes, small windows."""
 
 import re
 

@@ -68,7 +68,7 @@ def test_the_command_line_sends_the_same_body(text: str) -> None:
 def test_a_glossary_survives_its_file() -> None:
     found = run(
         "const {parseTsv, writeTsv} = await load('playground_glossary.js');"
-        "return [parseTsv(writeTsv(values.terms)), parseTsv('\\ufeffa\\tb\\tc\\r\\n\\r\\nd\\te'), parseTsv('a\\tb\\nc')];",
+        "return [writeTsv(values.terms), '\\ufeffa\\tb\\tc\\r\\n\\r\\nd\\te', 'a\\tb\\nc'].map(parseTsv);",
         terms=[{"source": "a\tb", "target": " 猫 "}, {"source": "x", "target": ""}],
     )
     assert found[0] == {"terms": [{"source": "a b", "target": "猫"}], "wrongLine": 0}
