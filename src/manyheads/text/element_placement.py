@@ -6,7 +6,7 @@ overlap, so the tags are nested as in the source whatever the alignment is.
 
 import html
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from manyheads.text.words import is_chinese_or_kana, split_text
@@ -45,7 +45,7 @@ def place_elements(text: str, inlines: Sequence[Inline], translation: str, links
     symbols = [one.symbol for one in inlines if one.symbol]
     source, target = _Words.of(text, symbols), _Words.of(translation, symbols)
     aligned = [(source.unit_of[i], target.unit_of[j]) for i, j in links if i < source.n_words and j < target.n_words]
-    placement = _Placement(inlines, source, target, aligned)
+    placement = _Placement(inlines, source, target, _completed(aligned, source, target))
     placement.run()
     return "".join(placement.written(translation))
 
@@ -64,6 +64,8 @@ class _Words:
     unit_of: list[int]  # of each word of `split_text`
     symbols: dict[str, int]  # the word of each symbol, where it occurs first
     repeated: list[_Interval]  # characters of symbols that occur again
+    is_word: list[bool]  # whether a word has a letter or digit
+    is_character: list[bool]  # whether it is a Chinese character or kana
 
     @property
     def n_words(self) -> int:
@@ -99,14 +101,33 @@ class _Words:
                 ends.append(end)
             unit_of.append(len(starts) - 1)
         units = {symbol: bisect_right(starts, span[0]) - 1 for symbol, span in found.items()}
-        return cls(starts, ends, unit_of, units, repeated)
+        words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+        is_word = [any(map(str.isalnum, word)) for word in words]
+        return cls(starts, ends, unit_of, units, repeated, is_word, [is_chinese_or_kana(word[0]) for word in words])
+
+
+def _completed(links: Sequence[Link], source: _Words, target: _Words) -> set[Link]:
+    """Return the links that a tag should follow.
+
+    Punctuation is not linked with a word. A Chinese character or kana without a link has those of the character before
+    it: the rest of a word follows from its start, so that the model hardly attends to the source there.
+    """
+    kept = {(i, j) for i, j in links if source.is_word[i] == target.is_word[j]}
+    sources: dict[int, list[int]] = {}
+    for i, j in kept:
+        sources.setdefault(j, []).append(i)
+    for j in range(1, len(target.starts)):
+        if j not in sources and j - 1 in sources and target.is_character[j] and target.is_character[j - 1]:
+            sources[j] = sources[j - 1]
+            kept.update((i, j) for i in sources[j])
+    return kept
 
 
 class _Placement:
     """Finds an interval of target words for each inline element."""
 
     def __init__(
-        self, inlines: Sequence[Inline], source: _Words, target: _Words, links: Sequence[Link]
+        self, inlines: Sequence[Inline], source: _Words, target: _Words, links: Iterable[Link]
     ) -> None:
         self.inlines, self.source, self.target = inlines, source, target
         self.n_source, self.n_target = len(source.starts), len(target.starts)
