@@ -102,8 +102,8 @@ class MarkupTranslator:
 def translate_markup(bundle: Bundle, texts: Iterable[str], **changes: Any) -> list[MarkupTranslation]:
     """Return the translation of each HTML text, with its tags in place.
 
-    `changes` override decoding settings, such as `beam=5`. Keep a `MarkupTranslator` to translate repeatedly: it chooses
-    alignment heads once.
+    `changes` override decoding settings, such as `beam=5`. To translate repeatedly keep a `MarkupTranslator`, which
+    chooses alignment heads once.
     """
     if isinstance(texts, str):
         raise TypeError('translate_markup takes a list of texts: translate_markup(bundle, ["…"]).')

@@ -33,9 +33,7 @@ class Inline:
 def needs_alignment(text: str, inlines: Sequence[Inline]) -> bool:
     """Return whether the position of a tag depends on an alignment: it is not around or beside the whole text."""
     end = len(text)
-    return any(
-        not one.symbol and (one.start, one.end) not in ((0, 0), (0, end), (end, end)) for one in inlines
-    )
+    return any(not one.symbol and (one.start, one.end) not in ((0, 0), (0, end), (end, end)) for one in inlines)
 
 
 def place_elements(text: str, inlines: Sequence[Inline], translation: str, links: Sequence[Link]) -> str:
@@ -126,9 +124,7 @@ def _completed(links: Sequence[Link], source: _Words, target: _Words) -> set[Lin
 class _Placement:
     """Finds an interval of target words for each inline element."""
 
-    def __init__(
-        self, inlines: Sequence[Inline], source: _Words, target: _Words, links: Iterable[Link]
-    ) -> None:
+    def __init__(self, inlines: Sequence[Inline], source: _Words, target: _Words, links: Iterable[Link]) -> None:
         self.inlines, self.source, self.target = inlines, source, target
         self.n_source, self.n_target = len(source.starts), len(target.starts)
         self.targets: list[set[int]] = [set() for _ in range(self.n_source)]  # of each source word

@@ -13,18 +13,23 @@ from dataclasses import dataclass, field, replace
 from manyheads.text.element_placement import Inline, Link, needs_alignment, place_elements
 from manyheads.text.markup_scanner import RAW_ELEMENTS, MarkupToken, scan_markup
 
-_INLINE = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_INLINE = _names(
     "a abbr acronym area audio b bdi bdo big br canvas cite code data del dfn em embed font i img input ins kbd label "
     "link map mark meta meter noscript object output param picture progress q rp rt ruby s samp script small source "
-    "span strike strong style sub sup svg math time track tt u var video wbr xmp".split()
+    "span strike strong style sub sup svg math time track tt u var video wbr xmp"
 )
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_UNTOUCHED = frozenset("pre code kbd samp var svg math".split()) | RAW_ELEMENTS
+_VOID = _names("area base br col embed hr img input link meta param source track wbr")
+_UNTOUCHED = _names("pre code kbd samp var svg math") | RAW_ELEMENTS
 # Their end tag may be left out before another of the same name.
-_IMPLIED_END = frozenset("p li dt dd tr td th option".split())
+_IMPLIED_END = _names("p li dt dd tr td th option")
 _IMAGES = frozenset(("img", "input"))  # shown like a word
 _SEPARATING = _IMAGES | {"br"}  # words on both sides are not one word
-_INVISIBLE = frozenset("script style link meta".split())
+_INVISIBLE = _names("script style link meta")
 _MAX_INLINES = 200  # of a segment; with more, every tag divides
 
 _SPACE = re.compile(r"(?:[ \t\n\r\f\u00a0]|&(?:nbsp|#160|#[xX][aA]0);)+")

@@ -50,6 +50,7 @@ from manyheads.tasks.seq2seq.translation_parts import (
     Part,
     PartReader,
     Translation,
+    has_layout,
     join_candidates,
     masked_tokens,
     part_spans,
@@ -463,7 +464,7 @@ class Seq2Seq:
         """The prediction for a text from those for its parts."""
         if not parts:
             return Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)
-        if len(parts) == 1:
+        if not self.is_translation or not has_layout(text, parts):
             return predictions[0]
         return Translations(
             join_candidates(

@@ -1,7 +1,8 @@
 """Texts as a translation model can read them: normalized, in parts that are as long as in training, and joined again.
 
-A text is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence
-that is still too long is divided further. See `PartReader` and `join_candidates`.
+Each line of a text is translated separately, without its indentation and bullet, which the translation repeats. A line
+is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is
+still too long is divided further. See `PartReader` and `join_candidates`.
 """
 
 import re
@@ -11,6 +12,7 @@ from heapq import nlargest
 
 from manyheads.tasks.task import ModelInput
 from manyheads.text.copyable_spans import Rewrite, copyable_spans, is_address, mask, restore
+from manyheads.text.line_layout import LINE_BREAK, content_spans
 from manyheads.text.sentence_splitting import split_long, split_sentences
 from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import Token, Tokenizer
@@ -66,12 +68,21 @@ class PartReader:
 
     def parts(self, texts: Sequence[str]) -> list[list[Part]]:
         """Return the parts of each text; a blank one has none."""
-        whole = [[] if is_blank(text) else [self._part(text, 0, len(text))] for text in texts]
-        lengths = iter(self.tokenizer.encode_batch([part.source for parts in whole for part in parts]))
-        return [
-            self._split(text) if parts and self._is_too_long(text, len(next(lengths))) else parts
-            for text, parts in zip(texts, whole, strict=True)
+        lines = [
+            (index, self._part(text, start, end))
+            for index, text in enumerate(texts)
+            if not is_blank(text)
+            for start, end in content_spans(text, self.language)
         ]
+        lengths = self.tokenizer.encode_batch([part.source for _, part in lines])
+        parts: list[list[Part]] = [[] for _ in texts]
+        for (index, line), ids in zip(lines, lengths, strict=True):
+            text = texts[index]
+            if self._is_too_long(text[line.start : line.end], len(ids)):
+                parts[index] += self._split(text, line.start, line.end)
+            elif not is_blank(text[line.start : line.end]):
+                parts[index].append(line)
+        return parts
 
     def whole(self, text: str) -> Part:
         """Return a text as one part, however long it is."""
@@ -82,11 +93,12 @@ class PartReader:
             return True
         return self.profile is not None and len(split_sentences(text, self.language)) > self.profile.max_sentences
 
-    def _split(self, text: str) -> list[Part]:
+    def _split(self, text: str, line_start: int, line_end: int) -> list[Part]:
         parts = []
-        for start, end in split_sentences(text, self.language):
-            within = split_long(text[start:end], self._fits, self.language)
-            parts += [self._part(text, start + first, start + last) for first, last in within]
+        for start, end in split_sentences(text[line_start:line_end], self.language):
+            sentence = line_start + start
+            within = split_long(text[sentence : line_start + end], self._fits, self.language)
+            parts += [self._part(text, sentence + first, sentence + last) for first, last in within]
         return parts
 
     def _fits(self, text: str) -> bool:
@@ -143,19 +155,36 @@ def join_candidates(
     They are the combinations with the highest mean score; of samples, the first of each part together, the second, …
     Their log-probability is the sum.
     """
-    if len(parts) == 1:
-        return list(candidates[0])
     if are_samples:
         combinations = [list(combination) for combination in zip(*candidates, strict=True)]
     else:
-        combinations = [[]]
-        for own in candidates:
-            combinations = nlargest(
-                n_best,
-                ([*combination, one] for combination in combinations for one in own),
-                key=lambda chosen: sum(one.score for one in chosen),
-            )
+        combinations = _best_combinations(candidates, n_best)
     return [_joined(text, parts, combination) for combination in combinations]
+
+
+def _best_combinations(candidates: Sequence[Sequence[Translation]], n_best: int) -> list[list[Translation]]:
+    """Return the combinations of one candidate per part with the highest total score, best first."""
+    # By part: the chosen candidates, each with the index of the combination of the parts before that it continues.
+    steps: list[list[tuple[int, Translation]]] = []
+    totals = [0.0]
+    for own in candidates:
+        extended = ((total + one.score, index, one) for index, total in enumerate(totals) for one in own)
+        best = nlargest(n_best, extended, key=lambda entry: entry[0])
+        totals = [total for total, _, _ in best]
+        steps.append([(index, one) for _, index, one in best])
+    combinations = []
+    for index in range(len(totals)):
+        chosen = []
+        for step in reversed(steps):
+            index, one = step[index]
+            chosen.append(one)
+        combinations.append(chosen[::-1])
+    return combinations
+
+
+def has_layout(text: str, parts: Sequence[Part]) -> bool:
+    """Return whether a text has several parts, or something around its only one."""
+    return len(parts) > 1 or (parts[0].start, parts[0].end) != (0, len(text))
 
 
 def part_spans(
@@ -164,17 +193,18 @@ def part_spans(
     """Return (start, end) of each part in the text, and (start, end) of its translation in the joined one."""
     spans = []
     position = 0
-    for index, (part, one) in enumerate(zip(parts, translations, strict=True)):
-        position += len(_separator(text, parts, [one.text for one in translations], index))
+    for part, separator, one in zip(parts, _separators(text, parts, translations), translations, strict=True):
+        position += len(separator)
         spans.append((part.start, part.end, position, position + len(one.text)))
         position += len(one.text)
     return spans
 
 
 def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> Translation:
-    texts = [one.text for one in chosen]
+    separators = _separators(text, parts, chosen)
+    pieces = [piece for separator, one in zip(separators, chosen, strict=True) for piece in (separator, one.text)]
     return Translation(
-        "".join(_separator(text, parts, texts, index) + own for index, own in enumerate(texts)),
+        "".join([*pieces, text[parts[-1].end :]]),
         sum(one.log_probability for one in chosen),
         sum(one.score for one in chosen) / len(chosen),
         all(one.finished for one in chosen),
@@ -182,17 +212,21 @@ def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> 
     )
 
 
-def _separator(text: str, parts: Sequence[Part], translations: Sequence[str], index: int) -> str:
-    """The white space before a translated part: line breaks as in the text, no space in Chinese or Japanese."""
-    if index == 0 or not translations[index]:
-        return ""
-    space = text[parts[index - 1].end : parts[index].start]
-    if "\n" in space:
-        return space
-    before = "".join(translations[:index])[-1:]
-    if not before or _is_unspaced(before) or _is_unspaced(translations[index][0]):
-        return ""
-    return " "
+def _separators(text: str, parts: Sequence[Part], translations: Sequence[Translation]) -> list[str]:
+    """Return what is before each translated part: layout as in the text, no space in Chinese or Japanese."""
+    separators = [text[: parts[0].start]]
+    before = translations[0].text[-1:]
+    for previous, part, one in zip(parts, parts[1:], translations[1:], strict=False):
+        gap = text[previous.end : part.start]
+        if gap.strip() or LINE_BREAK.search(gap):
+            before = ""  # a new line
+        elif not one.text or not before or _is_unspaced(before) or _is_unspaced(one.text[0]):
+            gap = ""
+        else:
+            gap = gap or " "
+        separators.append(gap)
+        before = one.text[-1:] or before
+    return separators
 
 
 def _is_unspaced(character: str) -> bool:
