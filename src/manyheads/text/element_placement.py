@@ -14,6 +14,7 @@ from manyheads.text.words import is_chinese_or_kana, split_text
 Link = tuple[int, int]  # (source word, target word)
 _Interval = tuple[int, int]  # target words from the first up to, but not including, the last
 
+_BEFORE_NEXT = 0.9  # the weight of a position before the next word; after the previous word it is 1
 _UNALIGNED_COST = 0.1  # of a word between two aligned ones; a word aligned with other words costs 1
 
 
@@ -194,19 +195,19 @@ class _Placement:
     def _densest(self, aligned: Sequence[int], taken: Sequence[_Interval]) -> _Interval:
         """Return the interval with most of the aligned words and fewest others (the largest sum of an interval)."""
         blocked = sorted(taken)
-        best = (0.0, (aligned[0], aligned[0] + 1))
-        score, start, previous = 0.0, aligned[0], aligned[0] - 1
+        best, found = (0.0, 0), (aligned[0], aligned[0] + 1)  # score and number of aligned words
+        score, n_aligned, start, previous = 0.0, 0, aligned[0], aligned[0] - 1
         for j in aligned:
             n_foreign = self.n_linked[j] - self.n_linked[previous + 1]
             n_unaligned = j - previous - 1 - n_foreign
             score -= n_foreign + _UNALIGNED_COST * n_unaligned
-            if score <= 0 or _crosses(blocked, previous, j):
-                score, start = 0.0, j
-            score += 1
-            if score > best[0]:
-                best = (score, (start, j + 1))
+            if score < 0 or _crosses(blocked, previous, j):
+                score, n_aligned, start = 0.0, 0, j
+            score, n_aligned = score + 1, n_aligned + 1
+            if (score, n_aligned) > best:
+                best, found = (score, n_aligned), (start, j + 1)
             previous = j
-        return best[1]
+        return found
 
     def _gap(self, number: int, parent: int, taken: Sequence[_Interval]) -> _Interval:
         """Return the words without links between those of the words around an element, or the position there."""
@@ -244,10 +245,9 @@ class _Placement:
         def score(boundary: int) -> float:
             index = boundary - low
             divided = (n_before[index] + n_after[-1] - n_after[index]) / (high - low + 1)
-            beside = (boundary > low and source_word - 1 in self.sources[boundary - 1]) + (
-                boundary < high and source_word in self.sources[boundary]
-            )
-            return beside + divided
+            beside = boundary > low and source_word - 1 in self.sources[boundary - 1]
+            follows = boundary < high and source_word in self.sources[boundary]
+            return beside + _BEFORE_NEXT * follows + (1 - _BEFORE_NEXT) * divided
 
         return max(range(low, high + 1), key=score)
 

@@ -7,6 +7,7 @@ translate="no" or class="notranslate".
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -33,7 +34,7 @@ _INVISIBLE = _names("script style link meta")
 _MAX_INLINES = 200  # of a segment; with more, every tag divides
 
 _SPACE = re.compile(r"(?:[ \t\n\r\f\u00a0]|&(?:nbsp|#160|#[xX][aA]0);)+")
-_TRAILING_SPACE = re.compile(r"(?:[ \t\n\r\f\u00a0]|&(?:nbsp|#160|#[xX][aA]0);)++\Z")
+_SPACE_REFERENCES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;", "&#Xa0;", "&#XA0;")
 _WHITE = " \t\n\r\f\u00a0"
 _COLLAPSED = re.compile(r"[ \t\n\r\f]+")
 _LONG_REFERENCE = re.compile(r"&#[0-9]{8,};?")
@@ -44,7 +45,6 @@ _SENTENCE_END = re.compile(r"[.!?:;…。！？：；][\"'”’»)\]」』）]*
 class Segment:
     """A text to translate with its inline tags; `before` and `after` are copied unchanged."""
 
-    raw: str
     before: str
     after: str
     text: str
@@ -157,7 +157,7 @@ def _with_atoms(tokens: Iterator[MarkupToken]) -> Iterator[_Token]:
                 continue
             yield _finished(untouched)
             untouched = None
-        if token.kind == "start" and token.name not in _VOID and not token.raw.endswith("/>") and _is_untouched(token):
+        if token.kind == "start" and token.name not in _VOID and not token.is_self_closing and _is_untouched(token):
             untouched = _Untouched(token.name, token.name in _INLINE, [token.raw])
             continue
         if token.kind == "start" and token.name not in _VOID:
@@ -176,7 +176,7 @@ def _plain_token(token: MarkupToken) -> _Token:
         return _Token("point", token.raw)
     if token.name not in _INLINE:
         return _Token("block", token.raw)
-    if token.name in _VOID or token.raw.endswith("/>"):
+    if token.name in _VOID or token.is_self_closing:
         return _Token("point", token.raw, token.name)
     return _Token(token.kind, token.raw, token.name)
 
@@ -203,7 +203,7 @@ def _ends_before(element: _Untouched, token: MarkupToken, outer: dict[str, int])
 def _has_ended(element: _Untouched, token: MarkupToken) -> bool:
     """Count a tag inside an element, and return whether it was the element's end tag."""
     change = {"start": 1, "end": -1}.get(token.kind, 0)
-    if not change or token.raw.endswith("/>") or token.name in _VOID:
+    if not change or token.is_self_closing or token.name in _VOID:
         return False
     if token.name == element.name:
         element.depth += change
@@ -224,6 +224,7 @@ def _run_parts(run: list[_Token], *, use_placeholders: bool) -> Iterator[str | S
     if not any(token.kind == "text" for token in run):
         yield "".join(token.raw for token in run)
         return
+    run = _with_note_marks(run)
     dividing = _dividing(run)
     start = 0
     for index in [*(index for index, divides in enumerate(dividing) if divides), len(run)]:
@@ -231,6 +232,26 @@ def _run_parts(run: list[_Token], *, use_placeholders: bool) -> Iterator[str | S
         if index < len(run):
             yield run[index].raw
         start = index + 1
+
+
+def _with_note_marks(run: list[_Token]) -> list[_Token]:
+    """Return a run with each superscript without letters, such as the number of a footnote, as one token."""
+    tokens: list[_Token] = []
+    opened: int | None = None  # where the superscript starts
+    for token in run:
+        tokens.append(token)
+        if token.name == "sup" and token.kind == "start":
+            opened = len(tokens) - 1
+        elif opened is not None and token.kind == "text" and any(map(str.isalpha, _unescape(token.raw))):
+            opened = None
+        elif opened is not None and token.name == "sup" and token.kind == "end":
+            inner = tokens[opened + 1 : -1]
+            if Counter(one.name for one in inner if one.kind == "start") == Counter(
+                one.name for one in inner if one.kind == "end"
+            ):
+                tokens[opened:] = [_Token("point", "".join(one.raw for one in tokens[opened:]))]
+            opened = None
+    return tokens
 
 
 def _dividing(run: Sequence[_Token]) -> list[bool]:
@@ -289,10 +310,9 @@ def _dividing_breaks(run: Sequence[_Token]) -> Iterator[int]:
 
 def _segment_parts(run: Sequence[_Token], offset: int, *, use_placeholders: bool) -> Iterator[str | Segment]:
     """Yield a run without dividing tokens as a segment, or unchanged if it has no letter."""
-    raw = "".join(token.raw for token in run)
     text = "".join(_unescape(token.raw) for token in run if token.kind == "text")
     if not any(map(str.isalpha, text)):
-        yield raw
+        yield "".join(token.raw for token in run)
         return
     first, last = _peeled(run, offset, keep_atoms=use_placeholders)
     inner = run[first:last]
@@ -301,7 +321,7 @@ def _segment_parts(run: Sequence[_Token], offset: int, *, use_placeholders: bool
     builder = _Builder(use_placeholders=use_placeholders and "⟦" not in text)
     for token in inner:
         builder.add(token)
-    yield builder.segment(raw, before + lead, trail + after)
+    yield builder.segment(before + lead, trail + after)
 
 
 def _peeled(run: Sequence[_Token], offset: int, *, keep_atoms: bool) -> tuple[int, int]:
@@ -350,8 +370,7 @@ def _border_space(run: Sequence[_Token]) -> tuple[str, str]:
             break
     trail: list[str] = []
     for raw in reversed(texts):
-        match = _TRAILING_SPACE.search(raw)
-        trail.append(match[0] if match else "")
+        trail.append(raw[_trailing_space(raw) :])
         if len(trail[-1]) < len(raw):
             break
     return "".join(lead), "".join(reversed(trail))
@@ -390,7 +409,7 @@ class _Builder:
             is_atom = token.kind == "atom" or token.name in _IMAGES
             self._add_inline(Inline(position, position, token.raw, "", self._parent, is_atom=is_atom))
 
-    def segment(self, raw: str, before: str, after: str) -> Segment:
+    def segment(self, before: str, after: str) -> Segment:
         """Return the segment."""
         text = "".join(self.pieces)
         stripped = text.rstrip(_WHITE)
@@ -400,7 +419,7 @@ class _Builder:
             return min(max(position - lead, 0), len(stripped) - lead)
 
         inlines = [replace(one, start=moved(one.start), end=moved(one.end)) for one in self.inlines]
-        return Segment(raw, before, after, stripped[lead:], inlines)
+        return Segment(before, after, stripped[lead:], inlines)
 
     @property
     def _parent(self) -> int:
@@ -422,6 +441,18 @@ class _Builder:
 def _is_space(raw: str) -> bool:
     match = _SPACE.match(raw)
     return match is not None and match.end() == len(raw)
+
+
+def _trailing_space(raw: str) -> int:
+    """Return where the white space at the end of HTML text starts."""
+    end = len(raw)
+    while end:
+        stripped = len(raw[:end].rstrip(_WHITE)) if raw[end - 1] in _WHITE else end
+        reference = next((one for one in _SPACE_REFERENCES if raw.endswith(one, 0, stripped)), "")
+        if stripped == end and not reference:
+            break
+        end = stripped - len(reference)
+    return end
 
 
 def _unescape(raw: str) -> str:

@@ -32,6 +32,11 @@ class MarkupToken:
     name: str = ""
 
     @property
+    def is_self_closing(self) -> bool:
+        """Whether a tag ends in />, and the slash is not part of an attribute's value."""
+        return self.raw.endswith("/>") and (self.raw[-3] in "\"' \t\n\r\f" or len(self.raw) == len(self.name) + 3)
+
+    @property
     def attributes(self) -> dict[str, str]:
         """The attributes of a tag: names in lower case, values as they are written, without quotes."""
         found: dict[str, str] = {}
