@@ -22,6 +22,7 @@ from manyheads.corpora import Sentence, sentences
 from manyheads.lens.aligner import OcclusionAligner
 from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.metrics import quick_score
+from manyheads.text.words import split_text
 
 _TAGS = ("b", "i", "em", "a", "span", "u")
 _VOID = ('<img src="a.png">', "<wbr>", "<!-- note -->")
@@ -139,17 +140,22 @@ def report(bundle: Bundle, translator: MarkupTranslator, marked: Sequence[Marked
         own.is_balanced and Counter(_MARKUP.findall(answer)) == Counter(_MARKUP.findall(one.html))
         for own, answer, one in zip(parsed, answers, marked, strict=True)
     )
-    counts = Counter[str]()
+    counts, ceiling = Counter[str](), Counter[str]()
     for own, text, one, reference in zip(parsed, stripped, marked, references, strict=True):
         if text == reference:  # the gold is known
             counts["texts"] += 1
             counts.update(dict(_judged(own, one, source, target)))
+            best = translator.split(one.html).join([reference], [gold_links(one.sentence, source, target)])
+            ceiling.update(dict(_judged(read_elements(best), one, source, target)))
     rows = {
         "sentences": f"{len(marked):,}",
         "every tag once, balanced and nested": f"{n_balanced / len(marked):.1%}",
         "tagged source words whose translation is inside the element": _share(counts, "found", "gold"),
         "words inside elements that translate a tagged word, or no word": _share(counts, "fitting", "covered"),
         "elements with exactly the gold words": _share(counts, "exact", "elements"),
+        "— the three shares if tags are placed by the gold alignment": " · ".join(
+            _share(ceiling, *names) for names in (("found", "gold"), ("fitting", "covered"), ("exact", "elements"))
+        ),
         "sentences with gold (translation as in the corpus)": f"{counts['texts']:,}",
         "BLEU without the tags": f"{quick_score('BLEU', stripped, references, target):.2f}",
         "BLEU of the plain sentences": f"{quick_score('BLEU', plain, references, target):.2f}",
@@ -160,6 +166,15 @@ def report(bundle: Bundle, translator: MarkupTranslator, marked: Sequence[Marked
     print("| | |\n| --- | --- |")
     for name, value in rows.items():
         print(f"| {name} | {value} |")
+
+
+def gold_links(sentence: Sentence, source: str, target: str) -> list[tuple[int, int]]:
+    """Return the gold alignment between the words of `split_text`, which are smaller than those of the corpus."""
+    sides = []
+    for side in (sentence.rendering(source), sentence.rendering(target)):
+        words = list(enumerate(split_text(side.text, "word")))
+        sides.append([[number for number, word in words if start <= word.start < end] for start, end in side.spans])
+    return [(i, j) for one, other in sentence.alignment(source, target) for i in sides[0][one] for j in sides[1][other]]
 
 
 def _share(counts: Counter[str], name: str, of: str) -> str:
