@@ -12,7 +12,7 @@ from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, choose_aligner, split_words
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
-from manyheads.tasks import Generation, Prediction, StreamingTask, ThresholdTask, Translations
+from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
 from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.text.words import is_blank
 
@@ -60,7 +60,7 @@ class AnsweringBundle:
         errors = [self._fault(text) for text in texts]
         readable = [text for text, error in zip(texts, errors, strict=True) if error is None]
         # As texts of their own: samples do not depend on which other texts are in the batch.
-        predictions = iter(_predict(bundle, readable, decode))
+        predictions = iter(_predict(bundle, readable, decode, _text_options(how["options"])))
         payloads: list[dict[str, Any]] = []
         for text, error in zip(texts, errors, strict=True):
             if error is not None:
@@ -79,11 +79,17 @@ class AnsweringBundle:
             yield {"done": answer["ok"]} if "ok" in answer else answer
             return
         settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
-        written = ""
-        for delta in bundle.task.stream(text, settings):
+        parts, written, finished = bundle.task.stream(text, settings), "", False
+        while True:
+            try:
+                delta = next(parts)
+            except StopIteration as end:
+                finished = bool(end.value)
+                break
             written += delta
             yield {"delta": delta}
-        yield {"done": {"source": text, "answer": written, **self._counts(text, [written])}}
+        done = {"source": text, "answer": written, "candidates": [{"text": written, "finished": finished}]}
+        yield {"done": done | self._counts(text, [written])}
 
     def _fault(self, text: str) -> str | None:
         try:
@@ -125,10 +131,10 @@ class AnsweringBundle:
 
     def _counts(self, prompt: str, continuations: Sequence[str]) -> dict[str, int]:
         """The number of tokens of a prompt and of its continuations, as clients of language models expect."""
-        encode = self.bundle.task.tokenizer.encode
+        tokenizer = self.bundle.task.tokenizer
         return {
-            "n_prompt_tokens": len(encode(prompt)),
-            "n_new_tokens": sum(len(encode(continuation)) for continuation in continuations),
+            "n_prompt_tokens": len(tokenizer.encode(prompt)),
+            "n_new_tokens": sum(len(tokenizer.encode_continuation(one)) for one in continuations if one),
         }
 
     def _alignment(self, text: str, prediction: Prediction) -> dict[str, Any]:
@@ -144,11 +150,18 @@ class AnsweringBundle:
         return words | {"alignment": links}
 
 
-def _predict(bundle: Bundle, texts: Sequence[str], decode: Mapping[str, Any]) -> Sequence[Prediction]:
+def _predict(
+    bundle: Bundle, texts: Sequence[str], decode: Mapping[str, Any], options: TextOptions | None
+) -> Sequence[Prediction]:
     settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
     if settings.method == "sample":
-        return [bundle.predictions([text], **decode)[0] for text in texts]
-    return bundle.predictions(texts, **decode)
+        return [bundle.predictions([text], options=options, **decode)[0] for text in texts]
+    return bundle.predictions(texts, options=options, **decode)
+
+
+def _text_options(options: Mapping[str, Any]) -> TextOptions | None:
+    given = {name: options[name] for name in ("glossary", "keep", "prefix") if options.get(name)}
+    return TextOptions(**given) if given else None
 
 
 def _plain(answer: Any) -> Any:

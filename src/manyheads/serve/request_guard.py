@@ -16,13 +16,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyheads.serve.access import Access
+from manyheads.serve.error_shapes import error_response
 from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, without_port
 from manyheads.serve.problems import ProblemError
+from manyheads.serve.request_bodies import multipart_field
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
 
 access_log = logging.getLogger("manyheads.access")
-_OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings")  # need no key
+_OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings", "/languages")  # need no key
 _OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has no lens page
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
 _HEADERS = {
@@ -55,7 +57,7 @@ class RequestGuard:
                 await self._run(scope, headers, receive, answer)
         except ProblemError as error:
             if not answer.status:
-                await error.response()(scope, receive, answer)
+                await error_response(scope["path"], error)(scope, receive, answer)
         finally:
             self._record(scope, answer)
 
@@ -147,8 +149,11 @@ def _key(headers: Headers) -> str | None:
 
 def _key_inside(body: bytes, headers: Headers) -> str | None:
     """The `api_key` of a JSON object or a form; a body that is neither is refused later, by its handler."""
+    kind = headers.get("content-type", "")
     try:
-        if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        if kind.startswith("multipart/form-data"):
+            return multipart_field(body, kind, "api_key")
+        if kind.startswith("application/x-www-form-urlencoded"):
             return parse_qs(body.decode()).get("api_key", [None])[0]
         content = json.loads(body)
     except (ValueError, RecursionError):
