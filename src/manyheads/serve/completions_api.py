@@ -198,7 +198,7 @@ def completions_router(service: Service) -> APIRouter:
         complete,
         methods=["POST"],
         responses=_ERRORS
-        | {200: {"model": CompletionResponse, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        | {200: {"model": CompletionResponse, "content": {"text/event-stream": {}}}},
         openapi_extra=body_schema(CompletionRequest, JSON),
     )
 
