@@ -63,6 +63,24 @@ def test_candidates_alignment_and_decode_settings(service: ServiceProcess) -> No
     assert not short["candidates"][0]["finished"]
 
 
+def test_glossary_keep_and_prefix(service: ServiceProcess) -> None:
+    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", glossary={"猫": "tiger"}, keep=["睡觉"], prefix="Look:")
+    assert one["answer"].startswith("Look:")
+    assert "tiger" in one["answer"]
+    assert "睡觉" in one["answer"]
+    refused = service.request("/v1/predict", {"bundle": "tag", "texts": "a", "glossary": {"a": "b"}})
+    assert (refused.status, refused.json["detail"]) == (
+        422,
+        "glossary, keep and prefix are for translation; this is a bundle of the task tag.",
+    )
+
+
+def test_a_translation_with_low_confidence_abstains(service: ServiceProcess) -> None:
+    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", abstain=1.0)
+    assert (one["abstained"], one["answer"]) == (True, "")
+    assert one["candidates"][0]["text"]
+
+
 def test_a_language_bundle_streams_what_it_would_answer(service: ServiceProcess) -> None:
     answer = service.request("/v1/predict", {"bundle": "language", "texts": "从前", "stream": True})
     assert answer.headers["content-type"].startswith("text/event-stream")

@@ -12,7 +12,7 @@ from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, choose_aligner, split_words
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
-from manyheads.tasks import Generation, Prediction, StreamingTask, ThresholdTask, Translations
+from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
 from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.text.words import is_blank
 
@@ -60,7 +60,7 @@ class AnsweringBundle:
         errors = [self._fault(text) for text in texts]
         readable = [text for text, error in zip(texts, errors, strict=True) if error is None]
         # As texts of their own: samples do not depend on which other texts are in the batch.
-        predictions = iter(_predict(bundle, readable, decode))
+        predictions = iter(_predict(bundle, readable, decode, _text_options(how["options"])))
         payloads: list[dict[str, Any]] = []
         for text, error in zip(texts, errors, strict=True):
             if error is not None:
@@ -150,11 +150,18 @@ class AnsweringBundle:
         return words | {"alignment": links}
 
 
-def _predict(bundle: Bundle, texts: Sequence[str], decode: Mapping[str, Any]) -> Sequence[Prediction]:
+def _predict(
+    bundle: Bundle, texts: Sequence[str], decode: Mapping[str, Any], options: TextOptions | None
+) -> Sequence[Prediction]:
     settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
     if settings.method == "sample":
-        return [bundle.predictions([text], **decode)[0] for text in texts]
-    return bundle.predictions(texts, **decode)
+        return [bundle.predictions([text], options=options, **decode)[0] for text in texts]
+    return bundle.predictions(texts, options=options, **decode)
+
+
+def _text_options(options: Mapping[str, Any]) -> TextOptions | None:
+    given = {name: options[name] for name in ("glossary", "keep", "prefix") if options.get(name)}
+    return TextOptions(**given) if given else None
 
 
 def _plain(answer: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyheads.serve.problems import ProblemError
-from manyheads.tasks.language_codes import base_of, language_of_text
+from manyheads.text.language_codes import base_of, language_of_text
 
 _SCRIPT_LANGUAGES = ("el", "he", "hy", "ja", "ka", "ko", "th", "zh")  # that `language_of_text` knows by their script
 _MAX_CHARACTERS = 4000  # of a text that are read

@@ -1,6 +1,6 @@
 """English names of languages by their codes, as clients of LibreTranslate show them."""
 
-from manyheads.tasks.language_codes import base_of
+from manyheads.text.language_codes import base_of
 
 _NAMES = """
 af Afrikaans|am Amharic|ar Arabic|az Azerbaijani|be Belarusian|bg Bulgarian|bn Bengali|bo Tibetan|br Breton|bs Bosnian

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.work import ServedBundle
-from manyheads.tasks.language_codes import base_of
+from manyheads.text.language_codes import base_of
 
 # Codes of LibreTranslate and of browsers, in lower case.
 _ALIASES = {

@@ -15,7 +15,10 @@ from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
 
-_OPTIONS = ("glossary", "keep", "prefix", "format", "abstain")
+_OPTIONS = ("glossary", "keep", "prefix", "format")
+
+
+_MAX_TERMS = 1000  # of a glossary
 
 
 class PredictRequest(BaseModel):
@@ -35,8 +38,12 @@ class PredictRequest(BaseModel):
     threshold: Annotated[float, Field(ge=0, lt=1)] | None = Field(
         None, description="Leave out labels or spans that are less probable."
     )
-    glossary: dict[str, str] | None = Field(None, description="Target terms by source term; a translation has them.")
-    keep: list[str] | None = Field(None, description="Terms that a translation repeats unchanged.")
+    glossary: Annotated[dict[str, str], Field(max_length=_MAX_TERMS)] | None = Field(
+        None, description="Target terms by source term; a translation has them."
+    )
+    keep: Annotated[list[str], Field(max_length=_MAX_TERMS)] | None = Field(
+        None, description="Terms that a translation repeats unchanged."
+    )
     prefix: str | None = Field(None, description="Text that a translation begins with.")
     format: Literal["text", "html"] | None = Field(None, description="Keep the tags of HTML in place.")
     abstain: Annotated[float, Field(ge=0, le=1)] | None = Field(
@@ -51,6 +58,8 @@ class PredictRequest(BaseModel):
         decode = dict(self.decode)
         if self.n_best is not None:
             decode |= _for_candidates(self.n_best, {**bundle.decode, **decode}, is_chosen="method" in decode)
+        if self.abstain is not None:
+            decode["abstain"] = self.abstain
         options = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
         return Work(bundle.name, texts, decode, self.align, self.threshold, options)
 
