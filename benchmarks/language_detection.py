@@ -32,7 +32,10 @@ def sentences(data: Path) -> dict[str, dict[str, list[str]]]:
     found["en+de"] = {
         code: drawn((raw / f"test_2016_flickr.{code}").read_text("utf-8").splitlines()) for code in ("en", "de")
     }
-    found["en+de+fr+zh"] = {"en": found["en+fr"]["en"], **{code: found[f"en+{code}"][code] for code in ("de", "fr", "zh")}}
+    found["en+de+fr+zh"] = {
+        "en": found["en+fr"]["en"],
+        **{code: found[f"en+{code}"][code] for code in ("de", "fr", "zh")},
+    }
     return found
 
 
@@ -85,11 +88,11 @@ def make(package: str, codes: Sequence[str]) -> Detect:
 
             return cld
         case "simplemma":
-            from simplemma import lang_detector
+            from simplemma import langdetect as ranked_languages
 
             def simplemma(text: str) -> str:
-                ranked = lang_detector(text, lang=tuple(code for code in codes if code != "zh"))
-                return ranked[0][0] if ranked else ""
+                ranked = ranked_languages(text, lang=tuple(code for code in codes if code != "zh"))
+                return ranked[0][0] if ranked else ""  # it has no Chinese
 
             return simplemma
     from langdetect import DetectorFactory, LangDetectException, detect_langs
