@@ -1,7 +1,8 @@
 """Compare language identifiers whose model is inside their wheel: `python benchmarks/language_detection.py DATA`.
 
 DATA holds tatoeba-en-zh, tatoeba-en-fr and multi30k-en-de. Each package runs in a process of its own; one that is not
-installed is left out. 500 sentences of each language and set, and their first words, restricted to the served languages.
+installed is left out. 500 sentences of each language and set, and their first words; a package chooses among the
+languages of the set.
 """
 
 import argparse
