@@ -10,13 +10,13 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyheads.serve.access import Access
-from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, without_port
+from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
@@ -86,7 +86,7 @@ class RequestGuard:
         origin = headers.get("origin")
         if origin is None or origin in self.settings.cors_origins:
             return
-        if urlsplit(origin).netloc != headers.get("host"):
+        if is_foreign(origin, headers):
             raise ProblemError(403, f"Pages of {origin[:80]!r} may not use this server. Allow them with --cors.")
 
     def _cors(self, headers: Headers) -> dict[str, str]:
