@@ -12,9 +12,9 @@ import sys
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import torch  # noqa: E402
+import torch
 
-from manyheads.bundle import load  # noqa: E402
+from manyheads.bundle import load
 
 
 def main() -> None:

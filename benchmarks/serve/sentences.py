@@ -4,7 +4,6 @@ from pathlib import Path
 
 from manyheads.corpora import pairs, rows
 
-
 _N_TEST = 1000  # sentences of the test split; more come from the whole grammar, with another seed than the training's
 
 

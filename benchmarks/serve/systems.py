@@ -135,7 +135,7 @@ def start_libretranslate(exported: Path, beam: int, settings: PeerSettings, pyth
         *("--host", "127.0.0.1", "--port", str(port), "--threads", str(settings.http_threads)),
         *("--disable-web-ui", "--disable-files-translation"),
     ]
-    os.makedirs(folder, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     command = [str(python), "-m", "libretranslate.main", *options]
     return Server(["env", "-C", str(folder), *command], port, "/languages", environment, "LibreTranslate")
 

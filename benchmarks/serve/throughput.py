@@ -47,7 +47,7 @@ from systems import (
 
 sys.path.insert(0, str(ROOT / "benchmarks" / "speed"))
 
-from frame import stamp, store  # noqa: E402
+from frame import stamp, store
 
 RESULT = ROOT / "benchmarks" / "serve.json"
 OURS = "manyheads"
