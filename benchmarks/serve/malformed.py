@@ -236,13 +236,14 @@ def gone(draw: Random, port: int) -> Attack:
 
 def pipelined(draw: Random, port: int) -> Attack:
     good = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
-    return Attack("pipelined", (good * draw.randrange(2, 20) + b"BREW", ), half_closes=True, may_be_fine=True)  # fmt: skip
+    content = good * draw.randrange(2, 20) + b"BREW"
+    return Attack("pipelined", (content,), half_closes=True, may_be_fine=True)
 
 
 KINDS: tuple[tuple[int, Callable[[Random, int], Attack]], ...] = (  # with how often each is drawn
     (18, bad_json), (24, wrong_types), (5, nul_bytes), (2, deep_nesting), (8, invalid_utf8), (8, wrong_kind),
-    (6, wrong_method), (1, huge_body), (6, wrong_length), (4, bad_chunks), (6, bad_head), (4, garbage), (4, half_closed),
-    (3, gone), (1, pipelined),
+    (6, wrong_method), (1, huge_body), (6, wrong_length), (4, bad_chunks), (6, bad_head), (4, garbage),
+    (4, half_closed), (3, gone), (1, pipelined),
 )  # fmt: skip
 
 

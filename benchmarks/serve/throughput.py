@@ -23,7 +23,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class Systems:
                 self.servers[name] = stack.enter_context(start())
                 print(f"{name}: ready", file=sys.stderr, flush=True)
 
-    def requests(self, name: str, n_texts: int, round_: int) -> itertools.cycle[Prepared]:
+    def requests(self, name: str, n_texts: int, round_: int) -> Iterator[Prepared]:
         """Return endless requests; each round begins at another text."""
         first = round_ * 397 % len(self.texts)
         texts = self.texts[first:] + self.texts[:first]
