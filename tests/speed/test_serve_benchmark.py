@@ -1,4 +1,4 @@
-"""The benchmarks of the HTTP service: the load generator measures what it says, and the reports say what was measured."""
+"""The benchmarks of the HTTP service: the load generator measures what it says, and the reports say what was found."""
 
 import asyncio
 import random
