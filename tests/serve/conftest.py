@@ -14,6 +14,7 @@ from filelock import FileLock
 from playwright.sync_api import Browser
 
 from serve.lens_pages import LensPage, new_context, serving
+from serve.service_process import ServiceProcess, serving_process
 from serve.tiny_bundles import train_bundle
 
 TASKS = ("seq2seq", "classify", "tag", "language", "masked")
@@ -60,3 +61,12 @@ def lens(browser: Browser, address_of: Callable[[str], str]) -> Iterator[Open]:
         one.context.close()
     for one in pages:
         one.check()
+
+
+@pytest.fixture(scope="session")
+def service(trained: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A server of one bundle of each task, with two workers."""
+    bundles = [f"{task}={trained(task)}" for task in TASKS]
+    log = tmp_path_factory.mktemp("service") / "log"
+    with serving_process(*bundles, log=log, workers=2) as started:
+        yield started

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from manyheads.errors import LensError
+from manyheads.errors import ServeError
 from manyheads.serve import local_server
 from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
@@ -23,12 +23,12 @@ def test_no_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_server, "_N_PORTS", 1)
     with listen("127.0.0.1", 18_977) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(LensError, match=f"No port from {port} to {port} of 127.0.0.1 is free."):
+        with pytest.raises(ServeError, match=f"No port from {port} to {port} of 127.0.0.1 is free."):
             listen("127.0.0.1", port)
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(LensError, match="cannot be used"):
+    with pytest.raises(ServeError, match="cannot be used"):
         listen("192.0.2.1", 18_900)
 
 

@@ -78,6 +78,13 @@ _PATH = click.Path(path_type=Path)
     help=pick("Seconds until a request must be answered.", "每个请求的时限（秒）。"),
 )
 @click.option(
+    "--read-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help=pick("Seconds in which a request must arrive.", "接收一个请求的时限（秒）。"),
+)
+@click.option(
     "--max-text",
     type=click.IntRange(1),
     default=20_000,

@@ -64,6 +64,8 @@ async def _serve(
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after a graceful end
+        signal.signal(number, lambda *_: None)
     if hasattr(signal, "SIGHUP"):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload_all, service)
     await _Server(config, on_start).serve(sockets=[listener])

@@ -23,7 +23,7 @@ from manyheads.serve.settings import ServeSettings
 
 access_log = logging.getLogger("manyheads.access")
 _OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings")  # need no key
-_OPEN_FOLDERS = ("/static/", "/docs/")
+_OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has no lens page
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
 _HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,

@@ -20,6 +20,7 @@ from manyheads.serve.service_pages import page_router
 
 Router = Callable[[Service], APIRouter]
 ROUTERS: Sequence[Router] = (predict_router, page_router)
+_NOT_PARSED = "The body is not valid: send JSON in UTF-8, not too deeply nested, or a form where forms are accepted."
 _MAX_SHOWN = 300  # characters of what was wrong with a request
 
 
@@ -81,6 +82,8 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400:  # raised by FastAPI for a body that cannot be parsed
+        return problem(400, _NOT_PARSED)
     return problem(error.status_code, f"{request.method} {request.url.path[:80]}: {error.detail}.", error.headers)
 
 
@@ -89,7 +92,7 @@ async def _validation_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     faults: list[dict[str, Any]] = list(error.errors())
     if any(fault["type"] == "json_invalid" for fault in faults):
-        return problem(400, "The body is not valid JSON.")
+        return problem(400, _NOT_PARSED)
     lines = dict.fromkeys(f"{_place(fault['loc'])}: {fault['msg']}" for fault in faults)
     return problem(422, "; ".join(lines)[:_MAX_SHOWN])
 
