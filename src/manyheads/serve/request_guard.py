@@ -99,6 +99,8 @@ class RequestGuard:
         seconds = time.monotonic() - answer.started
         route = getattr(scope.get("route"), "path", None) or "other"
         self.metrics.request_done(route, answer.status, seconds)
+        if not access_log.isEnabledFor(logging.INFO):
+            return
         entry = {
             "time": round(time.time(), 3),
             "method": scope["method"],
