@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
+from manyheads.cli.decode_options import (
+    THRESHOLD,
+    check_text_options,
+    decode_changes,
+    decode_options,
+    read_text_options,
+    text_options,
+    with_decode_changes,
+    with_threshold,
+)
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.lens.aligner import Aligner
-    from manyheads.tasks import Prediction
+    from manyheads.tasks import Prediction, TextOptions
 
 _BATCH_SIZE = 1000  # lines
 
@@ -36,6 +45,10 @@ _BATCH_SIZE = 1000  # lines
         the validation set. --json lists those of each line, and the confidence of a translation: the share of
         validation translations that were less probable.
 
+        With --glossary, a line that contains a source term as whole words gets a translation with its target term, as
+        often; --keep repeats words unchanged; --prefix begins every translation. With --abstain, a translation of a
+        lower confidence becomes an empty line, which is reported; --json has its candidates.
+
         Lines of standard input are answered as they come. With --threshold, a label that is less probable becomes ?,
         and a span that is less probable is left out.
 
@@ -48,6 +61,7 @@ _BATCH_SIZE = 1000  # lines
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          manyheads predict runs/quickstart/bundle letters.en --glossary terms.tsv --keep Anna --abstain 0.05
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
         """,
@@ -59,6 +73,10 @@ _BATCH_SIZE = 1000  # lines
         （模型陷入重复，输出远比训练时长或短，漏掉了代码、标记或网址，或译文的概率与验证集中最低的 5 % 相当），也会在
         标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
 
+        使用 --glossary 时，只要一行中出现术语表里的原文（按整词匹配），译文就一定含有对应的译法，出现几次就用几次；
+        --keep 指定的词原样保留；--prefix 规定译文的开头。使用 --abstain 时，置信度更低的译文输出空行，并在标准错误中
+        列出；--json 仍给出其候选。
+
         标准输入的行随到随答。使用 --threshold 时，概率低于阈值的标签输出为 ?，概率低于阈值的片段舍去。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
@@ -69,6 +87,7 @@ _BATCH_SIZE = 1000  # lines
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          manyheads predict runs/quickstart/bundle letters.en --glossary 术语.tsv --keep Anna --abstain 0.05
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
         """,
@@ -102,6 +121,7 @@ _BATCH_SIZE = 1000  # lines
         "每行输出几个候选，格式为行号、得分、文本。[默认：1]",
     ),
 )
+@text_options
 @THRESHOLD
 @click.option(
     "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
@@ -142,6 +162,9 @@ def predict(
     align: bool,
     as_json: bool,
     threshold: float | None,
+    glossary: Path | None,
+    keep: tuple[str, ...],
+    prefix: str | None,
     **how: Any,
 ) -> None:
     """Answer every line of a file."""
@@ -153,10 +176,15 @@ def predict(
         raise click.UsageError(
             "--align and --n-best exclude each other: the alignment is that of the best translation."
         )
+    options = read_text_options(glossary, keep, prefix)
     if prompt is not None:
         if file != "-" or output or as_json or align:
             raise click.UsageError(
                 "--prompt writes to the screen as it generates: leave out FILE, --output, --json and --align."
+            )
+        if options is not None or how["abstain"] is not None:
+            raise click.UsageError(
+                "--prompt is for language models: leave out --glossary, --keep, --prefix and --abstain."
             )
         loaded = with_threshold(load(bundle, device=device), bundle, threshold)
         _stream(with_decode_changes(loaded, bundle, changes), bundle, prompt)
@@ -171,8 +199,9 @@ def predict(
         use_shortlist=not no_shortlist,
     )
     loaded = with_decode_changes(with_threshold(loaded, bundle, threshold), bundle, changes)
+    check_text_options(loaded, bundle, options, changes.get("abstain"))
     aligned = _Aligned(loaded, bundle) if align else None
-    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned)
+    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned, options=options)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, file, keep_partial=True) as stream:
         start = 1
@@ -244,9 +273,18 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
 class _Writer:
     """Turns chunks of input lines into output lines; counts cut-off and too long ones."""
 
-    def __init__(self, bundle: "Bundle", *, n_best: int, as_json: bool, aligned: "_Aligned | None" = None) -> None:
+    def __init__(
+        self,
+        bundle: "Bundle",
+        *,
+        n_best: int,
+        as_json: bool,
+        aligned: "_Aligned | None" = None,
+        options: "TextOptions | None" = None,
+    ) -> None:
         self.bundle = bundle
         self.aligned = aligned
+        self.options = options
         self.n_best = n_best
         self.as_json = as_json
         self.remarks = Remarks()
@@ -257,7 +295,7 @@ class _Writer:
         from manyheads.tasks import Classification, Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        predictions = self.bundle.predictions(readable, first=start - 1)
+        predictions = self.bundle.predictions(readable, first=start - 1, options=self.options)
         if self.aligned:
             self.aligned.align(start, readable, predictions)
         for number, prediction in enumerate(predictions, start):
@@ -296,7 +334,8 @@ class _Writer:
         if self.as_json:
             yield self._as_json(number, line, prediction, unseen_words)
         elif isinstance(prediction, Translations) and self.n_best > 1:
-            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
+            shown = () if prediction.abstained else prediction.candidates
+            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in shown)
         else:
             line_out = "" if number in self.too_long or self._is_blank(line) else prediction.line()
             yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out

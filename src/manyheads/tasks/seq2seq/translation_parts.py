@@ -5,13 +5,16 @@ that is still too long is divided further. See `PartReader` and `join_candidates
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
+from manyheads.tasks.seq2seq.text_options import NO_OPTIONS, TextOptions
 from manyheads.tasks.task import ModelInput
-from manyheads.text.copyable_spans import Rewrite, copyable_spans, is_address, mask, restore
+from manyheads.text.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
 from manyheads.text.sentence_splitting import split_long, split_sentences
+from manyheads.text.terms import FoundTerm, find_terms
 from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import Token, Tokenizer
 from manyheads.text.words import is_blank, is_chinese_or_kana
@@ -41,10 +44,23 @@ class Part:
     assigned: Mapping[str, str] = field(default_factory=dict)  # the placeholder of each span that is copied
     copied: Sequence[str] = ()  # the spans that a translation should repeat
     aside: Sequence[str] = ()  # those that the model does not read, since it has not learned to copy them
+    terms: Mapping[str, int] = field(default_factory=dict)  # what the model's output must contain, and how often
+    kept: Sequence[str] = ()  # placeholders that it must contain as often as the source, whatever the settings
+    prefix: str = ""  # what the translation begins with
+    forced: str = ""  # what the model's output begins with: the prefix, with placeholders and not in capitals
+
+    @property
+    def has_requirements(self) -> bool:
+        """Whether the options of the text require something of this part."""
+        return bool(self.terms or self.kept or self.forced)
 
     def finish(self, output: str) -> str:
         """Return the model's output as the translation of this part; what was set aside is put at its end."""
-        text = restore(output.upper() if self.is_upper else output, self.assigned).text
+        if not self.is_upper:
+            text = restore(output, self.assigned).text
+        else:
+            start = len(self.forced) if self.forced and output.startswith(self.forced) else 0
+            text = (self.prefix if start else "") + restore(output[start:].upper(), self.assigned).text
         if not self.aside:
             return text
         body = text.rstrip(_FINAL)
@@ -64,35 +80,48 @@ class PartReader:
     profile: TextProfile | None
     language: str
 
-    def parts(self, texts: Sequence[str]) -> list[list[Part]]:
-        """Return the parts of each text; a blank one has none."""
-        whole = [[] if is_blank(text) else [self._part(text, 0, len(text))] for text in texts]
+    def parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
+        """Return the parts of each text, with what its options require of them; a blank one has none."""
+        options = [NO_OPTIONS] * len(texts) if options is None else options
+        whole = [
+            [] if is_blank(text) else [self._part(text, 0, len(text), own)]
+            for text, own in zip(texts, options, strict=True)
+        ]
         lengths = iter(self.tokenizer.encode_batch([part.source for parts in whole for part in parts]))
+        divided = [
+            self._split(text, own) if parts and self._is_too_long(text, len(next(lengths)), own) else parts
+            for text, own, parts in zip(texts, options, whole, strict=True)
+        ]
         return [
-            self._split(text) if parts and self._is_too_long(text, len(next(lengths))) else parts
-            for text, parts in zip(texts, whole, strict=True)
+            [self._with_prefix(parts[0], own.prefix), *parts[1:]] if parts and own.prefix else parts
+            for parts, own in zip(divided, options, strict=True)
         ]
 
     def whole(self, text: str) -> Part:
         """Return a text as one part, however long it is."""
         return self._part(text, 0, len(text))
 
-    def _is_too_long(self, text: str, n_tokens: int) -> bool:
+    def _is_too_long(self, text: str, n_tokens: int, options: TextOptions) -> bool:
         if n_tokens > self.longest:
             return True
-        return self.profile is not None and len(split_sentences(text, self.language)) > self.profile.max_sentences
+        if self.profile is None:
+            return False
+        return len(split_sentences(text, self.language, _spans(options, text))) > self.profile.max_sentences
 
-    def _split(self, text: str) -> list[Part]:
+    def _split(self, text: str, options: TextOptions) -> list[Part]:
         parts = []
-        for start, end in split_sentences(text, self.language):
-            within = split_long(text[start:end], self._fits, self.language)
-            parts += [self._part(text, start + first, start + last) for first, last in within]
-        return parts
+        kept = _spans(options, text)
 
-    def _fits(self, text: str) -> bool:
-        return len(self.tokenizer.encode(self._part(text, 0, len(text)).source)) <= self.longest
+        def fits(text: str) -> bool:
+            return len(self.tokenizer.encode(self._part(text, 0, len(text), options).source)) <= self.longest
 
-    def _part(self, text: str, start: int, end: int) -> Part:
+        for start, end in split_sentences(text, self.language, kept):
+            own = [(first - start, last - start) for first, last in kept if start <= first and last <= end]
+            within = split_long(text[start:end], fits, self.language, own)
+            parts += [self._part(text, start + first, start + last, options) for first, last in within]
+        return parts if options.is_empty else [_with_divided_terms(part, text, parts, options) for part in parts]
+
+    def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]
         source = text if self.profile is None else self.profile.normalize(text)
         copied = tuple(dict.fromkeys(source[first:last] for first, last in copyable_spans(source)))
@@ -104,15 +133,72 @@ class PartReader:
         assigned = self.tokenizer.placeholders.assign(source)
         masked = mask(source, assigned).text
         is_upper = self.profile is not None and self.profile.needs_lower(masked)
+        terms: dict[str, int] = {}
+        kept: dict[str, str] = {}
+        if not options.is_empty:
+            found = _translatable(options.find(source, ignore_case=is_upper), source)
+            spans = [(one.start, one.end) for one in found if one.term in options.keep]
+            assigned = self.tokenizer.placeholders.assign(source, kept=spans)
+            masked = mask(source, assigned, spans).text
+            is_upper = is_upper or (self.profile is not None and self.profile.needs_lower(masked))
+            kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in spans}
+            copied = tuple(dict.fromkeys([*copied, *kept]))
+            terms = _required_terms(found, source, options, kept, is_upper=is_upper)
         if is_upper and self.profile is not None:
             masked = self.profile.sentence_case(masked)
-        return Part(start, end, masked, is_upper, assigned, copied, aside)
+        symbols = tuple(symbol for symbol in kept.values() if symbol)
+        return Part(start, end, masked, is_upper, assigned, copied, aside, terms, symbols)
+
+    @staticmethod
+    def _with_prefix(part: Part, prefix: str) -> Part:
+        names = [text for text, symbol in part.assigned.items() if symbol in part.kept]
+        spans = [(one.start, one.end) for one in find_terms(prefix, names)]
+        masked = mask(prefix, part.assigned, spans).text
+        return replace(
+            part, prefix=prefix, forced=masked.capitalize() if part.is_upper and masked.isupper() else masked
+        )
 
     def _aside(self, copied: Sequence[str]) -> list[str]:
         """The URLs and e-mail addresses, unless the model has placeholders: it would spoil them and the sentence."""
         if self.profile is None or self.tokenizer.placeholders.symbols:
             return []
         return [span for span in copied if is_address(span)]
+
+
+def _spans(options: TextOptions, text: str) -> list[Span]:
+    """Where the terms of the options are in a text, which is not divided there."""
+    return [] if options.is_empty else [(one.start, one.end) for one in options.find(text)]
+
+
+def _with_divided_terms(part: Part, text: str, parts: Sequence[Part], options: TextOptions) -> Part:
+    """Return a part with the terms that begin in it and are so long that they had to be divided."""
+    wanted = Counter(part.terms)
+    for one in options.find(text):
+        is_whole = any(own.start <= one.start and one.end <= own.end for own in parts)
+        if part.start <= one.start < part.end and not is_whole:
+            target = options.glossary.get(one.term, text[one.start : one.end])
+            wanted[" ".join(target.split())] += 1
+    return replace(part, terms=dict(wanted))
+
+
+def _translatable(found: Sequence[FoundTerm], source: str) -> list[FoundTerm]:
+    """The terms that are not inside code, markup or a URL, which is repeated anyway."""
+    copied = copyable_spans(source)
+    return [one for one in found if not any(start <= one.start and one.end <= end for start, end in copied)]
+
+
+def _required_terms(
+    found: Sequence[FoundTerm], source: str, options: TextOptions, kept: Mapping[str, str], *, is_upper: bool
+) -> dict[str, int]:
+    """How often the model's output must contain each target term, and each span to keep that has no placeholder."""
+    wanted: Counter[str] = Counter()
+    for one in found:
+        text = source[one.start : one.end]
+        if one.term in options.glossary:
+            wanted[" ".join(options.glossary[one.term].split())] += 1
+        elif not kept[text]:
+            wanted[text.lower() if is_upper else text] += 1
+    return dict(wanted)
 
 
 def masked_tokens(tokenizer: Tokenizer, text: str, assigned: Mapping[str, str]) -> list[Token]:
