@@ -36,8 +36,17 @@ _HEADERS = {
 class RequestGuard:
     """Lets allowed requests through, and logs and counts all of them."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, access: Access, metrics: ServiceMetrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServeSettings,
+        access: Access,
+        metrics: ServiceMetrics,
+        wait: Callable[[], int],
+    ) -> None:
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
+        self.wait = wait  # seconds after which a refused client should try again
+        self._n_requests = 0  # that have been read and are not answered yet
         self.hosts = {*LOOPBACK, *settings.allowed_hosts, settings.host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +78,25 @@ class RequestGuard:
         body = await _read(receive, headers, self.settings)
         if key_is_inside:
             self._admit(scope, _key_inside(body, headers))
-        await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
+        if is_open:
+            await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
+            return
+        self._refuse_overload()
+        self._n_requests += 1
+        try:
+            await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
+        finally:
+            self._n_requests -= 1
+
+    def _refuse_overload(self) -> None:
+        """Refuse a request early if many are under way; all of these were read, so slow clients do not count."""
+        if self._n_requests >= self.settings.max_requests:
+            wait = self.wait()
+            raise ProblemError(
+                429,
+                f"{self._n_requests:,} requests are under way, as many as this server allows. Try again in {wait} s.",
+                {"Retry-After": str(wait)},
+            )
 
     def _admit(self, scope: Scope, key: str | None) -> None:
         name = self.access.name_of(key)

@@ -38,7 +38,15 @@ def make_service_app(service: Service, access: Access) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        middleware=[Middleware(RequestGuard, settings=service.settings, access=access, metrics=service.metrics)],
+        middleware=[
+            Middleware(
+                RequestGuard,
+                settings=service.settings,
+                access=access,
+                metrics=service.metrics,
+                wait=lambda: service.pool.seconds_for(service.pool.queue.n_texts),
+            )
+        ],
     )
     for router in ROUTERS:
         app.include_router(router(service))
