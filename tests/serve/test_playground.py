@@ -132,6 +132,7 @@ def test_the_glossary_is_sent_kept_imported_and_exported(playground: OpenPlay, t
     part.get_by_label("Do not translate").fill("MASK\nURL")
     opened.until(lambda: opened.bodies[-1].get("keep") == ["MASK", "URL"])
     assert opened.bodies[-1]["glossary"] == {"花园": "garden"}
+    expect(opened.words).to_have_text(re.compile("garden", re.IGNORECASE))
     table = tmp_path / "terms.tsv"
     table.write_text("猫\tcat\r\n花园\tpark\n", encoding="utf-8")
     part.locator("input[type=file]").set_input_files(table)
