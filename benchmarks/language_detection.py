@@ -1,7 +1,8 @@
 """Compare language identifiers whose model is inside their wheel: `python benchmarks/language_detection.py DATA`.
 
 DATA holds tatoeba-en-zh, tatoeba-en-fr and multi30k-en-de. Each package runs in a process of its own; one that is not
-installed is left out. 500 sentences of each language and set, and their first words, restricted to the served languages.
+installed is left out. 500 sentences of each language and set, and their first words; a package chooses among the
+languages of the set.
 """
 
 import argparse
@@ -32,7 +33,10 @@ def sentences(data: Path) -> dict[str, dict[str, list[str]]]:
     found["en+de"] = {
         code: drawn((raw / f"test_2016_flickr.{code}").read_text("utf-8").splitlines()) for code in ("en", "de")
     }
-    found["en+de+fr+zh"] = {"en": found["en+fr"]["en"], **{code: found[f"en+{code}"][code] for code in ("de", "fr", "zh")}}
+    found["en+de+fr+zh"] = {
+        "en": found["en+fr"]["en"],
+        **{code: found[f"en+{code}"][code] for code in ("de", "fr", "zh")},
+    }
     return found
 
 
@@ -85,11 +89,11 @@ def make(package: str, codes: Sequence[str]) -> Detect:
 
             return cld
         case "simplemma":
-            from simplemma import lang_detector
+            from simplemma import langdetect as ranked_languages
 
             def simplemma(text: str) -> str:
-                ranked = lang_detector(text, lang=tuple(code for code in codes if code != "zh"))
-                return ranked[0][0] if ranked else ""
+                ranked = ranked_languages(text, lang=tuple(code for code in codes if code != "zh"))
+                return ranked[0][0] if ranked else ""  # it has no Chinese
 
             return simplemma
     from langdetect import DetectorFactory, LangDetectException, detect_langs

@@ -133,7 +133,7 @@ def test_a_stop_text_ends_a_completion_and_a_stream(client: OpenAI) -> None:
 
 
 def test_a_stream_that_is_closed_early_leaves_the_server_working(client: OpenAI) -> None:
-    for _ in range(3):
+    for _ in range(40):  # more than may be open at once
         with client.completions.create(model="language", prompt="他", max_tokens=500, stream=True) as stream:
             assert next(iter(stream)).choices[0].index == 0
     assert client.completions.create(model="language", prompt="他", max_tokens=1).choices

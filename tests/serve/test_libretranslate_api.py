@@ -1,5 +1,6 @@
 """LibreTranslate's API with a service that reverses texts; the real client is in test_clients.py."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,6 +120,12 @@ def test_a_text_in_the_target_language_stays_as_it_is(client: TestClient, servic
 )
 def test_faults_are_one_line(client: TestClient, fields: dict[str, Any], message: str) -> None:
     assert post(client, status=400, **fields) == {"error": message}
+
+
+def test_too_many_texts_are_refused_before_languages_are_detected(client: TestClient, service: FakeService) -> None:
+    service.settings = replace(service.settings, max_texts=2)
+    answer = post(client, status=413, q=["a"] * 3, source="auto", target="zh")
+    assert answer == {"error": "q has 3 texts; at most 2 are allowed."}
 
 
 def test_unknown_parameters_are_ignored_as_by_libretranslate(client: TestClient) -> None:

@@ -75,6 +75,17 @@ def test_glossary_keep_and_prefix(service: ServiceProcess) -> None:
     )
 
 
+def test_tags_of_html_stay(service: ServiceProcess) -> None:
+    html = "<p>猫在<b>睡觉</b>。</p><pre>猫</pre>"
+    (one,) = service.predict(html, bundle="seq2seq", format="html", glossary={"猫": "tiger"})
+    assert one["answer"].startswith("<p>")
+    assert one["answer"].endswith("</p><pre>猫</pre>")
+    assert one["answer"].count("<b>") == one["answer"].count("</b>") == 1
+    assert "tiger" in one["answer"]
+    for body in ({"bundle": "tag"}, {"bundle": "seq2seq", "align": True}):
+        assert service.request("/v1/predict", {"texts": html, "format": "html", **body}).status == 422
+
+
 def test_a_translation_with_low_confidence_abstains(service: ServiceProcess) -> None:
     (one,) = service.predict("猫在睡觉。", bundle="seq2seq", abstain=1.0)
     assert (one["abstained"], one["answer"]) == (True, "")

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from manyheads.bundle import Bundle, load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError, RecipeError
-from manyheads.lens.aligner import Aligner, choose_aligner, split_words
+from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of, split_words
+from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
 from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
@@ -24,7 +26,6 @@ class AnsweringBundle:
     bundle: Bundle
     path: Path
     served: Mapping[str, Any]  # the fields of ServedBundle
-    _aligner: Aligner | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, name: str, path: Path) -> "AnsweringBundle":
@@ -59,6 +60,12 @@ class AnsweringBundle:
         bundle, decode = self._configured(how), self._decode(how)
         errors = [self._fault(text) for text in texts]
         readable = [text for text, error in zip(texts, errors, strict=True) if error is None]
+        if how["options"].get("format") == "html":
+            tables = iter(self._translate_markup(readable, decode, how))
+            return [
+                {"error": [422, error]} if error is not None else {"ok": {"source": text, **next(tables)}}
+                for text, error in zip(texts, errors, strict=True)
+            ]
         # As texts of their own: samples do not depend on which other texts are in the batch.
         predictions = iter(_predict(bundle, readable, decode, _text_options(how["options"])))
         payloads: list[dict[str, Any]] = []
@@ -68,6 +75,25 @@ class AnsweringBundle:
             else:
                 payloads.append({"ok": self._payload(text, next(predictions), align=how["align"])})
         return payloads
+
+    def _translate_markup(
+        self, texts: Sequence[str], decode: Mapping[str, Any], how: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Translate HTML; a text has one translation and no word alignment."""
+        if how["align"]:
+            raise RecipeError('align: the format "html" has no word alignment.')
+        translations = self.markup_translator.translate(texts, options=_text_options(how["options"]), **decode)
+        return [one.table() for one in translations]
+
+    @cached_property
+    def markup_translator(self) -> MarkupTranslator:
+        """What translates HTML."""
+        return MarkupTranslator(self.bundle)
+
+    @cached_property
+    def aligner(self) -> Aligner | OcclusionAligner:
+        """What aligns words, the same way for every text."""
+        return aligner_of(self.bundle)
 
     def stream(self, text: str, how: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the parts of a continuation as `{"delta": …}`, then the whole as `{"done": …}`."""
@@ -144,9 +170,7 @@ class AnsweringBundle:
         words = {"source_words": split_words(text).words, "target_words": split_words(answer).words}
         if is_blank(text) or is_blank(answer):
             return words | {"alignment": []}
-        if self._aligner is None:
-            self._aligner = choose_aligner(self.bundle, str(self.path), [(text, answer)])
-        (links,) = self._aligner.align([text], [answer], [prediction.parts])
+        (links,) = self.aligner.align([text], [answer], [prediction.parts])
         return words | {"alignment": links}
 
 

@@ -197,8 +197,7 @@ def completions_router(service: Service) -> APIRouter:
         "/completions",
         complete,
         methods=["POST"],
-        responses=_ERRORS
-        | {200: {"model": CompletionResponse, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses=_ERRORS | {200: {"model": CompletionResponse, "content": {"text/event-stream": {}}}},
         openapi_extra=body_schema(CompletionRequest, JSON),
     )
 
@@ -291,10 +290,11 @@ class _Completion:
 
 async def _sent(first: dict[str, Any], events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
     """Format events as server-sent events; an error after the first is an event, too."""
-    yield _event(first)
     try:
-        async for event in events:
-            yield _event(event)
+        async with aclosing(events):  # type: ignore[type-var]
+            yield _event(first)
+            async for event in events:
+                yield _event(event)
     except ProblemError as error:
         yield _event({"error": openai_error(error)})
     except TimeoutError:

@@ -158,9 +158,11 @@ class _LibreTranslate:
         """Translate texts."""
         wanted = await read_body(request, TranslateRequest)
         texts, pairs = wanted.texts, self.pairs
-        most = self.service.settings.max_beam - 1
-        if wanted.alternatives > most:
-            raise ProblemError(400, f"Invalid request: alternatives parameter must be <= {most}")
+        limits = self.service.settings
+        if wanted.alternatives > limits.max_beam - 1:
+            raise ProblemError(400, f"Invalid request: alternatives parameter must be <= {limits.max_beam - 1}")
+        if len(texts) > limits.max_texts:  # before languages are detected
+            raise ProblemError(413, f"q has {len(texts):,} texts; at most {limits.max_texts:,} are allowed.")
         if pairs.code(wanted.target) is None:
             raise ProblemError(400, f"{wanted.target[:40]} is not supported. {pairs.shown()}")
         is_auto = wanted.source.strip().lower() == _AUTO

@@ -80,7 +80,9 @@ def predict_router(service: Service) -> APIRouter:
     statuses = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503, 504)
     router = APIRouter(prefix="/v1", tags=["manyheads"], responses=problem_responses(*statuses))
 
-    @router.post("/predict")
+    events: dict[str, Any] = {"text/event-stream": {}}
+
+    @router.post("/predict", responses={200: {"content": events}})
     async def predict(request: PredictRequest) -> Response:
         """Translate, classify, tag or continue texts."""
         bundle = service.find(request.bundle)
