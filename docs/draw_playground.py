@@ -37,8 +37,13 @@ def point_at_a_word(page: Page) -> None:
     page.locator(".play-words .play-word").nth(2).hover()
 
 
-def show_options(page: Page) -> None:
-    page.locator("summary").nth(1).click()
+def fill_in_the_glossary(page: Page) -> None:
+    page.locator("summary").first.click()
+    page.locator(".play-glossary .play-acts button").first.click()
+    page.locator(".play-term input").first.fill("garden")
+    page.locator(".play-term input").last.fill("公园")
+    page.locator(".play-words", has_text="公园").wait_for()
+    page.evaluate("document.activeElement.blur()")
     point_at_a_word(page)
 
 
@@ -64,7 +69,7 @@ class Shot:
 
 SHOTS = {
     "translate": Shot(
-        "translate", "The teacher did not buy the red book in the garden.", step=show_options, size=(1280, 1060)
+        "translate", "The teacher did not buy the red book in the garden.", step=fill_in_the_glossary, size=(1280, 1060)
     ),
     "translate-zh-dark-narrow": Shot(
         "translate", "Two cats are sleeping in the garden.", "zh", "dark", (390, 844), point_at_a_word

@@ -1,3 +1,4 @@
+import asyncio
 import socket
 import threading
 import urllib.request
@@ -64,3 +65,21 @@ def test_run_answers_when_it_reports_its_start(monkeypatch: pytest.MonkeyPatch) 
     servers[0].should_exit = True
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def look(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            own: socket.socket = writer.get_extra_info("socket")
+            found.set_result(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        server = await asyncio.start_server(look, sock=listen("127.0.0.1", 19_077))
+        async with server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.close()
+            return await found
+
+    assert asyncio.run(accepted()) != 0

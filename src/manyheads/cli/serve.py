@@ -184,11 +184,11 @@ def _run(folders: dict[str, str], settings: "ServeSettings", access: Any, log: b
             ),
             err=True,
         )
+    access_log = logging.getLogger("manyheads.access")
+    access_log.propagate = False  # the logger "manyheads" shows everything from INFO on
+    access_log.setLevel(logging.INFO if log else logging.WARNING)
     if log:
-        logger = logging.getLogger("manyheads.access")
-        logger.propagate = False
-        logger.setLevel(logging.INFO)
-        logger.addHandler(logging.StreamHandler(sys.stderr))
+        access_log.addHandler(logging.StreamHandler(sys.stderr))
     address = address_of(listener)
     click.echo(pick(f"Loading {', '.join(folders)} …", f"正在加载 {'、'.join(folders)} ……"))
 

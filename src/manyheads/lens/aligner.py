@@ -16,7 +16,7 @@ import torch
 
 from manyheads.bundle import Bundle
 from manyheads.corpora import Rendering
-from manyheads.errors import LensError
+from manyheads.errors import LensError, ManyheadsError
 from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
 from manyheads.lens.examples import sample_examples
 from manyheads.lens.head_counts import for_each_map, kind_of
@@ -222,3 +222,15 @@ def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
     return {
         (int(source_word), word) for word, source_word in enumerate(largest) if drops[source_word, word] >= _MIN_DROP
     }
+
+
+def aligner_of(bundle: Bundle) -> Aligner | OcclusionAligner:
+    """Return the aligner of a bundle that does not depend on the texts to align.
+
+    Alignment heads are chosen on the bundle's held-out data. Without that data, every text is aligned by occlusion.
+    """
+    task = require_cross_attention(bundle, "This")
+    try:
+        return choose_aligner(bundle, "the bundle")
+    except (ManyheadsError, OSError):  # its validation data is not on this machine
+        return OcclusionAligner(task)

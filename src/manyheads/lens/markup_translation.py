@@ -11,8 +11,8 @@ from typing import Any
 
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
-from manyheads.errors import BundleError, ManyheadsError
-from manyheads.lens.aligner import Aligner, OcclusionAligner, choose_aligner
+from manyheads.errors import BundleError
+from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of
 from manyheads.settings import build, to_table
 from manyheads.tasks import TextOptions, Translations
 from manyheads.text.markup import Markup, split_markup
@@ -80,10 +80,7 @@ class MarkupTranslator:
     @cached_property
     def aligner(self) -> Aligner | OcclusionAligner:
         """What aligns words; chosen when it is first needed, always the same for a bundle."""
-        try:
-            return choose_aligner(self.bundle, "the bundle")
-        except (ManyheadsError, OSError):  # its validation data is not on this machine
-            return OcclusionAligner(self.bundle.task)
+        return aligner_of(self.bundle)
 
     def split(self, html: str) -> Markup:
         """Return the segments of an HTML text."""

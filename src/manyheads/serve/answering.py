@@ -10,7 +10,7 @@ from typing import Any
 from manyheads.bundle import Bundle, load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError, RecipeError
-from manyheads.lens.aligner import split_words
+from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of, split_words
 from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
@@ -87,8 +87,13 @@ class AnsweringBundle:
 
     @cached_property
     def markup_translator(self) -> MarkupTranslator:
-        """What translates HTML, and aligns words the same way for every text."""
+        """What translates HTML."""
         return MarkupTranslator(self.bundle)
+
+    @cached_property
+    def aligner(self) -> Aligner | OcclusionAligner:
+        """What aligns words, the same way for every text."""
+        return aligner_of(self.bundle)
 
     def stream(self, text: str, how: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the parts of a continuation as `{"delta": …}`, then the whole as `{"done": …}`."""
@@ -165,7 +170,7 @@ class AnsweringBundle:
         words = {"source_words": split_words(text).words, "target_words": split_words(answer).words}
         if is_blank(text) or is_blank(answer):
             return words | {"alignment": []}
-        (links,) = self.markup_translator.aligner.align([text], [answer], [prediction.parts])
+        (links,) = self.aligner.align([text], [answer], [prediction.parts])
         return words | {"alignment": links}
 
 

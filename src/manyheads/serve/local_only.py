@@ -6,7 +6,6 @@ POST must be JSON, which a form of another site cannot send. Bodies are limited 
 """
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -63,11 +62,16 @@ class LocalOnly:
         if headers.get("sec-fetch-site", "") not in _SAFE_SITES and request.url.path.startswith("/api"):
             return problem(403, "Another site may not use this server.")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and is_foreign(origin, headers):
             return problem(403, f"The origin {origin!r} may not use this server.")
         if request.method == "POST":
             return _body_refusal(headers)
         return None
+
+
+def is_foreign(origin: str, headers: Headers) -> bool:
+    """Whether an Origin header, `scheme://host:port` or anything a client sends, is not that of this server."""
+    return origin.partition("://")[2] != headers.get("host")
 
 
 def _body_refusal(headers: Headers) -> Response | None:

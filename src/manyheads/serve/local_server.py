@@ -30,7 +30,8 @@ def is_loopback(host: str) -> bool:
 def listen_at(host: str, port: int) -> socket.socket:
     """Return a listening socket at this port; raise ServeError if it cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio turns Nagle's algorithm off only if the protocol is given; with it, every answer takes 40 ms longer.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

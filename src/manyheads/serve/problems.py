@@ -19,6 +19,7 @@ class ProblemError(Exception):
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a problem+json response."""
+    """Return a problem+json response; half of a surrogate pair, which a value from JSON may have, is replaced."""
+    detail = detail.encode("utf-8", "replace").decode()
     content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return JSONResponse(content, status, dict(headers or {}), "application/problem+json")

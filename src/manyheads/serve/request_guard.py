@@ -10,14 +10,14 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyheads.serve.access import Access
 from manyheads.serve.error_shapes import error_response
-from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, without_port
+from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.request_bodies import multipart_field
 from manyheads.serve.service_metrics import ServiceMetrics
@@ -38,8 +38,17 @@ _HEADERS = {
 class RequestGuard:
     """Lets allowed requests through, and logs and counts all of them."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, access: Access, metrics: ServiceMetrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServeSettings,
+        access: Access,
+        metrics: ServiceMetrics,
+        wait: Callable[[], int],
+    ) -> None:
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
+        self.wait = wait  # seconds after which a refused client should try again
+        self._n_requests = 0  # POST requests that have been read and are not answered yet
         self.hosts = {*LOOPBACK, *settings.allowed_hosts, settings.host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +80,25 @@ class RequestGuard:
         body = await _read(receive, headers, self.settings)
         if key_is_inside:
             self._admit(scope, _key_inside(body, headers))
-        await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
+        if is_open or scope["method"] != "POST":
+            await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
+            return
+        self._refuse_overload()
+        self._n_requests += 1
+        try:
+            await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
+        finally:
+            self._n_requests -= 1
+
+    def _refuse_overload(self) -> None:
+        """Refuse a request early if many are under way; all of these were read, so slow clients do not count."""
+        if self._n_requests >= self.settings.max_requests:
+            wait = self.wait()
+            raise ProblemError(
+                429,
+                f"{self._n_requests:,} requests are under way, as many as this server allows. Try again in {wait} s.",
+                {"Retry-After": str(wait)},
+            )
 
     def _admit(self, scope: Scope, key: str | None) -> None:
         name = self.access.name_of(key)
@@ -88,7 +115,7 @@ class RequestGuard:
         origin = headers.get("origin")
         if origin is None or origin in self.settings.cors_origins:
             return
-        if urlsplit(origin).netloc != headers.get("host"):
+        if is_foreign(origin, headers):
             raise ProblemError(403, f"Pages of {origin[:80]!r} may not use this server. Allow them with --cors.")
 
     def _cors(self, headers: Headers) -> dict[str, str]:
@@ -101,6 +128,8 @@ class RequestGuard:
         seconds = time.monotonic() - answer.started
         route = getattr(scope.get("route"), "path", None) or "other"
         self.metrics.request_done(route, answer.status, seconds)
+        if not access_log.isEnabledFor(logging.INFO):
+            return
         entry = {
             "time": round(time.time(), 3),
             "method": scope["method"],

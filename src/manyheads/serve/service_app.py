@@ -42,7 +42,15 @@ def make_service_app(service: Service, access: Access) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        middleware=[Middleware(RequestGuard, settings=service.settings, access=access, metrics=service.metrics)],
+        middleware=[
+            Middleware(
+                RequestGuard,
+                settings=service.settings,
+                access=access,
+                metrics=service.metrics,
+                wait=lambda: service.pool.seconds_for(service.pool.queue.n_texts),
+            )
+        ],
     )
     app.state.needs_key = access.needs_key
     for router in ROUTERS:

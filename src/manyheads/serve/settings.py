@@ -32,6 +32,7 @@ class ServeSettings:
     read_timeout: float = 10.0  # seconds in which the headers, and then the body, must arrive
     drain: float = 30.0  # seconds that requests under way have after SIGTERM
 
+    max_requests: int = 256  # under way at once; with more, the wait would only grow
     queue_texts: int = 2000  # texts of all requests that may wait
     queue_characters: int = 2_000_000
     batch_texts: int = 32  # texts that a worker answers at once

@@ -152,13 +152,15 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, without BOS and EOS; much faster than encoding one text at a time."""
-        threads = -1 if len(texts) >= _MIN_TEXTS_FOR_THREADS else 1
-        return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=threads))
+        """Return the token ids of each text, without BOS and EOS; in threads if there are many."""
+        if len(texts) >= _MIN_TEXTS_FOR_THREADS:
+            return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=-1))
+        # A list is encoded in a new thread, whatever num_threads is. On a busy machine it waits for a core, for 5 ms.
+        return self._encode(texts, lambda processor, batch: [processor.encode(text) for text in batch])
 
     def encode_continuation(self, text: str) -> list[int]:
         """Return the token ids of a text that continues another on the same line, without a space before it."""
-        return self._encode([METASPACE + text], lambda processor, batch: processor.encode(batch))[0][
+        return self._encode([METASPACE + text], lambda processor, batch: [processor.encode(text) for text in batch])[0][
             len(self._metaspace_ids) :
         ]
 
