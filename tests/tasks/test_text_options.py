@@ -15,7 +15,7 @@ from manyheads.tasks.seq2seq.translation_confidence import Confidence
 from tasks import small
 from tasks.test_part_search import make_task
 
-HOW = DecodeSettings(beam=3)
+HOW = DecodeSettings(beam=3, max_new_tokens=36)
 TEXTS = [
     "The cat sleeps in the house.",
     "The cat, the cat and Tom.",
@@ -41,10 +41,14 @@ def check(text: str, expected: Mapping[str, int]) -> None:
     assert {term: folded.count(term) >= count for term, count in expected.items()} == dict.fromkeys(expected, True)
 
 
-@pytest.mark.parametrize("placeholders", [0, 8])
-@pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize(
-    "how", [HOW, replace(HOW, n_best=3), replace(HOW, copy_guard=False), DecodeSettings(method="greedy")]
+    ("placeholders", "engine", "how"),
+    [
+        (0, "torch", replace(HOW, n_best=3)),
+        (8, "native", HOW),
+        (8, "torch", replace(HOW, copy_guard=False)),
+        (8, "torch", replace(HOW, method="greedy")),
+    ],
 )
 def test_every_candidate_has_the_terms_of_its_text(placeholders: int, engine: str, how: DecodeSettings) -> None:
     task = make_task(placeholders).with_engine(EngineSelector(engine))
@@ -57,8 +61,8 @@ def test_every_candidate_has_the_terms_of_its_text(placeholders: int, engine: st
     if how.method == "beam" and how.copy_guard and placeholders:
         check(found[5].answer, {"``x``": 1, ":class:`y`": 1})
         assert "⟦" not in found[5].answer
-    for index, text in enumerate(TEXTS):
-        [alone] = task.predict([text], how, index, options=[OPTIONS])
+    for index in (1, 3):
+        [alone] = task.predict([TEXTS[index]], how, index, options=[OPTIONS])
         assert [one.text for one in alone.candidates] == [one.text for one in found[index].candidates]
 
 
@@ -66,7 +70,7 @@ def test_engines_agree_and_texts_without_options_are_as_before() -> None:
     options = [OPTIONS if index % 2 else TextOptions() for index in range(len(TEXTS))]
     torch_task, native = make_task(), make_task().with_engine(EngineSelector("native"))
     found = [task.predict(TEXTS, HOW, options=options) for task in (torch_task, native)]
-    assert [[one.answer for one in own] for own in found][0] == [one.answer for one in found[1]]
+    assert [one.answer for one in found[0]] == [one.answer for one in found[1]]
     plain = torch_task.predict(TEXTS, HOW)
     assert [one == other for one, other in zip(found[0], plain, strict=True)][::2] == [True] * 3
     assert found[0][1] != plain[1]
@@ -80,7 +84,7 @@ def test_output_that_has_the_terms_is_kept() -> None:
 
 
 @pytest.mark.parametrize("placeholders", [0, 8])
-@pytest.mark.parametrize("how", [HOW, replace(HOW, n_best=2), DecodeSettings(method="greedy")])
+@pytest.mark.parametrize("how", [replace(HOW, n_best=2), replace(HOW, method="greedy")])
 def test_translation_begins_with_the_prefix(placeholders: int, how: DecodeSettings) -> None:
     task = make_task(placeholders)
     options = [TextOptions({"cat": "chat", "Tom": "Thomas"}, prefix="Le gros ``x`` é😀 c") for _ in TEXTS]
@@ -133,11 +137,9 @@ def test_term_that_does_not_fit_is_reported() -> None:
     assert prediction.missing == ["grande chatte"]
 
 
-def test_repetition_is_guarded() -> None:
-    task = make_task(loops=True)
-    [prediction] = task.predict(
-        ["The cat sleeps."], replace(HOW, max_new_tokens=40), options=[TextOptions({"cat": "chat chat chat"})]
-    )
+def test_repetition_is_guarded_and_terms_may_be_repeated() -> None:
+    task, options = make_task(loops=True), [TextOptions({"cat": "chat chat chat"})]
+    [prediction] = task.predict(["The cat sleeps."], HOW, options=options)
     assert "chat chat chat" in prediction.answer
     assert "glossary" not in prediction.warnings
 
