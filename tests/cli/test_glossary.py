@@ -31,7 +31,17 @@ def rated_folder(untrained: Bundle, tmp_path: Path) -> Path:
 
 def test_terms_kept_words_and_prefix(bundle_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("# animals\ndog\t小狗\ncat\t猫儿\n", "utf-8")
-    done = run(bundle_folder, "--glossary", tmp_path / "terms.tsv", "--keep", "reads", "--prefix", "那只")
+    done = run(
+        bundle_folder,
+        "--glossary",
+        tmp_path / "terms.tsv",
+        "--keep",
+        "reads",
+        "--prefix",
+        "那只",
+        "--max-new-tokens",
+        12,
+    )
     assert done.exit_code == 0
     first, second = done.stdout.splitlines()
     assert (first[:2], "小狗" in first, "猫儿" in first) == ("那只", True, False)

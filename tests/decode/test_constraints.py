@@ -29,14 +29,16 @@ class IdPhrases:
 
     def __post_init__(self) -> None:
         self.seen: list[Ids] = [()]
+        self.numbers: dict[Ids, int] = {(): 0}
         self.start = 0
         self.n_levels = self.n_tokens = sum(map(len, self.phrases))
 
     def follow(self, state: int, token_id: int) -> int:
         ids = (*self.seen[state], token_id)
-        if ids not in self.seen:
+        if ids not in self.numbers:
+            self.numbers[ids] = len(self.seen)
             self.seen.append(ids)
-        return self.seen.index(ids)
+        return self.numbers[ids]
 
     def is_done(self, ids: Ids, phrase: Ids) -> bool:
         return any(ids[start : start + len(phrase)] == phrase for start in range(len(ids)))
@@ -67,7 +69,7 @@ class IdPhrases:
 PHRASES = st.lists(st.lists(st.sampled_from([4, 5, 6]), min_size=1, max_size=3).map(tuple), max_size=2, unique=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     alpha=st.sampled_from([0.0, 0.6, 2.0]),
@@ -103,7 +105,7 @@ SOURCES = [[4, 7, 5, 8, EOS], [7, 7, 4, EOS], [4, 5, EOS], [8, 6, 7, 8, 4, 5, 6,
 
 
 @pytest.mark.parametrize("no_repeat_ngram", [None, 1])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_hypothesis_has_its_phrases_in_any_batch(seed: int, no_repeat_ngram: int | None) -> None:
     """Forbidden repetitions do not forbid what is required: (7, 7) repeats an id."""
     engine = TorchEngine(random_model(seed), SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=FORBIDDEN))
