@@ -23,6 +23,8 @@ help:
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
 	@echo "make bench-lens       the lens page against BertViz: size, time to load, frames per second (half an hour)"
+	@echo "make bench-serve  the HTTP service against the engine alone, LibreTranslate and CTranslate2 (a quarter of an hour)"
+	@echo "make serve-faults the HTTP service drained, killed, flooded and used for long (an hour and a half)"
 	@echo "make lab-check    repeat stored trials of every experiment of the lab (ten minutes); lab-all: run all (an hour)"
 	@echo "make lens-types   check the types of the lens page's scripts (TypeScript from npm, into build/)"
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
@@ -117,6 +119,16 @@ bench-training bench-attention bench-growth: .venv/installed
 bench-lens: .venv/installed-dev
 	$(BIN)/python benchmarks/lens/page.py $(ARGS)
 	$(BIN)/python benchmarks/lens/table.py
+
+# Needs runs/quickstart/bundle; LibreTranslate is installed into .peers/. ARGS="--bundle folder --rounds 1": another bundle.
+.PHONY: bench-serve
+bench-serve: .venv/installed-dev
+	$(BIN)/python benchmarks/serve/throughput.py $(ARGS)
+
+# ARGS="drains kills --count 10": only these, and smaller.
+.PHONY: serve-faults
+serve-faults: .venv/installed-dev
+	$(BIN)/python benchmarks/serve/faults.py $(ARGS)
 
 # ARGS="scale --trials 10": more trials of one question.
 .PHONY: lab-check lab-all

@@ -41,8 +41,18 @@ from manyheads.model.weights import (
 )
 from manyheads.settings import build, read_toml, shown, to_table, to_toml
 from manyheads.storage import MANIFEST, atomic_folder, require_files, verify_manifest
-from manyheads.tasks import TASKS, DecodingChoice, Prediction, StoresBaseline, SupportsEngines, Task
+from manyheads.tasks import (
+    TASKS,
+    DecodingChoice,
+    Prediction,
+    Seq2Seq,
+    StoresBaseline,
+    SupportsEngines,
+    Task,
+    TextOptions,
+)
 from manyheads.tasks.masked.masked_training import MASK_TEXT
+from manyheads.tasks.seq2seq.text_options import options_per_text
 from manyheads.text.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokenizer import Tokenizer
 
@@ -113,17 +123,46 @@ class Bundle:
         predictions: Iterable[Any] = self.predictions(texts, **changes)
         return [prediction.candidates for prediction in predictions]
 
-    def predictions(self, texts: Iterable[str], *, first: int = 0, **changes: Any) -> Sequence[Prediction]:
+    def predictions(
+        self,
+        texts: Iterable[str],
+        *,
+        first: int = 0,
+        options: TextOptions | Sequence[TextOptions] | None = None,
+        **changes: Any,
+    ) -> Sequence[Prediction]:
         """Return the answer for each text with its details: probabilities, candidates, positions.
 
-        The random stream of a text is its index plus `first`; pass it when texts come in parts.
+        The random stream of a text is its index plus `first`; pass it when texts come in parts. `options` are what
+        the translations of all texts, or of each, must contain, repeat and begin with.
         """
         texts = list(texts)
         for number, text in enumerate(texts):
             if not isinstance(text, str):
                 raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
-        table = to_table(self.decode) | changes
-        return self.engine_task.predict(texts, build(DecodeSettings, table, "decode."), first)
+        settings = build(DecodeSettings, to_table(self.decode) | changes, "decode.")
+        if changes.get("abstain") is not None:
+            self.require_confidence(settings)
+        task = self.engine_task
+        if options is None:
+            return task.predict(texts, settings, first)
+        if not isinstance(task, Seq2Seq):
+            raise BundleError(
+                f"glossary, keep and prefix are for translation; this is a bundle of the task {self.kind}."
+            )
+        return task.predict(texts, settings, first, options=options_per_text(options, len(texts)))
+
+    def require_confidence(self, settings: DecodeSettings) -> None:
+        """Raise BundleError if predictions with these settings have no confidence by which to abstain."""
+        if not isinstance(self.task, Seq2Seq):
+            raise BundleError(f"abstain is for translation; this is a bundle of the task {self.kind}.")
+        if self.task.confidence is None:
+            raise BundleError(
+                "abstain needs a confidence, which this bundle does not have: it is fitted at the end of training, if "
+                "there are 20 validation rows. Leave out abstain, or train again."
+            )
+        if settings.method == "sample":
+            raise BundleError("abstain needs a confidence, which samples do not have. Use beam or greedy search.")
 
     def unseen_words(self, text: str) -> list[str]:
         """Return the words of a text that did not occur in the training texts, in order and each once.

@@ -43,3 +43,7 @@ class EngineError(ManyheadsError):
 
 class LabError(ManyheadsError):
     """An experiment that cannot run or cannot be read: an unknown question, a damaged results file."""
+
+
+class ServeError(ManyheadsError):
+    """A service that cannot start: a port in use, a file of keys that cannot be read, a missing package."""

@@ -45,8 +45,8 @@ def test_a_beam_as_wide_as_the_tree_is_exact(seed: int, alpha: float, max_length
     ]
     expected = sorted(everything, key=lambda one: -one[1])[:3]
     how = DecodeSettings(beam=256, length_penalty=alpha, n_best=3)
-    copying = Copying.of(torch.tensor([source], dtype=torch.long), (5, 6))
-    (hypotheses,) = search(stepper, [max_length], settings=how, copying=copying, **SPECIAL)
+    constraint = Copying.of(torch.tensor([source], dtype=torch.long), (5, 6))
+    (hypotheses,) = search(stepper, [max_length], settings=how, constraint=constraint, **SPECIAL)
     finished = [h for h in hypotheses if h.finished]
     assert [h.ids for h in finished] == [ids for ids, _ in expected]
     assert [h.score for h in finished] == pytest.approx([score for _, score in expected])

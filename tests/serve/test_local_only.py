@@ -31,7 +31,9 @@ def test_a_foreign_host_is_refused(client: TestClient, host: str) -> None:
     assert "does not answer for the host" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://evil.example:8877"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://evil.example:8877", "http://[x"]
+)
 def test_a_foreign_origin_is_refused(client: TestClient, origin: str) -> None:
     assert client.post("/api/echo", json={}, headers={"Origin": origin}).status_code == 403
 

@@ -1,3 +1,4 @@
+import asyncio
 import socket
 import threading
 import urllib.request
@@ -9,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from manyheads.errors import LensError
+from manyheads.errors import ServeError
 from manyheads.serve import local_server
 from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
@@ -23,12 +24,12 @@ def test_no_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_server, "_N_PORTS", 1)
     with listen("127.0.0.1", 18_977) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(LensError, match=f"No port from {port} to {port} of 127.0.0.1 is free."):
+        with pytest.raises(ServeError, match=f"No port from {port} to {port} of 127.0.0.1 is free."):
             listen("127.0.0.1", port)
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(LensError, match="cannot be used"):
+    with pytest.raises(ServeError, match="cannot be used"):
         listen("192.0.2.1", 18_900)
 
 
@@ -64,3 +65,21 @@ def test_run_answers_when_it_reports_its_start(monkeypatch: pytest.MonkeyPatch) 
     servers[0].should_exit = True
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def look(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            own: socket.socket = writer.get_extra_info("socket")
+            found.set_result(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        server = await asyncio.start_server(look, sock=listen("127.0.0.1", 19_077))
+        async with server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.close()
+            return await found
+
+    assert asyncio.run(accepted()) != 0

@@ -1,6 +1,6 @@
-"""Options that override the decoding settings of a bundle, shared by `predict` and `evaluate`."""
+"""Options of decoding: those that override the settings of a bundle, shared by `predict` and `evaluate`; of texts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +11,7 @@ from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
+    from manyheads.tasks import TextOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -58,6 +59,72 @@ THRESHOLD = click.option(
         "舍去概率低于此值的标签或片段；可用 evaluate --precision 选定。[默认：模型包的设置]",
     ),
 )
+
+
+_TEXT_OPTIONS = (
+    click.option(
+        "--glossary",
+        type=click.Path(path_type=Path),
+        help=pick(
+            "File of terms, one per line: source, tab, target. A translation contains the target of each source term "
+            "in its line.",
+            "术语表，每行一条：原文、制表符、译文。行中出现的术语，译文必定采用指定译法。",
+        ),
+    ),
+    click.option(
+        "--keep",
+        multiple=True,
+        help=pick(
+            "Repeat this word unchanged in a translation, such as a name; may be repeated.",
+            "译文中原样保留这个词，例如人名、产品名；可重复给出。",
+        ),
+    ),
+    click.option(
+        "--prefix", help=pick("Begin every translation with this text.", "每条译文都以这段文字开头，由模型续译。")
+    ),
+    click.option(
+        "--abstain",
+        type=click.FloatRange(min=0, max=1),
+        help=pick(
+            "Leave the line of a translation empty if its confidence is lower, such as 0.05.",
+            "置信度低于此值（例如 0.05）的译文输出空行。",
+        ),
+    ),
+)
+
+
+def text_options(command: Command) -> Command:
+    """Add the options of translations to a command."""
+    for option in reversed(_TEXT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_text_options(glossary: Path | None, keep: Sequence[str], prefix: str | None) -> "TextOptions | None":
+    """Return what the translations must satisfy; None if nothing."""
+    from manyheads.tasks import TextOptions
+    from manyheads.text.glossary_file import read_glossary
+
+    if glossary is None and not keep and prefix is None:
+        return None
+    if prefix == "":
+        raise click.UsageError("--prefix is empty. Give the beginning of the translations, or leave it out.")
+    return TextOptions({} if glossary is None else read_glossary(glossary), keep, prefix or "")
+
+
+def check_text_options(loaded: "Bundle", path: Path, options: "TextOptions | None", abstain: float | None) -> None:
+    """Raise UsageError if the bundle does not translate."""
+    from manyheads.tasks import Seq2Seq
+
+    is_translation = isinstance(loaded.task, Seq2Seq) and loaded.task.is_translation
+    if options is not None and not is_translation:
+        raise click.UsageError(
+            f"--glossary, --keep and --prefix need a translation model; {path} is a bundle of the task {loaded.kind}."
+        )
+    if abstain is not None:
+        if not isinstance(loaded.task, Seq2Seq):
+            raise click.UsageError(f"--abstain needs a seq2seq model; {path} is a bundle of the task {loaded.kind}.")
+        loaded.require_confidence(loaded.decode)
 
 
 def decode_options(command: Command) -> Command:

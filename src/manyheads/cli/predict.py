@@ -9,14 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
+from manyheads.cli.decode_options import (
+    THRESHOLD,
+    check_text_options,
+    decode_changes,
+    decode_options,
+    read_text_options,
+    text_options,
+    with_decode_changes,
+    with_threshold,
+)
+from manyheads.cli.predict_markup import MarkupWriter, is_document, read_document, require_translator
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.lens.aligner import Aligner
-    from manyheads.tasks import Prediction
+    from manyheads.tasks import Prediction, TextOptions
 
 _BATCH_SIZE = 1000  # lines
 
@@ -36,6 +46,10 @@ _BATCH_SIZE = 1000  # lines
         the validation set. --json lists those of each line, and the confidence of a translation: the share of
         validation translations that were less probable.
 
+        With --glossary, a line that contains a source term as whole words gets a translation with its target term, as
+        often; --keep repeats words unchanged; --prefix begins every translation. With --abstain, a translation of a
+        lower confidence becomes an empty line, which is reported; --json has its candidates.
+
         Lines of standard input are answered as they come. With --threshold, a label that is less probable becomes ?,
         and a span that is less probable is left out.
 
@@ -43,11 +57,17 @@ _BATCH_SIZE = 1000  # lines
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
         --json lists the words.
 
+        With --format html, lines are HTML fragments, and a FILE that ends in .html is one document. Tags are put around
+        the words that translate theirs. Attributes, comments, scripts, <pre>, <code> and elements with translate="no"
+        or class="notranslate" stay as they are.
+
         \b
         Example:
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          manyheads predict runs/quickstart/bundle letters.en --glossary terms.tsv --keep Anna --abstain 0.05
+          manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
         """,
@@ -59,16 +79,25 @@ _BATCH_SIZE = 1000  # lines
         （模型陷入重复，输出远比训练时长或短，漏掉了代码、标记或网址，或译文的概率与验证集中最低的 5 % 相当），也会在
         标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
 
+        使用 --glossary 时，只要一行中出现术语表里的原文（按整词匹配），译文就一定含有对应的译法，出现几次就用几次；
+        --keep 指定的词原样保留；--prefix 规定译文的开头。使用 --abstain 时，置信度更低的译文输出空行，并在标准错误中
+        列出；--json 仍给出其候选。
+
         标准输入的行随到随答。使用 --threshold 时，概率低于阈值的标签输出为 ?，概率低于阈值的片段舍去。
 
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
         标点和汉字各算一个词；加上 --json 可列出这些词。
+
+        使用 --format html 时，每行是一段 HTML；以 .html 结尾的 FILE 作为一个完整的文档翻译。标签按词对齐放到
+        对应的译文上，属性、注释、脚本、<pre>、<code>，以及带 translate="no" 或 class="notranslate" 的元素保持原样。
 
         \b
         例：
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
+          manyheads predict runs/quickstart/bundle letters.en --glossary 术语.tsv --keep Anna --abstain 0.05
+          manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
         """,
@@ -102,9 +131,18 @@ _BATCH_SIZE = 1000  # lines
         "每行输出几个候选，格式为行号、得分、文本。[默认：1]",
     ),
 )
+@text_options
 @THRESHOLD
 @click.option(
     "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
+)
+@click.option(
+    "--format",
+    "text_format",
+    type=click.Choice(["text", "html"]),
+    default="text",
+    show_default=True,
+    help=pick("What the lines are; html keeps tags in place.", "输入的格式；html 会保留标签并放到对应的位置。"),
 )
 @click.option(
     "--json",
@@ -140,8 +178,12 @@ def predict(
     engine: str,
     no_shortlist: bool,
     align: bool,
+    text_format: str,
     as_json: bool,
     threshold: float | None,
+    glossary: Path | None,
+    keep: tuple[str, ...],
+    prefix: str | None,
     **how: Any,
 ) -> None:
     """Answer every line of a file."""
@@ -153,17 +195,26 @@ def predict(
         raise click.UsageError(
             "--align and --n-best exclude each other: the alignment is that of the best translation."
         )
+    options = read_text_options(glossary, keep, prefix)
+    if text_format == "html" and (align or how["n_best"] is not None or prompt is not None):
+        raise click.UsageError("--format html gives one translation: leave out --align, --n-best and --prompt.")
     if prompt is not None:
         if file != "-" or output or as_json or align:
             raise click.UsageError(
                 "--prompt writes to the screen as it generates: leave out FILE, --output, --json and --align."
+            )
+        if options is not None or how["abstain"] is not None:
+            raise click.UsageError(
+                "--prompt is for language models: leave out --glossary, --keep, --prefix and --abstain."
             )
         loaded = with_threshold(load(bundle, device=device), bundle, threshold)
         _stream(with_decode_changes(loaded, bundle, changes), bundle, prompt)
         return
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
-    batches = _read_batches(file)
+    as_document = text_format == "html" and is_document(file)
+    document = read_document(file) if as_document else ""
+    batches = iter(()) if as_document else _read_batches(file)
     loaded = load(
         bundle,
         device=device,
@@ -171,8 +222,15 @@ def predict(
         use_shortlist=not no_shortlist,
     )
     loaded = with_decode_changes(with_threshold(loaded, bundle, threshold), bundle, changes)
+    check_text_options(loaded, bundle, options, changes.get("abstain"))
+    if text_format == "html":
+        translator = require_translator(loaded, bundle)
+        with open_output(output, file, keep_partial=True) as stream:
+            markup = MarkupWriter(translator, stream, as_json=as_json, options=options)
+            markup.document(document) if as_document else markup.fragments(batches)
+        return
     aligned = _Aligned(loaded, bundle) if align else None
-    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned)
+    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned, options=options)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, file, keep_partial=True) as stream:
         start = 1
@@ -244,9 +302,18 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
 class _Writer:
     """Turns chunks of input lines into output lines; counts cut-off and too long ones."""
 
-    def __init__(self, bundle: "Bundle", *, n_best: int, as_json: bool, aligned: "_Aligned | None" = None) -> None:
+    def __init__(
+        self,
+        bundle: "Bundle",
+        *,
+        n_best: int,
+        as_json: bool,
+        aligned: "_Aligned | None" = None,
+        options: "TextOptions | None" = None,
+    ) -> None:
         self.bundle = bundle
         self.aligned = aligned
+        self.options = options
         self.n_best = n_best
         self.as_json = as_json
         self.remarks = Remarks()
@@ -257,7 +324,7 @@ class _Writer:
         from manyheads.tasks import Classification, Translations
 
         readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        predictions = self.bundle.predictions(readable, first=start - 1)
+        predictions = self.bundle.predictions(readable, first=start - 1, options=self.options)
         if self.aligned:
             self.aligned.align(start, readable, predictions)
         for number, prediction in enumerate(predictions, start):
@@ -296,7 +363,8 @@ class _Writer:
         if self.as_json:
             yield self._as_json(number, line, prediction, unseen_words)
         elif isinstance(prediction, Translations) and self.n_best > 1:
-            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in prediction.candidates)
+            shown = () if prediction.abstained else prediction.candidates
+            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in shown)
         else:
             line_out = "" if number in self.too_long or self._is_blank(line) else prediction.line()
             yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out

@@ -17,8 +17,15 @@ _ENGLISH_WARNINGS = {
     "length": "unusual length",
     "short": "text left out",
     "missing": "code, markup or URLs lost",
+    "glossary": "a required term lost",
 }
-_CHINESE_WARNINGS = {"repetition": "出现重复", "length": "过长", "short": "疑有漏译", "missing": "丢失代码、标记或网址"}
+_CHINESE_WARNINGS = {
+    "repetition": "出现重复",
+    "length": "过长",
+    "short": "疑有漏译",
+    "missing": "丢失代码、标记或网址",
+    "glossary": "缺少指定的术语",
+}
 
 
 class Remarks:
@@ -30,6 +37,7 @@ class Remarks:
         self.blank_lines: list[int] = []
         self.out_of_scope: list[int] = []  # lines that are unlike the training texts of a classifier
         self.low_confidence: list[int] = []  # lines whose translation is less probable than those of validation
+        self.abstained: list[int] = []  # lines without an answer, since their confidence is lower than asked for
         self.n_rated = 0  # translations with a confidence
 
     def add(self, number: int, unseen_words: Sequence[str], warnings: Sequence[str] = ()) -> None:
@@ -44,7 +52,9 @@ class Remarks:
     def rate(self, number: int, translations: "Translations") -> None:
         """Add the confidence of the translation of a line, if it is known."""
         self.n_rated += translations.confidence is not None
-        if translations.is_low_confidence:
+        if translations.abstained:
+            self.abstained.append(number)
+        elif translations.is_low_confidence:
             self.low_confidence.append(number)
 
     def show(self) -> None:
@@ -59,11 +69,14 @@ class Remarks:
             click.echo(_describe_suspect(self.suspect), err=True)
         if self.low_confidence:
             click.echo(_describe_low_confidence(self.low_confidence, self.n_rated), err=True)
+        if self.abstained:
+            click.echo(_describe_abstained(self.abstained, self.n_rated), err=True)
         self.unseen.clear()
         self.suspect.clear()
         self.blank_lines.clear()
         self.out_of_scope.clear()
         self.low_confidence.clear()
+        self.abstained.clear()
         self.n_rated = 0
 
 
@@ -96,6 +109,17 @@ def _describe_low_confidence(lines: Sequence[int], n_rated: int) -> str:
         f"improbable as the lowest {share} of the validation set.",
         f"警告：{n_rated:,} 条译文中有 {n_lines:,} 条置信度低（{_lines_in_chinese(lines)}），"
         f"其概率与验证集中最低的 {share} 相当。",
+    )
+
+
+def _describe_abstained(lines: Sequence[int], n_rated: int) -> str:
+    n_lines = len(lines)
+    answer = "their output lines are empty" if n_lines > 1 else "its output line is empty"
+    return pick(
+        f"Warning: {n_lines:,} of {n_rated:,} translations have a confidence below --abstain "
+        f"({_lines_in_english(lines)}): {answer}.",
+        f"警告：{n_rated:,} 条译文中有 {n_lines:,} 条置信度低于 --abstain（{_lines_in_chinese(lines)}），"
+        "对应的输出行为空。",
     )
 
 

@@ -24,6 +24,7 @@ from manyheads.cli.lens import lens
 from manyheads.cli.predict import predict
 from manyheads.cli.quantize import quantize
 from manyheads.cli.quickstart import quickstart
+from manyheads.cli.serve import serve
 from manyheads.cli.shortlist import shortlist
 from manyheads.cli.train import train
 from manyheads.cli.walk import walk
@@ -42,6 +43,7 @@ _COMMANDS = (
     heads,
     walk,
     lab,
+    serve,
     export,
     bench,
 )

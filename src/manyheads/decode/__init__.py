@@ -8,6 +8,7 @@ The package works on ids and tensors; the caller passes the ids of the special t
 and errors. Start reading at `generate.py`.
 """
 
+from manyheads.decode.constraints import Automaton, PhraseConstraint
 from manyheads.decode.copying import copying_beam, n_extra, n_missing
 from manyheads.decode.engines import ENGINES, Engine, EngineSelector
 from manyheads.decode.generate import generate, search
@@ -24,12 +25,14 @@ __all__ = [
     "DEFAULT_LENGTH_PENALTY",
     "ENGINES",
     "NO_REPEAT_NGRAM",
+    "Automaton",
     "CachedStepper",
     "DecodeSettings",
     "Engine",
     "EngineSelector",
     "GeneratedToken",
     "Hypothesis",
+    "PhraseConstraint",
     "Shortlist",
     "SpecialTokens",
     "Stepper",

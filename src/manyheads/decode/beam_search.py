@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from manyheads.decode.copying import Copying
+from manyheads.decode.constraints import Constraint
 from manyheads.decode.hypotheses import Hypothesis, best_first, length_penalty, make_hypothesis
 from manyheads.decode.repetition import forbid_repeats
 from manyheads.decode.sampling import StoppingCriterion, find_stopped
@@ -25,13 +25,13 @@ def beam_search(
     forbidden: Sequence[int],
     settings: DecodeSettings,
     should_stop: StoppingCriterion | None = None,
-    copying: Copying | None = None,
+    constraint: Constraint | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; every maximum length is at least 1.
 
     Every step keeps the `beam` best extensions. Those that end with EOS become finished hypotheses and the others are
-    extended. Nothing else ends a beam, so a beam of 1 is greedy search for any length penalty. With `copying`, the
-    best extensions for each number of copied ids are kept.
+    extended. Nothing else ends a beam, so a beam of 1 is greedy search for any length penalty. A constraint selects
+    the extensions that are kept.
     """
     device, alpha = stepper.device, settings.alpha
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
@@ -47,14 +47,16 @@ def beam_search(
     while len(sentences):
         length += 1
         log_probabilities = stepper.step(generated[:, :, -1].flatten()).index_fill_(1, forbidden_ids, -torch.inf)
+        unguarded = log_probabilities
         if settings.no_repeat_ngram is not None:
+            unguarded = log_probabilities if constraint is None else log_probabilities.clone()
             forbid_repeats(log_probabilities, generated.flatten(0, 1)[:, 1:], settings.no_repeat_ngram)
         n_beams = generated.size(1)
-        if copying is None:
+        if constraint is None:
             best, beams, ids = _best_extensions(log_probabilities, totals, settings.beam)
         else:
-            best, beams, ids = copying.select(sentences).best_extensions(
-                log_probabilities, totals, generated, beam=settings.beam, eos=eos
+            best, beams, ids = constraint.select(sentences).best_extensions(
+                log_probabilities, unguarded, totals, generated, beam=settings.beam, eos=eos
             )
 
         is_last = ids == eos

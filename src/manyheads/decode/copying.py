@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
+
+from manyheads.decode.constraints import Extensions, best_of_each
 
 # B unfinished sentences, N beams of each, R = B × N rows, T generated ids, V vocabulary, C ids to copy, M candidates.
 
@@ -54,20 +55,18 @@ class Copying:
     def best_extensions(
         self,
         log_probabilities: Float[Tensor, "R V"],
+        unguarded: Float[Tensor, "R V"],
         totals: Float[Tensor, "B N"],
         generated: Int[Tensor, "B N T"],
         *,
         beam: int,
         eos: int,
-    ) -> tuple[Float[Tensor, "B N2"], Int[Tensor, "B N2"], Int[Tensor, "B N2"]]:
-        """The log-probabilities of the extensions to keep, the beams that they extend, and their last ids.
-
-        The first are the best with each number of copied ids, then the second best, …; impossible ones come last.
-        """
+    ) -> Extensions:
+        """The best extensions with each number of copied ids, then the second best, …; impossible ones come last."""
         step = log_probabilities.unflatten(0, totals.shape)
         counts = (generated[:, :, :, None] == self.ids).sum(2)
         is_wanted = counts < self.wanted[:, None]
-        copies = step[:, :, self.ids].masked_fill(~is_wanted, -torch.inf)
+        copies = unguarded.unflatten(0, totals.shape)[:, :, self.ids].masked_fill(~is_wanted, -torch.inf)
         step[:, :, self.ids] = -torch.inf
         step[:, :, eos].masked_fill_(is_wanted.any(2), -torch.inf)
         others, other_ids = step.topk(min(beam, step.size(2)))
@@ -79,16 +78,5 @@ class Copying:
         # Sorting ranks NaN above every number.
         candidates = (torch.cat([copies, others], dim=2) + totals[:, :, None]).flatten(1)
         candidates = candidates.nan_to_num_(nan=-torch.inf, neginf=-torch.inf)
-        chosen = _best_of_each(candidates, n_done)[:, :beam]
+        chosen = best_of_each(candidates, n_done)[:, :beam]
         return candidates.gather(1, chosen), chosen // n_choices, ids.gather(1, chosen)
-
-
-def _best_of_each(scores: Float[Tensor, "B M"], groups: Int[Tensor, "B M"]) -> Int[Tensor, "B M"]:
-    """The order in which the best of each group come first, then the second best, …, and −∞ last."""
-    by_score = scores.argsort(dim=1, descending=True, stable=True)
-    sorted_groups = groups.gather(1, by_score)
-    n_groups = int(groups.max()) + 1
-    rank = one_hot(sorted_groups, n_groups).cumsum(1).gather(2, sorted_groups[:, :, None]).squeeze(2)
-    key = rank * n_groups - sorted_groups  # of equal ranks, the one that has copied most
-    key = key.masked_fill(scores.gather(1, by_score).isneginf(), scores.size(1) * n_groups + 1)
-    return by_score.gather(1, key.argsort(dim=1, stable=True))

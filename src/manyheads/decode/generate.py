@@ -7,6 +7,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from manyheads.decode.beam_search import beam_search
+from manyheads.decode.constraints import Automaton, Constraint, PhraseConstraint
 from manyheads.decode.copying import Copying
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.memory_use import sentences_at_once
@@ -26,7 +27,7 @@ def search(
     settings: DecodeSettings,
     streams: Sequence[int] | None = None,
     should_stop: StoppingCriterion | None = None,
-    copying: Copying | None = None,
+    constraint: Constraint | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each row, best first: at least one, at most `n_best`.
 
@@ -35,7 +36,7 @@ def search(
     `streams` numbers the random stream of each row and defaults to the row index. A caller that reorders its inputs
     passes their original indices, so that an input draws the same sample in any batch. `should_stop` is called with
     the generated ids after each step and finishes a hypothesis that has not reached EOS; the last id stays.
-    `copying` constrains beam search.
+    `constraint` constrains beam search.
     """
     streams = range(len(max_lengths)) if streams is None else streams
     forbidden = sorted({*forbidden, bos})
@@ -56,7 +57,7 @@ def search(
             forbidden=forbidden,
             settings=settings,
             should_stop=should_stop,
-            copying=None if copying is None else copying.select(torch.tensor(open_rows, device=stepper.device)),
+            constraint=None if constraint is None else constraint.select(torch.tensor(open_rows)),
         )
     else:
         decoded = greedy_or_sample(
@@ -87,13 +88,15 @@ def generate(
     streams: Sequence[int] | None = None,
     should_stop: StoppingCriterion | None = None,
     copied: Sequence[int] = (),
+    phrases: Sequence[Automaton] = (),
     tap: Tap | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses for each source, or after each prompt, as `search` does; they do not repeat the prompt.
 
     A model without encoder takes a prompt only. All prompts have the same length, which may be 0. Inputs that would
     need too much memory together, such as many with a wide beam, are decoded in parts, unless a tap observes them. Beam
-    search generates each of the ids `copied` as often as they are in the source.
+    search generates each of the ids `copied` as often as they are in the source, or what the `phrases` of each source
+    require, for which the default maximum length is larger.
     """
     inputs = prompt if source is None else source
     if inputs is None:
@@ -107,6 +110,10 @@ def generate(
     if source is not None:
         lengths = [source.size(1)] * len(source) if source_is_real is None else source_is_real.sum(1).tolist()
     max_lengths = [min(settings.max_length(length), n_free) for length in lengths]
+    if settings.max_new_tokens is None:
+        for row, automaton in enumerate(phrases):
+            length = settings.max_length(lengths[row]) + automaton.n_tokens
+            max_lengths[row] = min(n_free, length if automaton.max_length is None else automaton.max_length)
     streams = range(len(inputs)) if streams is None else streams
     n_at_once = sentences_at_once(model.settings, settings, n_prompt + max(max_lengths)) if tap is None else len(inputs)
     hypotheses = []
@@ -115,7 +122,9 @@ def generate(
             part = slice(start, start + n_at_once)
             rows = [None if tensor is None else tensor[part] for tensor in (source, source_is_real, prompt)]
             stepper = stepper_for(model)(model, rows[0], rows[1], prompt=rows[2], tap=tap)
-            copying = Copying.of(rows[0], copied) if copied and rows[0] is not None else None
+            constraint: Constraint | None = PhraseConstraint(phrases[part]) if phrases else None
+            if copied and rows[0] is not None:
+                constraint = Copying.of(rows[0], copied)
             hypotheses += search(
                 stepper,
                 max_lengths[part],
@@ -125,6 +134,6 @@ def generate(
                 settings=settings,
                 streams=streams[part],
                 should_stop=should_stop,
-                copying=copying,
+                constraint=constraint,
             )
     return hypotheses

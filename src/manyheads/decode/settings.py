@@ -44,6 +44,8 @@ class DecodeSettings:
     # Where a translation by beam search lacks code, markup or the like of its source, search again, with a wide beam
     # and then, if the tokenizer has placeholders, for a translation that copies each of them.
     copy_guard: bool = True
+    # A translation whose confidence is lower has no answer, only candidates. Default: every translation has one.
+    abstain: Annotated[float, Range(0, 1)] | None = None
 
     # Sampling temperature; lower is more deterministic.
     temperature: Annotated[float, Range(greater_than=0, hint=_USE_GREEDY)] = 1.0

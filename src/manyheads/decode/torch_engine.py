@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from manyheads.decode.constraints import Automaton
 from manyheads.decode.generate import generate
 from manyheads.decode.hypotheses import Hypothesis
 from manyheads.decode.settings import DecodeSettings, SpecialTokens
@@ -33,8 +34,12 @@ class TorchEngine:
         settings: DecodeSettings,
         streams: Sequence[int],
         copied: Sequence[int] = (),
+        phrases: Sequence[Automaton] = (),
     ) -> list[list[Hypothesis]]:
-        """Decode one padded batch; beam search generates each of the ids `copied` as often as its source has it."""
+        """Decode one padded batch.
+
+        Beam search generates each of the ids `copied` as often as its source has it, or the `phrases` of each source.
+        """
         width, pad = max(map(len, sources), default=0), self.special_tokens.pad
         rows = [[*source, *[pad] * (width - len(source))] for source in sources]
         source: Int[Tensor, "B S"] = torch.tensor(rows, dtype=torch.long, device=self.model.device)
@@ -50,6 +55,7 @@ class TorchEngine:
             settings=settings,
             streams=streams,
             copied=copied,
+            phrases=phrases,
         )
 
 

@@ -24,9 +24,8 @@ from manyheads.serve.lens_file import page_of
 from manyheads.serve.lens_session import LensSession, TraceRequest
 from manyheads.serve.local_only import LocalOnly
 from manyheads.serve.problems import ProblemError, problem
-from manyheads.serve.static_files import PAGE, file_names, read_page, read_static
+from manyheads.serve.static_files import PAGE, TYPES, file_names, read_page, read_static
 
-_TYPES = {".js": "text/javascript", ".css": "text/css"}
 _PICTURES = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 _MAX_HEADS = 10_000  # in one request
 
@@ -224,9 +223,9 @@ def _head_of(request: Request) -> Head:
 async def _static_file(request: Request) -> Response:
     name = str(request.path_params["name"])
     suffix = "." + name.rpartition(".")[2]
-    if suffix not in _TYPES or name == PAGE or name not in file_names():
+    if suffix not in TYPES or name == PAGE or name not in file_names():
         return problem(404, f"There is no {name!r} here.")
-    return Response(read_static(name), media_type=f"{_TYPES[suffix]}; charset=utf-8")
+    return Response(read_static(name), media_type=f"{TYPES[suffix]}; charset=utf-8")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

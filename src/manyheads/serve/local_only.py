@@ -6,7 +6,6 @@ POST must be JSON, which a form of another site cannot send. Bodies are limited 
 """
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -16,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from manyheads.serve.problems import problem
 
 MAX_BODY = 256 * 1024  # bytes
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _SAFE_SITES = ("", "same-origin", "none")
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -37,7 +36,7 @@ class LocalOnly:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
         self.app = app
-        self.hosts = {*_LOOPBACK, *hosts}
+        self.hosts = {*LOOPBACK, *hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a problem, or pass the request on."""
@@ -57,17 +56,22 @@ class LocalOnly:
 
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers
-        host = _without_port(headers.get("host", ""))
+        host = without_port(headers.get("host", ""))
         if host not in self.hosts:
             return problem(421, f"This server does not answer for the host {host!r}. Open it as http://127.0.0.1.")
         if headers.get("sec-fetch-site", "") not in _SAFE_SITES and request.url.path.startswith("/api"):
             return problem(403, "Another site may not use this server.")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and is_foreign(origin, headers):
             return problem(403, f"The origin {origin!r} may not use this server.")
         if request.method == "POST":
             return _body_refusal(headers)
         return None
+
+
+def is_foreign(origin: str, headers: Headers) -> bool:
+    """Whether an Origin header, `scheme://host:port` or anything a client sends, is not that of this server."""
+    return origin.partition("://")[2] != headers.get("host")
 
 
 def _body_refusal(headers: Headers) -> Response | None:
@@ -81,5 +85,6 @@ def _body_refusal(headers: Headers) -> Response | None:
     return None
 
 
-def _without_port(host: str) -> str:
+def without_port(host: str) -> str:
+    """Return the host of a Host header."""
     return host if host.endswith("]") else host.rpartition(":")[0] or host

@@ -4,14 +4,19 @@ import errno
 import ipaddress
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from manyheads.errors import LensError
+from manyheads.errors import ServeError
 
 DEFAULT_PORT = 8877
 _N_PORTS = 50  # to try after the one that was asked for
+
+
+class PortInUseError(ServeError):
+    """A port that another process uses, or that needs more rights."""
 
 
 def is_loopback(host: str) -> bool:
@@ -22,22 +27,29 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def listen_at(host: str, port: int) -> socket.socket:
+    """Return a listening socket at this port; raise ServeError if it cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off only if the protocol is given; with it, every answer takes 40 ms longer.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise PortInUseError(f"Port {port} of {host} is in use or not allowed. Give another --port.") from None
+        raise ServeError(f"The address {host}:{port} cannot be used ({error}). Give another --host.") from None
+    return listener
+
+
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket at this port, or at the next free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in range(port, min(port + _N_PORTS, 65_536)):
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, candidate))
-            listener.listen(128)
-        except (OSError, OverflowError) as error:
-            listener.close()
-            if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-                continue
-            raise LensError(f"The address {host}:{candidate} cannot be used ({error}). Give another --host.") from None
-        return listener
-    raise LensError(f"No port from {port} to {port + _N_PORTS - 1} of {host} is free. Give another --port.")
+        with suppress(PortInUseError):
+            return listen_at(host, candidate)
+    raise ServeError(f"No port from {port} to {port + _N_PORTS - 1} of {host} is free. Give another --port.")
 
 
 def address_of(listener: socket.socket) -> str:

@@ -1,5 +1,6 @@
 """Errors over HTTP: one clear line as application/problem+json (RFC 9457)."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.responses import JSONResponse, Response
@@ -8,12 +9,17 @@ from starlette.responses import JSONResponse, Response
 class ProblemError(Exception):
     """An error with a status, to be answered as a problem."""
 
-    def __init__(self, status: int, detail: str) -> None:
-        self.status = status
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
         super().__init__(detail)
 
+    def response(self) -> Response:
+        """Return the error as a response."""
+        return problem(self.status, self.detail, self.headers)
 
-def problem(status: int, detail: str) -> Response:
-    """Return a problem+json response."""
-    content = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(content, status, media_type="application/problem+json")
+
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a problem+json response; half of a surrogate pair, which a value from JSON may have, is replaced."""
+    detail = detail.encode("utf-8", "replace").decode()
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return JSONResponse(content, status, dict(headers or {}), "application/problem+json")

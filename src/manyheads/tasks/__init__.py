@@ -14,6 +14,7 @@ from manyheads.tasks.seq2seq import (
     Seq2SeqSettings,
     Seq2SeqTrainingTask,
     TensorBatch,
+    TextOptions,
     Translation,
     Translations,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "Task",
     "TaskSettings",
     "TensorBatch",
+    "TextOptions",
     "ThresholdTask",
     "TrainingData",
     "Translation",

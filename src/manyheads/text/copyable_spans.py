@@ -104,16 +104,17 @@ class Placeholders:
 
     symbols: tuple[str, ...]
 
-    def assign(self, source: str, among: Iterable[str] | None = None) -> dict[str, str]:
+    def assign(self, source: str, among: Iterable[str] | None = None, kept: Sequence[Span] = ()) -> dict[str, str]:
         """Return the placeholder of each copyable span of a source, or of those that are `among` some.
 
         Where the numbering starts depends on the source, so that every placeholder is learned equally well. Spans
-        beyond the number of placeholders have none.
+        beyond the number of placeholders have none. The spans `kept` have one as well.
         """
         if not self.symbols:
             return {}
         chosen = None if among is None else set(among)
-        spans = dict.fromkeys(match[0] for match in _matches(source) if chosen is None or match[0] in chosen)
+        copied = (source[start:end] for start, end in spans_with(source, kept))
+        spans = dict.fromkeys(span for span in copied if chosen is None or span in chosen)
         first = zlib.crc32(source.encode("utf-8", "surrogatepass"))
         return {
             span: self.symbols[(first + number) % len(self.symbols)]
@@ -128,11 +129,20 @@ class Placeholders:
         return mask(source, assigned).text, mask(target, assigned).text
 
 
-def mask(text: str, assigned: Mapping[str, str]) -> Rewrite:
-    """Replace copyable spans by the placeholders that are assigned to them."""
+def mask(text: str, assigned: Mapping[str, str], kept: Sequence[Span] = ()) -> Rewrite:
+    """Replace copyable spans, and those that are `kept`, by the placeholders that are assigned to them."""
     if not assigned:
         return Rewrite(text)
-    return _rewrite(text, ((match.span(), assigned.get(match[0])) for match in _matches(text)))
+    return _rewrite(text, ((span, assigned.get(text[slice(*span)])) for span in spans_with(text, kept)))
+
+
+def spans_with(text: str, kept: Sequence[Span]) -> list[Span]:
+    """Return the copyable spans of a text and others, in order; of spans that overlap, the others win."""
+    spans = copyable_spans(text)
+    if not kept:
+        return spans
+    apart = [one for one in spans if not any(one[0] < end and start < one[1] for start, end in kept)]
+    return sorted([*apart, *kept])
 
 
 def restore(text: str, assigned: Mapping[str, str]) -> Rewrite:

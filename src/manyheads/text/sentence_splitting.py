@@ -54,20 +54,21 @@ _STARTERS = _words(
 _CLAUSES = (re.compile(r"[;；:：](?=\s)|[；：]"), re.compile(r"[,—–](?=\s)|[，、—]"), re.compile(r"\s+"))
 
 
-def split_sentences(text: str, language: str = "") -> list[Span]:
+def split_sentences(text: str, language: str = "", kept: Sequence[Span] = ()) -> list[Span]:
     """Return the spans of the sentences of a text, without the white space between them.
 
-    Quotations, brackets, URLs and code are not divided. `language` is a code such as "de" or empty.
+    Quotations, brackets, URLs and code are not divided, nor the spans `kept`. `language` is a code such as "de" or
+    empty.
     """
     ends = [end for end in _ends(text, language) if end < len(text)]
-    return list(_spans(text, _inside([*copyable_spans(text), *_enclosed(text)], ends) if ends else ()))
+    return list(_spans(text, _inside([*copyable_spans(text), *_enclosed(text), *kept], ends) if ends else ()))
 
 
-def split_long(text: str, fits: Callable[[str], bool], language: str = "") -> list[Span]:
+def split_long(text: str, fits: Callable[[str], bool], language: str = "", kept: Sequence[Span] = ()) -> list[Span]:
     """Return the spans of parts that fit, divided where it does least harm.
 
     These are the ends of sentences, even inside a quotation; then semicolons and colons; then commas; then spaces. A
-    word that does not fit is cut.
+    word that does not fit is cut. The spans `kept` are divided only if they do not fit.
     """
     parts: list[Span] = []
     pending = [_stripped(text, 0, len(text))] if text.strip() else []
@@ -76,14 +77,15 @@ def split_long(text: str, fits: Callable[[str], bool], language: str = "") -> li
         if end - start < 2 or fits(text[start:end]):
             parts.append((start, end))
             continue
-        cut = start + _best_cut(text[start:end], language)
+        own = [(first - start, last - start) for first, last in kept if start <= first and last <= end]
+        cut = start + _best_cut(text[start:end], language, own)
         pending += [_stripped(text, cut, end), _stripped(text, start, cut)]
     return parts
 
 
-def _best_cut(text: str, language: str) -> int:
+def _best_cut(text: str, language: str, kept: Sequence[Span]) -> int:
     """Return the best place to divide a text: near its middle."""
-    protected = copyable_spans(text)
+    protected = [*copyable_spans(text), *kept]
     for pattern in (None, *_CLAUSES):
         cuts = [match.end() for match in pattern.finditer(text)] if pattern else _ends(text, language)
         margin = 0 if pattern is _CLAUSES[-1] else len(text) // 6  # a part of a few words is hard to translate

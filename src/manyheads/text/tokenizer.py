@@ -17,6 +17,7 @@ from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import BundleError
 from manyheads.text.copyable_spans import Placeholders, placeholder_symbols
 from manyheads.text.subword_sampling import SubwordSampler
+from manyheads.text.surfaces import Surfaces
 from manyheads.text.tokenizer_training import (
     BOS,
     EOS,
@@ -134,18 +135,32 @@ class Tokenizer:
         """The ids of the placeholder tokens."""
         return tuple(self._processor.piece_to_id(symbol) for symbol in self.placeholders.symbols)
 
+    @cached_property
+    def surfaces(self) -> Surfaces:
+        """The bytes that each id stands for."""
+        names = [self.id_to_token(token_id) for token_id in range(self.vocab_size)]
+        known = dict.fromkeys((*names[: EOS + 1], LOWERCASE), b"")
+        known |= {symbol: Surfaces.placeholder(number) for number, symbol in enumerate(self.placeholders.symbols)}
+        own = [known[name] if name in known else name.replace(METASPACE, " ").encode() for name in names]
+        byte_ids = [token_id for token_id in range(self.vocab_size) if self._processor.is_byte(token_id)]
+        for token_id in byte_ids:
+            own[token_id] = bytes((int(names[token_id][1:-1], 16),))
+        return Surfaces(own, byte_ids, has_prefix=self.has_prefix)
+
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, without BOS and EOS."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, without BOS and EOS; much faster than encoding one text at a time."""
-        threads = -1 if len(texts) >= _MIN_TEXTS_FOR_THREADS else 1
-        return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=threads))
+        """Return the token ids of each text, without BOS and EOS; in threads if there are many."""
+        if len(texts) >= _MIN_TEXTS_FOR_THREADS:
+            return self._encode(texts, lambda processor, batch: processor.encode(batch, num_threads=-1))
+        # A list is encoded in a new thread, whatever num_threads is. On a busy machine it waits for a core, for 5 ms.
+        return self._encode(texts, lambda processor, batch: [processor.encode(text) for text in batch])
 
     def encode_continuation(self, text: str) -> list[int]:
         """Return the token ids of a text that continues another on the same line, without a space before it."""
-        return self._encode([METASPACE + text], lambda processor, batch: processor.encode(batch))[0][
+        return self._encode([METASPACE + text], lambda processor, batch: [processor.encode(text) for text in batch])[0][
             len(self._metaspace_ids) :
         ]
 

@@ -39,6 +39,8 @@ _CHINESE_AND_KANA = (
     ("\U00020000", "\U0003ffff"),
 )
 
+CHINESE_AND_KANA = "".join(f"{first}-{last}" for first, last in _CHINESE_AND_KANA)  # a character class
+
 # The regular expression is applied to the shape of a text, which has one character per grapheme cluster: an ASCII
 # letter or punctuation mark is itself, another letter is x or X, a digit is 0, a Chinese character or kana is 字.
 _WORD = r"[A-Za-z0_]"

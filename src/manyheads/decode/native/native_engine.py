@@ -304,8 +304,10 @@ def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
 
 
 def _count_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores that this process may use: at most OMP_NUM_THREADS, if that is set."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(n_cores, max(1, int(wanted))) if wanted.isdigit() else n_cores
 
 
 def _at(array: NDArray[Any], kind: Any) -> Any:

@@ -4,12 +4,15 @@
 2. One that lacks a span that a translation should repeat, or has a placeholder too often: search with a wide beam, and
    take the best without such faults, or else with the fewest.
 3. One that still lacks a placeholder: search for hypotheses that have each placeholder as often as the source.
+4. One that lacks a term that the options of its text require: search for hypotheses that have all of them.
 
-Searches 1 and 3 run in PyTorch for every engine, so that the outputs of all engines are the same.
+Searches 1, 3 and 4 and those with a prefix run in PyTorch for every engine, so that the outputs of all engines are the
+same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -28,10 +31,15 @@ from manyheads.decode import (
 )
 from manyheads.tasks.seq2seq.translation_parts import Part
 from manyheads.tasks.task import Progress
+from manyheads.text.phrases import Phrases
 from manyheads.text.tokenizer import EOS, Tokenizer
 
 _WIDE_BEAM = 8
-_EMPTY = Hypothesis((), 0.0, 0.0, finished=True)
+_BEAMS_PER_LEVEL = 2  # of the search for terms
+_MAX_BEAM = 64
+_MARGIN = 2  # tokens, EOS included, that a hypothesis with terms may be longer than the best one and the terms
+_WIDENED = 4  # times as many beams where that search does not end
+_WIDEST_BEAM = 256
 
 
 @dataclass(frozen=True)
@@ -51,20 +59,29 @@ class PartSearch:
         found: dict[int, list[Hypothesis]] = {}
         for row, ids in enumerate(self.encoded):
             if not ids:  # nothing but what is copied
-                found[row] = [_EMPTY] * self.settings.n_best
+                found[row] = [self._empty(row)] * self.settings.n_best
                 done(row)
         for row, hypotheses in self._decode([row for row, ids in enumerate(self.encoded) if ids], self.settings):
             found[row] = hypotheses
             done(row)
-        looping = {row for row, (best, *_) in found.items() if is_looping(best.ids, self.encoded[row])}
+        looping = self._looping(found)
         if self.settings.repetition_guard:
             guarded = replace(self.settings, no_repeat_ngram=NO_REPEAT_NGRAM)
             found |= self._finished(sorted(looping), guarded)
         if self.settings.copy_guard and self.settings.method == "beam" and self.settings.beam > 1:
             faulty = [row for row, (best, *_) in found.items() if self._n_faults(row, best)]
             found |= self._wide([row for row in faulty if row not in looping])
-            found |= self._copying([row for row in faulty if self._lacks_placeholder(row, found[row][0])], looping)
-        return found, looping | {row for row, (best, *_) in found.items() if is_looping(best.ids, self.encoded[row])}
+            free = [row for row in faulty if not self.parts[row].has_requirements]
+            found |= self._copying([row for row in free if self._lacks_placeholder(row, found[row][0])], looping)
+        found |= self._with_terms(found, looping)
+        return found, looping | self._looping(found)
+
+    def lacking(self, row: int, hypothesis: Hypothesis) -> list[str]:
+        """Return the required terms and placeholders that a hypothesis lacks."""
+        if row not in self._requirements or not self.encoded[row]:
+            return []
+        phrases = self._requirements[row]
+        return list(phrases.missing(phrases.after(hypothesis.ids)))
 
     def text(self, row: int, hypothesis: Hypothesis) -> str:
         """The translation of a part that a hypothesis stands for."""
@@ -96,22 +113,98 @@ class PartSearch:
             found |= self._finished(list(group), settings, copied)
         return found
 
+    def _with_terms(self, found: Mapping[int, list[Hypothesis]], looping: set[int]) -> dict[int, list[Hypothesis]]:
+        """Hypotheses with all that is required, for the parts of which one lacks something."""
+        rows = [row for row in self._requirements if any(self.lacking(row, one) for one in found[row])]
+        results: dict[int, list[Hypothesis]] = {}
+        guarded = set(looping) if self.settings.repetition_guard else set()
+        widened = 1
+        while rows and widened <= _WIDENED:
+            for row in rows:
+                self._requirements[row].max_length = self._max_length(row, found[row][0]) if widened == 1 else None
+            searched = self._search_terms(rows, guarded, widened)
+            for row in rows:
+                good = {one.ids: one for one in (*searched.get(row, ()), *found[row]) if not self.lacking(row, one)}
+                if good:
+                    ranked = sorted(good.values(), key=lambda one: (one.finished, one.score), reverse=True)
+                    results[row] = ranked[: self.settings.n_best]
+            rows, widened = [row for row in rows if row not in results], widened * _WIDENED
+        again = self._looping(results) - guarded if self.settings.repetition_guard else set()
+        return results | self._search_terms(sorted(again), again, 1)
+
+    def _max_length(self, row: int, best: Hypothesis) -> int | None:
+        """The maximum length of a hypothesis with terms: one that rambles on is worse than one that is improbable."""
+        if not best.finished or is_looping(best.ids, self.encoded[row]):
+            return None
+        return len(best.ids) + self._requirements[row].n_tokens + _MARGIN
+
+    def _search_terms(self, rows: Sequence[int], guarded: set[int], widened: int) -> dict[int, list[Hypothesis]]:
+        """Finished hypotheses with all that is required, of parts of the same beam together."""
+        found: dict[int, list[Hypothesis]] = {}
+
+        def kind(row: int) -> tuple[int, bool]:
+            needed = min(_MAX_BEAM, _BEAMS_PER_LEVEL * (1 + self._requirements[row].n_levels))
+            return max(self.settings.beam, _WIDE_BEAM, needed), row in guarded
+
+        # As in `_copying`, the beam depends on the part alone.
+        for (beam, is_guarded), group in groupby(sorted(rows, key=kind), kind):
+            settings = replace(self.settings, method="beam", beam=min(max(_WIDEST_BEAM, beam), widened * beam))
+            if is_guarded:
+                settings = replace(settings, no_repeat_ngram=NO_REPEAT_NGRAM)
+            found |= self._constrained(list(group), settings, self._requirements)
+        return {row: hypotheses for row, hypotheses in found.items() if hypotheses[0].finished}
+
     def _finished(
         self, rows: Sequence[int], settings: DecodeSettings, copied: Sequence[int] = ()
     ) -> dict[int, list[Hypothesis]]:
         """The hypotheses of the parts for which a search in PyTorch ends."""
-        found = {}
-        for chosen, sources, streams in self._batches(rows, self.torch_engine):
-            for row, hypotheses in zip(
-                chosen, self.torch_engine.generate(sources, settings, streams, copied), strict=True
-            ):
-                if hypotheses[0].finished:
-                    found[row] = hypotheses
-        return found
+        found = self._constrained([row for row in rows if row in self._prefixes], settings, self._prefixes)
+        for chosen, sources, streams in self._batches(
+            [row for row in rows if row not in self._prefixes], self.torch_engine
+        ):
+            found |= dict(zip(chosen, self.torch_engine.generate(sources, settings, streams, copied), strict=True))
+        return {row: hypotheses for row, hypotheses in found.items() if hypotheses[0].finished}
 
     def _decode(self, rows: Sequence[int], settings: DecodeSettings) -> Iterator[tuple[int, list[Hypothesis]]]:
-        for chosen, sources, streams in self._batches(rows, self.engine):
+        for chosen, sources, streams in self._batches([row for row in rows if row not in self._prefixes], self.engine):
             yield from zip(chosen, self.engine.generate(sources, settings, streams), strict=True)
+        yield from self._constrained([row for row in rows if row in self._prefixes], settings, self._prefixes).items()
+
+    def _constrained(
+        self, rows: Sequence[int], settings: DecodeSettings, phrases: Mapping[int, Phrases]
+    ) -> dict[int, list[Hypothesis]]:
+        """The hypotheses of a beam search in PyTorch with these phrases; greedy search is one with a beam of 1."""
+        if settings.method != "beam":
+            settings = replace(settings, method="beam", beam=1)
+        found: dict[int, list[Hypothesis]] = {}
+        for chosen, sources, streams in self._batches(rows, self.torch_engine):
+            own = [phrases[row] for row in chosen]
+            found |= dict(zip(chosen, self.torch_engine.generate(sources, settings, streams, (), own), strict=True))
+        return found
+
+    @cached_property
+    def _requirements(self) -> dict[int, Phrases]:
+        """What each part requires, with every placeholder of its source unless `copy_guard` is off."""
+        found = {}
+        for row, part in enumerate(self.parts):
+            if part.terms or part.kept or (part.forced and part.assigned):
+                symbols = None
+                if part.assigned and (self.settings.copy_guard or part.kept):
+                    symbols = {name: part.source.count(name) for name in part.assigned.values()}
+                found[row] = Phrases(self.tokenizer, part.terms, prefix=part.forced, symbols=symbols)
+        return found
+
+    @cached_property
+    def _prefixes(self) -> dict[int, Phrases]:
+        """The prefixes of the parts that have one."""
+        return {row: Phrases(self.tokenizer, {}, prefix=one.forced) for row, one in enumerate(self.parts) if one.forced}
+
+    def _empty(self, row: int) -> Hypothesis:
+        """The hypothesis for a part without anything to translate: its prefix."""
+        return Hypothesis(tuple(self.tokenizer.encode(self.parts[row].forced)), 0.0, 0.0, finished=True)
+
+    def _looping(self, found: Mapping[int, list[Hypothesis]]) -> set[int]:
+        return {row for row, (best, *_) in found.items() if is_looping(best.ids, self.encoded[row])}
 
     def _batches(self, rows: Sequence[int], engine: Engine) -> Iterator[tuple[list[int], list[list[int]], list[int]]]:
         """The rows, sources and streams of each batch; parts of similar length are decoded together."""
@@ -128,5 +221,5 @@ class PartSearch:
         """How many spans and placeholders a hypothesis lacks, and how many placeholders it has too often."""
         part, source = self.parts[row], self.encoded[row]
         copied = self.tokenizer.placeholder_ids if part.assigned else ()
-        n_lost = len(part.missing(self.text(row, hypothesis)))
+        n_lost = len(part.missing(self.text(row, hypothesis))) + len(self.lacking(row, hypothesis))
         return n_lost + n_missing(hypothesis.ids, source, copied) + n_extra(hypothesis.ids, source, copied)

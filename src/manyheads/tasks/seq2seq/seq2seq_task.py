@@ -45,11 +45,13 @@ from manyheads.tasks.seq2seq.seq2seq_lens import probe_writing, text_to_read
 from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
+from manyheads.tasks.seq2seq.text_options import TextOptions, options_per_text
 from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
 from manyheads.tasks.seq2seq.translation_parts import (
     Part,
     PartReader,
     Translation,
+    has_layout,
     join_candidates,
     masked_tokens,
     part_spans,
@@ -90,13 +92,16 @@ class Translations:
     candidates: Sequence[Translation]  # best first
     # "repetition": the model was caught in a loop; the candidates are of a second search without repetition, if it
     # ended. "length": the best candidate is more than twice as long as in training. "short": a part is shorter than
-    # in training, or sentences were left out. "missing": see below.
+    # in training, or sentences were left out. "missing", "glossary": see below.
     warnings: Sequence[str] = ()
-    missing: Sequence[str] = ()  # code, markup, URLs and the like that the best candidate should repeat and does not
+    # What the best candidate lacks: code, markup, URLs and the like that it should repeat ("missing"), and terms that
+    # the options of the text require ("glossary").
+    missing: Sequence[str] = ()
     # Of a text translated in parts: (start, end) of each in the text, (start, end) of its translation.
     parts: Sequence[tuple[int, int, int, int]] = ()
     # Rank of the best candidate's mean log-probability among translations of the validation set, 0 to 1; None: unknown.
     confidence: float | None = None
+    abstained: bool = False  # the confidence is below `DecodeSettings.abstain`, so that there is no answer
 
     @property
     def is_low_confidence(self) -> bool:
@@ -105,11 +110,11 @@ class Translations:
 
     @property
     def answer(self) -> str:
-        """The best candidate."""
-        return self.candidates[0].text
+        """The best candidate; empty if the model abstains."""
+        return "" if self.abstained else self.candidates[0].text
 
     def line(self) -> str:
-        """The best candidate as one line; a model may generate line breaks."""
+        """The answer as one line; a model may generate line breaks."""
         return one_line(self.answer)
 
 
@@ -366,14 +371,18 @@ class Seq2Seq:
         settings: DecodeSettings,
         first: int = 0,
         progress: Progress = lambda done: None,
+        options: Sequence[TextOptions] | None = None,
     ) -> list[Translations]:
         """The candidates for each text; a blank text has blank candidates.
 
-        A text whose best candidate is caught in a loop or lacks a span to copy is decoded again, see `PartSearch`.
-        Samples are drawn by a text's index, which starts at `first`. Texts to translate are read in parts, see
-        `PartReader`.
+        A text whose best candidate is caught in a loop, lacks a span to copy or a term that its `options` require is
+        decoded again, see `PartSearch`. Samples are drawn by a text's index, which starts at `first`. Texts to
+        translate are read in parts, see `PartReader`.
         """
-        parts = self._parts(texts)
+        options = options_per_text(options, len(texts))
+        if options is not None:
+            self._check_options(options, settings)
+        parts = self._parts(texts, options)
         rows = [(index, number) for index, own in enumerate(parts) for number in range(len(own))]
         flat = [parts[index][number] for index, number in rows]
         encoded = self.tokenizer.encode_batch([part.source for part in flat])
@@ -397,10 +406,24 @@ class Seq2Seq:
             for text, text_parts in zip(texts, parts, strict=True)
         ]
 
-    def _parts(self, texts: Sequence[str]) -> list[list[Part]]:
+    def _check_options(self, options: Sequence[TextOptions], settings: DecodeSettings) -> None:
+        """Raise DataError if this model cannot satisfy any options, or not these."""
+        if not self.is_translation:
+            purpose = f'task.purpose = "{self.settings.purpose}"'
+            raise DataError(f"glossary, keep and prefix are for translation; this model has {purpose}.")
+        if settings.method == "sample":
+            raise DataError('glossary, keep and prefix are not for samples. Use decode.method = "beam" or "greedy".')
+        for prefix in dict.fromkeys(one.prefix for one in options):
+            n_tokens = len(self.tokenizer.encode(prefix))
+            if n_tokens >= self.limit:
+                raise DataError(
+                    f"The prefix has {n_tokens:,} tokens; this model generates at most {self.limit:,}. Shorten it."
+                )
+
+    def _parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
         if not self.is_translation:
             return [[] if is_blank(text) else [Part(0, len(text), text)] for text in texts]
-        return self.part_reader.parts(texts)
+        return self.part_reader.parts(texts, options)
 
     def _predict_parts(
         self,
@@ -423,14 +446,21 @@ class Seq2Seq:
         found, looping = search.run(done)
         predictions = []
         for row, (part, ids) in enumerate(zip(parts, encoded, strict=True)):
-            one = self._translations(part, ids, found[row], is_looping=row in looping)
+            lacking = search.lacking(row, found[row][0]) if part.has_requirements else []
+            one = self._translations(part, ids, found[row], lacking, is_looping=row in looping)
             if self.confidence is not None and settings.method != "sample" and ids:
                 one = replace(one, confidence=self.confidence.of(one.candidates[0].mean_log_probability))
             predictions.append(one)
         return predictions
 
     def _translations(
-        self, part: Part, source: Sequence[int], hypotheses: Sequence[Hypothesis], *, is_looping: bool
+        self,
+        part: Part,
+        source: Sequence[int],
+        hypotheses: Sequence[Hypothesis],
+        lacking: Sequence[str],
+        *,
+        is_looping: bool,
     ) -> Translations:
         warnings = ["repetition"] if is_looping else []
         n_source, n_best = len(source) + 1, len(hypotheses[0].ids) + 1
@@ -441,7 +471,9 @@ class Seq2Seq:
         if self.is_translation and self._is_short(part, answer, n_best / n_source):
             warnings.append("short")
         missing = part.missing(answer)
-        return Translations(candidates, [*warnings, "missing"] if missing else warnings, missing)
+        terms = [term for term in lacking if term in part.terms]
+        warnings += [name for name, lost in (("missing", missing), ("glossary", terms)) if lost]
+        return Translations(candidates, warnings, list(dict.fromkeys([*missing, *terms])))
 
     def _translation(self, part: Part, one: Hypothesis) -> Translation:
         mean = one.log_probability / max(1, len(one.ids) + one.finished)
@@ -463,8 +495,15 @@ class Seq2Seq:
         """The prediction for a text from those for its parts."""
         if not parts:
             return Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)
-        if len(parts) == 1:
-            return predictions[0]
+        is_plain = not self.is_translation or not has_layout(text, parts)
+        joined = predictions[0] if is_plain else self._joined(text, parts, predictions, settings)
+        if settings.abstain is None or joined.confidence is None or joined.confidence >= settings.abstain:
+            return joined
+        return replace(joined, parts=(), abstained=True)
+
+    def _joined(
+        self, text: str, parts: Sequence[Part], predictions: Sequence[Translations], settings: DecodeSettings
+    ) -> Translations:
         return Translations(
             join_candidates(
                 text,
@@ -507,7 +546,7 @@ class Seq2Seq:
         task = replace(self, engine=EngineSelector("auto"), confidence=None)
 
         def translate(settings: DecodeSettings) -> list[Translations]:
-            return task.predict(sources, replace(settings, n_best=1))
+            return task.predict(sources, replace(settings, n_best=1, abstain=None))
 
         def tally(translations: Sequence[Translations]) -> Tally:
             texts = [one.answer for one in translations]

@@ -1,17 +1,22 @@
 """Texts as a translation model can read them: normalized, in parts that are as long as in training, and joined again.
 
-A text is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence
-that is still too long is divided further. See `PartReader` and `join_candidates`.
+Each line of a text is translated separately, without its indentation and bullet, which the translation repeats. A line
+is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is
+still too long is divided further. See `PartReader` and `join_candidates`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
+from manyheads.tasks.seq2seq.text_options import NO_OPTIONS, TextOptions
 from manyheads.tasks.task import ModelInput
-from manyheads.text.copyable_spans import Rewrite, copyable_spans, is_address, mask, restore
+from manyheads.text.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
+from manyheads.text.line_layout import LINE_BREAK, content_spans
 from manyheads.text.sentence_splitting import split_long, split_sentences
+from manyheads.text.terms import FoundTerm, find_terms
 from manyheads.text.text_profile import TextProfile
 from manyheads.text.tokenizer import Token, Tokenizer
 from manyheads.text.words import is_blank, is_chinese_or_kana
@@ -41,10 +46,23 @@ class Part:
     assigned: Mapping[str, str] = field(default_factory=dict)  # the placeholder of each span that is copied
     copied: Sequence[str] = ()  # the spans that a translation should repeat
     aside: Sequence[str] = ()  # those that the model does not read, since it has not learned to copy them
+    terms: Mapping[str, int] = field(default_factory=dict)  # what the model's output must contain, and how often
+    kept: Sequence[str] = ()  # placeholders that it must contain as often as the source, whatever the settings
+    prefix: str = ""  # what the translation begins with
+    forced: str = ""  # what the model's output begins with: the prefix, with placeholders and not in capitals
+
+    @property
+    def has_requirements(self) -> bool:
+        """Whether the options of the text require something of this part."""
+        return bool(self.terms or self.kept or self.forced)
 
     def finish(self, output: str) -> str:
         """Return the model's output as the translation of this part; what was set aside is put at its end."""
-        text = restore(output.upper() if self.is_upper else output, self.assigned).text
+        if not self.is_upper:
+            text = restore(output, self.assigned).text
+        else:
+            start = len(self.forced) if self.forced and output.startswith(self.forced) else 0
+            text = (self.prefix if start else "") + restore(output[start:].upper(), self.assigned).text
         if not self.aside:
             return text
         body = text.rstrip(_FINAL)
@@ -64,35 +82,60 @@ class PartReader:
     profile: TextProfile | None
     language: str
 
-    def parts(self, texts: Sequence[str]) -> list[list[Part]]:
-        """Return the parts of each text; a blank one has none."""
-        whole = [[] if is_blank(text) else [self._part(text, 0, len(text))] for text in texts]
-        lengths = iter(self.tokenizer.encode_batch([part.source for parts in whole for part in parts]))
-        return [
-            self._split(text) if parts and self._is_too_long(text, len(next(lengths))) else parts
-            for text, parts in zip(texts, whole, strict=True)
+    def parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
+        """Return the parts of each text, with what its options require of them; a blank one has none."""
+        options = [NO_OPTIONS] * len(texts) if options is None else options
+        lines = [
+            (index, self._part(text, start, end, options[index]))
+            for index, text in enumerate(texts)
+            if not is_blank(text)
+            for start, end in content_spans(text, self.language)
         ]
+        lengths = self.tokenizer.encode_batch([part.source for _, part in lines])
+        parts: list[list[Part]] = [[] for _ in texts]
+        for (index, line), ids in zip(lines, lengths, strict=True):
+            text, own = texts[index], options[index]
+            if self._is_too_long(text[line.start : line.end], len(ids), own):
+                parts[index] += self._split(text, line.start, line.end, own)
+            elif not is_blank(text[line.start : line.end]):
+                parts[index].append(line)
+        return [
+            self._constrained(text, found, own) if found and not own.is_empty else found
+            for text, found, own in zip(texts, parts, options, strict=True)
+        ]
+
+    def _constrained(self, text: str, parts: Sequence[Part], options: TextOptions) -> list[Part]:
+        """Return the parts with the terms that were divided, and the first with the prefix."""
+        first, *rest = [_with_divided_terms(part, text, parts, options) for part in parts]
+        return [self._with_prefix(first, options.prefix) if options.prefix else first, *rest]
 
     def whole(self, text: str) -> Part:
         """Return a text as one part, however long it is."""
         return self._part(text, 0, len(text))
 
-    def _is_too_long(self, text: str, n_tokens: int) -> bool:
+    def _is_too_long(self, text: str, n_tokens: int, options: TextOptions) -> bool:
         if n_tokens > self.longest:
             return True
-        return self.profile is not None and len(split_sentences(text, self.language)) > self.profile.max_sentences
+        if self.profile is None:
+            return False
+        return len(split_sentences(text, self.language, _spans(options, text))) > self.profile.max_sentences
 
-    def _split(self, text: str) -> list[Part]:
+    def _split(self, text: str, line_start: int, line_end: int, options: TextOptions) -> list[Part]:
         parts = []
-        for start, end in split_sentences(text, self.language):
-            within = split_long(text[start:end], self._fits, self.language)
-            parts += [self._part(text, start + first, start + last) for first, last in within]
+        line = text[line_start:line_end]
+        kept = _spans(options, line)
+
+        def fits(text: str) -> bool:
+            return len(self.tokenizer.encode(self._part(text, 0, len(text), options).source)) <= self.longest
+
+        for start, end in split_sentences(line, self.language, kept):
+            own = [(first - start, last - start) for first, last in kept if start <= first and last <= end]
+            within = split_long(line[start:end], fits, self.language, own)
+            begin = line_start + start
+            parts += [self._part(text, begin + first, begin + last, options) for first, last in within]
         return parts
 
-    def _fits(self, text: str) -> bool:
-        return len(self.tokenizer.encode(self._part(text, 0, len(text)).source)) <= self.longest
-
-    def _part(self, text: str, start: int, end: int) -> Part:
+    def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]
         source = text if self.profile is None else self.profile.normalize(text)
         copied = tuple(dict.fromkeys(source[first:last] for first, last in copyable_spans(source)))
@@ -104,15 +147,72 @@ class PartReader:
         assigned = self.tokenizer.placeholders.assign(source)
         masked = mask(source, assigned).text
         is_upper = self.profile is not None and self.profile.needs_lower(masked)
+        terms: dict[str, int] = {}
+        kept: dict[str, str] = {}
+        if not options.is_empty:
+            found = _translatable(options.find(source, ignore_case=is_upper), source)
+            spans = [(one.start, one.end) for one in found if one.term in options.keep]
+            assigned = self.tokenizer.placeholders.assign(source, kept=spans)
+            masked = mask(source, assigned, spans).text
+            is_upper = is_upper or (self.profile is not None and self.profile.needs_lower(masked))
+            kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in spans}
+            copied = tuple(dict.fromkeys([*copied, *kept]))
+            terms = _required_terms(found, source, options, kept, is_upper=is_upper)
         if is_upper and self.profile is not None:
             masked = self.profile.sentence_case(masked)
-        return Part(start, end, masked, is_upper, assigned, copied, aside)
+        symbols = tuple(symbol for symbol in kept.values() if symbol)
+        return Part(start, end, masked, is_upper, assigned, copied, aside, terms, symbols)
+
+    @staticmethod
+    def _with_prefix(part: Part, prefix: str) -> Part:
+        names = [text for text, symbol in part.assigned.items() if symbol in part.kept]
+        spans = [(one.start, one.end) for one in find_terms(prefix, names)]
+        masked = mask(prefix, part.assigned, spans).text
+        return replace(
+            part, prefix=prefix, forced=masked.capitalize() if part.is_upper and masked.isupper() else masked
+        )
 
     def _aside(self, copied: Sequence[str]) -> list[str]:
         """The URLs and e-mail addresses, unless the model has placeholders: it would spoil them and the sentence."""
         if self.profile is None or self.tokenizer.placeholders.symbols:
             return []
         return [span for span in copied if is_address(span)]
+
+
+def _spans(options: TextOptions, text: str) -> list[Span]:
+    """Where the terms of the options are in a text, which is not divided there."""
+    return [] if options.is_empty else [(one.start, one.end) for one in options.find(text)]
+
+
+def _with_divided_terms(part: Part, text: str, parts: Sequence[Part], options: TextOptions) -> Part:
+    """Return a part with the terms that begin in it and are so long that they had to be divided."""
+    wanted = Counter(part.terms)
+    for one in options.find(text):
+        is_whole = any(own.start <= one.start and one.end <= own.end for own in parts)
+        if part.start <= one.start < part.end and not is_whole:
+            target = options.glossary.get(one.term, text[one.start : one.end])
+            wanted[" ".join(target.split())] += 1
+    return replace(part, terms=dict(wanted))
+
+
+def _translatable(found: Sequence[FoundTerm], source: str) -> list[FoundTerm]:
+    """The terms that are not inside code, markup or a URL, which is repeated anyway."""
+    copied = copyable_spans(source)
+    return [one for one in found if not any(start <= one.start and one.end <= end for start, end in copied)]
+
+
+def _required_terms(
+    found: Sequence[FoundTerm], source: str, options: TextOptions, kept: Mapping[str, str], *, is_upper: bool
+) -> dict[str, int]:
+    """How often the model's output must contain each target term, and each span to keep that has no placeholder."""
+    wanted: Counter[str] = Counter()
+    for one in found:
+        text = source[one.start : one.end]
+        if one.term in options.glossary:
+            wanted[" ".join(options.glossary[one.term].split())] += 1
+        elif not kept[text]:
+            wanted[text.lower() if is_upper else text] += 1
+    return dict(wanted)
 
 
 def masked_tokens(tokenizer: Tokenizer, text: str, assigned: Mapping[str, str]) -> list[Token]:
@@ -143,19 +243,36 @@ def join_candidates(
     They are the combinations with the highest mean score; of samples, the first of each part together, the second, …
     Their log-probability is the sum.
     """
-    if len(parts) == 1:
-        return list(candidates[0])
     if are_samples:
         combinations = [list(combination) for combination in zip(*candidates, strict=True)]
     else:
-        combinations = [[]]
-        for own in candidates:
-            combinations = nlargest(
-                n_best,
-                ([*combination, one] for combination in combinations for one in own),
-                key=lambda chosen: sum(one.score for one in chosen),
-            )
+        combinations = _best_combinations(candidates, n_best)
     return [_joined(text, parts, combination) for combination in combinations]
+
+
+def _best_combinations(candidates: Sequence[Sequence[Translation]], n_best: int) -> list[list[Translation]]:
+    """Return the combinations of one candidate per part with the highest total score, best first."""
+    # By part: the chosen candidates, each with the index of the combination of the parts before that it continues.
+    steps: list[list[tuple[int, Translation]]] = []
+    totals = [0.0]
+    for own in candidates:
+        extended = ((total + one.score, index, one) for index, total in enumerate(totals) for one in own)
+        best = nlargest(n_best, extended, key=lambda entry: entry[0])
+        totals = [total for total, _, _ in best]
+        steps.append([(index, one) for _, index, one in best])
+    combinations = []
+    for index in range(len(totals)):
+        chosen = []
+        for step in reversed(steps):
+            index, one = step[index]
+            chosen.append(one)
+        combinations.append(chosen[::-1])
+    return combinations
+
+
+def has_layout(text: str, parts: Sequence[Part]) -> bool:
+    """Return whether a text has several parts, or something around its only one."""
+    return len(parts) > 1 or (parts[0].start, parts[0].end) != (0, len(text))
 
 
 def part_spans(
@@ -164,17 +281,18 @@ def part_spans(
     """Return (start, end) of each part in the text, and (start, end) of its translation in the joined one."""
     spans = []
     position = 0
-    for index, (part, one) in enumerate(zip(parts, translations, strict=True)):
-        position += len(_separator(text, parts, [one.text for one in translations], index))
+    for part, separator, one in zip(parts, _separators(text, parts, translations), translations, strict=True):
+        position += len(separator)
         spans.append((part.start, part.end, position, position + len(one.text)))
         position += len(one.text)
     return spans
 
 
 def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> Translation:
-    texts = [one.text for one in chosen]
+    separators = _separators(text, parts, chosen)
+    pieces = [piece for separator, one in zip(separators, chosen, strict=True) for piece in (separator, one.text)]
     return Translation(
-        "".join(_separator(text, parts, texts, index) + own for index, own in enumerate(texts)),
+        "".join([*pieces, text[parts[-1].end :]]),
         sum(one.log_probability for one in chosen),
         sum(one.score for one in chosen) / len(chosen),
         all(one.finished for one in chosen),
@@ -182,17 +300,21 @@ def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> 
     )
 
 
-def _separator(text: str, parts: Sequence[Part], translations: Sequence[str], index: int) -> str:
-    """The white space before a translated part: line breaks as in the text, no space in Chinese or Japanese."""
-    if index == 0 or not translations[index]:
-        return ""
-    space = text[parts[index - 1].end : parts[index].start]
-    if "\n" in space:
-        return space
-    before = "".join(translations[:index])[-1:]
-    if not before or _is_unspaced(before) or _is_unspaced(translations[index][0]):
-        return ""
-    return " "
+def _separators(text: str, parts: Sequence[Part], translations: Sequence[Translation]) -> list[str]:
+    """Return what is before each translated part: layout as in the text, no space in Chinese or Japanese."""
+    separators = [text[: parts[0].start]]
+    before = translations[0].text[-1:]
+    for previous, part, one in zip(parts, parts[1:], translations[1:], strict=False):
+        gap = text[previous.end : part.start]
+        if gap.strip() or LINE_BREAK.search(gap):
+            before = ""  # a new line
+        elif not one.text or not before or _is_unspaced(before) or _is_unspaced(one.text[0]):
+            gap = ""
+        else:
+            gap = gap or " "
+        separators.append(gap)
+        before = one.text[-1:] or before
+    return separators
 
 
 def _is_unspaced(character: str) -> bool:

@@ -1,0 +1,153 @@
+"""Run the service: uvicorn with a time limit for headers, and an end that answers every request under way."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from manyheads.serve.access import Access
+from manyheads.serve.problems import ProblemError
+from manyheads.serve.service import Service
+from manyheads.serve.service_app import make_service_app
+from manyheads.serve.settings import ServeSettings
+
+logger = logging.getLogger(__name__)
+_MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
+_tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
+_ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
+
+
+def run_service(
+    folders: Mapping[str, str],
+    settings: ServeSettings,
+    access: Access,
+    listener: socket.socket,
+    on_start: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve bundles until SIGINT or SIGTERM, then answer the requests under way.
+
+    `on_start` is called when the server answers. A bundle that cannot be loaded raises BundleError.
+    """
+    service = Service(folders, settings)
+    app = make_service_app(service, access)
+    with asyncio.Runner() as runner:
+        runner.run(_serve(service, app, listener, settings, on_start))
+
+
+async def _serve(
+    service: Service,
+    app: ASGIApp,
+    listener: socket.socket,
+    settings: ServeSettings,
+    on_start: Callable[[], None],
+) -> None:
+    try:
+        await service.start()
+    except BaseException:
+        await service.close()
+        raise
+    config = uvicorn.Config(
+        app,
+        http=_protocol(settings.read_timeout),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=int(settings.drain),
+        limit_concurrency=settings.max_connections,
+        lifespan="on",
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after a graceful end
+        signal.signal(number, lambda *_: None)
+    if hasattr(signal, "SIGHUP"):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload_all, service)
+    await _Server(config, on_start).serve(sockets=[listener])
+
+
+def _reload_all(service: Service) -> None:
+    """Load every bundle again, in the background; a damaged one is logged, and its old version serves on."""
+
+    async def reload() -> None:
+        for name in list(service.bundles):
+            try:
+                bundle = await service.reload(name)
+                logger.info("loaded %s again: version %s", name, bundle.version)
+            except ProblemError as error:
+                logger.error("%s could not be loaded again: %s", name, error)
+
+    task = asyncio.get_running_loop().create_task(reload())
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+def _protocol(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol with a limit of the time in which the headers of a request must arrive."""
+
+    class TimedProtocol(HttpToolsProtocol):
+        _header_timer: asyncio.TimerHandle | None = None
+        _n_bytes = 0  # since the headers of the latest request began
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait_for_headers()
+
+        def data_received(self, data: bytes) -> None:
+            if self._is_between_requests():
+                if self._header_timer is None:
+                    self._wait_for_headers()
+                self._n_bytes += len(data)
+                if self._n_bytes > _MAX_HEADERS + 65_536:  # asyncio reads at most 65,536 bytes at once
+                    self.transport.close()
+                    return
+            super().data_received(data)
+            if not self._is_between_requests():
+                self._stop_timer()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_timer()
+            super().connection_lost(exc)
+
+        def _is_between_requests(self) -> bool:
+            return self.cycle is None or self.cycle.response_complete
+
+        def _wait_for_headers(self) -> None:
+            self._header_timer = self.loop.call_later(seconds, self._close_slow)
+
+        def _stop_timer(self) -> None:
+            self._n_bytes = 0
+            if self._header_timer is not None:
+                self._header_timer.cancel()
+                self._header_timer = None
+
+        def _close_slow(self) -> None:
+            self._header_timer = None
+            if self._is_between_requests() and not self.transport.is_closing():
+                self.transport.close()
+
+    return TimedProtocol
+
+
+class _Server(uvicorn.Server):
+    """A server that reports when it has started, and that accepts what has arrived before it stops listening."""
+
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then report it."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept waiting connections and read what they have sent, then stop listening and finish."""
+        await asyncio.sleep(_ACCEPT_PAUSE)
+        await super().shutdown(sockets)

@@ -1,0 +1,126 @@
+"""`Service`: what the HTTP handlers call. It checks requests, queues their texts and waits for the answers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from manyheads.serve.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.problems import ProblemError
+from manyheads.serve.service_metrics import ServiceMetrics
+from manyheads.serve.settings import ServeSettings
+from manyheads.serve.work import ServedBundle, Work
+from manyheads.serve.worker_pool import WorkerPool
+
+
+class Service:
+    """Answers requests with the worker processes of some bundles."""
+
+    def __init__(self, folders: Mapping[str, str], settings: ServeSettings) -> None:
+        self.settings = settings
+        self.metrics = ServiceMetrics()
+        queue = BatchQueue(
+            max_texts=settings.queue_texts,
+            max_characters=settings.queue_characters,
+            batch_texts=settings.batch_texts,
+            batch_characters=settings.batch_characters,
+        )
+        self.pool = WorkerPool(folders, settings.workers, queue, self.metrics.batch_done)
+        self.metrics.watch(self.pool)
+
+    @property
+    def bundles(self) -> Mapping[str, ServedBundle]:
+        """The bundles by name."""
+        return self.pool.bundles
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every worker is alive and has loaded every bundle."""
+        return self.pool.n_ready >= self.settings.workers
+
+    async def start(self) -> None:
+        """Start the workers; raise BundleError if a bundle cannot be loaded."""
+        await self.pool.start()
+
+    async def close(self) -> None:
+        """End the workers."""
+        await self.pool.close()
+
+    def find(self, name: str | None, kind: str | None = None) -> ServedBundle:
+        """Return the bundle with this name; the name may be left out if only one bundle (of a task) is served."""
+        among = {one.name: one for one in self.bundles.values() if kind is None or one.task == kind}
+        of_kind = "" if kind is None else f" of the task {kind}"
+        if name is None:
+            if len(among) == 1:
+                return next(iter(among.values()))
+            if not among:
+                raise ProblemError(404, f"No bundle{of_kind} is served.")
+            raise ProblemError(422, f"bundle: several bundles are served. Give one of {', '.join(among)}.")
+        if name not in among:
+            served = f"Served: {', '.join(among)}." if among else "None is served."
+            raise ProblemError(404, f"bundle: there is no bundle {_short(name)!r}{of_kind}. {served}")
+        return among[name]
+
+    async def predict(self, request: Work) -> list[dict[str, Any]]:
+        """Return one table for each text, in order."""
+        work, loop = self._checked(request), asyncio.get_running_loop()
+        deadline = loop.time() + self.settings.timeout
+        queued = [QueuedText(work.how, text, deadline, loop.create_future()) for text in work.texts]
+        self.pool.submit(queued)
+        self.metrics.texts_received(work)
+        answers = [one.answer for one in queued]
+        try:
+            async with asyncio.timeout_at(deadline):
+                return list(await asyncio.gather(*answers))
+        except TimeoutError:
+            raise ProblemError(504, f"The answer was not ready within {self.settings.timeout:g} s.") from None
+        finally:  # what nobody waits for is not computed
+            for answer in answers:
+                if not answer.done():
+                    answer.cancel()
+                elif not answer.cancelled():
+                    answer.exception()  # marks it as seen
+
+    async def stream(self, request: Work) -> AsyncIterator[dict[str, Any]]:
+        """Yield `{"delta": text}` for each part of a continuation, then `{"done": table}`."""
+        work = self._checked(request)
+        if len(work.texts) != 1:
+            raise ProblemError(422, "stream: a stream has one text. Send one request for each text.")
+        if self.pool.n_streams >= self.settings.max_streams:
+            raise ProblemError(429, "Too many streams are open. Try again in 1 s.", {"Retry-After": "1"})
+        self.metrics.texts_received(work)
+        async with asyncio.timeout(self.settings.timeout):
+            async for event in self.pool.stream(work.how, work.texts[0]):
+                yield event
+
+    async def reload(self, name: str) -> ServedBundle:
+        """Load a bundle again from its folder."""
+        return await self.pool.reload(self.find(name).name)
+
+    def _checked(self, request: Work) -> Work:
+        limits = self.settings
+        if len(request.texts) > limits.max_texts:
+            raise ProblemError(413, f"texts: {len(request.texts):,} texts; at most {limits.max_texts:,} are allowed.")
+        for number, text in enumerate(request.texts):
+            if len(text) > limits.max_text:
+                raise ProblemError(
+                    413,
+                    f"texts[{number}] has {len(text):,} characters; at most {limits.max_text:,} are allowed.",
+                )
+        self._check_cost(request.decode)
+        return request if request.bundle else replace(request, bundle=self.find(None).name)
+
+    def _check_cost(self, decode: Mapping[str, Any]) -> None:
+        """Refuse settings that would occupy a worker for very long."""
+        for name, most in (
+            ("beam", self.settings.max_beam),
+            ("n_best", self.settings.max_beam),
+            ("max_new_tokens", self.settings.max_new_tokens),
+        ):
+            value = decode.get(name)
+            if isinstance(value, int) and value > most:
+                raise ProblemError(422, f"decode.{name} = {value:,}: this server allows at most {most:,}.")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else name[:80] + "…"

@@ -1,0 +1,120 @@
+"""`make_service_app`: the HTTP service as a FastAPI application."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from manyheads.serve.access import Access
+from manyheads.serve.completions_api import completions_router
+from manyheads.serve.error_shapes import error_response, problem_responses
+from manyheads.serve.lens_pages import LensPages
+from manyheads.serve.libretranslate_api import libretranslate_router
+from manyheads.serve.offline_docs import docs_router
+from manyheads.serve.predict_api import predict_router
+from manyheads.serve.problems import ProblemError, problem
+from manyheads.serve.request_guard import RequestGuard
+from manyheads.serve.service import Service
+from manyheads.serve.service_pages import page_router
+
+Router = Callable[[Service], APIRouter]
+ROUTERS: Sequence[Router] = (predict_router, libretranslate_router, completions_router, docs_router, page_router)
+_NOT_PARSED = "The body is not valid: send JSON in UTF-8, not too deeply nested, or a form where forms are accepted."
+_MAX_SHOWN = 300  # characters of what was wrong with a request
+
+
+def make_service_app(service: Service, access: Access) -> FastAPI:
+    """Return the application; it ends the workers of the service when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await service.close()
+
+    app = FastAPI(
+        title="manyheads",
+        description="Predictions of Transformer bundles.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        middleware=[
+            Middleware(
+                RequestGuard,
+                settings=service.settings,
+                access=access,
+                metrics=service.metrics,
+                wait=lambda: service.pool.seconds_for(service.pool.queue.n_texts),
+            )
+        ],
+    )
+    app.state.needs_key = access.needs_key
+    for router in ROUTERS:
+        app.include_router(router(service))
+    app.include_router(_health_router(service))
+    app.mount("/lens", LensPages(service, is_enabled=not access.needs_key))
+    app.add_exception_handler(ProblemError, _problem)
+    app.add_exception_handler(RequestValidationError, _validation_problem)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _bug)
+    return app
+
+
+def _health_router(service: Service) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/live")
+    async def live() -> Response:
+        """Whether the process answers."""
+        return JSONResponse({"status": "live"})
+
+    @router.get("/ready", responses=problem_responses(503))
+    async def ready() -> Response:
+        """Whether every worker has loaded every bundle."""
+        state = {"workers": service.settings.workers, "workers_ready": service.pool.n_ready}
+        if service.is_ready:
+            return JSONResponse({"status": "ready", **state})
+        return problem(503, f"{state['workers_ready']} of {state['workers']} workers are ready.")
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Metrics for Prometheus."""
+        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return router
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ProblemError)
+    return error_response(request.url.path, error)
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 400:  # raised by FastAPI for a body that cannot be parsed
+        return error_response(request.url.path, ProblemError(400, _NOT_PARSED))
+    detail = f"{request.method} {request.url.path[:80]}: {error.detail}."
+    return error_response(request.url.path, ProblemError(error.status_code, detail, error.headers))
+
+
+async def _validation_problem(request: Request, error: Exception) -> Response:
+    """One line about everything that is wrong with a request, without the values, which may be text of users."""
+    assert isinstance(error, RequestValidationError)
+    faults: list[dict[str, Any]] = list(error.errors())
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        return problem(400, _NOT_PARSED)
+    lines = dict.fromkeys(f"{_place(fault['loc'])}: {fault['msg']}" for fault in faults)
+    return problem(422, "; ".join(lines)[:_MAX_SHOWN])
+
+
+def _place(location: Sequence[Any]) -> str:
+    return ".".join(str(part) for part in location if part != "body") or "body"
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    detail = f"This is a bug in manyheads: {type(error).__name__}. The log of the server shows where."
+    return error_response(request.url.path, ProblemError(500, detail))

@@ -1,0 +1,48 @@
+"""`Work`: what a client asks of a bundle; `ServedBundle`: what a client may know about one."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ServedBundle:
+    """A bundle that is being served."""
+
+    name: str
+    task: str  # "seq2seq", "classify", "tag", "language" or "masked"
+    version: str  # the first digits of the SHA-256 of its manifest
+    created: int  # Unix time at which the manifest was written
+    purpose: str = ""  # of a seq2seq bundle: "translation", "summary", …
+    languages: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    n_parameters: int = 0
+    max_tokens: int = 0  # that the model can read at once
+    decode: Mapping[str, Any] = field(default_factory=dict)  # its decoding settings
+    scores: Mapping[str, Any] = field(default_factory=dict)  # by test set
+
+
+@dataclass(frozen=True)
+class Work:
+    """Texts for one bundle, and how to answer them."""
+
+    bundle: str
+    texts: tuple[str, ...]
+    decode: Mapping[str, Any] = field(default_factory=dict)  # changes of its decoding settings
+    align: bool = False
+    threshold: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # of translations: glossary, keep, prefix, format
+
+    @cached_property
+    def how(self) -> str:
+        """Everything but the texts, as JSON: texts with the same `how` can be answered in one batch."""
+        table = {
+            "bundle": self.bundle,
+            "decode": self.decode,
+            "align": self.align,
+            "threshold": self.threshold,
+            "options": self.options,
+        }
+        return json.dumps(table, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,94 @@
+"""`TextOptions`: what the translation of one text must contain, repeat and begin with."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from manyheads.errors import DataError
+from manyheads.text.terms import FoundTerm, find_terms
+from manyheads.text.words import is_blank
+
+_MAX_TERM = 1000  # characters
+_SHOWN = 40  # characters of a term in a message
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What the translation of a text must satisfy.
+
+    Where a source term of the glossary occurs in the text as whole words, the translation contains its target term,
+    as often. What `keep` lists is repeated as it is in the text. The translation begins with `prefix`. Capitals do
+    not matter for finding a term, unless it has one after its first character. In a text all in capitals, the target
+    term is in capitals as well; elsewhere its first letter may be a capital, as at the start of a sentence.
+    """
+
+    glossary: Mapping[str, str] = field(default_factory=dict)  # source term: target term
+    keep: Sequence[str] = ()
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.glossary, Mapping):
+            raise DataError(f"glossary is of type {_type(self.glossary)}. Give a table of source and target terms.")
+        if isinstance(self.keep, str) or not isinstance(self.keep, Sequence):
+            raise DataError(f"keep is of type {_type(self.keep)}. Give a list of words.")
+        _check_text(self.prefix, "prefix")
+        if self.prefix and is_blank(self.prefix):
+            raise DataError("prefix has no text. Give the beginning of the translation, or leave it out.")
+        for source, target in self.glossary.items():
+            _check_term(source, "A source term of the glossary")
+            _check_term(target, f"The target term of {_shown(source)} in the glossary")
+        for word in self.keep:
+            _check_term(word, "A word of keep")
+        both = [word for word in self.keep if word in self.glossary]
+        if both:
+            raise DataError(f"{_shown(both[0])} is in the glossary and in keep. Remove it from one of them.")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to satisfy."""
+        return not (self.glossary or self.keep or self.prefix)
+
+    def find(self, text: str, *, ignore_case: bool = False) -> list[FoundTerm]:
+        """Return where the terms of the glossary and the words to keep occur in a text."""
+        return find_terms(text, (*self.glossary, *self.keep), ignore_case=ignore_case)
+
+
+def options_per_text(options: TextOptions | Iterable[TextOptions] | None, n_texts: int) -> list[TextOptions] | None:
+    """Return the options of each text, or None if all are empty; one `TextOptions` is for every text."""
+    if options is None:
+        return None
+    chosen = [options] * n_texts if isinstance(options, TextOptions) else list(options)
+    if len(chosen) != n_texts:
+        raise DataError(f"There are options for {len(chosen):,} texts, but {n_texts:,} texts. Give one for each.")
+    for number, one in enumerate(chosen):
+        if not isinstance(one, TextOptions):
+            raise DataError(f"options[{number}] is of type {_type(one)}, not TextOptions.")
+    return None if all(one.is_empty for one in chosen) else chosen
+
+
+def _check_text(text: Any, name: str) -> None:
+    if not isinstance(text, str):
+        raise DataError(f"{name} is of type {_type(text)}, not a text.")
+    if len(text) > _MAX_TERM:
+        raise DataError(f"{name} has {len(text):,} characters; at most {_MAX_TERM:,} are allowed.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{name} contains half of a surrogate pair, which is no character. Remove it.") from None
+
+
+def _check_term(text: Any, name: str) -> None:
+    _check_text(text, name)
+    if is_blank(text):
+        raise DataError(f"{name} has no text. Give a word, or leave it out.")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
+
+
+NO_OPTIONS = TextOptions()

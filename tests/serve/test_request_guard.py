@@ -1,0 +1,60 @@
+"""The guard before every handler: requests under way are limited, and health checks are not."""
+
+import asyncio
+from typing import Any
+
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from manyheads.serve.access import Access
+from manyheads.serve.request_guard import RequestGuard
+from manyheads.serve.service_metrics import ServiceMetrics
+from manyheads.serve.settings import ServeSettings
+
+
+async def _ask(guard: RequestGuard, path: str) -> tuple[int, dict[bytes, bytes]]:
+    scope: Scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"2")],
+        "client": ("127.0.0.1", 1),
+    }
+    sent: list[Message] = []
+    messages = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
+
+    async def receive() -> Any:
+        message = next(messages, None)
+        if message is None:
+            await asyncio.Event().wait()
+        return message
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await guard(scope, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"])
+
+
+def test_more_requests_than_allowed_are_refused_at_once_and_health_checks_are_not() -> None:
+    async def run() -> None:
+        finish, begun = asyncio.Event(), asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"] == "/v1/predict":
+                begun.set()
+                await finish.wait()
+            await PlainTextResponse("fine")(scope, receive, send)
+
+        guard = RequestGuard(app, ServeSettings(max_requests=1), Access({}), ServiceMetrics(), wait=lambda: 7)
+        first = asyncio.create_task(_ask(guard, "/v1/predict"))
+        await begun.wait()
+        status, headers = await _ask(guard, "/v1/predict")
+        assert status == 429
+        assert headers[b"retry-after"] == b"7"
+        assert (await _ask(guard, "/ready"))[0] == 200
+        finish.set()
+        assert (await first)[0] == 200
+        assert (await _ask(guard, "/v1/predict"))[0] == 200
+
+    asyncio.run(run())
