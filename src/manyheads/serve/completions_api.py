@@ -3,7 +3,6 @@
 What cannot be done (log-probabilities, penalties, a suffix …) is refused with an error that says so.
 """
 
-import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -13,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import JSONResponse, StreamingResponse
+from starlette.responses import JSONResponse
 
 from manyheads.serve.error_shapes import OpenAiError, OpenAiProblemError, ShapedRoute, error_responses, openai_error
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.event_stream import event_response
 from manyheads.serve.request_bodies import JSON, body_schema, read_body
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
@@ -24,7 +23,6 @@ from manyheads.serve.work import ServedBundle, Work
 _TASK = "language"
 _MAX_STOPS = 4  # as OpenAI allows
 _N_SEEDS = 2**31  # of DecodeSettings
-_DONE = "data: [DONE]\n\n"
 _ERRORS = error_responses(
     OpenAiError,
     {
@@ -189,9 +187,7 @@ def completions_router(service: Service) -> APIRouter:
         completion = _Completion(service, _find(service, wanted.model), wanted, tuple(wanted.prompts))
         if not wanted.stream:
             return JSONResponse(await completion.whole())
-        events = completion.events()
-        first = await anext(events)  # a request that is refused has its own status
-        return StreamingResponse(_sent(first, events), media_type="text/event-stream")
+        return await event_response(completion.events(), lambda error: {"error": openai_error(error)})
 
     router.add_api_route(
         "/completions",
@@ -286,24 +282,6 @@ class _Completion:
         if candidates:
             return "stop" if candidates[0]["finished"] else "length"
         return "length" if payload["n_new_tokens"] >= self.decode["max_new_tokens"] else "stop"
-
-
-async def _sent(first: dict[str, Any], events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
-    """Format events as server-sent events; an error after the first is an event, too."""
-    try:
-        async with aclosing(events):  # type: ignore[type-var]
-            yield _event(first)
-            async for event in events:
-                yield _event(event)
-    except ProblemError as error:
-        yield _event({"error": openai_error(error)})
-    except TimeoutError:
-        yield _event({"error": openai_error(ProblemError(504, "The completion was not ready in time."))})
-    yield _DONE
-
-
-def _event(content: dict[str, Any]) -> str:
-    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
 def _choice(text: str, index: int, finish_reason: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from manyheads.serve.access import Access
+from manyheads.serve.local_server import ReportingServer
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 from manyheads.serve.service_app import make_service_app
@@ -134,18 +135,8 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
     return TimedProtocol
 
 
-class _Server(uvicorn.Server):
-    """A server that reports when it has started, and that accepts what has arrived before it stops listening."""
-
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_start = on_start
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then report it."""
-        await super().startup(sockets)
-        if self.started:
-            self._on_start()
+class _Server(ReportingServer):
+    """A server that accepts what has arrived before it stops listening."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept waiting connections and read what they have sent, then stop listening and finish."""

@@ -69,11 +69,11 @@ def run(app: ASGIApp, listener: socket.socket, on_start: Callable[[], None] = la
         timeout_graceful_shutdown=2,
         limit_concurrency=64,
     )
-    server = _Server(config, on_start)
+    server = ReportingServer(config, on_start)
     server.run(sockets=[listener])
 
 
-class _Server(uvicorn.Server):
+class ReportingServer(uvicorn.Server):
     """A server that reports when it has started."""
 
     def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:

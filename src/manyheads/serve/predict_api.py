@@ -1,16 +1,16 @@
 """`predict_router`: the service's own API, for bundles of every task."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from manyheads.serve.error_shapes import problem_responses
+from manyheads.serve.event_stream import event_response
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
@@ -88,9 +88,7 @@ def predict_router(service: Service) -> APIRouter:
         bundle = service.find(request.bundle)
         work = request.work(bundle)
         if request.stream:
-            events = _events(service, bundle, work)
-            first = await anext(events)  # a request that is refused has its own status
-            return StreamingResponse(_sent(first, events), media_type="text/event-stream")
+            return await event_response(_events(service, bundle, work), _error_event)
         predictions = await service.predict(work)
         head = {"bundle": bundle.name, "task": bundle.task, "version": bundle.version}
         return JSONResponse(head | {"predictions": predictions})
@@ -123,18 +121,5 @@ async def _events(service: Service, bundle: ServedBundle, work: Work) -> AsyncIt
             part.cancel()
 
 
-async def _sent(first: dict[str, Any], events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
-    """Format events as server-sent events; an error after the first is an event, too."""
-    yield _event(first)
-    try:
-        async for event in events:
-            yield _event(event)
-    except (ProblemError, TimeoutError) as error:
-        detail = error.detail if isinstance(error, ProblemError) else "The stream was not finished in time."
-        status = error.status if isinstance(error, ProblemError) else 504
-        yield _event({"error": {"status": status, "detail": detail}})
-    yield "data: [DONE]\n\n"
-
-
-def _event(content: dict[str, Any]) -> str:
-    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
+def _error_event(error: ProblemError) -> dict[str, Any]:
+    return {"error": {"status": error.status, "detail": error.detail}}
