@@ -128,7 +128,9 @@ class PhraseConstraint:
         by_sentence = (totals.size(0), totals.size(1) * n_choices)
         is_overdue = is_overdue[:, None].expand_as(ids)
         candidates, ids, levels, is_overdue = (x.reshape(by_sentence) for x in (candidates, ids, levels, is_overdue))
-        chosen = best_of_each(candidates, levels, is_overdue)[:, :beam]
+        # Those of the highest level are never late, so that the search ends.
+        is_late = is_overdue & (levels < levels.amax(1, keepdim=True))
+        chosen = best_of_each(candidates, levels, is_late)[:, :beam]
         return candidates.gather(1, chosen), chosen // n_choices, ids.gather(1, chosen)
 
     def _states(self, totals: Float[Tensor, "B N"], generated: Int[Tensor, "B N T"]) -> list[int | None]:
