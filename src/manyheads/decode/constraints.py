@@ -105,8 +105,9 @@ class PhraseConstraint:
     ) -> Extensions:
         """The best extensions of each level, then the second best, …; impossible ones come last.
 
-        A hypothesis that lacks a phrase where the model would end is extended only if there is no other, or if
-        none has more of the phrases: the model would begin another sentence with the phrase, which costs little after so probable a beginning.
+        A hypothesis that lacks a phrase where the model would end is extended only if there is no other, or if none
+        has more of the phrases: the model would begin another sentence with the phrase, which costs little after so
+        probable a beginning.
         """
         states = self._states(totals, generated)
         by_row = self._by_row(len(states))
