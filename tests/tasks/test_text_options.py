@@ -53,12 +53,14 @@ def check(text: str, expected: Mapping[str, int]) -> None:
 def test_every_candidate_has_the_terms_of_its_text(placeholders: int, engine: str, how: DecodeSettings) -> None:
     task = make_task(placeholders).with_engine(EngineSelector(engine))
     found = task.predict(TEXTS, how, options=[OPTIONS] * len(TEXTS))
-    for prediction, expected in zip(found, EXPECTED, strict=True):
+    is_guarded = how.method == "beam" and how.copy_guard
+    for prediction, required in zip(found, EXPECTED, strict=True):
+        expected = {term: count for term, count in required.items() if is_guarded or "://" not in term}
         assert "glossary" not in prediction.warnings
         assert len(prediction.candidates) <= how.n_best
         for candidate in prediction.candidates:
             check(candidate.text, expected)
-    if how.method == "beam" and how.copy_guard and placeholders:
+    if is_guarded and placeholders:
         check(found[5].answer, {"``x``": 1, ":class:`y`": 1})
         assert "⟦" not in found[5].answer
     for index in (1, 3):
@@ -77,10 +79,10 @@ def test_engines_agree_and_texts_without_options_are_as_before() -> None:
 
 
 def test_output_that_has_the_terms_is_kept() -> None:
-    task = make_task()
-    [plain] = task.predict(TEXTS[:1], HOW)
-    word = max(plain.answer.split(), key=len)
-    assert task.predict(TEXTS[:1], HOW, options=[TextOptions({"cat": word})]) == [plain]
+    task, prefix = make_task(), "Le chat"
+    plain = task.predict(TEXTS[:1], HOW, options=[TextOptions(prefix=prefix)])
+    for glossary in ({"cat": "chat"}, {"dog": "chien"}):
+        assert task.predict(TEXTS[:1], HOW, options=[TextOptions(glossary, prefix=prefix)]) == plain
 
 
 @pytest.mark.parametrize("placeholders", [0, 8])
@@ -103,7 +105,10 @@ def test_prefix_of_a_text_in_capitals_and_of_one_with_nothing_to_translate() -> 
     )
     assert capitals.answer.startswith("LA CHA")
     assert capitals.answer.isupper()
-    assert address.answer == "Voir https://x.org/b"
+    assert address.answer.startswith("Voir")
+    assert "https://x.org/b" in address.answer
+    [alone] = make_task(0).predict(["https://x.org/b"], HOW, options=[TextOptions(prefix="Voir")])
+    assert alone.answer == "Voir https://x.org/b"
 
 
 def test_kept_words_have_placeholders_if_there_are_any() -> None:
@@ -112,16 +117,16 @@ def test_kept_words_have_placeholders_if_there_are_any() -> None:
     assert part.source.count(part.kept[0]) == 2
     [[part]] = make_task(0).part_reader.parts(["Tom sees ``Tom`` and Tom."], [TextOptions(keep=["tom"])])
     assert (part.terms, part.kept, part.source) == ({"Tom": 2}, (), "Tom sees ``Tom`` and Tom.")
-    many = " ".join(f"Name{letter}" for letter in "abcdefghijkl")
+    many = " ".join(f"Q{letter}" for letter in "abcdefghi")
     [[part]] = make_task(8).part_reader.parts([many], [TextOptions(keep=many.split())])
-    assert (len(part.kept), len(part.terms)) == (8, 4)
+    assert (len(part.kept), len(part.terms)) == (8, 1)
 
 
 def test_a_term_is_not_divided_and_belongs_to_its_part() -> None:
     reader = make_task().part_reader
     options = TextOptions({"Yahoo! Inc": "Yahoo", "cat": "chat"})
     parts = reader.parts(["We like Yahoo! Inc and dogs. The cat sleeps."], [options])[0]
-    assert [dict(part.terms) for part in parts] == [{"Yahoo": 1}, {"chat": 1}]
+    assert [dict(part.terms) for part in parts] == [{"Yahoo": 1}, {}, {"chat": 1}]
     long = "the house " * 30 + "word"
     parts = reader.parts([f"A {long} sleeps."], [TextOptions({long: "mot"})])[0]
     assert len(parts) > 1

@@ -105,8 +105,9 @@ class PhraseConstraint:
     ) -> Extensions:
         """The best extensions of each level, then the second best, …; impossible ones come last.
 
-        A hypothesis that lacks a phrase where the model would end is extended only if there is no other: the model
-        would begin another sentence with the phrase, which costs little after so probable a beginning.
+        A hypothesis that lacks a phrase where the model would end is extended only if there is no other, or if none
+        has more of the phrases: the model would begin another sentence with the phrase, which costs little after so
+        probable a beginning.
         """
         states = self._states(totals, generated)
         by_row = self._by_row(len(states))
@@ -128,7 +129,9 @@ class PhraseConstraint:
         by_sentence = (totals.size(0), totals.size(1) * n_choices)
         is_overdue = is_overdue[:, None].expand_as(ids)
         candidates, ids, levels, is_overdue = (x.reshape(by_sentence) for x in (candidates, ids, levels, is_overdue))
-        chosen = best_of_each(candidates, levels, is_overdue)[:, :beam]
+        # Those of the highest level are never late, so that the search ends.
+        is_late = is_overdue & (levels < levels.amax(1, keepdim=True))
+        chosen = best_of_each(candidates, levels, is_late)[:, :beam]
         return candidates.gather(1, chosen), chosen // n_choices, ids.gather(1, chosen)
 
     def _states(self, totals: Float[Tensor, "B N"], generated: Int[Tensor, "B N T"]) -> list[int | None]:

@@ -61,6 +61,11 @@ class Phrases:
         self._prefix = _prefix_bytes(prefix, placeholders, has_prefix=self._surfaces.has_prefix)
         self.n_levels = sum(count * n for count, n in zip(self._wanted, self._n_tokens, strict=True))
         self.n_tokens = self.n_levels + (len(tokenizer.encode(prefix)) if prefix else 0)
+        # How many tokens the phrases take at least, if each is tokenized as usual.
+        self.n_needed = sum(
+            count * min(len(form.ends) for form in forms)
+            for count, forms in zip(self._wanted, self._forms, strict=True)
+        )
         self.max_length: int | None = None
         self._states: list[_State] = []
         self._numbers: dict[_State, int] = {}

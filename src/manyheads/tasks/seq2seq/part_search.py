@@ -116,6 +116,7 @@ class PartSearch:
     def _with_terms(self, found: Mapping[int, list[Hypothesis]], looping: set[int]) -> dict[int, list[Hypothesis]]:
         """Hypotheses with all that is required, for the parts of which one lacks something."""
         rows = [row for row in self._requirements if any(self.lacking(row, one) for one in found[row])]
+        rows = [row for row in rows if self._has_room(row)]
         results: dict[int, list[Hypothesis]] = {}
         guarded = set(looping) if self.settings.repetition_guard else set()
         widened = 1
@@ -131,6 +132,11 @@ class PartSearch:
             rows, widened = [row for row in rows if row not in results], widened * _WIDENED
         again = self._looping(results) - guarded if self.settings.repetition_guard else set()
         return results | self._search_terms(sorted(again), again, 1)
+
+    def _has_room(self, row: int) -> bool:
+        """Whether the required terms are shorter than the longest output."""
+        limits = [self.torch_engine.model.settings.max_length, self.settings.max_new_tokens]
+        return self._requirements[row].n_needed < min(limit for limit in limits if limit is not None)
 
     def _max_length(self, row: int, best: Hypothesis) -> int | None:
         """The maximum length of a hypothesis with terms: one that rambles on is worse than one that is improbable."""
