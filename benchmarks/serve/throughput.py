@@ -3,6 +3,7 @@
     make bench-serve                                    needs runs/quickstart/bundle (make quickstart)
     make bench-serve ARGS="--rounds 1 --seconds 3"      a quick look
     make bench-serve ARGS="--no-peers"                  without LibreTranslate and CTranslate2 behind FastAPI
+    make bench-serve ARGS="--base-size --seconds 15"    the same translations at the cost of the paper's base size
 
 All systems serve the same weights, with the same beam, and get the same texts; each may use `--workers` cores, and the
 load generator runs beside them on the same machine. They are started first and then take turns. Another system begins
@@ -28,6 +29,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from base_size import widen
 from engine_alone import EngineAlone
 from http_client import fetch_now
 from load import Prepared, closed_loop, open_loop, self_test, summarize
@@ -44,6 +46,9 @@ from systems import (
     start_libretranslate,
     start_manyheads,
 )
+
+from manyheads.bundle import load
+from manyheads.interop import export_bundle
 
 sys.path.insert(0, str(ROOT / "benchmarks" / "speed"))
 
@@ -123,9 +128,6 @@ class Systems:
 
 def export(bundle: Path, folder: Path) -> Path:
     """Export the bundle to CTranslate2."""
-    from manyheads.bundle import load
-    from manyheads.interop import export_bundle
-
     export_bundle(load(bundle, engine="torch"), folder)
     return folder
 
@@ -242,7 +244,8 @@ def measure_overload(systems: Systems, throughput: dict[str, Any]) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", type=Path, default=ROOT / "runs" / "quickstart" / "bundle")
-    parser.add_argument("--name", default="quickstart", help="key of the result in serve.json")
+    parser.add_argument("--base-size", action="store_true", help="widen the model first, see base_size.py")
+    parser.add_argument("--name", help="key of the result in serve.json; default: quickstart, or base size")
     parser.add_argument("--texts", type=Path, help="file of texts; default: sentences of the built-in corpus")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
@@ -256,10 +259,14 @@ def main() -> None:
     if not given.bundle.is_dir():
         parser.error(f"{given.bundle} is no bundle. Train one (make quickstart), or name it with --bundle.")
     given.bundle, given.peers = given.bundle.resolve(), given.peers.resolve()
+    given.name = given.name or ("base size" if given.base_size else "quickstart")
     record: dict[str, Any] = {**stamp(), "beam": given.beam, "workers": given.workers}
     record["generator"] = self_test(64, 2.0)
     folder = Path(tempfile.mkdtemp(prefix="manyheads-serve-"))
     try:
+        if given.base_size:
+            widen(load(given.bundle, engine="torch")).save(folder / "bundle")
+            given.bundle = folder / "bundle"
         with ExitStack() as stack:
             systems = Systems(given, folder, stack)
             record["throughput"] = measure_throughput(systems)
