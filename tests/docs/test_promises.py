@@ -23,6 +23,7 @@ NOT_PROMISES = (
     "Without make",
     "Use it from Python.",
     "Results.",
+    "How it works.",
     "Results of `init` and `train`",
     "A native engine written in C",
     "Speed against CTranslate2",
@@ -64,7 +65,7 @@ def promises() -> dict[str, list[str]]:
 def functions(file: str) -> set[str]:
     """Return the names of a test file's functions."""
     tree = ast.parse((ROOT / file).read_text("utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_every_sentence_of_the_readme_is_a_promise_with_tests_or_listed_as_none() -> None:

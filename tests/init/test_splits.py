@@ -7,9 +7,9 @@ import pytest
 
 from manyheads.errors import DataError
 from manyheads.init.recognition import RecognizedData, recognize
-from manyheads.tasks.language_codes import language_of_text, languages_of_names
 from manyheads.tasks.seq2seq.seq2seq_init import pick_columns
 from manyheads.tasks.task_init import Request
+from manyheads.text.language_codes import language_of_text, languages_of_names
 
 
 def touch(folder: Path, *names: str) -> list[Path]:

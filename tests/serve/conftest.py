@@ -1,4 +1,4 @@
-"""A server and a trained bundle of each task, for the tests of the lens page.
+"""A server and a trained bundle of each task, for the tests of the lens page and of the playground.
 
 xdist starts several processes. They share the trained bundles, which the first of them trains; each has its own browser
 and its own servers.
@@ -14,11 +14,13 @@ from filelock import FileLock
 from playwright.sync_api import Browser
 
 from serve.lens_pages import LensPage, new_context, serving
+from serve.playground_pages import PlayPage
 from serve.service_process import ServiceProcess, serving_process
 from serve.tiny_bundles import train_bundle
 
 TASKS = ("seq2seq", "classify", "tag", "language", "masked")
 Open = Callable[..., LensPage]
+OpenPlay = Callable[..., PlayPage]
 
 
 @pytest.fixture(scope="session")
@@ -70,3 +72,20 @@ def service(trained: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
     log = tmp_path_factory.mktemp("service") / "log"
     with serving_process(*bundles, log=log, workers=2) as started:
         yield started
+
+
+@pytest.fixture
+def playground(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenPlay]:
+    """Return a function that gives a page of the playground. After the test, its console and requests are checked."""
+    pages: list[PlayPage] = []
+
+    def open_page(*, address: str = "", **options: Any) -> PlayPage:
+        found = address or request.getfixturevalue("service").address
+        pages.append(PlayPage(new_context(browser, **options), found))
+        return pages[-1]
+
+    yield open_page
+    for one in pages:
+        one.context.close()
+    for one in pages:
+        one.check()

@@ -63,6 +63,35 @@ def test_candidates_alignment_and_decode_settings(service: ServiceProcess) -> No
     assert not short["candidates"][0]["finished"]
 
 
+def test_glossary_keep_and_prefix(service: ServiceProcess) -> None:
+    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", glossary={"猫": "tiger"}, keep=["睡觉"], prefix="Look:")
+    assert one["answer"].startswith("Look:")
+    assert "tiger" in one["answer"]
+    assert "睡觉" in one["answer"]
+    refused = service.request("/v1/predict", {"bundle": "tag", "texts": "a", "glossary": {"a": "b"}})
+    assert (refused.status, refused.json["detail"]) == (
+        422,
+        "glossary, keep and prefix are for translation; this is a bundle of the task tag.",
+    )
+
+
+def test_tags_of_html_stay(service: ServiceProcess) -> None:
+    html = "<p>猫在<b>睡觉</b>。</p><pre>猫</pre>"
+    (one,) = service.predict(html, bundle="seq2seq", format="html", glossary={"猫": "tiger"})
+    assert one["answer"].startswith("<p>")
+    assert one["answer"].endswith("</p><pre>猫</pre>")
+    assert one["answer"].count("<b>") == one["answer"].count("</b>") == 1
+    assert "tiger" in one["answer"]
+    for body in ({"bundle": "tag"}, {"bundle": "seq2seq", "align": True}):
+        assert service.request("/v1/predict", {"texts": html, "format": "html", **body}).status == 422
+
+
+def test_a_translation_with_low_confidence_abstains(service: ServiceProcess) -> None:
+    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", abstain=1.0)
+    assert (one["abstained"], one["answer"]) == (True, "")
+    assert one["candidates"][0]["text"]
+
+
 def test_a_language_bundle_streams_what_it_would_answer(service: ServiceProcess) -> None:
     answer = service.request("/v1/predict", {"bundle": "language", "texts": "从前", "stream": True})
     assert answer.headers["content-type"].startswith("text/event-stream")

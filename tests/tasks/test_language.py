@@ -1,6 +1,7 @@
 """Language models: packed rows, scoring and generation."""
 
 import math
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,16 @@ def test_validation_is_the_log_likelihood_with_sample_continuations() -> None:
     assert answer
 
 
+def whole(parts: Generator[str, None, bool]) -> tuple[str, bool]:
+    """The text of a stream, and whether it is finished."""
+    texts = []
+    while True:
+        try:
+            texts.append(next(parts))
+        except StopIteration as end:
+            return "".join(texts), end.value
+
+
 PROMPTS = ["the cat", "", "a", "the dog sat\n", "the cat", " the  mat was red" * 6]
 
 
@@ -192,8 +203,8 @@ def test_stream_equals_the_prediction_and_batching_changes_nothing(kind: str, se
         assert [c.text for c in one.candidates] == [c.text for c in alone.candidates]
         assert one.candidates[0].score == pytest.approx(alone.candidates[0].score, abs=1e-4)
         assert len(one.candidates) == settings.n_best
-        streamed = "".join(language.stream(prompt, replace(settings, n_best=1), number))
-        assert streamed in [candidate.text for candidate in one.candidates]
+        streamed, is_finished = whole(language.stream(prompt, replace(settings, n_best=1), number))
+        assert (streamed, is_finished) in [(candidate.text, candidate.finished) for candidate in one.candidates]
 
 
 def test_stop_string_across_tokens_is_found_and_left_out() -> None:
@@ -206,7 +217,7 @@ def test_stop_string_across_tokens_is_found_and_left_out() -> None:
         found = language.predict(["the cat"], method)[0]
         expected = free if not method.stop else free[: free.index(stop)]
         assert found.answer == expected
-        assert "".join(language.stream("the cat", method)) == expected
+        assert whole(language.stream("the cat", method)) == (expected, bool(method.stop))
         assert found.candidates[0].finished == bool(method.stop)
 
 

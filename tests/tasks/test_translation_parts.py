@@ -195,7 +195,7 @@ def test_best_combinations_of_candidates() -> None:
     best = join_candidates(text, parts, candidates, 3, are_samples=False)
     assert [one.text for one in best] == ["A. C.\n\nE.", "A. D.\n\nE.", "B. C.\n\nE."]
     assert (best[1].log_probability, best[1].score, best[1].finished) == (-6.0, pytest.approx(-5 / 3), False)
-    samples = join_candidates(text, parts[:2], candidates[:2], 2, are_samples=True)
+    samples = join_candidates(text[:9], parts[:2], candidates[:2], 2, are_samples=True)
     assert [one.text for one in samples] == ["A. C.", "B. D."]
     assert part_spans(text, parts, [own[0] for own in candidates]) == [(0, 4, 0, 2), (5, 9, 3, 5), (11, 17, 7, 9)]
 
@@ -210,3 +210,44 @@ def test_chinese_is_joined_without_spaces() -> None:
         are_samples=False,
     )  # fmt: skip
     assert spaced.text == "A. B."
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "{}",
+        "  {}\t ",
+        "{}\n\n\n{}\n",
+        "{}\r\n\r\n\t{}\r\n",
+        "- {}\n  * {}\n    • {}",
+        "1. {}\n2. {}\n\n(a) {}\n[x] {}",
+        "# {}\n\n> {}\n> {}\n---\n{}\u2028{}",
+        "{}  {}\n{} {}",
+    ],
+)
+def test_layout_is_kept(layout: str) -> None:
+    task = make_task()
+    n_texts = layout.count("{}")
+    sources = ["The cat sleeps.", "Tom is here.", "He said yes!", "The house", "Return now."][:n_texts]
+    translations = [one.answer for one in task.predict(sources, BEAM)]
+    [whole] = task.predict([layout.format(*sources)], replace(BEAM, n_best=2))
+    assert whole.answer == layout.format(*translations)
+    assert [whole.answer[part[2] : part[3]] for part in whole.parts] == (translations if layout != "{}" else [])
+    assert len(whole.candidates) == 2
+
+
+def test_lines_are_kept_apart_even_if_training_texts_have_several_sentences() -> None:
+    task = make_task()
+    rows = [(f"{a} Tom is here.", f"{b} Tom est là.") for a, b in ROWS]
+    several = Seq2Seq.create(task.model, task.tokenizer, task.settings, rows)
+    assert len(several._parts(["The cat sleeps.\nTom is here."])[0]) == 2
+
+
+def test_joining_many_parts_takes_linear_time() -> None:
+    """20,000 parts of 50 characters; joining the text before each would copy 10 GB."""
+    line = "The cat sleeps in the house, and Tom is not here.\n"
+    text = line * 20_000
+    parts = [Part(start, start + len(line) - 1, "") for start in range(0, len(text), len(line))]
+    candidates = [[Translation(line[:-1], 0.0, 0.0, True)] for _ in parts]
+    [joined] = join_candidates(text, parts, candidates, 1, are_samples=False)
+    assert joined.text == text

@@ -19,6 +19,7 @@ from manyheads.cli.decode_options import (
     with_decode_changes,
     with_threshold,
 )
+from manyheads.cli.predict_markup import MarkupWriter, is_document, read_document, require_translator
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
@@ -56,12 +57,17 @@ _BATCH_SIZE = 1000  # lines
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
         --json lists the words.
 
+        With --format html, lines are HTML fragments, and a FILE that ends in .html is one document. Tags are put around
+        the words that translate theirs. Attributes, comments, scripts, <pre>, <code> and elements with translate="no"
+        or class="notranslate" stay as they are.
+
         \b
         Example:
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
           manyheads predict runs/quickstart/bundle letters.en --glossary terms.tsv --keep Anna --abstain 0.05
+          manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
         """,
@@ -82,12 +88,16 @@ _BATCH_SIZE = 1000  # lines
         使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
         标点和汉字各算一个词；加上 --json 可列出这些词。
 
+        使用 --format html 时，每行是一段 HTML；以 .html 结尾的 FILE 作为一个完整的文档翻译。标签按词对齐放到
+        对应的译文上，属性、注释、脚本、<pre>、<code>，以及带 translate="no" 或 class="notranslate" 的元素保持原样。
+
         \b
         例：
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
           manyheads predict runs/quickstart/bundle letters.en --glossary 术语.tsv --keep Anna --abstain 0.05
+          manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
         """,
@@ -127,6 +137,14 @@ _BATCH_SIZE = 1000  # lines
     "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
 )
 @click.option(
+    "--format",
+    "text_format",
+    type=click.Choice(["text", "html"]),
+    default="text",
+    show_default=True,
+    help=pick("What the lines are; html keeps tags in place.", "输入的格式；html 会保留标签并放到对应的位置。"),
+)
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
@@ -160,6 +178,7 @@ def predict(
     engine: str,
     no_shortlist: bool,
     align: bool,
+    text_format: str,
     as_json: bool,
     threshold: float | None,
     glossary: Path | None,
@@ -177,6 +196,8 @@ def predict(
             "--align and --n-best exclude each other: the alignment is that of the best translation."
         )
     options = read_text_options(glossary, keep, prefix)
+    if text_format == "html" and (align or how["n_best"] is not None or prompt is not None):
+        raise click.UsageError("--format html gives one translation: leave out --align, --n-best and --prompt.")
     if prompt is not None:
         if file != "-" or output or as_json or align:
             raise click.UsageError(
@@ -191,7 +212,9 @@ def predict(
         return
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
-    batches = _read_batches(file)
+    as_document = text_format == "html" and is_document(file)
+    document = read_document(file) if as_document else ""
+    batches = iter(()) if as_document else _read_batches(file)
     loaded = load(
         bundle,
         device=device,
@@ -200,6 +223,12 @@ def predict(
     )
     loaded = with_decode_changes(with_threshold(loaded, bundle, threshold), bundle, changes)
     check_text_options(loaded, bundle, options, changes.get("abstain"))
+    if text_format == "html":
+        translator = require_translator(loaded, bundle)
+        with open_output(output, file, keep_partial=True) as stream:
+            markup = MarkupWriter(translator, stream, as_json=as_json, options=options)
+            markup.document(document) if as_document else markup.fragments(batches)
+        return
     aligned = _Aligned(loaded, bundle) if align else None
     writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned, options=options)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())

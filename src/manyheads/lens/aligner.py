@@ -7,7 +7,8 @@ chooses the heads on a small sample, and the heads then align in one pass.
 """
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 
 from manyheads.bundle import Bundle
 from manyheads.corpora import Rendering
-from manyheads.errors import LensError
+from manyheads.errors import LensError, ManyheadsError
 from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
 from manyheads.lens.examples import sample_examples
 from manyheads.lens.head_counts import for_each_map, kind_of
@@ -58,9 +59,7 @@ class Aligner:
         parts = [()] * len(sources) if parts is None else parts
         # One by one: a pair that is too long for the decoder has no links, but the others do.
         return [
-            sorted(
-                link for part in own or [(0, len(source), 0, len(target))] for link in self._align(source, target, part)
-            )
+            align_parts(source, target, own, self._links)
             for source, target, own in zip(sources, targets, parts, strict=True)
         ]
 
@@ -70,23 +69,57 @@ class Aligner:
         sources, targets = split_words(text).spans, split_words(output.answer).spans
         return replace(output, alignment=tuple(AlignedSpans(sources[i], targets[j]) for i, j in links))
 
-    def _align(self, source: str, target: str, part: tuple[int, int, int, int]) -> list[Link]:
-        """Return the links of a part, as indices of the words of the whole texts."""
-        cut = [_cut(split_words(source), *part[:2]), _cut(split_words(target), *part[2:])]
-        if not all(side.words for side, _ in cut):
-            return []
-        (source_part, n_source), (target_part, n_target) = cut
-        links = self._links(Example((source_part, target_part)))
-        return [(i + n_source, j + n_target) for i, j in links]
-
-    def _links(self, example: Example) -> list[Link]:
+    def _links(self, example: Example) -> set[Link]:
         try:
             encoded_examples = encode_examples(self.task, [example]).examples
         except LensError:
-            return []
+            return set()
         maps = _maps(self.task.model, encoded_examples)[0]
         merged = np.mean([maps[head][self.variant] for head in self.heads], axis=0)
-        return sorted(argmax_links(merged[None])[0])
+        return argmax_links(merged[None])[0]
+
+
+@dataclass(frozen=True)
+class OcclusionAligner:
+    """Aligns every text by occlusion, without chosen heads: slower, but it needs no data to choose by."""
+
+    task: Task
+
+    def align(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        parts: Sequence[Sequence[tuple[int, int, int, int]]] | None = None,
+    ) -> list[list[Link]]:
+        """Return the sorted links between the words of each pair of texts, as `Aligner.align` does."""
+        parts = [()] * len(sources) if parts is None else parts
+        return [
+            align_parts(source, target, own, self._links)
+            for source, target, own in zip(sources, targets, parts, strict=True)
+        ]
+
+    def _links(self, example: Example) -> set[Link]:
+        try:
+            (encoded,) = encode_examples(self.task, [example]).examples
+        except LensError:
+            return set()
+        return occlusion_links(self.task.model, encoded)
+
+
+def align_parts(
+    source: str,
+    target: str,
+    parts: Sequence[tuple[int, int, int, int]],
+    align: Callable[[Example], Iterable[Link]],
+) -> list[Link]:
+    """Return the sorted links of a pair whose parts, or which as a whole, are aligned by `align`."""
+    sides = split_words(source), split_words(target)
+    links: list[Link] = []
+    for part in parts or [(0, len(source), 0, len(target))]:
+        (source_part, n_source), (target_part, n_target) = _cut(sides[0], *part[:2]), _cut(sides[1], *part[2:])
+        if source_part.words and target_part.words:
+            links += [(i + n_source, j + n_target) for i, j in align(Example((source_part, target_part)))]
+    return sorted(links)
 
 
 def split_words(text: str) -> Rendering:
@@ -97,10 +130,10 @@ def split_words(text: str) -> Rendering:
 
 def _cut(text: Rendering, start: int, end: int) -> tuple[Rendering, int]:
     """Return a part of a text with the words in it, and the number of words before it."""
-    inside = [index for index, span in enumerate(text.spans) if start <= span[0] and span[1] <= end]
-    spans = tuple((text.spans[index][0] - start, text.spans[index][1] - start) for index in inside)
-    words = tuple(text.words[index] for index in inside)
-    return Rendering(text.text[start:end], words, spans, ()), inside[0] if inside else 0
+    first = bisect_left(text.spans, (start, start))
+    last = bisect_right(text.spans, end, lo=first, key=lambda span: span[1])
+    spans = tuple((span[0] - start, span[1] - start) for span in text.spans[first:last])
+    return Rendering(text.text[start:end], text.words[first:last], spans, ()), first
 
 
 def require_cross_attention(bundle: Bundle, where: str) -> Task:
@@ -189,3 +222,15 @@ def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
     return {
         (int(source_word), word) for word, source_word in enumerate(largest) if drops[source_word, word] >= _MIN_DROP
     }
+
+
+def aligner_of(bundle: Bundle) -> Aligner | OcclusionAligner:
+    """Return the aligner of a bundle that does not depend on the texts to align.
+
+    Alignment heads are chosen on the bundle's held-out data. Without that data, every text is aligned by occlusion.
+    """
+    task = require_cross_attention(bundle, "This")
+    try:
+        return choose_aligner(bundle, "the bundle")
+    except (ManyheadsError, OSError):  # its validation data is not on this machine
+        return OcclusionAligner(task)

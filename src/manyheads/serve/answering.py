@@ -2,17 +2,19 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from manyheads.bundle import Bundle, load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError, RecipeError
-from manyheads.lens.aligner import Aligner, choose_aligner, split_words
+from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of, split_words
+from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
-from manyheads.tasks import Generation, Prediction, StreamingTask, ThresholdTask, Translations
+from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
 from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.text.words import is_blank
 
@@ -24,7 +26,6 @@ class AnsweringBundle:
     bundle: Bundle
     path: Path
     served: Mapping[str, Any]  # the fields of ServedBundle
-    _aligner: Aligner | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, name: str, path: Path) -> "AnsweringBundle":
@@ -59,8 +60,14 @@ class AnsweringBundle:
         bundle, decode = self._configured(how), self._decode(how)
         errors = [self._fault(text) for text in texts]
         readable = [text for text, error in zip(texts, errors, strict=True) if error is None]
+        if how["options"].get("format") == "html":
+            tables = iter(self._translate_markup(readable, decode, how))
+            return [
+                {"error": [422, error]} if error is not None else {"ok": {"source": text, **next(tables)}}
+                for text, error in zip(texts, errors, strict=True)
+            ]
         # As texts of their own: samples do not depend on which other texts are in the batch.
-        predictions = iter(_predict(bundle, readable, decode))
+        predictions = iter(_predict(bundle, readable, decode, _text_options(how["options"])))
         payloads: list[dict[str, Any]] = []
         for text, error in zip(texts, errors, strict=True):
             if error is not None:
@@ -68,6 +75,25 @@ class AnsweringBundle:
             else:
                 payloads.append({"ok": self._payload(text, next(predictions), align=how["align"])})
         return payloads
+
+    def _translate_markup(
+        self, texts: Sequence[str], decode: Mapping[str, Any], how: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Translate HTML; a text has one translation and no word alignment."""
+        if how["align"]:
+            raise RecipeError('align: the format "html" has no word alignment.')
+        translations = self.markup_translator.translate(texts, options=_text_options(how["options"]), **decode)
+        return [one.table() for one in translations]
+
+    @cached_property
+    def markup_translator(self) -> MarkupTranslator:
+        """What translates HTML."""
+        return MarkupTranslator(self.bundle)
+
+    @cached_property
+    def aligner(self) -> Aligner | OcclusionAligner:
+        """What aligns words, the same way for every text."""
+        return aligner_of(self.bundle)
 
     def stream(self, text: str, how: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the parts of a continuation as `{"delta": …}`, then the whole as `{"done": …}`."""
@@ -79,11 +105,17 @@ class AnsweringBundle:
             yield {"done": answer["ok"]} if "ok" in answer else answer
             return
         settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
-        written = ""
-        for delta in bundle.task.stream(text, settings):
+        parts, written, finished = bundle.task.stream(text, settings), "", False
+        while True:
+            try:
+                delta = next(parts)
+            except StopIteration as end:
+                finished = bool(end.value)
+                break
             written += delta
             yield {"delta": delta}
-        yield {"done": {"source": text, "answer": written, **self._counts(text, [written])}}
+        done = {"source": text, "answer": written, "candidates": [{"text": written, "finished": finished}]}
+        yield {"done": done | self._counts(text, [written])}
 
     def _fault(self, text: str) -> str | None:
         try:
@@ -125,10 +157,10 @@ class AnsweringBundle:
 
     def _counts(self, prompt: str, continuations: Sequence[str]) -> dict[str, int]:
         """The number of tokens of a prompt and of its continuations, as clients of language models expect."""
-        encode = self.bundle.task.tokenizer.encode
+        tokenizer = self.bundle.task.tokenizer
         return {
-            "n_prompt_tokens": len(encode(prompt)),
-            "n_new_tokens": sum(len(encode(continuation)) for continuation in continuations),
+            "n_prompt_tokens": len(tokenizer.encode(prompt)),
+            "n_new_tokens": sum(len(tokenizer.encode_continuation(one)) for one in continuations if one),
         }
 
     def _alignment(self, text: str, prediction: Prediction) -> dict[str, Any]:
@@ -138,17 +170,22 @@ class AnsweringBundle:
         words = {"source_words": split_words(text).words, "target_words": split_words(answer).words}
         if is_blank(text) or is_blank(answer):
             return words | {"alignment": []}
-        if self._aligner is None:
-            self._aligner = choose_aligner(self.bundle, str(self.path), [(text, answer)])
-        (links,) = self._aligner.align([text], [answer], [prediction.parts])
+        (links,) = self.aligner.align([text], [answer], [prediction.parts])
         return words | {"alignment": links}
 
 
-def _predict(bundle: Bundle, texts: Sequence[str], decode: Mapping[str, Any]) -> Sequence[Prediction]:
+def _predict(
+    bundle: Bundle, texts: Sequence[str], decode: Mapping[str, Any], options: TextOptions | None
+) -> Sequence[Prediction]:
     settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
     if settings.method == "sample":
-        return [bundle.predictions([text], **decode)[0] for text in texts]
-    return bundle.predictions(texts, **decode)
+        return [bundle.predictions([text], options=options, **decode)[0] for text in texts]
+    return bundle.predictions(texts, options=options, **decode)
+
+
+def _text_options(options: Mapping[str, Any]) -> TextOptions | None:
+    given = {name: options[name] for name in ("glossary", "keep", "prefix") if options.get(name)}
+    return TextOptions(**given) if given else None
 
 
 def _plain(answer: Any) -> Any:

@@ -179,7 +179,7 @@ def _html(data: dict[str, Any], language: Language | None, state: str) -> str:
     page = re.sub(
         r'<link rel="stylesheet" href="([\w.]+)">', lambda match: f"<style>\n{read_static(match[1])}</style>", page
     )
-    modules = {f"lens/{name}": _data_url(read_static(name)) for name in file_names() if name.endswith(".js")}
+    modules = {f"lens/{name}": _data_url(read_static(name)) for name in file_names() if _is_of_lens(name)}
     embedded = (
         f'<script type="importmap">{_script_json({"imports": modules})}</script>\n'
         f'<script type="application/json" id="lens-data">{_script_json(data)}</script>\n'
@@ -197,3 +197,7 @@ def _script_json(value: Any) -> str:
     """Return JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _is_of_lens(name: str) -> bool:
+    return name.endswith(".js") and not name.startswith("playground")

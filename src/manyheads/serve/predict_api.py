@@ -10,11 +10,15 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from manyheads.serve.error_shapes import problem_responses
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
 
-_OPTIONS = ("glossary", "keep", "prefix", "format", "abstain")
+_OPTIONS = ("glossary", "keep", "prefix", "format")
+
+
+_MAX_TERMS = 1000  # of a glossary
 
 
 class PredictRequest(BaseModel):
@@ -34,8 +38,12 @@ class PredictRequest(BaseModel):
     threshold: Annotated[float, Field(ge=0, lt=1)] | None = Field(
         None, description="Leave out labels or spans that are less probable."
     )
-    glossary: dict[str, str] | None = Field(None, description="Target terms by source term; a translation has them.")
-    keep: list[str] | None = Field(None, description="Terms that a translation repeats unchanged.")
+    glossary: Annotated[dict[str, str], Field(max_length=_MAX_TERMS)] | None = Field(
+        None, description="Target terms by source term; a translation has them."
+    )
+    keep: Annotated[list[str], Field(max_length=_MAX_TERMS)] | None = Field(
+        None, description="Terms that a translation repeats unchanged."
+    )
     prefix: str | None = Field(None, description="Text that a translation begins with.")
     format: Literal["text", "html"] | None = Field(None, description="Keep the tags of HTML in place.")
     abstain: Annotated[float, Field(ge=0, le=1)] | None = Field(
@@ -50,6 +58,8 @@ class PredictRequest(BaseModel):
         decode = dict(self.decode)
         if self.n_best is not None:
             decode |= _for_candidates(self.n_best, {**bundle.decode, **decode}, is_chosen="method" in decode)
+        if self.abstain is not None:
+            decode["abstain"] = self.abstain
         options = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
         return Work(bundle.name, texts, decode, self.align, self.threshold, options)
 
@@ -67,9 +77,12 @@ def _for_candidates(n_best: int, decode: Mapping[str, Any], *, is_chosen: bool) 
 
 def predict_router(service: Service) -> APIRouter:
     """Return the routes /v1/predict and /v1/bundles."""
-    router = APIRouter(prefix="/v1")
+    statuses = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503, 504)
+    router = APIRouter(prefix="/v1", tags=["manyheads"], responses=problem_responses(*statuses))
 
-    @router.post("/predict")
+    events: dict[str, Any] = {"text/event-stream": {}}
+
+    @router.post("/predict", responses={200: {"content": events}})
     async def predict(request: PredictRequest) -> Response:
         """Translate, classify, tag or continue texts."""
         bundle = service.find(request.bundle)

@@ -16,13 +16,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyheads.serve.access import Access
+from manyheads.serve.error_shapes import error_response
 from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.problems import ProblemError
+from manyheads.serve.request_bodies import multipart_field
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
 
 access_log = logging.getLogger("manyheads.access")
-_OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings")  # need no key
+_OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings", "/languages")  # need no key
 _OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has no lens page
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
 _HEADERS = {
@@ -46,7 +48,7 @@ class RequestGuard:
     ) -> None:
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
         self.wait = wait  # seconds after which a refused client should try again
-        self._n_requests = 0  # that have been read and are not answered yet
+        self._n_requests = 0  # POST requests that have been read and are not answered yet
         self.hosts = {*LOOPBACK, *settings.allowed_hosts, settings.host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +66,7 @@ class RequestGuard:
                 await self._run(scope, headers, receive, answer)
         except ProblemError as error:
             if not answer.status:
-                await error.response()(scope, receive, answer)
+                await error_response(scope["path"], error)(scope, receive, answer)
         finally:
             self._record(scope, answer)
 
@@ -78,7 +80,7 @@ class RequestGuard:
         body = await _read(receive, headers, self.settings)
         if key_is_inside:
             self._admit(scope, _key_inside(body, headers))
-        if is_open:
+        if is_open or scope["method"] != "POST":
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
             return
         self._refuse_overload()
@@ -176,8 +178,11 @@ def _key(headers: Headers) -> str | None:
 
 def _key_inside(body: bytes, headers: Headers) -> str | None:
     """The `api_key` of a JSON object or a form; a body that is neither is refused later, by its handler."""
+    kind = headers.get("content-type", "")
     try:
-        if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        if kind.startswith("multipart/form-data"):
+            return multipart_field(body, kind, "api_key")
+        if kind.startswith("application/x-www-form-urlencoded"):
             return parse_qs(body.decode()).get("api_key", [None])[0]
         content = json.loads(body)
     except (ValueError, RecursionError):

@@ -8,10 +8,14 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from manyheads.serve.access import Access
+from manyheads.serve.completions_api import completions_router
+from manyheads.serve.error_shapes import error_response, problem_responses
 from manyheads.serve.lens_pages import LensPages
+from manyheads.serve.libretranslate_api import libretranslate_router
+from manyheads.serve.offline_docs import docs_router
 from manyheads.serve.predict_api import predict_router
 from manyheads.serve.problems import ProblemError, problem
 from manyheads.serve.request_guard import RequestGuard
@@ -19,7 +23,7 @@ from manyheads.serve.service import Service
 from manyheads.serve.service_pages import page_router
 
 Router = Callable[[Service], APIRouter]
-ROUTERS: Sequence[Router] = (predict_router, page_router)
+ROUTERS: Sequence[Router] = (predict_router, libretranslate_router, completions_router, docs_router, page_router)
 _NOT_PARSED = "The body is not valid: send JSON in UTF-8, not too deeply nested, or a form where forms are accepted."
 _MAX_SHOWN = 300  # characters of what was wrong with a request
 
@@ -48,6 +52,7 @@ def make_service_app(service: Service, access: Access) -> FastAPI:
             )
         ],
     )
+    app.state.needs_key = access.needs_key
     for router in ROUTERS:
         app.include_router(router(service))
     app.include_router(_health_router(service))
@@ -67,7 +72,7 @@ def _health_router(service: Service) -> APIRouter:
         """Whether the process answers."""
         return JSONResponse({"status": "live"})
 
-    @router.get("/ready")
+    @router.get("/ready", responses=problem_responses(503))
     async def ready() -> Response:
         """Whether every worker has loaded every bundle."""
         state = {"workers": service.settings.workers, "workers_ready": service.pool.n_ready}
@@ -75,24 +80,25 @@ def _health_router(service: Service) -> APIRouter:
             return JSONResponse({"status": "ready", **state})
         return problem(503, f"{state['workers_ready']} of {state['workers']} workers are ready.")
 
-    @router.get("/metrics")
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Metrics for Prometheus."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router
 
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ProblemError)
-    return error.response()
+    return error_response(request.url.path, error)
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:  # raised by FastAPI for a body that cannot be parsed
-        return problem(400, _NOT_PARSED)
-    return problem(error.status_code, f"{request.method} {request.url.path[:80]}: {error.detail}.", error.headers)
+        return error_response(request.url.path, ProblemError(400, _NOT_PARSED))
+    detail = f"{request.method} {request.url.path[:80]}: {error.detail}."
+    return error_response(request.url.path, ProblemError(error.status_code, detail, error.headers))
 
 
 async def _validation_problem(request: Request, error: Exception) -> Response:
@@ -110,4 +116,5 @@ def _place(location: Sequence[Any]) -> str:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return problem(500, f"This is a bug in manyheads: {type(error).__name__}. The log of the server shows where.")
+    detail = f"This is a bug in manyheads: {type(error).__name__}. The log of the server shows where."
+    return error_response(request.url.path, ProblemError(500, detail))

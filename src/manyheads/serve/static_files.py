@@ -1,4 +1,4 @@
-"""The files of the lens page: what is in `static/`, and the stylesheet that it shares with the report."""
+"""The files of the lens page and the playground: `static/`, and the stylesheet that they share with the report."""
 
 from functools import cache
 from html import escape
@@ -20,7 +20,8 @@ def file_names() -> list[str]:
 
 def read_static(name: str) -> str:
     """Return the text of a file; its name must be one of `file_names`."""
-    folder = files("manyheads.report") / "templates" if name in _SHARED else _folder()
+    # Naming manyheads.report would import it, which takes seconds: the server could not answer meanwhile.
+    folder = files("manyheads") / "report" / "templates" if name in _SHARED else _folder()
     return (folder / name).read_text(encoding="utf-8")
 
 

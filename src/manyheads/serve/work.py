@@ -33,7 +33,7 @@ class Work:
     decode: Mapping[str, Any] = field(default_factory=dict)  # changes of its decoding settings
     align: bool = False
     threshold: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)  # of translations: glossary, keep, prefix, format, abstain
+    options: Mapping[str, Any] = field(default_factory=dict)  # of translations: glossary, keep, prefix, format
 
     @cached_property
     def how(self) -> str:

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from manyheads.tasks.columns import Column, columns_in
-from manyheads.tasks.language_codes import language_of_suffix
 from manyheads.text.files import check_readable, first_lines, format_suffix
+from manyheads.text.language_codes import language_of_suffix
 from manyheads.text.readers import columns_of, is_table
 from manyheads.text.tag_schemes import OUTSIDE, is_tag
 

@@ -4,7 +4,7 @@ A task is a class with this interface; there is no base class to inherit from. I
 what is trained on them, and how a trained model predicts and is scored. The model and train packages do not know it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -327,8 +327,11 @@ class ScopedTask(Protocol):
 class StreamingTask(Protocol):
     """A task whose model continues a prompt."""
 
-    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
-        """Yield the continuation of a prompt in parts; `number` is the prompt's index among many."""
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Generator[str, None, bool]:
+        """Yield the continuation of a prompt in parts; `number` is the prompt's index among many.
+
+        The generator returns whether the continuation is finished, as `finished` of a candidate.
+        """
 
 
 @runtime_checkable

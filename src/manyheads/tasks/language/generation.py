@@ -1,7 +1,7 @@
 """Text generation from a prompt: complete continuations in batches, or streamed text."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -55,31 +55,34 @@ class TextGenerator:
     model: Transformer
     tokenizer: Tokenizer
 
-    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Generator[str, None, bool]:
         """Yield the continuation of one prompt in parts; `number` is the prompt's index among many.
 
         Text is never retracted: incomplete characters and possible stop strings are held back. With beam search the
-        continuation comes whole at the end.
+        continuation comes whole at the end. The generator returns whether the continuation is finished.
         """
         if settings.method == "beam":
-            yield self.generate([prompt], settings, first=number)[0].answer
-            return
+            best = self.generate([prompt], settings, first=number)[0].candidates[0]
+            yield best.text
+            return best.finished
         ids = self._encode(prompt)
         streamer = TextStreamer(self.tokenizer, ids, settings.stop)
-        is_first = True
+        is_first, is_finished = True, False
         for written in stream(
             self.model, ids, bos=BOS, eos=EOS, forbidden=_FORBIDDEN, settings=settings, number=number
         ):
+            is_finished = written.id == EOS
             text = streamer.add(written.id) if written.id != EOS else ""
             if text and is_first:
                 text, is_first = self._following(prompt, text), False
             if text:
                 yield text
             if streamer.is_stopped:
-                return
+                return True
         rest = streamer.finish()
         if rest:
             yield self._following(prompt, rest) if is_first else rest
+        return is_finished
 
     def generate(self, prompts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:
         """Generate the candidates for each prompt; a prompt may be empty."""

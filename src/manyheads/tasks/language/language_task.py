@@ -1,7 +1,7 @@
 """`Language`: a text in, its continuation out."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -137,8 +137,11 @@ class Language(DocumentTask):
             for prediction, whole in zip(predictions, wholes, strict=True)
         ]
 
-    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Iterator[str]:
-        """Yield the continuation of a prompt in parts, which together are what `predict` returns."""
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Generator[str, None, bool]:
+        """Yield the continuation of a prompt in parts, which together are what `predict` returns.
+
+        The generator returns whether the continuation is finished.
+        """
         return TextGenerator(self.model, self.tokenizer).stream(prompt, settings, number)
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Generation]:

@@ -13,7 +13,13 @@ from manyheads.errors import DataError
 from manyheads.language import pick
 from manyheads.tasks.columns import named_pair
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text
-from manyheads.tasks.language_codes import (
+from manyheads.tasks.proposal import HOUR, Choice, LabelCounts, Proposal, Survey, pluralized, schedule_choices
+from manyheads.tasks.seq2seq.length_penalties import n_tuning_translations
+from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
+from manyheads.tasks.task_init import N_VALIDATED, Languages, Request, TaskGuess, TaskInit, Timer, listed
+from manyheads.text.copyable_spans import count_copied
+from manyheads.text.files import format_suffix
+from manyheads.text.language_codes import (
     base_of,
     direction_of_name,
     is_language,
@@ -21,12 +27,6 @@ from manyheads.tasks.language_codes import (
     language_of_text,
     languages_of_names,
 )
-from manyheads.tasks.proposal import HOUR, Choice, LabelCounts, Proposal, Survey, pluralized, schedule_choices
-from manyheads.tasks.seq2seq.length_penalties import n_tuning_translations
-from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
-from manyheads.tasks.task_init import N_VALIDATED, Languages, Request, TaskGuess, TaskInit, Timer, listed
-from manyheads.text.copyable_spans import count_copied
-from manyheads.text.files import format_suffix
 from manyheads.text.readers import Row, columns_of, is_table
 from manyheads.text.suggestions import shortened
 

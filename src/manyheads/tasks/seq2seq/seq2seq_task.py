@@ -51,6 +51,7 @@ from manyheads.tasks.seq2seq.translation_parts import (
     Part,
     PartReader,
     Translation,
+    has_layout,
     join_candidates,
     masked_tokens,
     part_spans,
@@ -494,7 +495,8 @@ class Seq2Seq:
         """The prediction for a text from those for its parts."""
         if not parts:
             return Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)
-        joined = predictions[0] if len(parts) == 1 else self._joined(text, parts, predictions, settings)
+        is_plain = not self.is_translation or not has_layout(text, parts)
+        joined = predictions[0] if is_plain else self._joined(text, parts, predictions, settings)
         if settings.abstain is None or joined.confidence is None or joined.confidence >= settings.abstain:
             return joined
         return replace(joined, parts=(), abstained=True)

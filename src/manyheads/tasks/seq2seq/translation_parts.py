@@ -1,7 +1,8 @@
 """Texts as a translation model can read them: normalized, in parts that are as long as in training, and joined again.
 
-A text is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence
-that is still too long is divided further. See `PartReader` and `join_candidates`.
+Each line of a text is translated separately, without its indentation and bullet, which the translation repeats. A line
+is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is
+still too long is divided further. See `PartReader` and `join_candidates`.
 """
 
 import re
@@ -13,6 +14,7 @@ from heapq import nlargest
 from manyheads.tasks.seq2seq.text_options import NO_OPTIONS, TextOptions
 from manyheads.tasks.task import ModelInput
 from manyheads.text.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
+from manyheads.text.line_layout import LINE_BREAK, content_spans
 from manyheads.text.sentence_splitting import split_long, split_sentences
 from manyheads.text.terms import FoundTerm, find_terms
 from manyheads.text.text_profile import TextProfile
@@ -83,19 +85,29 @@ class PartReader:
     def parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
         """Return the parts of each text, with what its options require of them; a blank one has none."""
         options = [NO_OPTIONS] * len(texts) if options is None else options
-        whole = [
-            [] if is_blank(text) else [self._part(text, 0, len(text), own)]
-            for text, own in zip(texts, options, strict=True)
+        lines = [
+            (index, self._part(text, start, end, options[index]))
+            for index, text in enumerate(texts)
+            if not is_blank(text)
+            for start, end in content_spans(text, self.language)
         ]
-        lengths = iter(self.tokenizer.encode_batch([part.source for parts in whole for part in parts]))
-        divided = [
-            self._split(text, own) if parts and self._is_too_long(text, len(next(lengths)), own) else parts
-            for text, own, parts in zip(texts, options, whole, strict=True)
-        ]
+        lengths = self.tokenizer.encode_batch([part.source for _, part in lines])
+        parts: list[list[Part]] = [[] for _ in texts]
+        for (index, line), ids in zip(lines, lengths, strict=True):
+            text, own = texts[index], options[index]
+            if self._is_too_long(text[line.start : line.end], len(ids), own):
+                parts[index] += self._split(text, line.start, line.end, own)
+            elif not is_blank(text[line.start : line.end]):
+                parts[index].append(line)
         return [
-            [self._with_prefix(parts[0], own.prefix), *parts[1:]] if parts and own.prefix else parts
-            for parts, own in zip(divided, options, strict=True)
+            self._constrained(text, found, own) if found and not own.is_empty else found
+            for text, found, own in zip(texts, parts, options, strict=True)
         ]
+
+    def _constrained(self, text: str, parts: Sequence[Part], options: TextOptions) -> list[Part]:
+        """Return the parts with the terms that were divided, and the first with the prefix."""
+        first, *rest = [_with_divided_terms(part, text, parts, options) for part in parts]
+        return [self._with_prefix(first, options.prefix) if options.prefix else first, *rest]
 
     def whole(self, text: str) -> Part:
         """Return a text as one part, however long it is."""
@@ -108,18 +120,20 @@ class PartReader:
             return False
         return len(split_sentences(text, self.language, _spans(options, text))) > self.profile.max_sentences
 
-    def _split(self, text: str, options: TextOptions) -> list[Part]:
+    def _split(self, text: str, line_start: int, line_end: int, options: TextOptions) -> list[Part]:
         parts = []
-        kept = _spans(options, text)
+        line = text[line_start:line_end]
+        kept = _spans(options, line)
 
         def fits(text: str) -> bool:
             return len(self.tokenizer.encode(self._part(text, 0, len(text), options).source)) <= self.longest
 
-        for start, end in split_sentences(text, self.language, kept):
+        for start, end in split_sentences(line, self.language, kept):
             own = [(first - start, last - start) for first, last in kept if start <= first and last <= end]
-            within = split_long(text[start:end], fits, self.language, own)
-            parts += [self._part(text, start + first, start + last, options) for first, last in within]
-        return parts if options.is_empty else [_with_divided_terms(part, text, parts, options) for part in parts]
+            within = split_long(line[start:end], fits, self.language, own)
+            begin = line_start + start
+            parts += [self._part(text, begin + first, begin + last, options) for first, last in within]
+        return parts
 
     def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]
@@ -229,19 +243,36 @@ def join_candidates(
     They are the combinations with the highest mean score; of samples, the first of each part together, the second, …
     Their log-probability is the sum.
     """
-    if len(parts) == 1:
-        return list(candidates[0])
     if are_samples:
         combinations = [list(combination) for combination in zip(*candidates, strict=True)]
     else:
-        combinations = [[]]
-        for own in candidates:
-            combinations = nlargest(
-                n_best,
-                ([*combination, one] for combination in combinations for one in own),
-                key=lambda chosen: sum(one.score for one in chosen),
-            )
+        combinations = _best_combinations(candidates, n_best)
     return [_joined(text, parts, combination) for combination in combinations]
+
+
+def _best_combinations(candidates: Sequence[Sequence[Translation]], n_best: int) -> list[list[Translation]]:
+    """Return the combinations of one candidate per part with the highest total score, best first."""
+    # By part: the chosen candidates, each with the index of the combination of the parts before that it continues.
+    steps: list[list[tuple[int, Translation]]] = []
+    totals = [0.0]
+    for own in candidates:
+        extended = ((total + one.score, index, one) for index, total in enumerate(totals) for one in own)
+        best = nlargest(n_best, extended, key=lambda entry: entry[0])
+        totals = [total for total, _, _ in best]
+        steps.append([(index, one) for _, index, one in best])
+    combinations = []
+    for index in range(len(totals)):
+        chosen = []
+        for step in reversed(steps):
+            index, one = step[index]
+            chosen.append(one)
+        combinations.append(chosen[::-1])
+    return combinations
+
+
+def has_layout(text: str, parts: Sequence[Part]) -> bool:
+    """Return whether a text has several parts, or something around its only one."""
+    return len(parts) > 1 or (parts[0].start, parts[0].end) != (0, len(text))
 
 
 def part_spans(
@@ -250,17 +281,18 @@ def part_spans(
     """Return (start, end) of each part in the text, and (start, end) of its translation in the joined one."""
     spans = []
     position = 0
-    for index, (part, one) in enumerate(zip(parts, translations, strict=True)):
-        position += len(_separator(text, parts, [one.text for one in translations], index))
+    for part, separator, one in zip(parts, _separators(text, parts, translations), translations, strict=True):
+        position += len(separator)
         spans.append((part.start, part.end, position, position + len(one.text)))
         position += len(one.text)
     return spans
 
 
 def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> Translation:
-    texts = [one.text for one in chosen]
+    separators = _separators(text, parts, chosen)
+    pieces = [piece for separator, one in zip(separators, chosen, strict=True) for piece in (separator, one.text)]
     return Translation(
-        "".join(_separator(text, parts, texts, index) + own for index, own in enumerate(texts)),
+        "".join([*pieces, text[parts[-1].end :]]),
         sum(one.log_probability for one in chosen),
         sum(one.score for one in chosen) / len(chosen),
         all(one.finished for one in chosen),
@@ -268,17 +300,21 @@ def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> 
     )
 
 
-def _separator(text: str, parts: Sequence[Part], translations: Sequence[str], index: int) -> str:
-    """The white space before a translated part: line breaks as in the text, no space in Chinese or Japanese."""
-    if index == 0 or not translations[index]:
-        return ""
-    space = text[parts[index - 1].end : parts[index].start]
-    if "\n" in space:
-        return space
-    before = "".join(translations[:index])[-1:]
-    if not before or _is_unspaced(before) or _is_unspaced(translations[index][0]):
-        return ""
-    return " "
+def _separators(text: str, parts: Sequence[Part], translations: Sequence[Translation]) -> list[str]:
+    """Return what is before each translated part: layout as in the text, no space in Chinese or Japanese."""
+    separators = [text[: parts[0].start]]
+    before = translations[0].text[-1:]
+    for previous, part, one in zip(parts, parts[1:], translations[1:], strict=False):
+        gap = text[previous.end : part.start]
+        if gap.strip() or LINE_BREAK.search(gap):
+            before = ""  # a new line
+        elif not one.text or not before or _is_unspaced(before) or _is_unspaced(one.text[0]):
+            gap = ""
+        else:
+            gap = gap or " "
+        separators.append(gap)
+        before = one.text[-1:] or before
+    return separators
 
 
 def _is_unspaced(character: str) -> bool:

@@ -1,0 +1,99 @@
+"""Bodies of LibreTranslate's /translate in every encoding."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from starlette.testclient import TestClient
+
+from manyheads.serve.libretranslate_api import libretranslate_router
+
+from serve.fake_service import FakeService, client_of, translator
+
+FIELDS = {"q": "你好 & a+b=c\r\n", "source": "en", "target": "zh"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def service() -> FakeService:
+    return FakeService(translator("en", "zh"))
+
+
+@pytest.fixture
+def client(service: FakeService) -> TestClient:
+    return client_of(libretranslate_router(service.service))
+
+
+def refusal(client: TestClient, status: int = 400, path: str = "/translate", **request: Any) -> str:
+    answer = client.post(path, **request)
+    assert answer.status_code == status
+    assert [*answer.json()] == ["error"]
+    return str(answer.json()["error"])
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"json": FIELDS},
+        {"data": FIELDS},
+        {"files": {name: (None, value) for name, value in FIELDS.items()}},
+        {"params": FIELDS},
+        {"params": {"source": "en", "target": "xx"}, "data": {"q": FIELDS["q"], "target": "zh"}},
+        {"content": urlencode(FIELDS), "headers": {"content-type": FORM["content-type"] + "; charset=utf-8"}},
+        {"content": "q=你好 %26 a%2Bb=c\r\n&source=en&target=zh".encode(), "headers": FORM},
+    ],
+    ids=["json", "form", "multipart", "query", "form and query", "charset", "as curl sends it"],
+)
+def test_every_encoding_gives_the_same_text(client: TestClient, service: FakeService, request_: dict[str, Any]) -> None:
+    answer = client.post("/translate", **request_)
+    assert answer.status_code == 200, answer.text
+    assert service.asked[0].texts == (FIELDS["q"],)
+
+
+@pytest.mark.parametrize("encoding", ["data", "files"])
+def test_a_field_that_is_there_twice_is_a_list(client: TestClient, service: FakeService, encoding: str) -> None:
+    fields = [("q", "ab"), ("q", "cd"), ("q", "ef"), ("source", "en"), ("target", "zh"), ("alternatives", "1")]
+    if encoding == "data":
+        answer = client.post("/translate", content=urlencode(fields), headers=FORM)
+    else:
+        answer = client.post("/translate", files=[(name, (None, value)) for name, value in fields])
+    assert answer.json() == {"translatedText": ["ba", "dc", "fe"], "alternatives": [["ba 1"], ["dc 1"], ["fe 1"]]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "The body is not valid JSON"),
+        (b"", "The body is not valid JSON"),
+        (b"\xff\xfe", "The body is not valid JSON"),
+        (b'{"q": "\\ud800"}', "The body is not valid JSON"),
+        (b"[" * 100_000, "The body is not valid JSON"),
+        (b'["q"]', 'The body is not a JSON object such as {"q": "…"}.'),
+        (b"null", 'The body is not a JSON object such as {"q": "…"}.'),
+    ],
+)
+def test_bodies_that_are_not_json_objects(client: TestClient, content: bytes, message: str) -> None:
+    assert refusal(client, content=content, headers={"content-type": "application/json"}).startswith(message)
+
+
+def test_forms_that_cannot_be_read(client: TestClient) -> None:
+    assert refusal(client, content=b"q=%ff", headers=FORM) == "The form is not valid UTF-8."
+    assert refusal(client, content=b"q=\xff", headers=FORM) == "The form is not valid UTF-8."
+    assert refusal(client, content=b"&".join([b"a=1"] * 1001), headers=FORM) == "The form has more than 1000 fields."
+    multipart = {"content-type": "multipart/form-data; boundary=x"}
+    assert refusal(client, content=b"broken", headers=multipart).startswith("The form cannot be read")
+    no_boundary = {"content-type": "multipart/form-data"}
+    assert refusal(client, content=b"--x--", headers=no_boundary).startswith("The form cannot be read")
+    assert refusal(client, files={"q": ("a.txt", b"abc")}) == "q is a file. Send its text as a field."
+
+
+def test_another_type_of_body_is_refused(client: TestClient) -> None:
+    message = "A body of type text/plain is not supported. Send application/json or application/x-www-form-urlencoded."
+    assert refusal(client, 415, content=b"hello", headers={"content-type": "text/plain"}) == message
+    assert refusal(client, 415, content=b"hello").startswith("A body of type (none) is not supported.")
+
+
+def test_an_empty_request_lacks_everything(client: TestClient) -> None:
+    assert refusal(client) == (
+        "Invalid request: missing q parameter; missing source parameter; missing target parameter"
+    )
