@@ -154,6 +154,14 @@ def test_faults_are_noticed(received: bytes, fault: str | None) -> None:
     assert fault_of(Attack("test", (b"a",)), received) == fault
 
 
+def test_a_deadline_is_no_fault_of_a_valid_request() -> None:
+    from malformed import Attack, fault_of
+
+    late = b"HTTP/1.1 504 Gateway Timeout\r\n\r\n{}"
+    assert fault_of(Attack("test", (b"a",)), late) == "status 504"
+    assert fault_of(Attack("test", (b"a",), may_be_fine=True), late) is None
+
+
 def test_differences_tell_rounding_from_other_answers() -> None:
     from fault_steady import differences
 
