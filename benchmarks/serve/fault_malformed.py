@@ -161,13 +161,17 @@ def run_malformed(given: argparse.Namespace) -> dict[str, Any]:
         descriptors, bytes_before = n_descriptors(server.pid), rss(tree(server.pid))
         raw = asyncio.run(_flood(server, given.number, given.seed))
         slow = asyncio.run(_slowloris(server))
-        tested = _schemathesis(server, given.examples, given.seed)
         time.sleep(2)
         ready = fetch_now(server.port, "/ready").status
         same = fetch_now(server.port, "/v1/predict", ASKED).json() == before
         ratio = rss(tree(server.pid)) / bytes_before
         left = [descriptors, n_descriptors(server.pid)]
         log = server.log.read_text(errors="replace")
+        names = [f"t={given.bundle}", *(f"b{number}={path}" for number, path in enumerate(given.others))]
+        with start_manyheads(names, given.workers) as other:  # schemathesis also gets bundles of other tasks
+            tested = _schemathesis(other, given.examples, given.seed)
+            ready = max(ready, fetch_now(other.port, "/ready").status)
+            log += other.log.read_text(errors="replace")
         return {
             "passed": not raw["faults"]
             and slow["closed"] == N_SLOW
