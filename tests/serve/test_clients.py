@@ -1,6 +1,7 @@
 """Clients from PyPI against a real server with real (tiny) bundles: libretranslatepy and openai."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -63,6 +64,13 @@ def test_libretranslatepy_gets_errors_as_from_libretranslate(libretranslate: Lib
         libretranslate.translate("猫" * 20_001, "zh", "en")
     assert caught.value.code == 413
     assert "20,001 characters" in error_of(caught)
+
+
+def test_tags_of_html_stay(service: ServiceProcess) -> None:
+    fields = {"q": f'<p class="a">{CHINESE}</p><br/>', "source": "auto", "target": "en", "format": "html"}
+    answer = service.request("/translate", fields).json
+    assert re.fullmatch(r'<p class="a">[^<>]+</p><br/>', answer["translatedText"])
+    assert answer["detectedLanguage"]["language"] == "zh"
 
 
 def test_alternatives_of_a_list(service: ServiceProcess) -> None:

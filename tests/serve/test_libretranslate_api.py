@@ -85,6 +85,21 @@ def test_the_language_of_each_text_of_a_list_is_detected(client: TestClient, ser
     assert [work.texts for work in service.asked] == [("车站在哪里？",)]
 
 
+def test_tags_of_html_have_no_language_and_no_words(client: TestClient, service: FakeService) -> None:
+    texts = [
+        '<p class="these words are English">车站在哪里？</p>',
+        "<br><!-- a comment -->",
+        "<script>let it</script>&#36710;站",
+    ]
+    answer = post(client, q=texts, source="auto", target="en", format="html", alternatives=2)
+    assert [one["language"] for one in answer["detectedLanguage"]] == ["zh", "en", "zh"]
+    assert answer["detectedLanguage"][1]["confidence"] == 0
+    (work,) = service.asked
+    assert work.texts == (texts[0], texts[2])
+    assert work.decode == {}  # HTML has no alternatives
+    assert answer["alternatives"] == [[], [], []]
+
+
 def test_a_text_in_the_target_language_stays_as_it_is(client: TestClient, service: FakeService) -> None:
     assert post(client, q="abc", source="zh", target="zh-Hans") == {"translatedText": "abc"}
     answer = post(client, q="abc", source="de", target="de", alternatives=2)

@@ -56,6 +56,21 @@ def test_only_a_pause_sends_a_request(playground: OpenPlay) -> None:
     assert [body["texts"] for body in opened.bodies] == [[CAT]]
 
 
+def test_half_a_chinese_word_is_not_sent(playground: OpenPlay) -> None:
+    opened = playground()
+    page = opened.start()
+    opened.stop_clock()
+    opened.field.dispatch_event("compositionstart")
+    opened.field.fill("mao")
+    page.clock.run_for(10 * TYPED)
+    assert opened.bodies == []
+    opened.field.fill("猫")
+    opened.field.dispatch_event("compositionend")
+    with page.expect_request("**/v1/predict"):
+        page.clock.run_for(2 * TYPED)
+    assert [body["texts"] for body in opened.bodies] == [["猫"]]
+
+
 def test_an_answer_that_comes_too_late_is_dropped(playground: OpenPlay) -> None:
     opened = playground()
     page = opened.start()
@@ -132,6 +147,7 @@ def test_the_glossary_is_sent_kept_imported_and_exported(playground: OpenPlay, t
     part.get_by_label("Do not translate").fill("MASK\nURL")
     opened.until(lambda: opened.bodies[-1].get("keep") == ["MASK", "URL"])
     assert opened.bodies[-1]["glossary"] == {"花园": "garden"}
+    expect(opened.words).to_have_text(re.compile("garden", re.IGNORECASE))
     table = tmp_path / "terms.tsv"
     table.write_text("猫\tcat\r\n花园\tpark\n", encoding="utf-8")
     part.locator("input[type=file]").set_input_files(table)

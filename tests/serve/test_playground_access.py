@@ -1,6 +1,7 @@
 """Everybody can use the playground: axe-core's rules, the keyboard alone, both languages and themes, small windows."""
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -51,13 +52,15 @@ def test_every_page_is_accessible_complete_and_fits(
 def test_a_page_is_in_one_language_at_a_time(playground: OpenPlay) -> None:
     opened = playground()
     page = opened.start("tag")
-    fill(opened, "tag")
+    opened.answer(TEXTS["tag"])
     shown = page.locator("#app").inner_text().replace("中文", "")
     for example in page.locator(".play-examples button").all_inner_texts():  # texts for bundles, in their languages
         shown = shown.replace(example, "")
     assert re.findall(r"[一-鿿]+", shown) == []
+    opened.open_part("curl")
     page.get_by_role("button", name="中文").click()
     expect(page.get_by_role("button", name="中文")).to_be_focused()
+    expect(page.get_by_text("用命令行发送同样的请求。")).to_be_visible()
     expect(page.get_by_role("heading", name="实体")).to_be_visible()
     expect(page.locator("mark.play-entity").first).to_be_visible()
     page.reload()
@@ -118,9 +121,12 @@ def choose_with_keys(page: Page, name: str) -> None:
     expect(page.locator("#play-bundle")).to_be_focused()
 
 
-def test_links_lead_to_the_lens_page(playground: OpenPlay) -> None:
+def test_links_lead_to_the_lens_page_and_the_api(playground: OpenPlay) -> None:
     opened = playground()
     page = opened.start("tag")
-    expect(page.get_by_role("link", name="API")).to_have_attribute("href", "docs")
     page.get_by_role("link", name="Lens").click()
     expect(page).to_have_title(re.compile("manyheads lens"))
+    opened.start("tag")
+    with page.expect_navigation() as loaded:
+        page.get_by_role("link", name="API").click()
+    assert loaded.value.ok and urlsplit(loaded.value.url).path == "/docs"

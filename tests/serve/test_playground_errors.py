@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 
+from serve.axe import serious_faults
 from serve.conftest import OpenPlay
 from serve.playground_pages import CAT, TEXTS
 from serve.service_process import serving_process
@@ -86,6 +87,7 @@ def test_the_detail_of_a_problem_is_shown_as_it_is(playground: OpenPlay) -> None
     opened.field.fill("猫" * 20_001)
     alert = page.get_by_role("alert").filter(has_text="20,001")
     expect(alert).to_have_text(re.compile("20,001 characters; at most 20,000 are allowed. The former result"))
+    assert serious_faults(page) == []
     opened.answer(CAT)
     expect(alert).to_have_count(0)
     beam = opened.open_part("Options")

@@ -8,6 +8,8 @@ purpose: the language of each text of a list is detected by itself, an unknown p
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import unescape
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -23,6 +25,7 @@ from manyheads.serve.problems import ProblemError
 from manyheads.serve.request_bodies import FORM, JSON, MULTIPART, body_schema, read_body
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
+from manyheads.text.markup_scanner import scan_markup
 
 _AUTO = "auto"
 _N_DETECTED = 3  # languages that /detect lists
@@ -73,6 +76,11 @@ class TranslateRequest(DetectRequest):
     target: str = Field(description="Code of the target language.", examples=["zh"])
     format: Annotated[Literal["text", "html"], _OrDefault] = Field("text", description="html: keep tags in place.")
     alternatives: Annotated[int, _NotNegative] = Field(0, description="Number of alternative translations.")
+
+    @cached_property
+    def readable(self) -> list[str]:
+        """The texts without the tags, attributes and scripts of HTML."""
+        return [_without_tags(text) for text in self.texts] if self.format == "html" else self.texts
 
 
 class DetectedLanguage(BaseModel):
@@ -166,7 +174,7 @@ class _LibreTranslate:
         if pairs.code(wanted.target) is None:
             raise ProblemError(400, f"{wanted.target[:40]} is not supported. {pairs.shown()}")
         is_auto = wanted.source.strip().lower() == _AUTO
-        detected = await self._detect_each(texts, pairs) if is_auto else []
+        detected = await self._detect_each(wanted.readable, pairs) if is_auto else []
         sources = [one.language if one.confidence else "" for one in detected] or [wanted.source] * len(texts)
         translated = await self._translate_each(texts, sources, wanted, pairs)
         answer: dict[str, Any] = {"translatedText": [one.text for one in translated]}
@@ -222,9 +230,9 @@ class _LibreTranslate:
     ) -> list[_Translated]:
         """Translate each text from its language; texts without a word, or in the target language, stay as they are."""
         by_bundle: dict[str, list[int]] = defaultdict(list)
-        for index, (text, source) in enumerate(zip(texts, sources, strict=True)):
+        for index, (readable, source) in enumerate(zip(wanted.readable, sources, strict=True)):
             is_same = bool(source) and pairs.code(source) == pairs.code(wanted.target)
-            if is_same or not source or not any(map(str.isalnum, text)):
+            if is_same or not source or not any(map(str.isalnum, readable)):
                 continue
             by_bundle[pairs.bundle(source, wanted.target)].append(index)
         translated = [_Translated(text) for text in texts]
@@ -236,7 +244,7 @@ class _LibreTranslate:
 
     def _work(self, bundle: ServedBundle, texts: Sequence[str], wanted: TranslateRequest) -> Work:
         decode: dict[str, Any] = {}
-        if wanted.alternatives:
+        if wanted.alternatives and wanted.format == "text":  # HTML has one translation, as in LibreTranslate
             n_best = wanted.alternatives + 1
             beam = max(n_best, bundle.decode.get("beam", _DEFAULT_BEAM))
             decode = {"method": "beam", "beam": beam, "n_best": n_best}
@@ -250,6 +258,10 @@ class _LibreTranslate:
     async def _rank(self, texts: Sequence[str], pairs: LanguagePairs) -> list[list[Detection]]:
         languages = pairs.languages
         return await run_in_threadpool(lambda: [self.detector.rank(text, languages) for text in texts])
+
+
+def _without_tags(html: str) -> str:
+    return unescape(" ".join(token.raw for token in scan_markup(html) if token.kind == "text"))
 
 
 def _translated(payload: dict[str, Any], n_alternatives: int) -> _Translated:

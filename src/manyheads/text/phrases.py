@@ -189,13 +189,13 @@ class Phrases:
             if not is_final and self._is_open(tail, position, before):
                 break
             matches = [
-                (len(form.text), number)
+                (len(form.text), form is forms[0], number)
                 for number, forms in enumerate(self._forms)
                 for form in forms
                 if _matches(form, tail, position, before)
             ]
             if matches:
-                length, number = max(matches, key=lambda match: match[0])
+                length, _, number = max(matches)
                 found[number] = min(found[number] + 1, self._wanted[number])
             else:
                 length = _character_length(tail, position)
@@ -228,8 +228,11 @@ def _forms(tokenizer: Tokenizer, phrase: str) -> list[_Form]:
 
 def _form(tokenizer: Tokenizer, text: str) -> _Form:
     is_joined = is_chinese_or_kana(text[0])
-    ids = tokenizer.encode_continuation(text) if is_joined else tokenizer.encode(text)
-    ends, length = [], 0 if is_joined or not tokenizer.surfaces.has_prefix else -1
+    if is_joined:
+        ids = tokenizer.encode_continuation(text)
+    else:
+        ids = tokenizer.encode(text if tokenizer.surfaces.has_prefix else f" {text}")
+    ends, length = [], 0 if is_joined else -1
     for token_id in ids:
         length += len(tokenizer.surfaces.of[token_id])
         ends.append(length)

@@ -130,7 +130,7 @@ function frame(...children) {
   theme.show(state.theme, t("play_theme"), (one) => t(`play_${one}`));
   for (const node of [...language.root.children, ...theme.root.children]) if (node instanceof HTMLButtonElement) node.dataset.key = node.value;
   const nav = el("nav", { "aria-label": t("play_pages") }, el("a", { href: "./", "aria-current": "page", onclick: (/** @type {Event} */ event) => event.preventDefault() }, t("play_playground")),
-    storedKey() ? null : el("a", { href: state.bundle ? `lens/${encodeURIComponent(state.bundle)}/` : "lens/" }, t("play_lens")), // the lens page cannot send a key
+    !bundles.length || storedKey() ? null : el("a", { href: state.bundle ? `lens/${encodeURIComponent(state.bundle)}/` : "lens/" }, t("play_lens")), // the lens page cannot send a key
     el("a", { href: "docs" }, t("play_docs")));
   app.replaceChildren(el("main", { class: "lens play" },
     el("header", { class: "top" }, el("span", { class: "brand" }, "manyheads"), nav, el("div", { class: "switches" }, theme.root, language.root)), ...children));

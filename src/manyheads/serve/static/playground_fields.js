@@ -24,10 +24,15 @@ export async function copy(text, { t, announce }) {
   announce(t(isCopied ? "play_copied" : "play_not_copied"));
 }
 
-/** A part of the page that can be folded. @param {string} name @param {boolean} isOpen @param {...(Node | string | null)} children */
-export function folded(name, isOpen, ...children) {
-  const summary = el("summary", {}, name);
-  return { root: el("details", { class: "play-fold", open: isOpen }, summary, el("div", { class: "play-fold-body" }, ...children)), summary };
+/** @type {Map<string, boolean>} parts that the user folded or unfolded: another language or theme leaves them so */
+const folds = new Map();
+
+/** A part of the page that can be folded. @param {string} key of its name @param {boolean} isOpen @param {PlayContext} context @param {...(Node | string | null)} children */
+export function folded(key, isOpen, { t }, ...children) {
+  const summary = el("summary", {}, t(key));
+  const root = el("details", { class: "play-fold", open: folds.get(key) ?? isOpen }, summary, el("div", { class: "play-fold-body" }, ...children));
+  summary.addEventListener("click", () => folds.set(key, !root.open)); // before it changes
+  return { root, summary };
 }
 
 /** "35 ms" or "1.2 s". @param {number} milliseconds @param {PlayContext} context */
@@ -45,7 +50,7 @@ export function optionsPart(session, context) {
   if (!settings.length) return null;
   const body = el("div", { class: "play-fields" });
   const reset = el("p", {});
-  const fold = folded(t("play_options"), session.bundle.task === "classify" || session.bundle.task === "language", body, reset);
+  const fold = folded("play_options", session.bundle.task === "classify" || session.bundle.task === "language", context, body, reset);
   /** @type {Map<string, HTMLElement>} */
   const fields = new Map(settings.map((setting) => [setting.name, field(setting, session, context)]));
   body.append(...fields.values());

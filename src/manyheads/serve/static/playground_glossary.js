@@ -40,7 +40,7 @@ export function glossaryPart(session, context) {
   const keep = el("textarea", { id: "play-keep", rows: 2, dir: "auto", spellcheck: "false", oninput: () => session.setValue("keep", keep.value || undefined) });
   keep.value = String(session.values.keep ?? "");
   const isOpen = session.terms.length > 0 || keep.value !== "";
-  const fold = folded(t("play_glossary"), isOpen,
+  const fold = folded("play_glossary", isOpen, context,
     el("div", { class: "play-glossary" },
       el("div", {}, el("p", { class: "hint" }, t("play_glossary_hint")), rows, twice, failed, acts,
         el("p", { class: "play-field is-check" }, use, el("label", { for: "play-use-glossary" }, t("play_glossary_use")))),

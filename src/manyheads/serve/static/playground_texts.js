@@ -65,7 +65,7 @@ registerMessages({
   },
   zh: {
     play_loading: "正在载入……",
-    play_playground: "试用", play_lens: "lens 页面", play_docs: "接口文档",
+    play_playground: "试用", play_lens: "注意力头", play_docs: "接口文档",
     play_pages: "页面", play_language: "语言", play_theme: "配色", play_auto: "自动", play_light: "浅色", play_dark: "深色",
     play_bundle: "模型包", play_parameters: "{n} M 参数", play_version: "版本 {version}",
     play_none: "服务器没有载入模型包。请这样启动：manyheads serve BUNDLE",
@@ -85,7 +85,7 @@ registerMessages({
     play_gone: "服务器没有响应。请确认 manyheads serve 正在运行，然后重试。",
     play_status: "服务器返回状态 {status}。",
     play_no_answer: "服务器的回答中没有预测结果。",
-    play_retry_in: "{detail}{n} 秒后自动重试。",
+    play_retry_in: "{detail} {n} 秒后自动重试。",
     play_retry: "重试",
     play_former: "下面仍是先前的结果。",
     play_no_mask: "请在要预测的位置写上 [MASK]。",

@@ -223,7 +223,7 @@ function curlPart(session, context) {
   const { t } = context;
   const code = el("code", {});
   const key = el("span", { class: "hint" });
-  const fold = folded(t("play_curl"), false,
+  const fold = folded("play_curl", false, context,
     el("p", { class: "hint" }, t("play_curl_hint"), " ", key), el("pre", { class: "play-code", tabindex: 0 }, code),
     el("p", {}, button(t("play_copy"), () => void copy(code.textContent ?? "", context), { class: "plain", "data-key": "copy curl" })));
   return {

@@ -37,7 +37,7 @@ from manyheads.text.tokenizer import EOS, Tokenizer
 _WIDE_BEAM = 8
 _BEAMS_PER_LEVEL = 2  # of the search for terms
 _MAX_BEAM = 64
-_MARGIN = 4  # tokens, EOS included, that a hypothesis with terms may be longer than the best one and the terms
+_MARGIN = 2  # tokens, EOS included, that a hypothesis with terms may be longer than the best one and the terms
 _WIDENED = 4  # times as many beams where that search does not end
 _WIDEST_BEAM = 256
 
