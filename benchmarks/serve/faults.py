@@ -41,7 +41,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *FAULTS], default=[], metavar="NAME", help="default: all")
     parser.add_argument("--bundle", type=Path, default=ROOT / "runs" / "quickstart" / "bundle", help="a translator")
-    parser.add_argument("--others", type=Path, nargs="*", default=[], help="bundles of other tasks, for the soak")
+    parser.add_argument(
+        "--others", type=Path, nargs="*", default=[], help="bundles of other tasks, for the soak and for schemathesis"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--count", type=int, help="texts, drains, kills or requests; default: as above")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the soak")

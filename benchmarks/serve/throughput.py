@@ -3,10 +3,12 @@
     make bench-serve                                    needs runs/quickstart/bundle (make quickstart)
     make bench-serve ARGS="--rounds 1 --seconds 3"      a quick look
     make bench-serve ARGS="--no-peers"                  without LibreTranslate and CTranslate2 behind FastAPI
+    make bench-serve ARGS="--base-size --seconds 15"    the same translations at the cost of the paper's base size
 
 All systems serve the same weights, with the same beam, and get the same texts; each may use `--workers` cores, and the
 load generator runs beside them on the same machine. They are started first and then take turns. Another system begins
-each round, and the median over rounds is reported.
+each round, and the median over rounds is reported. CPU time per text is measured, too: it depends less than the other
+figures on what else the machine does.
 
 1. Throughput: 64 clients that send one text at a time, and clients that send 32 texts at a time.
 2. Latency under load: Poisson arrivals at 80 % of the throughput with one text, over 64 connections, against one client
@@ -28,6 +30,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from base_size import widen
 from engine_alone import EngineAlone
 from http_client import fetch_now
 from load import Prepared, closed_loop, open_loop, self_test, summarize
@@ -44,6 +47,9 @@ from systems import (
     start_libretranslate,
     start_manyheads,
 )
+
+from manyheads.bundle import load
+from manyheads.interop import export_bundle
 
 sys.path.insert(0, str(ROOT / "benchmarks" / "speed"))
 
@@ -98,7 +104,9 @@ class Systems:
                 closed_loop(server.port, self.requests(name, n_texts, round_), n_clients, seconds, server=server.pid)
             )
         )
-        summary["server_cpu_share"] = round((cpu_seconds(tree(server.pid)) - before) / summary["seconds"], 3)
+        cpu, n_texts_done = cpu_seconds(tree(server.pid)) - before, summary["texts_per_second"] * summary["seconds"]
+        summary["server_cpu_share"] = round(cpu / summary["seconds"], 3)
+        summary["cpu_per_text"] = round(1000 * cpu / max(1.0, n_texts_done), 3)
         settle()
         return summary
 
@@ -123,9 +131,6 @@ class Systems:
 
 def export(bundle: Path, folder: Path) -> Path:
     """Export the bundle to CTranslate2."""
-    from manyheads.bundle import load
-    from manyheads.interop import export_bundle
-
     export_bundle(load(bundle, engine="torch"), folder)
     return folder
 
@@ -150,7 +155,7 @@ def median_of(rounds: Sequence[dict[str, Any]], *keys: str) -> float:
 def measure_throughput(systems: Systems) -> dict[str, Any]:
     """Rounds of: the engine alone, then every server with small and with large requests."""
     given = systems.given
-    engine: list[float] = []
+    engine: list[dict[str, float]] = []
     rounds: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in systems.servers}
     for name in systems.servers:  # warm-up
         systems.closed(name, 1, 8, 0, 1.0)
@@ -159,7 +164,7 @@ def measure_throughput(systems: Systems) -> dict[str, Any]:
         for name in turned(["engine", *systems.servers], round_):
             if name == "engine":
                 texts = itertools.islice(itertools.cycle(systems.texts), round_ * 397, round_ * 397 + n_texts)
-                engine.append(systems.engine.texts_per_second(list(texts)))
+                engine.append(systems.engine.measure(list(texts)))
                 continue
             for label, size, clients in (("1 text", 1, 64), (f"{BATCH} texts", BATCH, N_LARGE)):
                 summary = systems.closed(name, size, clients, round_, given.seconds)
@@ -167,11 +172,16 @@ def measure_throughput(systems: Systems) -> dict[str, Any]:
                 check_all_answered(name, summary)
         print(f"throughput: round {round_ + 1} of {given.rounds}", file=sys.stderr, flush=True)
     record: dict[str, Any] = {
-        "engine_alone": {"rounds": engine, "texts_per_second": round(statistics.median(engine), 1)},
+        "engine_alone": {
+            "texts_per_second": median_of(engine, "texts_per_second"),
+            "cpu_per_text": median_of(engine, "cpu_per_text"),
+            "rounds": engine,
+        },
         "servers": {
             name: {
                 label: {
                     "texts_per_second": median_of(own, "texts_per_second"),
+                    "cpu_per_text": median_of(own, "cpu_per_text"),
                     "p50": median_of(own, "milliseconds", "p50"),
                     "p99": median_of(own, "milliseconds", "p99"),
                     "rounds": own,
@@ -181,20 +191,18 @@ def measure_throughput(systems: Systems) -> dict[str, Any]:
             for name, labels in rounds.items()
         },
     }
-    ours = rounds[OURS]
-    record["share_of_engine"] = {
-        label: round(
-            statistics.median(one["texts_per_second"] / alone for one, alone in zip(own, engine, strict=True)), 3
-        )
-        for label, own in ours.items()
-    }
+    for key, name in (("texts_per_second", "share_of_engine"), ("cpu_per_text", "cpu_of_engine")):
+        record[name] = {
+            label: round(statistics.median(one[key] / alone[key] for one, alone in zip(own, engine, strict=True)), 3)
+            for label, own in rounds[OURS].items()
+        }
     return record
 
 
 def calibrated(systems: Systems, seconds: float) -> int:
     """Return how many texts keep the engine busy for a while."""
-    speed = systems.engine.texts_per_second(systems.texts[:200])
-    return max(200, int(speed * seconds))
+    speed = systems.engine.measure(systems.texts[:100])["texts_per_second"]
+    return max(100, int(speed * seconds))
 
 
 def check_all_answered(name: str, summary: dict[str, Any]) -> None:
@@ -242,7 +250,8 @@ def measure_overload(systems: Systems, throughput: dict[str, Any]) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", type=Path, default=ROOT / "runs" / "quickstart" / "bundle")
-    parser.add_argument("--name", default="quickstart", help="key of the result in serve.json")
+    parser.add_argument("--base-size", action="store_true", help="widen the model first, see base_size.py")
+    parser.add_argument("--name", help="key of the result in serve.json; default: quickstart, or base size")
     parser.add_argument("--texts", type=Path, help="file of texts; default: sentences of the built-in corpus")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
@@ -256,10 +265,14 @@ def main() -> None:
     if not given.bundle.is_dir():
         parser.error(f"{given.bundle} is no bundle. Train one (make quickstart), or name it with --bundle.")
     given.bundle, given.peers = given.bundle.resolve(), given.peers.resolve()
+    given.name = given.name or ("base size" if given.base_size else "quickstart")
     record: dict[str, Any] = {**stamp(), "beam": given.beam, "workers": given.workers}
     record["generator"] = self_test(64, 2.0)
     folder = Path(tempfile.mkdtemp(prefix="manyheads-serve-"))
     try:
+        if given.base_size:
+            widen(load(given.bundle, engine="torch")).save(folder / "bundle")
+            given.bundle = folder / "bundle"
         with ExitStack() as stack:
             systems = Systems(given, folder, stack)
             record["throughput"] = measure_throughput(systems)

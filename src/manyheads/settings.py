@@ -119,6 +119,8 @@ def _build(
         if key not in fields:
             previous, hint = hint, did_you_mean(key, fields)  # a list of all settings is not repeated
             faults.append(f"{section}{_quote_key(key)} is not a setting.{f' {hint}' if hint != previous else ''}")
+        elif types is None and _is_plainly_right(kind, key, value):
+            values[key] = value
         else:
             values[key] = _convert(hints[key], value, f"{section}{key}", faults)
     for name, field in fields.items():
@@ -138,8 +140,35 @@ def type_faults(settings: Any, section: str = "") -> list[str]:
     faults: list[str] = []
     hints = _type_hints(type(settings))  # type: ignore[arg-type]
     for field in dataclasses.fields(settings):
-        _convert(hints[field.name], getattr(settings, field.name), f"{section}{field.name}", faults)
+        value = getattr(settings, field.name)
+        if not _is_plainly_right(type(settings), field.name, value):
+            _convert(hints[field.name], value, f"{section}{field.name}", faults)
     return faults
+
+
+def _is_plainly_right(kind: type, name: str, value: object) -> bool:
+    """Whether `_convert` would return a value as it is; False if it has to look. Decoding builds settings often."""
+    types, allowed = _plain_types(kind)[name]
+    return type(value) in types and (allowed is None or value is None or value in allowed)  # type: ignore[operator]
+
+
+@cache
+def _plain_types(kind: type) -> dict[str, tuple[tuple[type, ...], Range | None]]:
+    """For each field the exact types whose values need no conversion, and the range of a number."""
+    return {name: _plain_type(hint) for name, hint in _type_hints(kind).items()}
+
+
+def _plain_type(hint: Any) -> tuple[tuple[type, ...], Range | None]:
+    if get_origin(hint) is Annotated:
+        inner, allowed = get_args(hint)
+        return _plain_type(inner)[0], allowed
+    if get_origin(hint) in (Union, types.UnionType):
+        options = [option for option in get_args(hint) if option is not types.NoneType]
+        if len(options) == 1 and len(get_args(hint)) == 2:
+            plain, allowed = _plain_type(options[0])
+            return (*plain, types.NoneType), allowed
+        return (), None
+    return ((hint,), None) if hint in (int, float, str, bool) else ((), None)
 
 
 @cache

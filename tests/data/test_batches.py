@@ -127,3 +127,14 @@ def test_batch_is_padded_and_shifted() -> None:
 
 def test_padding_no_sequences_gives_no_rows() -> None:
     assert pad([], after=EOS).shape == (0, 1)
+
+
+def test_one_example_or_none_is_planned_as_any_other_number_is() -> None:
+    lengths = np.array([[5, 3], [2, 9]])
+    assert plan_batches(lengths[:0], 10, seed=1, epoch=0) == []
+    assert [batch.tolist() for batch in plan_batches(lengths[:1], 10, seed=1, epoch=0)] == [[0]]
+    assert [batch.tolist() for batch in plan_batches(lengths[:1], 1, seed=1, epoch=0)] == [[0]]
+    chosen = np.array([1])
+    (batch,) = plan_batches(lengths, 10, seed=1, epoch=0, chosen=chosen)
+    assert batch.tolist() == [1] and batch is not chosen
+    assert batch.dtype == np.int64

@@ -154,6 +154,14 @@ def test_faults_are_noticed(received: bytes, fault: str | None) -> None:
     assert fault_of(Attack("test", (b"a",)), received) == fault
 
 
+def test_a_deadline_is_no_fault_of_a_valid_request() -> None:
+    from malformed import Attack, fault_of
+
+    late = b"HTTP/1.1 504 Gateway Timeout\r\n\r\n{}"
+    assert fault_of(Attack("test", (b"a",)), late) == "status 504"
+    assert fault_of(Attack("test", (b"a",), may_be_fine=True), late) is None
+
+
 def test_differences_tell_rounding_from_other_answers() -> None:
     from fault_steady import differences
 
@@ -187,3 +195,29 @@ def test_the_page_says_which_goals_were_not_met() -> None:
     assert "**Failed.**" in page({"drains": drains})
     assert "**1 were lost**" in page({"drains": drains})
     assert "Passed." in page({"drains": drains | {"passed": True}})
+
+
+def test_a_widened_model_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    import base_size
+    import torch
+
+    from manyheads.model import ModelSettings, Transformer
+
+    for name, value in (("WIDTH", 32), ("INNER", 48), ("LAYERS", 3)):
+        monkeypatch.setattr(base_size, name, value)
+    torch.manual_seed(1)
+    settings = ModelSettings(
+        vocab_size=40, width=16, n_encoder_layers=1, n_decoder_layers=2, feed_forward_width=24, n_heads=2,
+        positions="rotary", norm_placement="pre", tie_source_target=True, tie_output=True, dropout=0.0,
+    )  # fmt: skip
+    small = Transformer(settings).eval()
+    for parameter in small.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, 0.5, 0.2)
+    larger = Transformer(base_size.widen_settings(settings)).eval()
+    base_size.widen_weights(small, larger)
+    source, target = torch.randint(4, 40, (2, 7)), torch.randint(4, 40, (2, 5))
+    with torch.no_grad():
+        assert torch.allclose(small(source, target), larger(source, target), atol=1e-4)
+    with pytest.raises(ValueError, match=r"model.positions = 'none'"):
+        base_size.widen_settings(ModelSettings(vocab_size=40, positions="none", tie_output=True))

@@ -19,6 +19,8 @@ def plan_batches(
     `lengths` is N × 1 or N × 2 (source and target). The padded size of a batch, rows × longest length, is at most
     `budget` on each side; an example longer than the budget gets a batch of its own.
     """
+    if (count := len(lengths) if chosen is None else len(chosen)) <= 1:  # as often in a service: no generator is needed
+        return [np.arange(1) if chosen is None else chosen.copy()] if count else []
     random = np.random.default_rng([seed, epoch])
     # Examples of equal length are in a new order in every epoch.
     order: NDArray[np.int64] = random.permutation(len(lengths) if chosen is None else chosen)
