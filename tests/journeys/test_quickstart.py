@@ -16,7 +16,7 @@ from cli.conftest import Run, checked, environment_of, new_manyheads, warm_proce
 from cli.warm_process import WarmProcess
 
 # A model of a few steps repeats one token up to the maximum length, and a thousand such texts take a minute. The tests
-# that train a model use the whole corpora.
+# that train a model use the whole corpora and no limit.
 SHORT_CORPORA = """
 from manyheads.run import corpus
 from manyheads.tasks import TASKS
@@ -24,12 +24,14 @@ corpus._BUILTIN_TEST = 60
 for task in TASKS.values():
     if getattr(task, "quickstart", None) is not None:
         task.quickstart.recipe.setdefault("data", {})["builtin_rows"] = 5000
+        if task.quickstart.name in ("translate", "generate"):
+            task.quickstart.recipe.setdefault("decode", {})["max_new_tokens"] = 5
 """
 
 
 @pytest.fixture
 def short_manyheads(warm_process: WarmProcess, tmp_path: Path) -> Run:  # noqa: F811
-    """Return a function that runs `manyheads` on short built-in corpora."""
+    """Return a function that runs `manyheads` on short built-in corpora, with short output."""
 
     def run(*words: object, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         arguments = [str(word) for word in words]
