@@ -8,6 +8,7 @@ install_import_hook(
     [f"manyheads.{package}" for package in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
 )
 
+import gc  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -52,9 +53,38 @@ def small_table(**changes: object) -> dict[str, object]:
     return table | changes
 
 
+# Tests without the marker `slow` that take more than ten seconds.
+_LONG = frozenset(
+    {
+        "test_a_killed_sweep_ends_with_the_same_rows_and_leaves_no_process",
+        "test_a_thousand_classes",
+        "test_every_variant_generates_the_same_tokens",
+        "test_quickstart_of_other_tasks_ends_with_a_demo_and_next_commands",
+        "test_quickstart_runs_runs_again_and_resumes",
+        "test_same_seeds_give_the_same_numbers_in_any_number_of_processes",
+        "test_signal_saves_and_shows_how_to_resume",
+        "test_signal_while_scoring_is_obeyed_at_once",
+        "test_train_then_evaluate",
+        "test_two_files_become_a_recipe_that_trains",
+    }
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first: as the last ones they would leave all but one process idle."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Run slow tests first, then long ones: as the last ones they would leave all but one process idle."""
+
+    def order(item: pytest.Item) -> int:
+        if item.get_closest_marker("slow") is not None:
+            return 0
+        return 1 if getattr(item, "originalname", None) in _LONG else 2
+
+    items.sort(key=order)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt all modules and tests from garbage collection: each full one would visit millions of objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

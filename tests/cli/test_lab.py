@@ -115,6 +115,7 @@ n_heads = 2
 n_encoder_layers = 1
 n_decoder_layers = 1
 feed_forward_width = 16
+max_length = 100
 [train]
 steps = 3
 batch_tokens = 200

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from manyheads.decode import DecodeSettings, EngineSelector, TorchEngine
 from manyheads.decode.native import compilation, loading
@@ -37,12 +38,17 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def variants(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every variant of this architecture, compiled as for a wheel."""
-    folder = tmp_path_factory.mktemp("variants")
-    made, errors = compilation.compile_variants(loading.find_compiler(), folder)
-    assert errors == []
-    assert len(made) == len(compilation.VARIANTS[os.uname().machine])
+def variants(shared_folder: Path) -> Path:
+    """Every variant of this architecture, compiled as for a wheel, once for all processes of the tests."""
+    folder = shared_folder / f"variants-{compilation.source_hash()}"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            unfinished = folder.with_name(f"{folder.name}-unfinished")
+            unfinished.mkdir(exist_ok=True)
+            made, errors = compilation.compile_variants(loading.find_compiler(), unfinished)
+            assert errors == []
+            assert len(made) == len(compilation.VARIANTS[os.uname().machine])
+            unfinished.rename(folder)
     return folder
 
 
@@ -228,23 +234,22 @@ def test_unusable_prebuilt_libraries_are_skipped(
         assert Path(found._name) == folder / name
 
 
-def _libraries_of_this_processor(variants: Path, folder: Path) -> dict[str, ctypes.CDLL]:
-    """The libraries of a wheel, the one compiled on first use, and the most portable one."""
-    found = {
+def _variants_of_this_processor(variants: Path) -> dict[str, ctypes.CDLL]:
+    return {
         variant.name: ctypes.CDLL(str(variants / compilation.prebuilt_name(variant)))
         for variant in compilation.runnable_variants()
     }
-    for name, flags in {"native": compilation.NATIVE_FLAGS[0], "baseline": ("-O2",)}.items():
-        path = folder / f"{name}.so"
-        assert compilation.compile_library(loading.find_compiler(), flags, path) == ""
-        found[name] = ctypes.CDLL(str(path))
-    return found
 
 
 @is_x86_64
 def test_every_variant_generates_the_same_tokens(variants: Path, tmp_path: Path) -> None:
     """Float32 is compared with the torch engine, int8 with the first variant: sums of bytes are exact."""
-    found = _libraries_of_this_processor(variants, tmp_path)
+    found = _variants_of_this_processor(variants)
+    # The one compiled on first use, and the most portable one.
+    for name, flags in {"native": compilation.NATIVE_FLAGS[0], "baseline": ("-O2",)}.items():
+        path = tmp_path / f"{name}.so"
+        assert compilation.compile_library(loading.find_compiler(), flags, path) == ""
+        found[name] = ctypes.CDLL(str(path))
     sources = make_sources(40)
     for settings in ({}, VARIANTS["odd sizes"], VARIANTS["swiglu"]):
         model = make_model(**settings)
@@ -264,11 +269,9 @@ def _ids(
 
 
 @is_x86_64
-def test_variants_use_the_instructions_they_are_named_for(variants: Path, tmp_path: Path) -> None:
+def test_variants_use_the_instructions_they_are_named_for(variants: Path) -> None:
     lanes = {"x86-64-v2": 4, "x86-64-v3": 8, "x86-64-v4": 16}
-    for name, library in _libraries_of_this_processor(variants, tmp_path).items():
-        if name in ("native", "baseline"):
-            continue
+    for name, library in _variants_of_this_processor(variants).items():
         level = name.removesuffix("-vnni")
         assert (library.mh_lanes(), library.mh_has_vnni()) == (lanes[level], int(name != level))
 

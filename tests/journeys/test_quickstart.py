@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,36 @@ from manyheads import corpora
 from manyheads.bundle import load
 from manyheads.tasks import Seq2Seq
 
-from cli.conftest import Run, manyheads  # noqa: F401
+from cli.conftest import Run, checked, environment_of, new_manyheads, warm_process  # noqa: F401
+from cli.warm_process import WarmProcess
+
+# A model of a few steps repeats one token up to the maximum length, and a thousand such texts take a minute. The tests
+# that train a model use the whole corpora and no limit.
+SHORT_CORPORA = """
+from manyheads.run import corpus
+from manyheads.tasks import TASKS
+corpus._BUILTIN_TEST = 60
+for task in TASKS.values():
+    if getattr(task, "quickstart", None) is not None:
+        task.quickstart.recipe.setdefault("data", {})["builtin_rows"] = 5000
+        if task.quickstart.name in ("translate", "generate"):
+            task.quickstart.recipe.setdefault("decode", {})["max_new_tokens"] = 5
+"""
 
 
-def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
-    first = manyheads("quickstart", "--steps", 4, "--direction", "de-en")
+@pytest.fixture
+def short_manyheads(warm_process: WarmProcess, tmp_path: Path) -> Run:  # noqa: F811
+    """Return a function that runs `manyheads` on short built-in corpora, with short output."""
+
+    def run(*words: object, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        arguments = [str(word) for word in words]
+        return checked(warm_process.run(arguments, stdin.encode(), tmp_path, environment_of(1), before=SHORT_CORPORA))
+
+    return run
+
+
+def test_quickstart_runs_runs_again_and_resumes(short_manyheads: Run, tmp_path: Path) -> None:
+    first = short_manyheads("quickstart", "--steps", 4, "--direction", "de-en")
     assert (first.returncode, first.stderr) == (0, "")
     bundle = tmp_path / "runs" / "quickstart-de-en" / "bundle"
     for expected in (
@@ -34,7 +60,7 @@ def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) 
     assert "Der Lehrer hat das rote Buch nicht gekauft." in (bundle.parent / "lens.html").read_text(encoding="utf-8")
     before = (bundle / "MANIFEST.sha256").read_bytes()
 
-    again = manyheads("quickstart", "--direction", "de-en")
+    again = short_manyheads("quickstart", "--direction", "de-en")
     assert again.returncode == 0
     assert "The model is already trained" in again.stdout
     assert "--overwrite" in again.stdout
@@ -42,16 +68,16 @@ def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) 
     assert "BLEU" in again.stdout
     assert (bundle / "MANIFEST.sha256").read_bytes() == before
 
-    other = manyheads("quickstart", "-o", "runs/quickstart-de-en")
+    other = short_manyheads("quickstart", "-o", "runs/quickstart-de-en")
     assert other.returncode == 1
     assert "contains a run of another recipe (data.builtin was de-en, now en-zh" in other.stderr
 
-    longer = manyheads("quickstart", "--direction", "de-en", "--steps", 6)
+    longer = short_manyheads("quickstart", "--direction", "de-en", "--steps", 6)
     assert "from step 4" in longer.stdout
     assert "step 6 of 6" in longer.stdout
 
     assert (bundle / "MANIFEST.sha256").read_bytes() != before
-    assert manyheads("predict", bundle, stdin="Zwei Katzen schlafen.\n").stdout.count("\n") == 1
+    assert short_manyheads("predict", bundle, stdin="Zwei Katzen schlafen.\n").stdout.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -63,12 +89,12 @@ def test_quickstart_runs_runs_again_and_resumes(manyheads: Run, tmp_path: Path) 
     ],
 )
 def test_quickstart_of_other_tasks_ends_with_a_demo_and_next_commands(
-    manyheads: Run,  # noqa: F811
+    short_manyheads: Run,
     tmp_path: Path,
     task: str,
     expected: tuple[str, ...],
 ) -> None:
-    done = manyheads("quickstart", "--task", task, "--language", "zh", "--steps", 2, "--plain")
+    done = short_manyheads("quickstart", "--task", task, "--language", "zh", "--steps", 2, "--plain")
     assert (done.returncode, done.stderr) == (0, "")
     bundle = tmp_path / "runs" / f"quickstart-{task}-zh" / "bundle"
     assert bundle.is_dir()
@@ -81,7 +107,7 @@ def test_quickstart_of_other_tasks_ends_with_a_demo_and_next_commands(
         str(bundle.relative_to(tmp_path)),
     ):
         assert text in done.stdout
-    again = manyheads("quickstart", "--task", task, "--language", "zh")
+    again = short_manyheads("quickstart", "--task", task, "--language", "zh")
     assert "The model is already trained" in again.stdout
     assert f"manyheads quickstart --task {task} --language zh --overwrite" in again.stdout
 
@@ -96,8 +122,8 @@ def test_quickstart_of_other_tasks_ends_with_a_demo_and_next_commands(
         (("--language", "zh"), "--language does not apply to --task translate. Use --direction, as in en-zh."),
     ],
 )
-def test_options_that_do_not_apply_are_refused(manyheads: Run, arguments: tuple[str, ...], message: str) -> None:  # noqa: F811
-    done = manyheads("quickstart", *arguments)
+def test_options_that_do_not_apply_are_refused(short_manyheads: Run, arguments: tuple[str, ...], message: str) -> None:
+    done = short_manyheads("quickstart", *arguments)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
 
@@ -105,13 +131,13 @@ def test_options_that_do_not_apply_are_refused(manyheads: Run, arguments: tuple[
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["classify", "tag", "generate"])
 def test_quickstart_trains_a_classifier_a_tagger_and_a_language_model(
-    manyheads: Run,  # noqa: F811
+    new_manyheads: Run,  # noqa: F811
     tmp_path: Path,
     task: str,
 ) -> None:
     """Two minutes of training are enough for each built-in corpus."""
     least = {"classify": (98, 85), "tag": (98, 90)}
-    done = manyheads("quickstart", "--task", task, "-o", task)
+    done = new_manyheads("quickstart", "--task", task, "-o", task)
     assert done.returncode == 0
     scores = json.loads((tmp_path / task / "bundle" / "bundle.json").read_text("utf-8"))["scores"]
     if task in least:
@@ -123,9 +149,9 @@ def test_quickstart_trains_a_classifier_a_tagger_and_a_language_model(
 
 
 @pytest.mark.slow
-def test_quickstart_trains_a_translation_model(manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_quickstart_trains_a_translation_model(new_manyheads: Run, tmp_path: Path) -> None:  # noqa: F811
     """The promise of the README: a held-out BLEU of at least 95. (How long it takes is not tested: machines differ.)"""
-    done = manyheads("quickstart")
+    done = new_manyheads("quickstart")
     assert done.returncode == 0
     bundle = tmp_path / "runs" / "quickstart" / "bundle"
     scores = json.loads((bundle / "bundle.json").read_text("utf-8"))["scores"]
@@ -135,7 +161,7 @@ def test_quickstart_trains_a_translation_model(manyheads: Run, tmp_path: Path) -
     # What the README shows, and no word of it is unknown.
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     ((sentence, printed),) = re.findall(r'^\$ echo "(.+)" \| manyheads predict \S+\n(\S+)$', readme, re.MULTILINE)
-    answer = manyheads("predict", bundle, stdin=f"{sentence}\n")
+    answer = new_manyheads("predict", bundle, stdin=f"{sentence}\n")
     assert (answer.stdout, answer.stderr) == (f"{printed}\n", "")
     ((texts, answers),) = re.findall(r"^print\(model\.predict\((.+)\)\)\n# (.+)$", readme, re.MULTILINE)
     assert load(bundle).predict(ast.literal_eval(texts)) == ast.literal_eval(answers)
