@@ -77,13 +77,15 @@ class RequestGuard:
         key_is_inside = path in _KEY_IN_BODY and key is None
         if not is_open and not key_is_inside:
             self._admit(scope, key)
+        is_counted = not is_open and scope["method"] == "POST"
+        if is_counted:
+            self._refuse_overload()  # before the body is read and parsed: refusing must be cheap
         body = await _read(receive, headers, self.settings)
         if key_is_inside:
             self._admit(scope, _key_inside(body, headers))
-        if is_open or scope["method"] != "POST":
+        if not is_counted:
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
             return
-        self._refuse_overload()
         self._n_requests += 1
         try:
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
@@ -91,7 +93,7 @@ class RequestGuard:
             self._n_requests -= 1
 
     def _refuse_overload(self) -> None:
-        """Refuse a request early if many are under way; all of these were read, so slow clients do not count."""
+        """Refuse a request if many are under way; those that are still being read do not count."""
         if self._n_requests >= self.settings.max_requests:
             wait = self.wait()
             raise ProblemError(

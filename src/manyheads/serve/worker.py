@@ -27,6 +27,7 @@ from manyheads.serve.answering import AnsweringBundle
 
 logger = logging.getLogger(__name__)
 _END: dict[str, Any] = {}
+_NICENESS = 5  # the service, which refuses requests that are too many, comes before the workers if all cores are busy
 
 
 def run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
@@ -35,6 +36,8 @@ def run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"  # of the native engine
     torch.set_num_threads(1)
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     try:
         bundles = {name: AnsweringBundle.open(name, Path(folder)) for name, folder in folders.items()}
         for bundle in bundles.values():
