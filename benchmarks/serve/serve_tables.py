@@ -4,8 +4,9 @@ python benchmarks/serve/serve_tables.py
 """
 
 import json
+import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ with a translator thread per core; sentences are split by a rule, which is cheap
 BASE_SIZE = """\
 The quickstart's model, [widened](serve/base_size.py) to 6 + 6 layers of width 512 so that it translates the same: every
 hidden value is repeated, and added layers add zero. It costs what a model of the base size of the paper costs."""
+BUSY = """ The machine was busy with other work, as the load shows. That costs a pipeline of processes more than one
+process with many threads, and it makes latencies and refusals late; CPU time per text depends on it least."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -44,6 +47,22 @@ def verdict(holds: bool) -> str:
 
 def stamp_line(record: Mapping[str, Any]) -> str:
     return f"{record['date']}, {record['machine']}, other load {record['load']}. `{record['command']}`"
+
+
+def against_best(
+    rounds: Mapping[str, Sequence[Mapping[str, Any]]], best: Callable[[list[float]], float], *keys: str
+) -> float:
+    """Return the median over rounds of our value divided by that of the best peer in the same round."""
+
+    def value(summary: Any) -> float:
+        for key in keys:
+            summary = summary[key]
+        return float(summary)
+
+    peers = [own for system, own in rounds.items() if system != OURS]
+    return statistics.median(
+        value(ours) / best([value(peer) for peer in others]) for ours, *others in zip(rounds[OURS], *peers, strict=True)
+    )
 
 
 def speed_section(name: str, record: Mapping[str, Any]) -> str:
@@ -69,7 +88,7 @@ def speed_section(name: str, record: Mapping[str, Any]) -> str:
     cpu = "CPU ms a text"
     head = ("", f"texts/s, {large} a request", cpu, "texts/s, 1 text a request", cpu, "p50 (ms)", "p99 (ms)")
     peers = {system: labels for system, labels in throughput["servers"].items() if system != OURS}
-    ours, quiet, busy = throughput["servers"][OURS], latency[OURS]["unloaded"], latency[OURS]["80 %"]
+    quiet, busy = latency[OURS]["unloaded"], latency[OURS]["80 %"]
     goals = [
         (f"≥ 0.9 × the engine alone, {large} a request", f"{throughput['share_of_engine'][large]:.2f}",
          verdict(throughput["share_of_engine"][large] >= 0.9)),
@@ -81,21 +100,18 @@ def speed_section(name: str, record: Mapping[str, Any]) -> str:
          verdict(busy["p99"] <= 3 * quiet["p99"])),
     ]  # fmt: skip
     if peers:
-        best = max(labels["1 text"]["texts_per_second"] for labels in peers.values())
-        quickest = min(labels["1 text"]["p99"] for labels in peers.values())
-        cheapest = min(labels["1 text"]["cpu_per_text"] for labels in peers.values())
-        same = {system: latency[system]["same rate"]["p99"] for system in latency}
-        quickest_same = min(value for system, value in same.items() if system != OURS)
+        small = {system: labels["1 text"]["rounds"] for system, labels in throughput["servers"].items()}
+        same = {system: labels["same rate"]["rounds"] for system, labels in latency.items()}
+        speed = against_best(small, max, "texts_per_second")
+        cheap = against_best(small, min, "cpu_per_text")
+        quick = against_best(small, min, "milliseconds", "p99")
+        quick_same = against_best(same, min, "milliseconds", "p99")
         goals += [
-            ("throughput ÷ the best peer's, 1 text a request", f"{ours['1 text']['texts_per_second'] / best:.2f}",
-             verdict(ours["1 text"]["texts_per_second"] > best)),
-            ("CPU time ÷ the best peer's, 1 text a request", f"{ours['1 text']['cpu_per_text'] / cheapest:.2f}",
-             verdict(ours["1 text"]["cpu_per_text"] < cheapest)),
-            ("p99 of 64 clients ÷ the best peer's", f"{ours['1 text']['p99'] / quickest:.2f}",
-             verdict(ours["1 text"]["p99"] < quickest)),
-            ("p99 at the same rate ÷ the best peer's", f"{same[OURS] / quickest_same:.2f}",
-             verdict(same[OURS] < quickest_same)),
-        ]  # fmt: skip
+            ("throughput ÷ the best peer's, 1 text a request", f"{speed:.2f}", verdict(speed > 1)),
+            ("CPU time ÷ the best peer's, 1 text a request", f"{cheap:.2f}", verdict(cheap < 1)),
+            ("p99 of 64 clients ÷ the best peer's", f"{quick:.2f}", verdict(quick < 1)),
+            ("p99 at the same rate ÷ the best peer's", f"{quick_same:.2f}", verdict(quick_same < 1)),
+        ]
     refused = overload.get("milliseconds_429", {})
     goals += [
         ("5 × overload: 429 in < 100 ms (p99)", f"{refused.get('p99', float('nan'))} ms",
@@ -129,6 +145,8 @@ def speed_section(name: str, record: Mapping[str, Any]) -> str:
             f"{overload['rate'] / overload['capacity']:.0f} times the throughput: {statuses}; "
             f"{overload['requests_per_second']:,.0f} were answered per second.",
             table(("goal", "measured", "met"), goals),
+            "Ratios are medians over rounds of the ratio in a round; the best peer is the best of that round."
+            + (BUSY if record["load"] > 2 else ""),
         ]
     )
 

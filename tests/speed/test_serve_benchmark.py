@@ -221,3 +221,15 @@ def test_a_widened_model_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         assert torch.allclose(small(source, target), larger(source, target), atol=1e-4)
     with pytest.raises(ValueError, match=r"model.positions = 'none'"):
         base_size.widen_settings(ModelSettings(vocab_size=40, positions="none", tie_output=True))
+
+
+def test_ratios_are_medians_over_rounds_against_the_best_peer_of_each() -> None:
+    from serve_tables import against_best
+
+    rounds = {
+        "a peer": [{"speed": 10.0}, {"speed": 40.0}, {"speed": 10.0}],
+        "manyheads": [{"speed": 20.0}, {"speed": 60.0}, {"speed": 10.0}],
+        "another": [{"speed": 5.0}, {"speed": 20.0}, {"speed": 100.0}],
+    }
+    assert against_best(rounds, max, "speed") == 1.5  # of 2, 1.5 and 0.1
+    assert against_best(rounds, min, "speed") == 3.0  # of 4, 3 and 1
