@@ -31,8 +31,10 @@ with a translator thread per core; sentences are split by a rule, which is cheap
 BASE_SIZE = """\
 The quickstart's model, [widened](serve/base_size.py) to 6 + 6 layers of width 512 so that it translates the same: every
 hidden value is repeated, and added layers add zero. It costs what a model of the base size of the paper costs."""
-BUSY = """ The machine was busy with other work, as the load shows. That costs a pipeline of processes more than one
-process with many threads, and it makes latencies and refusals late; CPU time per text depends on it least."""
+BUSY = (
+    " The machine was busy with other work, as the load shows: throughput and latencies are those of a busy machine and "
+    "differ a lot between rounds. CPU time per text depends on it least."
+)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
