@@ -9,10 +9,13 @@ import pytest
 from manyheads.serve.batch_queue import BatchQueue, QueuedText, QueueFullError
 from manyheads.serve.problems import ProblemError
 
+from own_thread import in_own_thread
+
 
 def in_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Futures need a running loop."""
 
+    @in_own_thread
     def run() -> None:
         asyncio.run(test())
 

@@ -14,6 +14,8 @@ from manyheads.errors import ServeError
 from manyheads.serve import local_server
 from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
+from own_thread import in_own_thread
+
 
 def test_the_next_free_port_is_used() -> None:
     with listen("127.0.0.1", 18_877) as first, listen("127.0.0.1", first.getsockname()[1]) as second:
@@ -67,6 +69,7 @@ def test_run_answers_when_it_reports_its_start(monkeypatch: pytest.MonkeyPatch) 
     assert not thread.is_alive()
 
 
+@in_own_thread
 def test_answers_do_not_wait_for_acknowledgements() -> None:
     async def accepted() -> int:
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()

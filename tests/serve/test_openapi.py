@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from own_thread import in_own_thread
 from serve.service_process import ServiceProcess
 
 OPERATIONS = [
@@ -49,16 +50,19 @@ N_EXAMPLES = 40
 
 
 @pytest.fixture(scope="module")
+@in_own_thread
 def document(service: ServiceProcess) -> Any:
     return schemathesis.openapi.from_url(f"{service.address}openapi.json")
 
 
+@in_own_thread
 def test_every_operation_of_the_document_is_tried(document: Any) -> None:
     found = [operation.ok() for operation in document.get_all_operations()]
     assert {(one.method.upper(), one.path) for one in found} == {*OPERATIONS}
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), CASES)
+@in_own_thread
 def test_answers_are_those_of_the_document(document: Any, method: str, path: str, mode: GenerationMode) -> None:
     operation = document[path][method]
     is_positive, has_input = mode == GenerationMode.POSITIVE, "{" in path or path in WITH_BODY

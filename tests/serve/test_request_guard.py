@@ -11,6 +11,8 @@ from manyheads.serve.request_guard import RequestGuard
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
 
+from own_thread import in_own_thread
+
 
 async def _ask(guard: RequestGuard, path: str) -> tuple[int, dict[bytes, bytes]]:
     scope: Scope = {
@@ -36,6 +38,7 @@ async def _ask(guard: RequestGuard, path: str) -> tuple[int, dict[bytes, bytes]]
     return sent[0]["status"], dict(sent[0]["headers"])
 
 
+@in_own_thread
 def test_more_requests_than_allowed_are_refused_at_once_and_health_checks_are_not() -> None:
     async def run() -> None:
         finish, begun = asyncio.Event(), asyncio.Event()

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from own_thread import in_own_thread
+
 SERVE = Path(__file__).parents[2] / "benchmarks" / "serve"
 
 
@@ -64,6 +66,7 @@ def test_a_response_is_parsed_from_any_pieces() -> None:
             assert [(one.status, one.body) for one in found] == [(status, body)]
 
 
+@in_own_thread
 def test_a_response_that_never_ends_is_lost() -> None:
     from http_client import LostError, connect
 
@@ -89,6 +92,7 @@ def test_arrivals_have_the_rate_and_are_reproducible(load: ModuleType) -> None:
     assert 4700 < len(arrivals) < 5300
 
 
+@in_own_thread
 def test_a_closed_loop_sends_every_request_once(load: ModuleType, stub: int) -> None:
     texts = [f"text {number}" for number in range(60)]
     answered: Counter[str] = Counter()
@@ -105,6 +109,7 @@ def test_a_closed_loop_sends_every_request_once(load: ModuleType, stub: int) -> 
     assert summary["milliseconds"]["p50"] >= 2  # the server needs at least that long
 
 
+@in_own_thread
 def test_an_open_loop_counts_from_the_arrival_and_sees_refusals(load: ModuleType, stub: int) -> None:
     requests = load.prepare(stub, "/v1/predict", ["a"] * 600)
     samples = asyncio.run(load.open_loop(stub, requests, 3000, 60, n_connections=32))
