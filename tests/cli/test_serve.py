@@ -48,4 +48,4 @@ def test_check_loads_every_bundle(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("serve", f"own={bundle_folder}", "--check", "--workers", "1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("own: seq2seq, ")
-    assert done.stdout.endswith("Everything can be served.\n")
+    assert done.stdout.endswith("All bundles were loaded and answered a text.\n")

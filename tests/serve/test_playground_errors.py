@@ -42,7 +42,7 @@ def test_the_key_is_asked_for_once_and_a_server_that_is_gone_is_reported(
         assert KEY not in page.url
     opened.field.fill("Anna is in Paris.")
     expect(page.get_by_role("alert")).to_have_text(
-        re.compile("No answer from the server.*former result is still shown")
+        re.compile("No answer from the server.*previous result is still shown")
     )
     expect(page.locator("mark.play-entity").first).to_be_visible()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
@@ -86,7 +86,7 @@ def test_the_detail_of_a_problem_is_shown_as_it_is(playground: OpenPlay) -> None
     opened.answer(CAT)
     opened.field.fill("猫" * 20_001)
     alert = page.get_by_role("alert").filter(has_text="20,001")
-    expect(alert).to_have_text(re.compile("20,001 characters; at most 20,000 are allowed. The former result"))
+    expect(alert).to_have_text(re.compile("20,001 characters; at most 20,000 are allowed. The previous result"))
     assert serious_faults(page) == []
     opened.answer(CAT)
     expect(alert).to_have_count(0)

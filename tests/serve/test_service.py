@@ -140,6 +140,13 @@ def test_bad_requests_get_one_clear_line(service: ServiceProcess, body: Any, sta
     assert answer.json["status"] == status
 
 
+def test_a_body_that_is_not_declared_as_json_is_refused(service: ServiceProcess) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = service.request("/v1/predict", b'{"bundle": "tag", "texts": "a"}', headers)
+    assert (answer.status, answer.headers["content-type"]) == (415, "application/problem+json")
+    assert "Content-Type: application/json" in answer.json["detail"]
+
+
 def test_a_bad_text_does_not_harm_the_others_of_its_batch(service: ServiceProcess) -> None:
     def ask(text: str) -> int:
         return service.request("/v1/predict", {"bundle": "masked", "texts": text}).status
@@ -256,7 +263,7 @@ def test_a_request_has_a_deadline(trained: Trained, tmp_path: Path) -> None:
 def test_keys_are_needed_and_limited(trained: Trained, tmp_path: Path) -> None:
     key = "k" * 32
     environment = {"MANYHEADS_API_KEYS": f"reporting:{key}"}
-    options = ("--rate", "12", "--log")
+    options = ("--rate", "2", "--log")
     bundle = str(trained("tag"))
     with serving_process(bundle, log=tmp_path / "log", environment=environment, options=options) as own:
         body = {"texts": "a"}

@@ -67,8 +67,9 @@ _TEXT_OPTIONS = (
         type=click.Path(path_type=Path),
         help=pick(
             "File of terms, one per line: source, tab, target. A translation contains the target of each source term "
-            "in its line.",
-            "术语表，每行一条：原文、制表符、译文。行中出现的术语，译文必定采用指定译法。",
+            "in its line. If the model has never seen it there, the rest of the sentence may get worse.",
+            "术语表，每行一条：原文、制表符、译文。行中出现的术语，译文必定包含指定译法；"
+            "如果模型没有学过这种译法，句子的其余部分可能变差。",
         ),
     ),
     click.option(

@@ -68,21 +68,21 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
-    help=pick("Requests per minute and key. [default: any number]", "每个密钥每分钟的请求数。[默认：不限]"),
+    help=pick("Requests per minute and key. [default: unlimited]", "每个密钥每分钟的请求数。[默认：不限]"),
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=30.0,
     show_default=True,
-    help=pick("Seconds until a request must be answered.", "每个请求的时限（秒）。"),
+    help=pick("Time limit of a request, in seconds.", "每个请求的时限（秒）。"),
 )
 @click.option(
     "--read-timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
-    help=pick("Seconds in which a request must arrive.", "接收一个请求的时限（秒）。"),
+    help=pick("Time in which a request must arrive, in seconds.", "接收一个请求的时限（秒）。"),
 )
 @click.option(
     "--max-text",
@@ -145,6 +145,8 @@ def _named(bundles: tuple[str, ...]) -> dict[str, str]:
         name, separator, folder = bundle.partition("=")
         if not separator or "/" in name:
             name, folder = "", bundle
+        if not folder:
+            raise click.UsageError(f"{bundle} names no folder. Write NAME=FOLDER.")
         path = Path(folder).resolve()
         name = name or (path.parent.name if path.name == "bundle" else path.name)
         if name in folders:
@@ -166,7 +168,7 @@ def _check(service: "Service") -> None:
     asyncio.run(run())
     for bundle in service.bundles.values():
         click.echo(f"{bundle.name}: {bundle.task}, {bundle.n_parameters:,} parameters, version {bundle.version}")
-    click.echo(pick("Everything can be served.", "全部可以提供服务。"))
+    click.echo(pick("All bundles were loaded and answered a text.", "所有模型包均已加载，并成功回答了一段文本。"))
 
 
 def _run(folders: dict[str, str], settings: "ServeSettings", access: Any, log: bool) -> None:

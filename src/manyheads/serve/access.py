@@ -90,7 +90,7 @@ class Access:
         """Count a request of a client; raise a ProblemError with status 429 if there were too many."""
         if self.rate is None:
             return
-        now, capacity = self._clock(), max(1.0, self.rate / 6)  # ten seconds' worth at once
+        now, capacity = self._clock(), max(1.0, self.rate)  # a minute's worth may come at once
         bucket = self._buckets.pop(client, None) or _Bucket(capacity, now)
         bucket.level = min(capacity, bucket.level + (now - bucket.updated) * self.rate / 60)
         bucket.updated = now
@@ -100,6 +100,8 @@ class Access:
         if bucket.level < 1:
             wait = max(1, round((1 - bucket.level) * 60 / self.rate))
             raise ProblemError(
-                429, f"More than {self.rate:g} requests a minute. Try again in {wait} s.", {"Retry-After": str(wait)}
+                429,
+                f"Too many requests: {self.rate:g} a minute are allowed. Try again in {wait} s.",
+                {"Retry-After": str(wait)},
             )
         bucket.level -= 1

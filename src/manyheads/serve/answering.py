@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from manyheads.storage import MANIFEST
 from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
 from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.text.words import is_blank
+
+_N_EXAMPLES = 3
+_MAX_EXAMPLE = 160  # characters
 
 
 @dataclass
@@ -46,6 +50,7 @@ class AnsweringBundle:
             "n_parameters": model.n_parameters,
             "max_tokens": model.settings.max_length,
             "decode": to_table(bundle.decode),
+            "examples": _examples(bundle),
             "scores": {name: [asdict(score) for score in scores] for name, scores in bundle.scores.items()},
         }
         return cls(bundle, path, served)
@@ -191,6 +196,16 @@ def _text_options(options: Mapping[str, Any]) -> TextOptions | None:
 def _plain(answer: Any) -> Any:
     """The answer as JSON: spans are dataclasses."""
     return [asdict(one) for one in answer] if isinstance(answer, tuple) else answer
+
+
+def _examples(bundle: Bundle) -> list[str]:
+    """Texts to try, if the bundle was trained on the built-in corpus; a user's own data is not shown to clients."""
+    task, languages = bundle.task, str(bundle.recipe.get("data", {}).get("builtin") or "").split("-")
+    if languages == [""]:
+        return []
+    rows = islice(task.builtin(task.settings, languages, "test", _N_EXAMPLES, 1), _N_EXAMPLES)
+    texts = [row[0][:_MAX_EXAMPLE].partition("\n")[0].strip() for row in rows]
+    return [task.lens_examples.suggestion(task, text) for text in texts if text]
 
 
 def _version(path: Path) -> str:

@@ -197,6 +197,11 @@ def completions_router(service: Service) -> APIRouter:
         openapi_extra=body_schema(CompletionRequest, JSON),
     )
 
+    @router.post("/chat/completions", include_in_schema=False)
+    async def chat() -> Response:
+        """Say that the models of this server do not chat."""
+        raise OpenAiProblemError(404, "Chat completions are not supported. Use /v1/completions with a prompt.")
+
     @router.get("/models", responses={200: {"model": ModelList}})
     async def models() -> Response:
         """List the language bundles."""

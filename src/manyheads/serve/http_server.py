@@ -79,7 +79,7 @@ def _reload_all(service: Service) -> None:
         for name in list(service.bundles):
             try:
                 bundle = await service.reload(name)
-                logger.info("loaded %s again: version %s", name, bundle.version)
+                logger.info("Reloaded %s: version %s", name, bundle.version)
             except ProblemError as error:
                 logger.error("%s could not be loaded again: %s", name, error)
 

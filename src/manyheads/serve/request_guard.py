@@ -128,7 +128,7 @@ class RequestGuard:
 
     def _record(self, scope: Scope, answer: "_Answer") -> None:
         seconds = time.monotonic() - answer.started
-        route = getattr(scope.get("route"), "path", None) or "other"
+        route = getattr(scope.get("route"), "path", None) or _known_path(scope)
         self.metrics.request_done(route, answer.status, seconds)
         if not access_log.isEnabledFor(logging.INFO):
             return
@@ -141,6 +141,14 @@ class RequestGuard:
             "key": scope.get("state", {}).get("key_name", ""),
         }
         access_log.info(json.dumps(entry))
+
+
+def _known_path(scope: Scope) -> str:
+    """The path of a request that was refused early, or that belongs to the lens; others may contain anything."""
+    path = str(scope["path"])
+    if path.startswith("/lens/"):
+        return "/lens"
+    return path if path in {getattr(route, "path", "") for route in scope["app"].routes} else "other"
 
 
 class _Answer:

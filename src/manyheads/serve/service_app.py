@@ -105,6 +105,8 @@ async def _validation_problem(request: Request, error: Exception) -> Response:
     """One line about everything that is wrong with a request, without the values, which may be text of users."""
     assert isinstance(error, RequestValidationError)
     faults: list[dict[str, Any]] = list(error.errors())
+    if not request.headers.get("content-type", "").startswith("application/json") and request.method == "POST":
+        return problem(415, "The body must be JSON. Send the header Content-Type: application/json.")
     if any(fault["type"] == "json_invalid" for fault in faults):
         return problem(400, _NOT_PARSED)
     lines = dict.fromkeys(f"{_place(fault['loc'])}: {fault['msg']}" for fault in faults)

@@ -22,6 +22,7 @@ class ServedBundle:
     max_tokens: int = 0  # that the model can read at once
     decode: Mapping[str, Any] = field(default_factory=dict)  # its decoding settings
     scores: Mapping[str, Any] = field(default_factory=dict)  # by test set
+    examples: tuple[str, ...] = ()  # texts to try, if it was trained on the built-in corpus; never a user's own data
 
 
 @dataclass(frozen=True)

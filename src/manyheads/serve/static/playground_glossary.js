@@ -10,7 +10,7 @@ import { glossaryOf } from "./playground_request.js";
  * @param {string} content @returns {{ terms: Term[], wrongLine: number }} `wrongLine`: the first without a tab; 0: none
  */
 export function parseTsv(content) {
-  const lines = content.replace(/^\ufeff/, "").split(/\r\n|\r|\n/);
+  const lines = content.replace(/^\ufeff/, "").split(/\r\n|\r|\n/).map((line) => (line.startsWith("#") ? "" : line));
   const wrongLine = 1 + lines.findIndex((line) => line.trim() !== "" && !line.includes("\t"));
   const terms = lines.filter((line) => line.includes("\t")).map((line) => {
     const [source, target] = line.split("\t");

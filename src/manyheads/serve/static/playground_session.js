@@ -134,7 +134,10 @@ export function createSession(bundle, changed) {
       }
       streamed.state = "done";
     } finally {
-      if (streamed.state === "running") streamed.state = "stopped";
+      if (streamed.state === "running" && session.streamed === streamed) {
+        if (signal.aborted || streamed.text) streamed.state = "stopped";
+        else session.streamed = null; // refused before the first token
+      }
     }
   }
 
