@@ -33,7 +33,6 @@ The quickstart's model, [widened](serve/base_size.py) to 6 + 6 layers of width 5
 hidden value is repeated, and added layers add zero. It costs what a model of the base size of the paper costs."""
 BUSY = (
     " The machine was busy with other work, as the load shows: throughput and latencies are those of a busy "
-    "machine and "
     "machine and differ a lot between rounds. CPU time per text depends on it least."
 )
 
