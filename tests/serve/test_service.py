@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -126,6 +127,8 @@ def test_other_tasks_stream_text_by_text(service: ServiceProcess) -> None:
         ({"bundle": "tag", "texts": "x" * 20_001}, 413, "texts[0] has 20,001 characters; at most 20,000 are allowed"),
         ({"bundle": "tag", "texts": ["x"] * 1001}, 413, "1,001 texts; at most 1,000 are allowed"),
         ({"bundle": "tag", "texts": "\ud800"}, 422, "surrogate"),
+        ({"bundle": "language", "texts": "a", "decode": {"stop": ["\ud800"]}}, 422, "surrogate"),
+        ({"bundle": "language", "texts": "a", "decode": {"stop": ["a"] * 17}}, 422, "at most 16"),
         (b"{", 400, "The body is not valid"),
         (b'{"texts": "\xff"}', 400, "The body is not valid: send JSON"),
         (b"[" * 100_000, 400, "The body is not valid: send JSON"),
@@ -145,6 +148,19 @@ def test_a_body_that_is_not_declared_as_json_is_refused(service: ServiceProcess)
     answer = service.request("/v1/predict", b'{"bundle": "tag", "texts": "a"}', headers)
     assert (answer.status, answer.headers["content-type"]) == (415, "application/problem+json")
     assert "Content-Type: application/json" in answer.json["detail"]
+
+
+def test_a_stream_has_the_limits_of_a_request(service: ServiceProcess) -> None:
+    body = {"bundle": "tag", "texts": [""] * 1001, "stream": True}
+    assert service.request("/v1/predict", body).status == 413
+
+
+def test_a_hostile_form_is_refused_at_once(service: ServiceProcess) -> None:
+    body = b"--b\r\nContent-Disposition: form-data" + b";" * 40_000
+    started = time.monotonic()
+    answer = service.request("/detect", body, {"Content-Type": "multipart/form-data; boundary=b"})
+    assert answer.status == 400
+    assert time.monotonic() - started < 5  # it took 12 s with a parser of e-mails
 
 
 def test_a_bad_text_does_not_harm_the_others_of_its_batch(service: ServiceProcess) -> None:
@@ -290,6 +306,29 @@ def test_sigterm_ends_the_server_after_the_requests_under_way(trained: Trained, 
         assert [one.result().status for one in answers] == [200] * 8
         assert own.process.wait(60) == 0
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def test_ctrl_c_twice_ends_the_server(trained: Trained, tmp_path: Path) -> None:
+    with serving_process(str(trained("seq2seq")), log=tmp_path / "log") as own, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(own.request, "/v1/predict", {"texts": ["猫在睡觉。" * 10] * 400})
+        _wait(lambda: own.metric("manyheads_queue_texts_waiting") > 0)
+        for _ in range(2):
+            own.process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        assert own.process.wait(30) is not None
+        asked.exception()  # its request may be lost: the second Ctrl-C says so
+
+
+def test_a_worker_that_could_not_be_started_is_tried_again(trained: Trained, tmp_path: Path) -> None:
+    with serving_process(str(trained("tag")), log=tmp_path / "log") as own:
+        limits = resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE)
+        (worker,) = own.workers()
+        resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, (5, limits[1]))
+        os.kill(worker, signal.SIGKILL)
+        _wait(lambda: "could not be started" in (tmp_path / "log").read_text())
+        resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, limits)
+        own.wait_until_ready()
+        assert own.predict("a")
 
 
 def test_a_bundle_is_reloaded_and_a_damaged_one_is_not(trained: Trained, tmp_path: Path) -> None:

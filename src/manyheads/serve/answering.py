@@ -1,6 +1,7 @@
 """`AnsweringBundle`: a loaded bundle that answers texts with JSON tables, as a worker process holds it."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -134,6 +135,10 @@ class AnsweringBundle:
 
     def _decode(self, how: Mapping[str, Any]) -> dict[str, Any]:
         decode = dict(how["decode"])
+        try:
+            json.dumps(how, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise RecipeError("A setting has half of a surrogate pair, which is not valid Unicode.") from None
         if isinstance(decode.get("stop"), list):
             decode["stop"] = tuple(decode["stop"])
         build(DecodeSettings, to_table(self.bundle.decode) | decode, "decode.")  # raises RecipeError

@@ -39,6 +39,8 @@ class BatchQueue:
     def add(self, texts: list[QueuedText], *, is_retry: bool = False) -> None:
         """Append the texts of a request; raise QueueFullError if they do not all fit. Retries always fit."""
         n_characters = sum(len(one.text) for one in texts)
+        if self.n_texts + len(texts) > self.max_texts or self.n_characters + n_characters > self.max_characters:
+            self._drop_cancelled()
         is_full = self.n_texts + len(texts) > self.max_texts or self.n_characters + n_characters > self.max_characters
         if is_full and not is_retry and self.n_texts:
             raise QueueFullError(self.n_texts)
@@ -97,6 +99,11 @@ class BatchQueue:
                 break
             batch.append(one)
         return batch
+
+    def _drop_cancelled(self) -> None:
+        for waiting in self._kinds.values():
+            for one in [one for one in waiting if one.answer.done()]:
+                self._remove(waiting, one)
 
     def _drop_late(self, waiting: "OrderedDict[QueuedText, None]", now: float) -> None:
         for one in [one for one in waiting if one.answer.done() or one.deadline <= now]:

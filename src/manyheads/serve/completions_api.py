@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 
 from manyheads.serve.error_shapes import OpenAiError, OpenAiProblemError, ShapedRoute, error_responses, openai_error
 from manyheads.serve.event_stream import event_response
+from manyheads.serve.problems import ProblemError
 from manyheads.serve.request_bodies import JSON, body_schema, read_body
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
@@ -238,6 +239,8 @@ class _Completion:
             _refuse("n", f"n = {self.n}: this server allows at most {limits.max_beam}.")
         if len(self.prompts) > limits.max_texts:
             _refuse("prompt", f"{len(self.prompts):,} prompts: this server allows at most {limits.max_texts:,}.")
+        if self.wanted.stream and len(self.prompts) * self.n > limits.max_streams:
+            _refuse("n", f"A stream of {len(self.prompts) * self.n:,} completions: at most {limits.max_streams}.")
         self.decode = self.wanted.decode()
 
     async def whole(self) -> dict[str, Any]:
@@ -256,8 +259,11 @@ class _Completion:
         """Yield the parts of all completions, one completion after the other, then the usage if it is asked for."""
         payloads, index = [], 0
         extra = {"usage": None} if self._wants_usage else {}
+        deadline = time.monotonic() + self.service.settings.timeout
         for prompt in self.prompts:
             for number in range(self.n):
+                if time.monotonic() > deadline:
+                    raise ProblemError(504, "The completions were not ready in time.")
                 work = Work(self.bundle.name, (prompt,), decode=self._decode_of(number))
                 if self.wanted.echo:
                     yield {**self.head, "choices": [_choice(prompt, index, None)], **extra}

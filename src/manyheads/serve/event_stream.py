@@ -15,7 +15,10 @@ async def event_response(
     events: AsyncIterator[dict[str, Any]], error_event: Callable[[ProblemError], dict[str, Any]]
 ) -> StreamingResponse:
     """Return a response of events. A request that is refused before the first has its own status; later it is one."""
-    first = await anext(events)
+    try:
+        first = await anext(events)
+    except TimeoutError:
+        raise ProblemError(504, _LATE) from None
 
     async def sent() -> AsyncIterator[str]:
         yield _line(first)

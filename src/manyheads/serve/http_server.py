@@ -48,11 +48,18 @@ async def _serve(
     settings: ServeSettings,
     on_start: Callable[[], None],
 ) -> None:
+    if hasattr(signal, "SIGHUP"):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload_all, service)
     try:
         await service.start()
-    except BaseException:
+        await _run_server(app, listener, settings, on_start)
+    finally:  # also if it was told twice to end, when uvicorn skips the end of the application
         await service.close()
-        raise
+
+
+async def _run_server(
+    app: ASGIApp, listener: socket.socket, settings: ServeSettings, on_start: Callable[[], None]
+) -> None:
     config = uvicorn.Config(
         app,
         http=_protocol(settings.read_timeout),
@@ -67,8 +74,6 @@ async def _serve(
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after a graceful end
         signal.signal(number, lambda *_: None)
-    if hasattr(signal, "SIGHUP"):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload_all, service)
     await _Server(config, on_start).serve(sockets=[listener])
 
 
@@ -94,6 +99,7 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
     class TimedProtocol(HttpToolsProtocol):
         _header_timer: asyncio.TimerHandle | None = None
         _n_bytes = 0  # since the headers of the latest request began
+        _n_header = 0  # bytes of the names and values among them
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -110,6 +116,18 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             super().data_received(data)
             if not self._is_between_requests():
                 self._stop_timer()
+
+        def on_message_begin(self) -> None:
+            self._n_header = 0
+            super().on_message_begin()
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            # Also counted here, since a pipelined request may come while another one is answered.
+            self._n_header += len(name) + len(value)
+            if self._n_header > _MAX_HEADERS:
+                self.transport.abort()
+                return
+            super().on_header(name, value)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()

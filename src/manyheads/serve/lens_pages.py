@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from manyheads.serve.problems import ProblemError, problem
 from manyheads.serve.service import Service
 
+_N_AT_ONCE = 2  # requests: the pages share the process with everything else
+
 
 class LensPages:
     """An application that passes a request on to the lens page of a bundle."""
@@ -21,6 +23,7 @@ class LensPages:
         self.service, self.is_enabled = service, is_enabled
         self._apps: dict[str, tuple[str, ASGIApp]] = {}  # version and application by the bundle's name
         self._lock = asyncio.Lock()
+        self._computing = asyncio.Semaphore(_N_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; / leads to the first bundle."""
@@ -39,7 +42,8 @@ class LensPages:
         except ProblemError as error:
             await error.response()(scope, receive, send)
             return
-        await app({**scope, "root_path": f"{root}/{name}"}, receive, send)
+        async with self._computing:
+            await app({**scope, "root_path": f"{root}/{name}"}, receive, send)
 
     async def _app(self, name: str) -> ASGIApp:
         version = self.service.find(name).version

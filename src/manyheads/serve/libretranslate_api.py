@@ -171,6 +171,8 @@ class _LibreTranslate:
             raise ProblemError(400, f"Invalid request: alternatives parameter must be <= {limits.max_beam - 1}")
         if len(texts) > limits.max_texts:  # before languages are detected
             raise ProblemError(413, f"q has {len(texts):,} texts; at most {limits.max_texts:,} are allowed.")
+        if (longest := max(map(len, texts))) > limits.max_text:
+            raise ProblemError(413, f"A text has {longest:,} characters; at most {limits.max_text:,} are allowed.")
         if pairs.code(wanted.target) is None:
             raise ProblemError(400, f"{wanted.target[:40]} is not supported. {pairs.shown()}")
         is_auto = wanted.source.strip().lower() == _AUTO

@@ -107,6 +107,7 @@ def predict_router(service: Service) -> APIRouter:
 
 
 async def _events(service: Service, bundle: ServedBundle, work: Work) -> AsyncIterator[dict[str, Any]]:
+    work = service.check(work)
     if bundle.task == "language":
         async for event in service.stream(work):
             yield event

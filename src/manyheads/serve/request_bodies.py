@@ -3,9 +3,8 @@
 FastAPI reads either JSON or a form. LibreTranslate's server takes both, and its own client sends forms.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from email.parser import BytesParser
-from email.policy import HTTP
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -21,6 +20,7 @@ FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
 _MAX_FIELDS = 1000
+_MAX_HEAD = 1000  # bytes before the content of a field of a multipart form
 _MAX_SHOWN = 300  # characters of what was wrong
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -66,13 +66,18 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
 
 
 def multipart_field(body: bytes, content_type: str, name: str) -> str | None:
-    """Return one field of a multipart form, for code that cannot wait for `read_body`; None if there is none."""
-    head = f"Content-Type: {content_type}\r\n\r\n".encode("utf-8", "replace")
-    message = BytesParser(policy=HTTP).parsebytes(head + body)
-    for part in message.iter_parts() if message.is_multipart() else ():
-        if part.get_param("name", header="content-disposition") == name:
-            payload = part.get_payload(decode=True)
-            return payload.decode("utf-8", "replace").strip() if isinstance(payload, bytes) else None
+    """Return one short field of a multipart form, for code that cannot wait for `read_body`; None if there is none.
+
+    It runs before a key is checked, so it takes time in proportion to the body whatever is in it.
+    """
+    boundary = re.search(r'boundary="?([^";,\s]{1,70})', content_type[:_MAX_HEAD])
+    if boundary is None:
+        return None
+    wanted = re.compile(rb'[;\s]name="?' + re.escape(name.encode()) + rb'"?\s*(?:;|\r|$)')
+    for part in body.split(b"--" + boundary[1].encode("utf-8", "replace"), _MAX_FIELDS)[1:]:
+        head, _, value = part[: 2 * _MAX_HEAD].partition(b"\r\n\r\n")
+        if len(head) < _MAX_HEAD and wanted.search(head):
+            return value.removesuffix(b"\r\n").decode("utf-8", "replace").strip()
     return None
 
 

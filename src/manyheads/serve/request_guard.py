@@ -73,7 +73,7 @@ class RequestGuard:
     async def _run(self, scope: Scope, headers: Headers, receive: Receive, answer: "_Answer") -> None:
         """Check the key, read the body, and run the handler until the client disconnects."""
         path, key = scope["path"], _key(headers)
-        is_open = path in _OPEN or path.startswith(_OPEN_FOLDERS)
+        is_open = path in _OPEN or (path.startswith(_OPEN_FOLDERS) and "/api/" not in path)
         key_is_inside = path in _KEY_IN_BODY and key is None
         if not is_open and not key_is_inside:
             self._admit(scope, key)
@@ -82,7 +82,7 @@ class RequestGuard:
             self._refuse_overload()  # before the body is read and parsed: refusing must be cheap
         body = await _read(receive, headers, self.settings)
         if key_is_inside:
-            self._admit(scope, _key_inside(body, headers))
+            self._admit(scope, _key_inside(body, headers) if self.access.needs_key else None)
         if not is_counted:
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
             return

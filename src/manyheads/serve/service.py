@@ -12,6 +12,9 @@ from manyheads.serve.settings import ServeSettings
 from manyheads.serve.work import ServedBundle, Work
 from manyheads.serve.worker_pool import WorkerPool
 
+_MAX_STOPS = 16  # texts that end a continuation
+_LARGE = 10**12  # larger numbers are not repeated in a message
+
 
 class Service:
     """Answers requests with the worker processes of some bundles."""
@@ -63,7 +66,7 @@ class Service:
 
     async def predict(self, request: Work) -> list[dict[str, Any]]:
         """Return one table for each text, in order."""
-        work, loop = self._checked(request), asyncio.get_running_loop()
+        work, loop = self.check(request), asyncio.get_running_loop()
         deadline = loop.time() + self.settings.timeout
         queued = [QueuedText(work.how, text, deadline, loop.create_future()) for text in work.texts]
         self.pool.submit(queued)
@@ -83,7 +86,7 @@ class Service:
 
     async def stream(self, request: Work) -> AsyncIterator[dict[str, Any]]:
         """Yield `{"delta": text}` for each part of a continuation, then `{"done": table}`."""
-        work = self._checked(request)
+        work = self.check(request)
         if len(work.texts) != 1:
             raise ProblemError(422, "stream: a stream has one text. Send one request for each text.")
         if self.pool.n_streams >= self.settings.max_streams:
@@ -97,7 +100,8 @@ class Service:
         """Load a bundle again from its folder."""
         return await self.pool.reload(self.find(name).name)
 
-    def _checked(self, request: Work) -> Work:
+    def check(self, request: Work) -> Work:
+        """Return the request with its bundle; raise a ProblemError if it is larger than this server allows."""
         limits = self.settings
         if len(request.texts) > limits.max_texts:
             raise ProblemError(413, f"texts: {len(request.texts):,} texts; at most {limits.max_texts:,} are allowed.")
@@ -112,14 +116,20 @@ class Service:
 
     def _check_cost(self, decode: Mapping[str, Any]) -> None:
         """Refuse settings that would occupy a worker for very long."""
-        for name, most in (
-            ("beam", self.settings.max_beam),
-            ("n_best", self.settings.max_beam),
-            ("max_new_tokens", self.settings.max_new_tokens),
-        ):
-            value = decode.get(name)
-            if isinstance(value, int) and value > most:
-                raise ProblemError(422, f"decode.{name} = {value:,}: this server allows at most {most:,}.")
+        limits = self.settings
+        for name, most in (("beam", limits.max_beam), ("n_best", limits.max_beam)):
+            _check_most(f"decode.{name}", decode.get(name), most)
+        n_samples = decode.get("n_best") if decode.get("method") == "sample" else 1
+        most = limits.max_new_tokens // max(1, n_samples // 8 if isinstance(n_samples, int) else 1)
+        _check_most("decode.max_new_tokens", decode.get("max_new_tokens"), most)
+        stop = decode.get("stop")
+        _check_most("the number of decode.stop", len(stop) if isinstance(stop, list | tuple) else 0, _MAX_STOPS)
+
+
+def _check_most(name: str, value: object, most: int) -> None:
+    if isinstance(value, int) and value > most:
+        given = f"{value:,}" if value < _LARGE else "a huge number"
+        raise ProblemError(422, f"{name} = {given}: this server allows at most {most:,} here.")
 
 
 def _short(name: str) -> str:

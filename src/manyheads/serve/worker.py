@@ -34,6 +34,8 @@ def run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
     """Serve batches until the pipe is closed; `folders` are the bundles by name."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"  # of the native engine
     torch.set_num_threads(1)
     if hasattr(os, "nice"):

@@ -25,6 +25,7 @@ from manyheads.serve.work import ServedBundle
 logger = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 2  # a text during which this many workers died is refused
 _MAX_PAUSE = 5.0  # seconds before a worker that dies again and again is started again
+_GRACE = 2.0  # seconds after the deadline of a batch before its worker is ended
 _START_TIMEOUT = 300.0  # seconds until a worker must have loaded its bundles
 _RECENT = 50  # batches that the speed is estimated from
 
@@ -70,7 +71,7 @@ class WorkerPool:
         self._workers: list[_Worker] = []
         self._ids = count(1)
         self._numbers = count(1)
-        self._starting: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()  # references, so that they are not garbage-collected
         self._is_closing = False
         self._recent: deque[tuple[int, float]] = deque(maxlen=_RECENT)
         self._reloading = asyncio.Lock()
@@ -91,10 +92,10 @@ class WorkerPool:
         await asyncio.gather(*(self._start_worker() for _ in range(self.n_workers)))
 
     async def close(self) -> None:
-        """End the workers; whatever is still waiting is refused."""
+        """End the workers; whatever is still waiting is refused. A second call does nothing."""
         self._is_closing = True
         self.queue.refuse_all(ProblemError(503, "The server is shutting down. Try again later."))
-        for task in self._starting:
+        for task in self._tasks:
             task.cancel()
         for worker in self._workers:
             self._forget(worker)
@@ -153,20 +154,35 @@ class WorkerPool:
         return sum(len(worker.streams) for worker in self._workers)
 
     async def reload(self, name: str) -> ServedBundle:
-        """Load a bundle again in every worker; if the first cannot, the old one goes on serving."""
+        """Load a bundle again in every worker; if the first cannot, the old one goes on serving.
+
+        It goes on when the client that asked for it disconnects: otherwise workers would have different versions.
+        """
+        task = asyncio.get_running_loop().create_task(self._reload(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # marks it as seen
+        return await asyncio.shield(task)
+
+    async def _reload(self, name: str) -> ServedBundle:
         async with self._reloading:
-            workers = [worker for worker in self._workers if worker.is_ready]
-            if not workers:
-                raise ProblemError(503, "No worker is ready. Try again later.")
-            for worker in workers:
+            reloaded = None
+            for worker in [worker for worker in self._workers if worker.is_ready]:
                 number = next(self._ids)
                 future = worker.calls[number] = asyncio.get_running_loop().create_future()
                 self._send(worker, {"id": number, "load": name, "path": self.folders[name]})
                 event = await future
-                if "error" in event:
+                if worker not in self._workers:  # it has died; the one that replaces it loads the folder
+                    continue
+                if "error" not in event:
+                    reloaded = self.bundles[name] = _served(event["loaded"])
+                elif reloaded is None:
                     raise ProblemError(422, f"{event['error'][1]} The version that was loaded before is still served.")
-                self.bundles[name] = _served(event["loaded"])
-            return self.bundles[name]
+                else:  # the folder was damaged meanwhile; this worker must not go on with the old version
+                    worker.process.kill()
+            if reloaded is None:
+                raise ProblemError(503, "No worker is ready. Try again later.")
+            return reloaded
 
     async def _start_worker(self) -> None:
         """Start one worker and wait until it has loaded the bundles."""
@@ -247,6 +263,15 @@ class WorkerPool:
             worker.batch, worker.batch_id, worker.started = batch, next(self._ids), loop.time()
             texts = [one.text for one in batch]
             self._send(worker, {"id": worker.batch_id, "predict": batch[0].how, "texts": texts})
+            latest = max(one.deadline for one in batch) + _GRACE
+            loop.call_at(latest, self._stop_useless, worker, worker.batch_id)
+
+    def _stop_useless(self, worker: _Worker, batch_id: int) -> None:
+        """End a worker that is still busy with a batch that nobody waits for any more; another one is started."""
+        is_same = worker in self._workers and worker.batch and worker.batch_id == batch_id
+        if is_same and all(one.answer.done() for one in worker.batch):
+            logger.warning("Worker %d needs too long for a batch that nobody waits for.", worker.number)
+            worker.process.kill()
 
     def _send(self, worker: _Worker, message: Mapping[str, Any]) -> None:
         try:
@@ -282,22 +307,27 @@ class WorkerPool:
         if self._is_closing or not self.bundles:
             return
         self.n_restarts += 1
-        logger.warning("worker %d stopped; another one is started", worker.number)
+        logger.warning("Worker %d stopped; another one is started.", worker.number)
         self.on_change()
         task = asyncio.get_running_loop().create_task(self._replace())
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         self._dispatch()
 
     async def _replace(self) -> None:
-        if self.n_failures:
-            await asyncio.sleep(min(_MAX_PAUSE, 0.1 * 2**self.n_failures))
-        self.n_failures += 1
-        try:
-            await self._start_worker()
-        except (BundleError, OSError, TimeoutError, ProblemError) as error:
-            # `_lose` has started another attempt, unless the worker could not be started at all.
-            logger.error("a worker could not be started: %s", error)
+        """Start a worker, with pauses if that fails again and again."""
+        while not self._is_closing:
+            if self.n_failures:
+                await asyncio.sleep(min(_MAX_PAUSE, 0.1 * 2 ** min(self.n_failures, 6)))
+            self.n_failures += 1
+            try:
+                await self._start_worker()
+                return
+            except (BundleError, TimeoutError, ProblemError) as error:  # it ended: `_lose` starts another one
+                logger.error("A worker could not load the bundles: %s", error)
+                return
+            except (OSError, EOFError, RuntimeError) as error:  # there is no process
+                logger.error("A worker could not be started: %s", error)
 
 
 def _served(table: Mapping[str, Any]) -> ServedBundle:
