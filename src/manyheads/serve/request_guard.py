@@ -148,7 +148,8 @@ def _known_path(scope: Scope) -> str:
     path = str(scope["path"])
     if path.startswith("/lens/"):
         return "/lens"
-    return path if path in {getattr(route, "path", "") for route in scope["app"].routes} else "other"
+    routes = getattr(scope.get("app"), "routes", ())
+    return path if any(getattr(route, "path", "") == path for route in routes) else "other"
 
 
 class _Answer:
