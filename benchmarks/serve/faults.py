@@ -14,6 +14,7 @@ Everything runs on the loopback interface. Results are written to benchmarks/ser
 """
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep-nothing", action="store_true", help="write no files")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are ended, too
     if not given.bundle.is_dir():
         parser.error(f"{given.bundle} is no bundle. Train one (make quickstart), or name it with --bundle.")
     failed = False

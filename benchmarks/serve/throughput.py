@@ -22,6 +22,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--keep-nothing", action="store_true", help="print the result, but write no files")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are ended, too
     if not given.bundle.is_dir():
         parser.error(f"{given.bundle} is no bundle. Train one (make quickstart), or name it with --bundle.")
     given.bundle, given.peers = given.bundle.resolve(), given.peers.resolve()

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -21,6 +22,7 @@ async def _ask(guard: RequestGuard, path: str) -> tuple[int, dict[bytes, bytes]]
         "path": path,
         "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"2")],
         "client": ("127.0.0.1", 1),
+        "app": Starlette(),
     }
     sent: list[Message] = []
     messages = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
