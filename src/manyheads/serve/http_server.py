@@ -53,7 +53,7 @@ async def _serve(
     try:
         await service.start()
         await _run_server(app, listener, settings, on_start)
-    finally:  # also if it was told twice to end, when uvicorn skips the end of the application
+    finally:  # also after a second Ctrl-C, when uvicorn skips the end of the application
         await service.close()
 
 
