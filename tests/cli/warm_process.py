@@ -41,6 +41,7 @@ class WarmProcess:
     """A process that has imported everything and forks once for each command."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = dict(environment)
         self._at_start = _read_at_start(environment)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST)

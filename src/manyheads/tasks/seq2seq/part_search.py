@@ -180,6 +180,8 @@ class PartSearch:
         self, rows: Sequence[int], settings: DecodeSettings, phrases: Mapping[int, Phrases]
     ) -> dict[int, list[Hypothesis]]:
         """The hypotheses of a beam search in PyTorch with these phrases; greedy search is one with a beam of 1."""
+        if not rows:  # as for samples, of which there may be more than one
+            return {}
         if settings.method != "beam":
             settings = replace(settings, method="beam", beam=1)
         found: dict[int, list[Hypothesis]] = {}
