@@ -8,7 +8,7 @@ import pytest
 
 from manyheads.bundle import Bundle
 from manyheads.errors import BundleError, LensError
-from manyheads.lens import markup_translation
+from manyheads.lens import aligner as aligner_module
 from manyheads.lens.aligner import Aligner, OcclusionAligner
 from manyheads.lens.markup_translation import MarkupTranslator, translate_markup
 
@@ -59,8 +59,8 @@ def test_a_server_splits_and_joins(untrained: Bundle) -> None:
 
 def test_heads_are_chosen_once_and_not_by_the_texts(untrained: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    choose = markup_translation.choose_aligner
-    monkeypatch.setattr(markup_translation, "choose_aligner", lambda *given: calls.append(given) or choose(*given))
+    choose = aligner_module.choose_aligner
+    monkeypatch.setattr(aligner_module, "choose_aligner", lambda *given: calls.append(given) or choose(*given))
     translator = MarkupTranslator(untrained)
     translator.translate(["no tags", "<b>around all</b>"])
     assert calls == []
@@ -77,7 +77,7 @@ def test_without_validation_data_texts_are_aligned_by_occlusion(
     def fail(*_: object) -> None:
         raise LensError("no data")
 
-    monkeypatch.setattr(markup_translation, "choose_aligner", fail)
+    monkeypatch.setattr(aligner_module, "choose_aligner", fail)
     translator = MarkupTranslator(untrained)
     assert isinstance(translator.aligner, OcclusionAligner)
     for text, one in zip(TEXTS, translator.translate(TEXTS), strict=True):
