@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from manyheads.text.words import is_blank
 
 _N_EXAMPLES = 3
 _MAX_EXAMPLE = 160  # characters
+_LEAVES = (str, int, float, type(None))
 
 
 @dataclass
@@ -153,7 +154,7 @@ class AnsweringBundle:
         return replace(self.bundle, task=self.bundle.task.with_threshold(threshold))
 
     def _payload(self, text: str, prediction: Prediction, *, align: bool) -> dict[str, Any]:
-        payload: dict[str, Any] = asdict(prediction)  # type: ignore[call-overload]
+        payload: dict[str, Any] = _plain(prediction)
         payload |= {"source": text, "answer": _plain(prediction.answer)}
         if self.bundle.seen_words is not None:
             payload["unseen_words"] = self.bundle.unseen_words(text)
@@ -198,9 +199,13 @@ def _text_options(options: Mapping[str, Any]) -> TextOptions | None:
     return TextOptions(**given) if given else None
 
 
-def _plain(answer: Any) -> Any:
-    """The answer as JSON: spans are dataclasses."""
-    return [asdict(one) for one in answer] if isinstance(answer, tuple) else answer
+def _plain(value: Any) -> Any:
+    """The value as JSON: dataclasses as tables. `dataclasses.asdict` copies what is inside, too, and takes longer."""
+    if isinstance(value, _LEAVES):
+        return value
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return {name: _plain(one) for name, one in vars(value).items()} if is_dataclass(value) else value
 
 
 def _examples(bundle: Bundle) -> list[str]:

@@ -8,19 +8,18 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from typing import Any
 
 from manyheads.serve.problems import ProblemError
 
 
 @dataclass(eq=False)
 class QueuedText:
-    """One text of a request; `answer` receives the prediction as a table."""
+    """One text of a request; `answer` receives the prediction as JSON."""
 
     how: str
     text: str
     deadline: float  # in seconds of the event loop's clock
-    answer: "asyncio.Future[dict[str, Any]]"
+    answer: "asyncio.Future[str]"
     n_attempts: int = 0  # workers that stopped while they had it
 
 

@@ -1,6 +1,7 @@
 """`predict_router`: the service's own API, for bundles of every task."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
@@ -9,6 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
+from manyheads.serve.body_route import BodyRoute
 from manyheads.serve.error_shapes import problem_responses
 from manyheads.serve.event_stream import event_response
 from manyheads.serve.problems import ProblemError
@@ -80,18 +82,21 @@ def predict_router(service: Service) -> APIRouter:
     statuses = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503, 504)
     router = APIRouter(prefix="/v1", tags=["manyheads"], responses=problem_responses(*statuses))
 
-    events: dict[str, Any] = {"text/event-stream": {}}
-
-    @router.post("/predict", responses={200: {"content": events}})
     async def predict(request: PredictRequest) -> Response:
         """Translate, classify, tag or continue texts."""
         bundle = service.find(request.bundle)
         work = request.work(bundle)
         if request.stream:
             return await event_response(_events(service, bundle, work), _error_event)
-        predictions = await service.predict(work)
-        head = {"bundle": bundle.name, "task": bundle.task, "version": bundle.version}
-        return JSONResponse(head | {"predictions": predictions})
+        predictions = ",".join(await service.predict_json(work))
+        head = json.dumps({"bundle": bundle.name, "task": bundle.task, "version": bundle.version}, ensure_ascii=False)
+        content = f'{head[:-1]}, "predictions": [{predictions}]}}'
+        return Response(content.encode(), media_type="application/json")
+
+    events: dict[str, Any] = {"text/event-stream": {}}
+    router.add_api_route(
+        "/predict", predict, methods=["POST"], responses={200: {"content": events}}, route_class_override=BodyRoute
+    )
 
     @router.get("/bundles")
     async def bundles() -> Response:

@@ -3,7 +3,8 @@
 Messages are JSON over a pipe. To a worker: `{"id", "predict": how, "texts"}`, `{"id", "stream": how, "texts"}`,
 `{"cancel": id}`, `{"id", "load": name, "path"}`. From it: `{"ready": bundles}`, `{"failed": error}`,
 `{"id", "answers"}`, `{"id", "delta"}`, `{"id", "done"}`, `{"id", "loaded"}`, `{"id", "error"}`. An error is
-`[status, detail]`.
+`[status, detail]`. An answer is `{"ok": JSON}` or `{"error": …}`: the JSON of a prediction is a string, which the
+service sends on as it is.
 
 A worker ends when its pipe is closed. It ignores SIGINT and SIGTERM, which the service handles for all.
 """
@@ -93,7 +94,7 @@ class _Worker:
 
     def _answer(self, bundle: AnsweringBundle, texts: Sequence[str], how: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
-            return bundle.answer(texts, how)
+            return [_written(answer) for answer in bundle.answer(texts, how)]
         except ManyheadsError as error:
             return [{"error": [422, str(error)]} for _ in texts]
         except Exception as error:
@@ -123,6 +124,11 @@ class _Worker:
             return
         self.bundles[name] = bundle
         _send(self.connection, {"id": message["id"], "loaded": bundle.served})
+
+
+def _written(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with its prediction as JSON."""
+    return {"ok": json.dumps(answer["ok"], ensure_ascii=False, allow_nan=False)} if "ok" in answer else answer
 
 
 def _bug(error: Exception) -> list[Any]:

@@ -43,6 +43,14 @@ def _run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
     run_worker(connection, folders)
 
 
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Texts that a worker answers together."""
+
+    number: int
+    texts: list[QueuedText]
+
+
 @dataclass(eq=False)
 class _Worker:
     """A worker process as the service sees it."""
@@ -51,9 +59,8 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     is_ready: bool = False
-    batch: list[QueuedText] = field(default_factory=list)  # that it is answering
-    batch_id: int = 0
-    started: float = 0.0  # when it got the batch
+    batches: deque[_Batch] = field(default_factory=deque)  # the one that it is answering, and perhaps the next
+    started: float = 0.0  # when it began the first
     streams: dict[int, "asyncio.Queue[dict[str, Any]]"] = field(default_factory=dict)
     calls: dict[int, "asyncio.Future[dict[str, Any]]"] = field(default_factory=dict)
 
@@ -132,7 +139,7 @@ class WorkerPool:
         ready = [worker for worker in self._workers if worker.is_ready]
         if not ready or self._is_closing:
             raise ProblemError(503, "No worker is ready. Try again later.")
-        worker = min(ready, key=lambda one: (len(one.streams), bool(one.batch)))
+        worker = min(ready, key=lambda one: (len(one.streams), len(one.batches)))
         number, events = next(self._ids), asyncio.Queue[dict[str, Any]]()
         worker.streams[number] = events
         try:
@@ -225,7 +232,7 @@ class WorkerPool:
             self._lose(worker)
             return
         number = message.get("id", 0)
-        if "answers" in message and number == worker.batch_id:
+        if "answers" in message:
             self._finish(worker, message["answers"])
         elif number in worker.calls:
             future = worker.calls.pop(number)
@@ -238,8 +245,8 @@ class WorkerPool:
                 del worker.streams[number]
 
     def _finish(self, worker: _Worker, answers: Sequence[dict[str, Any]]) -> None:
-        batch, worker.batch = worker.batch, []
-        seconds = asyncio.get_running_loop().time() - worker.started
+        batch, now = worker.batches.popleft().texts, asyncio.get_running_loop().time()
+        seconds, worker.started = now - worker.started, now
         self._recent.append((len(batch), seconds))
         self.on_batch(len(batch), seconds)
         self._dispatch()
@@ -252,24 +259,33 @@ class WorkerPool:
                 one.answer.set_exception(ProblemError(*answer["error"]))
 
     def _dispatch(self) -> None:
-        """Give batches to idle workers."""
-        loop = asyncio.get_running_loop()
-        idle = [worker for worker in self._workers if worker.is_ready and not worker.batch]
-        idle.sort(key=lambda worker: len(worker.streams))
+        """Give batches to idle workers; if many texts wait, also the next batch to busy ones, which then never idle."""
+        ready = sorted((worker for worker in self._workers if worker.is_ready), key=lambda worker: len(worker.streams))
+        idle = [worker for worker in ready if not worker.batches]
         for position, worker in enumerate(idle):
-            batch = self.queue.take(loop.time(), len(idle) - position)
-            if not batch:
-                return
-            worker.batch, worker.batch_id, worker.started = batch, next(self._ids), loop.time()
-            texts = [one.text for one in batch]
-            self._send(worker, {"id": worker.batch_id, "predict": batch[0].how, "texts": texts})
-            latest = max(one.deadline for one in batch) + _GRACE
-            loop.call_at(latest, self._stop_useless, worker, worker.batch_id)
+            self._give(worker, len(idle) - position)
+        for worker in ready:
+            if len(worker.batches) == 1 and self.queue.n_texts >= self.queue.batch_texts * len(ready):
+                self._give(worker, 1)
 
-    def _stop_useless(self, worker: _Worker, batch_id: int) -> None:
+    def _give(self, worker: _Worker, n_idle: int) -> None:
+        """Send a worker the next batch, if there is one."""
+        loop = asyncio.get_running_loop()
+        texts = self.queue.take(loop.time(), n_idle)
+        if not texts:
+            return
+        batch = _Batch(next(self._ids), texts)
+        if not worker.batches:
+            worker.started = loop.time()
+        worker.batches.append(batch)
+        message = {"id": batch.number, "predict": texts[0].how, "texts": [one.text for one in texts]}
+        self._send(worker, message)
+        loop.call_at(max(one.deadline for one in texts) + _GRACE, self._stop_useless, worker, batch)
+
+    def _stop_useless(self, worker: _Worker, batch: _Batch) -> None:
         """End a worker that is still busy with a batch that nobody waits for any more; another one is started."""
-        is_same = worker in self._workers and worker.batch and worker.batch_id == batch_id
-        if is_same and all(one.answer.done() for one in worker.batch):
+        is_busy = worker in self._workers and batch in worker.batches
+        if is_busy and all(one.answer.done() for one in batch.texts):
             logger.warning("Worker %d needs too long for a batch that nobody waits for.", worker.number)
             worker.process.kill()
 
@@ -295,14 +311,15 @@ class WorkerPool:
         for events in worker.streams.values():
             events.put_nowait(ended)
         retried = []
-        for one in worker.batch:
-            one.n_attempts += 1
-            if one.answer.done():
-                continue
-            if one.n_attempts >= _MAX_ATTEMPTS:
-                one.answer.set_exception(ProblemError(500, "Two workers stopped while they had this text."))
-            else:
-                retried.append(one)
+        for position, batch in enumerate(worker.batches):
+            for one in batch.texts:
+                one.n_attempts += position == 0
+                if one.answer.done():
+                    continue
+                if one.n_attempts >= _MAX_ATTEMPTS:
+                    one.answer.set_exception(ProblemError(500, "Two workers stopped while they had this text."))
+                else:
+                    retried.append(one)
         self.queue.add(retried, is_retry=True)
         if self._is_closing or not self.bundles:
             return

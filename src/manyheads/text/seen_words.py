@@ -7,8 +7,9 @@ seen word is always recognized.
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from manyheads.text.words import is_chinese_or_kana
 
 MAX_WORDS = 1 << 20  # a text with more different words has no `SeenWords`: a bundle grows by at most 4 MiB
-
+_N_CACHED = 10_000  # words whose result is remembered
 _APOSTROPHES = "'’"
 _OTHER_SCRIPTS_WITHOUT_SPACES = (("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u1780", "\u17ff"))  # Thai to Khmer
 
@@ -98,7 +99,11 @@ class SeenWords:
     def _bounded(cls, hashes: NDArray[np.uint32]) -> "SeenWords | None":
         return cls(hashes) if len(hashes) <= MAX_WORDS else None
 
-    def _has(self, word: str) -> bool:
+    @cached_property
+    def _has(self) -> Callable[[str], bool]:
+        return lru_cache(_N_CACHED)(self._search)  # most words of a text are common
+
+    def _search(self, word: str) -> bool:
         code = _hash(word)
         index = int(np.searchsorted(self.hashes, np.uint32(code)))
         return index < len(self.hashes) and int(self.hashes[index]) == code

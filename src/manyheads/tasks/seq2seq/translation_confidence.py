@@ -9,6 +9,7 @@ import numpy as np
 
 LOW_CONFIDENCE = 0.05  # below it, a translation is flagged
 _N_STEPS = 100  # between the quantiles that are stored
+_RANKS = np.linspace(0, 1, _N_STEPS + 1)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Confidence:
     @classmethod
     def fit(cls, log_probabilities: Sequence[float], chrf: Sequence[float]) -> "Confidence":
         """Fit to the translations of validation rows, given the mean log-probability and the chrF of each."""
-        quantiles = np.quantile(log_probabilities, np.linspace(0, 1, _N_STEPS + 1))
+        quantiles = np.quantile(log_probabilities, _RANKS)
         scores = np.array(chrf)
         is_low = np.array(log_probabilities) <= np.quantile(log_probabilities, LOW_CONFIDENCE)
         return cls(quantiles.tolist(), float(scores.mean()), float(scores[is_low].mean()), len(scores))
@@ -48,4 +49,4 @@ class Confidence:
 
     def of(self, log_probability: float) -> float:
         """The confidence from 0 to 1 of a translation with this mean log-probability of a token."""
-        return float(np.interp(log_probability, self.quantiles, np.linspace(0, 1, len(self.quantiles))))
+        return float(np.interp(log_probability, self.quantiles, _RANKS))
