@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -22,7 +21,6 @@ async def _ask(guard: RequestGuard, path: str) -> tuple[int, dict[bytes, bytes]]
         "path": path,
         "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"2")],
         "client": ("127.0.0.1", 1),
-        "app": Starlette(),
     }
     sent: list[Message] = []
     messages = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
@@ -51,7 +49,8 @@ def test_more_requests_than_allowed_are_refused_at_once_and_health_checks_are_no
                 await finish.wait()
             await PlainTextResponse("fine")(scope, receive, send)
 
-        guard = RequestGuard(app, ServeSettings(max_requests=1), Access({}), ServiceMetrics(), wait=lambda: 7)
+        metrics = ServiceMetrics()
+        guard = RequestGuard(app, ServeSettings(max_requests=1), Access({}), metrics, lambda: 7, ["/v1/predict"])
         first = asyncio.create_task(_ask(guard, "/v1/predict"))
         await begun.wait()
         status, headers = await _ask(guard, "/v1/predict")
@@ -61,5 +60,6 @@ def test_more_requests_than_allowed_are_refused_at_once_and_health_checks_are_no
         finish.set()
         assert (await first)[0] == 200
         assert (await _ask(guard, "/v1/predict"))[0] == 200
+        assert b'manyheads_requests_total{path="/v1/predict",status="429"} 1.0' in metrics.text()
 
     asyncio.run(run())

@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -27,12 +27,12 @@ access_log = logging.getLogger("manyheads.access")
 _OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings", "/languages")  # need no key
 _OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has no lens page
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
-_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+_HEADERS = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
 
 
 class RequestGuard:
@@ -45,7 +45,9 @@ class RequestGuard:
         access: Access,
         metrics: ServiceMetrics,
         wait: Callable[[], int],
+        paths: Collection[str] = (),
     ) -> None:
+        self.paths = frozenset(paths)  # that may be logged
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
         self.wait = wait  # seconds after which a refused client should try again
         self._n_requests = 0  # POST requests that have been read and are not answered yet
@@ -56,9 +58,9 @@ class RequestGuard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(send, self._cors(Headers(scope=scope)))
+        headers = Headers(scope=scope)
+        answer = _Answer(send, self._cors(headers))
         try:
-            headers = Headers(scope=scope)
             self._check_site(scope, headers)
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 await _preflight(answer)
@@ -126,9 +128,15 @@ class RequestGuard:
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin", "Access-Control-Expose-Headers": "Retry-After"}
 
+    def _known_path(self, path: str) -> str:
+        """The path of a request that was refused early, or that belongs to the lens; others may contain anything."""
+        if path.startswith("/lens/"):
+            return "/lens"
+        return path if path in self.paths else "other"
+
     def _record(self, scope: Scope, answer: "_Answer") -> None:
         seconds = time.monotonic() - answer.started
-        route = getattr(scope.get("route"), "path", None) or _known_path(scope)
+        route = getattr(scope.get("route"), "path", None) or self._known_path(str(scope["path"]))
         self.metrics.request_done(route, answer.status, seconds)
         if not access_log.isEnabledFor(logging.INFO):
             return
@@ -143,15 +151,6 @@ class RequestGuard:
         access_log.info(json.dumps(entry))
 
 
-def _known_path(scope: Scope) -> str:
-    """The path of a request that was refused early, or that belongs to the lens; others may contain anything."""
-    path = str(scope["path"])
-    if path.startswith("/lens/"):
-        return "/lens"
-    routes = getattr(scope.get("app"), "routes", ())
-    return path if any(getattr(route, "path", "") == path for route in routes) else "other"
-
-
 class _Answer:
     """The `send` of a request: adds headers, and remembers the status."""
 
@@ -163,9 +162,10 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in {**_HEADERS, **self._cors}.items():
-                headers.setdefault(name, value)
+            given = {name.lower() for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in given)]
+            for name, value in self._cors.items():
+                MutableHeaders(scope=message).setdefault(name, value)
         await self._send(message)
 
 

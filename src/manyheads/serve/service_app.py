@@ -1,4 +1,4 @@
-"""`make_service_app`: the HTTP service as a FastAPI application."""
+"""`make_service_app`: the HTTP service, a FastAPI application behind `RequestGuard`."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from manyheads.serve.access import Access
 from manyheads.serve.completions_api import completions_router
@@ -28,8 +28,11 @@ _NOT_PARSED = "The body is not valid: send JSON in UTF-8, not too deeply nested,
 _MAX_SHOWN = 300  # characters of what was wrong with a request
 
 
-def make_service_app(service: Service, access: Access) -> FastAPI:
-    """Return the application; it ends the workers of the service when it ends."""
+def make_service_app(service: Service, access: Access) -> RequestGuard:
+    """Return the application behind its guard; it ends the workers of the service when it ends.
+
+    The guard is outside of FastAPI, not one of its middlewares, so that a request is refused at little cost.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -42,26 +45,22 @@ def make_service_app(service: Service, access: Access) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        middleware=[
-            Middleware(
-                RequestGuard,
-                settings=service.settings,
-                access=access,
-                metrics=service.metrics,
-                wait=lambda: service.pool.seconds_for(service.pool.queue.n_texts),
-            )
-        ],
     )
     app.state.needs_key = access.needs_key
-    for router in ROUTERS:
-        app.include_router(router(service))
-    app.include_router(_health_router(service))
+    routers = [make(service) for make in (*ROUTERS, _health_router)]
+    for router in routers:
+        app.include_router(router)
     app.mount("/lens", LensPages(service, is_enabled=not access.needs_key))
     app.add_exception_handler(ProblemError, _problem)
     app.add_exception_handler(RequestValidationError, _validation_problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(Exception, _bug)
-    return app
+
+    def wait() -> int:
+        return service.pool.seconds_for(service.pool.queue.n_texts)
+
+    paths = {route.path for router in routers for route in router.routes if isinstance(route, Route)}
+    return RequestGuard(app, service.settings, access, service.metrics, wait, paths)
 
 
 def _health_router(service: Service) -> APIRouter:

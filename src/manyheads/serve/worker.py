@@ -28,7 +28,7 @@ from manyheads.serve.answering import AnsweringBundle
 
 logger = logging.getLogger(__name__)
 _END: dict[str, Any] = {}
-_NICENESS = 5  # the service, which refuses requests that are too many, comes before the workers if all cores are busy
+_NICENESS = 10  # the service, which refuses requests that are too many, comes before the workers if all cores are busy
 
 
 def run_worker(connection: Connection, folders: Mapping[str, str]) -> None:

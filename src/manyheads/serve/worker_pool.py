@@ -81,6 +81,7 @@ class WorkerPool:
         self._tasks: set[asyncio.Task[Any]] = set()  # references, so that they are not garbage-collected
         self._is_closing = False
         self._recent: deque[tuple[int, float]] = deque(maxlen=_RECENT)
+        self._seconds_per_text = 0.1  # of one worker
         self._reloading = asyncio.Lock()
         self.on_change: Callable[[], None] = lambda: None
 
@@ -131,8 +132,7 @@ class WorkerPool:
 
     def seconds_for(self, n_texts: int) -> int:
         """About how long the workers need for this many texts, in whole seconds."""
-        n_done, seconds = (sum(column) for column in zip(*self._recent, strict=True)) if self._recent else (1, 0.1)
-        return max(1, round(n_texts * seconds / max(1, n_done) / max(1, self.n_ready)))
+        return max(1, round(n_texts * self._seconds_per_text / max(1, self.n_ready)))
 
     async def stream(self, how: str, text: str) -> AsyncIterator[dict[str, Any]]:
         """Yield the events of one stream."""
@@ -248,6 +248,8 @@ class WorkerPool:
         batch, now = worker.batches.popleft().texts, asyncio.get_running_loop().time()
         seconds, worker.started = now - worker.started, now
         self._recent.append((len(batch), seconds))
+        n_done, total = (sum(column) for column in zip(*self._recent, strict=True))
+        self._seconds_per_text = total / max(1, n_done)
         self.on_batch(len(batch), seconds)
         self._dispatch()
         for one, answer in zip(batch, answers, strict=True):
