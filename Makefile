@@ -9,6 +9,7 @@ help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
 	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
 	@echo "make check        the same without the slow tests: before every commit"
+	@echo "make quickstarts  train a classifier, a tagger and a language model on the built-in corpora (minutes)"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
@@ -71,7 +72,12 @@ quickstart: .venv/installed
 	@$(BIN)/manyheads quickstart $(if $(TASK),--task $(TASK)) $(ARGS)
 
 test: .venv/installed-dev lint docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not proof"
+
+# The last results are in benchmarks/quality.md.
+.PHONY: quickstarts
+quickstarts: .venv/installed-dev
+	$(BIN)/python -m pytest -m proof tests/journeys
 
 kills full-disk: .venv/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
@@ -83,7 +89,7 @@ mutants: .venv/installed-dev
 	  --seed $(or $(SEED),0) --module "$(MODULE)" $(ARGS)
 
 check: .venv/installed-dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not proof"
 
 .PHONY: lint
 lint: .venv/installed-dev

@@ -128,7 +128,7 @@ def test_options_that_do_not_apply_are_refused(short_manyheads: Run, arguments: 
     assert message in " ".join(done.stderr.split())
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("task", ["classify", "tag", "generate"])
 def test_quickstart_trains_a_classifier_a_tagger_and_a_language_model(
     new_manyheads: Run,  # noqa: F811
