@@ -14,12 +14,12 @@ from manyheads.serve.settings import ServeSettings
 from own_thread import in_own_thread
 
 
-async def _ask(guard: RequestGuard, path: str) -> tuple[int, dict[bytes, bytes]]:
+async def _ask(guard: RequestGuard, path: str, host: bytes = b"127.0.0.1") -> tuple[int, dict[bytes, bytes]]:
     scope: Scope = {
         "type": "http",
         "method": "POST",
         "path": path,
-        "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"2")],
+        "headers": [(b"host", host), (b"content-length", b"2")],
         "client": ("127.0.0.1", 1),
     }
     sent: list[Message] = []
@@ -61,5 +61,19 @@ def test_more_requests_than_allowed_are_refused_at_once_and_health_checks_are_no
         assert (await first)[0] == 200
         assert (await _ask(guard, "/v1/predict"))[0] == 200
         assert b'manyheads_requests_total{path="/v1/predict",status="429"} 1.0' in metrics.text()
+
+    asyncio.run(run())
+
+
+@in_own_thread
+def test_the_address_that_is_served_is_answered_for_and_no_other() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("fine")(scope, receive, send)
+
+    async def run() -> None:
+        guard = RequestGuard(app, ServeSettings(host="2001:db8::1"), Access({}), ServiceMetrics(), lambda: 1)
+        assert (await _ask(guard, "/ready", b"[2001:db8::1]:8876"))[0] == 200
+        assert (await _ask(guard, "/ready", b"[::1]"))[0] == 200
+        assert (await _ask(guard, "/ready", b"[2001:db8::2]:8876"))[0] == 421
 
     asyncio.run(run())

@@ -51,7 +51,8 @@ class RequestGuard:
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
         self.wait = wait  # seconds after which a refused client should try again
         self._n_requests = 0  # POST requests that have been read and are not answered yet
-        self.hosts = {*LOOPBACK, *settings.allowed_hosts, settings.host}
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host  # as the Host header has IPv6 addresses
+        self.hosts = {*LOOPBACK, *settings.allowed_hosts, host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a problem, or pass the request on."""
