@@ -14,12 +14,14 @@ from manyheads.serve.settings import ServeSettings
 from own_thread import in_own_thread
 
 
-async def _ask(guard: RequestGuard, path: str, host: bytes = b"127.0.0.1") -> tuple[int, dict[bytes, bytes]]:
+async def _ask(
+    guard: RequestGuard, path: str, host: bytes = b"127.0.0.1", origin: bytes = b""
+) -> tuple[int, dict[bytes, bytes]]:
     scope: Scope = {
         "type": "http",
         "method": "POST",
         "path": path,
-        "headers": [(b"host", host), (b"content-length", b"2")],
+        "headers": [(b"host", host), (b"content-length", b"2"), *([(b"origin", origin)] if origin else [])],
         "client": ("127.0.0.1", 1),
     }
     sent: list[Message] = []
@@ -56,11 +58,13 @@ def test_more_requests_than_allowed_are_refused_at_once_and_health_checks_are_no
         status, headers = await _ask(guard, "/v1/predict")
         assert status == 429
         assert headers[b"retry-after"] == b"7"
+        # A page's request, which is not refused early, gets the same answer.
+        assert await _ask(guard, "/v1/predict", origin=b"http://127.0.0.1") == (status, headers)
         assert (await _ask(guard, "/ready"))[0] == 200
         finish.set()
         assert (await first)[0] == 200
         assert (await _ask(guard, "/v1/predict"))[0] == 200
-        assert b'manyheads_requests_total{path="/v1/predict",status="429"} 1.0' in metrics.text()
+        assert b'manyheads_requests_total{path="/v1/predict",status="429"} 2.0' in metrics.text()
 
     asyncio.run(run())
 

@@ -26,6 +26,7 @@ from manyheads.serve.settings import ServeSettings
 access_log = logging.getLogger("manyheads.access")
 _OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings", "/languages")  # need no key
 _OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has no lens page
+_MAX_REFUSALS = 1000  # that are kept ready
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
 _HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
@@ -50,6 +51,7 @@ class RequestGuard:
         self.paths = frozenset(paths)  # that may be logged
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
         self.wait = wait  # seconds after which a refused client should try again
+        self._refusals: dict[tuple[str, int], tuple[Message, Message]] = {}
         self._n_requests = 0  # POST requests that have been read and are not answered yet
         host = f"[{settings.host}]" if ":" in settings.host else settings.host  # as the Host header has IPv6 addresses
         self.hosts = {*LOOPBACK, *settings.allowed_hosts, host}
@@ -58,6 +60,8 @@ class RequestGuard:
         """Answer with a problem, or pass the request on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
+            return
+        if self._n_requests >= self.settings.max_requests and await self._refuse_early(scope, send):
             return
         headers = Headers(scope=scope)
         answer = _Answer(send, self._cors(headers))
@@ -98,12 +102,33 @@ class RequestGuard:
     def _refuse_overload(self) -> None:
         """Refuse a request if many are under way; those that are still being read do not count."""
         if self._n_requests >= self.settings.max_requests:
-            wait = self.wait()
-            raise ProblemError(
-                429,
-                f"{self._n_requests:,} requests are under way, as many as this server allows. Try again in {wait} s.",
-                {"Retry-After": str(wait)},
-            )
+            raise _overload(self.settings.max_requests, self.wait())
+
+    async def _refuse_early(self, scope: Scope, send: Send) -> bool:
+        """Refuse a request before anything else about it is checked, if it is one of those that count.
+
+        Under overload nearly all requests end here, and each has to cost as little as possible.
+        """
+        started, path = time.monotonic(), scope["path"]
+        is_counted = scope["method"] == "POST" and path in self.paths and path not in _OPEN
+        if not is_counted or any(name == b"origin" for name, _ in scope["headers"]):  # a page needs more headers
+            return False
+        head, body = self._refusal(path, self.wait())
+        await send({**head, "headers": [*head["headers"]]})
+        await send(body)
+        self._log(scope, path, 429, time.monotonic() - started)
+        return True
+
+    def _refusal(self, path: str, wait: int) -> tuple[Message, Message]:
+        """The messages of a refusal; they are the same for many requests."""
+        if (path, wait) not in self._refusals:
+            if len(self._refusals) >= _MAX_REFUSALS:
+                self._refusals.clear()
+            response = error_response(path, _overload(self.settings.max_requests, wait))
+            headers = [*response.raw_headers, *_HEADERS]
+            head: Message = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+            self._refusals[path, wait] = head, {"type": "http.response.body", "body": response.body}
+        return self._refusals[path, wait]
 
     def _admit(self, scope: Scope, key: str | None) -> None:
         name = self.access.name_of(key)
@@ -138,14 +163,17 @@ class RequestGuard:
     def _record(self, scope: Scope, answer: "_Answer") -> None:
         seconds = time.monotonic() - answer.started
         route = getattr(scope.get("route"), "path", None) or self._known_path(str(scope["path"]))
-        self.metrics.request_done(route, answer.status, seconds)
+        self._log(scope, route, answer.status, seconds)
+
+    def _log(self, scope: Scope, route: str, status: int, seconds: float) -> None:
+        self.metrics.request_done(route, status, seconds)
         if not access_log.isEnabledFor(logging.INFO):
             return
         entry = {
             "time": round(time.time(), 3),
             "method": scope["method"],
             "path": route,
-            "status": answer.status or 499,
+            "status": status or 499,
             "seconds": round(seconds, 4),
             "key": scope.get("state", {}).get("key_name", ""),
         }
@@ -179,6 +207,14 @@ async def _preflight(answer: _Answer) -> None:
     ]
     await answer({"type": "http.response.start", "status": 204, "headers": headers})
     await answer({"type": "http.response.body", "body": b""})
+
+
+def _overload(n_requests: int, wait: int) -> ProblemError:
+    return ProblemError(
+        429,
+        f"{n_requests:,} requests are under way, as many as this server allows. Try again in {wait} s.",
+        {"Retry-After": str(wait)},
+    )
 
 
 def _key(headers: Headers) -> str | None:
