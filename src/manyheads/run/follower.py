@@ -8,12 +8,12 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from manyheads import __version__
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError, ManyheadsError, RecipeError
 from manyheads.run.corpus import Corpus
@@ -111,7 +111,7 @@ def _fingerprint(recipe: Recipe) -> dict[str, str]:
     return {
         "recipe": content_key(recipe_part),
         "data": content_key(list(Corpus.of(recipe).digests().values())),
-        "manyheads": __version__,
+        "manyheads": version("manyheads"),
         "torch": torch.__version__,
     }
 

@@ -142,16 +142,16 @@ class _Processes:
                 signal.signal(number, handler)
 
     def wait(self) -> _Death | None:
-        """Wait for all to finish, or for the first death; after an error, rank 0 has a moment to report it."""
+        """Wait for all to finish, or for a death; return the one that caused the others."""
         while self._running:
             death = self._find_death()
             if death is not None:
-                return self._prefer_leader(death)
+                return self._find_cause(death)
             time.sleep(_POLL)
         return None
 
     def _find_death(self) -> _Death | None:
-        """Forget processes that have finished; return one that failed. One that lost another is not the cause."""
+        """Forget processes that have ended; return one that failed, rather not one that only lost another."""
         deaths = []
         for rank, process in list(self._running.items()):
             code = process.poll()
@@ -161,17 +161,16 @@ class _Processes:
                     deaths.append(_Death(rank, code, self._last_line(rank)))
         return min(deaths, key=lambda death: (death.code == LOST, death.rank), default=None)
 
-    def _prefer_leader(self, death: _Death) -> _Death:
-        """Wait for rank 0 to report an error; its exit code is that of the run."""
-        if death.rank == 0 or (death.code < 0 and not self.was_stopped):
+    def _find_cause(self, death: _Death) -> _Death:
+        """Wait a moment for rank 0 to report another process's error, or for what a process lost to turn up."""
+        if death.code < 0 or (death.rank == 0 and death.code != LOST):
             return death
         deadline = time.monotonic() + _GRACE
-        while time.monotonic() < deadline:
+        while self._running and time.monotonic() < deadline:
             later = self._find_death()
-            if later is not None and (later.rank == 0 or later.code < 0):
-                return death if later.code == LOST else later
-            if 0 not in self._running:
-                break
+            is_cause = later is not None and (death.code == LOST or later.rank == 0 or later.code < 0)
+            if later is not None and is_cause and later.code != LOST:
+                return later
             time.sleep(_POLL)
         return death
 

@@ -148,9 +148,9 @@ class Trainer(Generic[B]):
         from manyheads.train.parallel_loss import ParallelLoss
 
         self._share_state()
+        state, ema = self.optimizer_state(), None if self.ema is None else self.ema.weights
         self._parallel_loss = ParallelLoss(self.model, self.training_task, self.group, is_sharded=self.settings.shard)
-        if self.settings.shard:
-            state, ema = self.optimizer_state(), None if self.ema is None else self.ema.weights
+        if self.settings.shard:  # the model has new parameters, of which each process has a part
             self.optimizer = self._make_optimizer()
             self._load_optimizer(state)
             if self.ema is not None and ema is not None:
