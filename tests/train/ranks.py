@@ -11,7 +11,13 @@ from manyheads.train import ProcessGroup
 
 
 def run_ranks(
-    n: int, work: Callable[..., Any], *arguments: Any, absent: int = 0, stopped: int = 0, timeout: float = 60
+    n: int,
+    work: Callable[..., Any],
+    *arguments: Any,
+    absent: int = 0,
+    stopped: int = 0,
+    timeout: float = 60,
+    patience: float = 120,
 ) -> list[Any]:
     """Call work(group, *arguments) in n processes; return its results by rank, or the exit code of one that died.
 
@@ -38,7 +44,7 @@ def run_ranks(
     for rank, (process, here) in enumerate(started):
         try:
             is_awaited = rank < n - stopped
-            results.append(here.recv() if is_awaited and here.poll(120) else None)
+            results.append(here.recv() if is_awaited and here.poll(patience) else None)
         except EOFError:
             process.join(10)
             results.append(process.exitcode)
