@@ -22,13 +22,15 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(HERE)]
 
 from manyheads import corpora  # noqa: E402
 from manyheads.errors import CheckpointError  # noqa: E402
 from manyheads.model.weights import read_tensors  # noqa: E402
 from manyheads.run import follow_run, read_recipe, run  # noqa: E402
 from manyheads.train import ProcessGroup  # noqa: E402
+
+from table import write_page  # noqa: E402
 
 from faults.running import differences, entries, outcome, write_recipe  # noqa: E402
 from train.ranks import run_ranks  # noqa: E402
@@ -228,6 +230,7 @@ def main() -> None:
             result = PARTS[name](Path(folder), arguments.n, arguments.minutes) | {"date": time.strftime("%Y-%m-%d")}
         results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
         RESULTS.write_text(json.dumps(results | {name: result}, indent=1) + "\n", "utf-8")
+        write_page()
         print(name, json.dumps(result), flush=True)
 
 

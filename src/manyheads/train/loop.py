@@ -244,7 +244,7 @@ class Trainer(Generic[B]):
         for index, (number, batch, count) in enumerate(zip(own, batches, counts, strict=True)):
             if batch is not None:
                 # Dropout draws from the global generator; torch offers no other.
-                torch.manual_seed(self._seed_of(number, len(plans)))
+                torch.manual_seed(self._seed_of(number, len(plans)) % 2**63)
                 losses[number] = self._backward(batch, count / n_tokens, is_last=index + 1 == len(batches))
         losses = self.group.sum(losses)
         loss = sum(losses)

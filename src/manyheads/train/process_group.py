@@ -33,6 +33,7 @@ _PATIENT = timedelta(days=30)  # of collectives: the heartbeat notices a lost pr
 _EXCHANGE = timedelta(hours=1)  # a process may read all data before it has something to exchange
 _GRACE = 2.0  # seconds in which the other processes tell rank 0 that they are alive
 _LOOPBACK = "127.0.0.1"
+_GIVE_UP = 15.0  # seconds in which a process that lost the others reports this and ends
 _COMMANDS = ("stop", "step", "weights", "ema", "optimizer")
 
 logger = logging.getLogger("manyheads")
@@ -190,6 +191,10 @@ class ProcessGroup:
         """Return the error that another process reported, or name the processes that do not answer."""
         if self.is_first:
             return self._find_lost()
+        # The store is at rank 0. If that is unreachable, nothing bounds the time that asking it takes.
+        guard = threading.Timer(_GIVE_UP, os._exit, [LOST])
+        guard.daemon = True
+        guard.start()
         with suppress(RuntimeError):
             self.store.set(f"alive/{self.rank}", "1")
         return LostProcessError(f"Process {self.rank} of {self.size} lost the connection to the others.")
