@@ -1,5 +1,7 @@
 """Write benchmarks/scale/training.md from training.json."""
 
+# ruff: noqa: E501 - a line is a sentence or a row of a table
+
 import json
 from pathlib import Path
 from typing import Any
