@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check kills full-disk ingest format clean
+.PHONY: help quickstart test check kills full-disk ingest scale format clean
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
@@ -19,6 +19,7 @@ help:
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
 	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
+	@echo "make scale        training on 1, 2 and 4 processes: equality, resharding, random kills (an hour)"
 	@echo "make defaults     init, train, evaluate on every data set, beside scikit-learn, a CRF and spaCy (hours)"
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
@@ -110,6 +111,10 @@ docs: .venv/installed-dev
 
 ingest: .venv/installed
 	$(BIN)/python benchmarks/ingest.py $(ARGS)
+
+# ARGS="kills -n 10": only this part, and smaller.
+scale: .venv/installed-dev
+	PYTHONPATH=tests $(BIN)/python benchmarks/scale/training.py $(ARGS)
 
 # ARGS="banking77 subj": only these sets; --peers-only, --ours-only: a part. Results are merged into defaults.json.
 .PHONY: defaults

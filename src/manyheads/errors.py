@@ -33,6 +33,10 @@ class TrainingError(ManyheadsError):
     """A run that cannot continue: the loss is not finite, the disk is full, another process uses the folder."""
 
 
+class LostProcessError(TrainingError):
+    """A process of a run that died, hangs or is unreachable; the run can be resumed from its last checkpoint."""
+
+
 class LensError(ManyheadsError):
     """An analysis that this model does not support: a head that does not exist, a fraction outside its range."""
 

@@ -52,6 +52,7 @@ def test_resumed_run_keeps_its_threads_and_its_bytes(tmp_path: Path, recipe: Rec
     assert json.loads((tmp_path / "parts" / "environment.json").read_text()) == {
         "threads": 1,
         "torch": torch.__version__,
+        "processes": 1,
     }
     events, seen = train(recipe, tmp_path / "parts", n_threads=2)
     assert seen == {1}

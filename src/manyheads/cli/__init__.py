@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from manyheads import language
-from manyheads.errors import ManyheadsError
+from manyheads.errors import LostProcessError, ManyheadsError
 
 
 def main() -> NoReturn:
@@ -22,6 +22,8 @@ def main() -> NoReturn:
     # when torch is first imported; a policy that the user has set is kept.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "50000")
+    if "RANK" in os.environ:  # torch warns of options that are meant, once per process
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     if sys.stdout is None:  # closed by the caller
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     language.choose(requested_language(sys.argv[1:]))
@@ -36,7 +38,7 @@ def main() -> NoReturn:
     except ManyheadsError as error:
         text = str(error)
         click.echo(f"Error: {text}" if "\n" not in text else f"Error:\n{text}", err=True)
-        sys.exit(1)
+        sys.exit(75 if isinstance(error, LostProcessError) else 1)  # "temporary failure" in sysexits.h
     except OSError as error:
         from manyheads.storage import DISK_FULL
 
@@ -71,6 +73,8 @@ class _StandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         prefix = "" if record.levelno < logging.WARNING else language.pick("Warning: ", "警告：")
+        if record.levelno >= logging.ERROR:
+            prefix = "Error: "
         click.echo(f"{prefix}{self.format(record)}", err=True)
 
 

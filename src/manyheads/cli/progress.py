@@ -129,6 +129,8 @@ def _show_prepared(event: Prepared, console: Console) -> None:
     device, device_zh = event.device, event.device
     if event.n_threads and event.device == "cpu":
         device, device_zh = f"{device}, {pluralized(event.n_threads, 'thread')}", f"{device}，{event.n_threads} 线程"
+    if event.n_processes > 1:
+        device, device_zh = f"{event.n_processes} × {device}", f"{event.n_processes} × {device_zh}"
     model = pick(
         f"{size} parameters on {device} · ready after {event.seconds:.1f} s",
         f"{size} 参数，设备 {device_zh} · 准备用时 {event.seconds:.1f} 秒",

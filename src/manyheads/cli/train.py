@@ -1,5 +1,6 @@
 """`manyheads train`: run a recipe."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -11,6 +12,7 @@ from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.run import Event, Finished, Recipe
+    from manyheads.train import ProcessGroup
 
 
 @click.command(
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
           manyheads train recipe.toml
           manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
           manyheads train recipe.toml --folds 5
+          manyheads train recipe.toml --processes 4
         """,
         """按配方训练模型、评分，并写出模型包。
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
           manyheads train recipe.toml
           manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
           manyheads train recipe.toml --folds 5
+          manyheads train recipe.toml --processes 4
         """,
     ),
 )
@@ -57,21 +61,61 @@ if TYPE_CHECKING:
     ),
 )
 @click.option(
+    "--processes",
+    type=click.IntRange(1, 1024),
+    help=pick(
+        "Train with this many processes on this machine. On several machines, use torchrun.",
+        "在本机用这么多个进程训练。多台机器请用 torchrun。",
+    ),
+)
+@click.option(
+    "--restarts",
+    type=click.IntRange(0, 1000),
+    default=3,
+    show_default=True,
+    help=pick(
+        "With --processes: how often all are restarted from the last checkpoint after one died.",
+        "配合 --processes：有进程意外终止后，最多从最近的检查点重启这么多次。",
+    ),
+)
+@click.option(
     "--plain", is_flag=True, help=pick("Print plain lines instead of a live progress bar.", "逐行输出，不显示进度条。")
 )
-def train(recipe: Path, overrides: tuple[str, ...], output: Path | None, folds: int | None, plain: bool) -> None:
+def train(
+    recipe: Path,
+    overrides: tuple[str, ...],
+    output: Path | None,
+    folds: int | None,
+    processes: int | None,
+    restarts: int,
+    plain: bool,
+) -> None:
     """Train a model from a recipe."""
     import shlex
 
+    from manyheads.cli.processes import run_as_follower, start_processes
     from manyheads.run import read_recipe
+    from manyheads.train import ProcessGroup
 
-    words = [program_name(), "train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
-    resume_command = shlex.join([*words, *(["--folds", str(folds)] if folds else [])])
+    words = ["train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
+    if folds and (processes or int(os.environ.get("WORLD_SIZE", "1")) > 1):
+        raise click.UsageError("--folds trains one model after another and takes one process. Leave --processes out.")
     if folds:
+        resume_command = shlex.join([program_name(), *words, "--folds", str(folds)])
         _cross_validate(recipe, overrides, folds, output, resume_command, plain=plain)
         return
     folder = output or Path("runs") / recipe.stem
-    finished = run_with_progress(read_recipe(recipe, overrides), folder, resume_command, title=str(recipe), plain=plain)
+    if processes and "RANK" not in os.environ:
+        read_recipe(recipe, overrides)  # a faulty one is reported once, before the processes start
+        start_processes([*words, *(["--plain"] if plain else [])], processes, restarts)
+    if processes:
+        words += ["--processes", str(processes)]
+    group = ProcessGroup.join()
+    if not group.is_first:
+        run_as_follower(recipe, overrides, folder, group)
+    checked = read_recipe(recipe, overrides)
+    resume_command = shlex.join([program_name(), *words])
+    finished = run_with_progress(checked, folder, resume_command, title=str(recipe), plain=plain, group=group)
     lines = [
         (pick("Your model:", "模型："), str(finished.bundle)),
         (pick("Try next:", "接下来："), f"{program_name()} predict {finished.bundle} {pick('YOUR-FILE', '文件')}"),
@@ -126,7 +170,15 @@ def echo_table(rows: list[tuple[str, str]]) -> None:
         click.echo(f"{label}{' ' * (width - cell_len(label))}{text}")
 
 
-def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, title: str, plain: bool) -> "Finished":
+def run_with_progress(
+    recipe: "Recipe",
+    folder: Path,
+    resume_command: str,
+    *,
+    title: str,
+    plain: bool,
+    group: "ProcessGroup | None" = None,
+) -> "Finished":
     """Run a recipe in a folder and show its progress; `resume_command` is printed if the run is interrupted."""
     from manyheads.cli.progress import make_console, show_finished, show_run
     from manyheads.report import follow
@@ -137,7 +189,7 @@ def run_with_progress(recipe: "Recipe", folder: Path, resume_command: str, *, ti
     report_line = f"{pick('Report:', '报告：')} {RunFolder(folder).report_file}"
     try:
         with StopRequest() as stop:
-            events = _announce_first(follow(run(recipe, folder, stop), folder), report_line)
+            events = _announce_first(follow(run(recipe, folder, stop, group), folder), report_line)
             last = show_run(events, console, recipe.train, plain=plain)
     except KeyboardInterrupt:
         _exit_stopped(RunFolder(folder).newest_step or 0, recipe.train.steps, resume_command)

@@ -20,6 +20,7 @@ from manyheads.run.events import (
     StoppedEarly,
     Validated,
 )
+from manyheads.run.follower import follow_run
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe, read_recipe
 from manyheads.run.run_folder import LogReader, RunFolder
 from manyheads.run.scoring import mark, score_rows, uses_of
@@ -50,6 +51,7 @@ __all__ = [
     "check_same_recipe",
     "delete_run",
     "fold_recipes",
+    "follow_run",
     "mark",
     "read_recipe",
     "run",

@@ -34,6 +34,7 @@ class Prepared:
     warnings: Sequence[str] = ()  # damaged cache entries, which were created again
     loss_terms: Mapping[str, float] = field(default_factory=dict)  # what the loss contains beside the cross-entropy
     n_threads: int | None = None  # that the run started with and keeps
+    n_processes: int = 1  # that train together
     has_too_few_cores: bool = False  # this machine has fewer cores than the run has threads
     old_torch: str | None = None  # the version of PyTorch that the run started with, if this is another
     warm_start: str | None = None  # which weights were copied from `init_from`

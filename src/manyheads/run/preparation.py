@@ -54,9 +54,7 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
         raise DataError(f"There is nothing to train on: {_list_counts(counts)}.")
     yield from _prepare_tokenizer(recipe, folder, texts)
     tokenizer = Tokenizer.from_file(folder.tokenizer_file)
-
-    digest = hashlib.sha256(tokenizer.to_bytes()).hexdigest()
-    name = f"ids-{content_key([_IDS_FORMAT, name, digest, recipe.model.max_length, to_table(recipe.task)])}"
+    name = _ids_name(recipe, tokenizer, name)
 
     def write_ids(temporary: Path) -> None:
         encode = partial(_encode, recipe, tokenizer)
@@ -72,6 +70,25 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
     if not len(encoded):
         raise DataError(f"There is nothing to train on: {_list_counts(counts)}.")
     return PreparedData(tokenizer, encoded, counts, encoded.find_rows(metadata["boundaries"]), warnings)
+
+
+def read_prepared(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> PreparedData:
+    """Read what `prepare` has created, as another process of the run does; write nothing."""
+    cache = cache or Cache.beside(folder.path)
+    known = folder.read_data()
+    if known is None:
+        raise DataError(f"{folder.data_file} is missing or damaged")
+    texts = Texts.open(cache.folder / known["text"])
+    tokenizer = Tokenizer.from_file(folder.tokenizer_file)
+    encoded = Encoded.open(cache.folder / _ids_name(recipe, tokenizer, known["text"]), texts)
+    boundaries = _read_counts(cache.folder / known["text"])["boundaries"]
+    return PreparedData(tokenizer, encoded, {}, encoded.find_rows(boundaries), [])
+
+
+def _ids_name(recipe: Recipe, tokenizer: Tokenizer, text_name: str) -> str:
+    """Return the name of the cache entry with the ids of a text."""
+    digest = hashlib.sha256(tokenizer.to_bytes()).hexdigest()
+    return f"ids-{content_key([_IDS_FORMAT, text_name, digest, recipe.model.max_length, to_table(recipe.task)])}"
 
 
 def _prepare_text(recipe: Recipe, folder: RunFolder, cache: Cache) -> Generator[Stage, None, tuple[str, list[str]]]:

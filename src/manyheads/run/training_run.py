@@ -23,10 +23,9 @@ from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, ManyheadsError, RecipeError, TrainingError
 from manyheads.language import pick
 from manyheads.metrics import display_name
-from manyheads.model import Transformer, evaluating
-from manyheads.model.device import pick_device
+from manyheads.model import evaluating
 from manyheads.model.size import refuse_too_large
-from manyheads.model.weights import count_parameters, load_weights
+from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run.corpus import Corpus
 from manyheads.run.environment import Environment, original_environment
 from manyheads.run.events import (
@@ -44,56 +43,82 @@ from manyheads.run.events import (
     Validated,
     event_record,
 )
+from manyheads.run.follower import check_same_everywhere
 from manyheads.run.preparation import delete_prepared_data, prepare
 from manyheads.run.recipe import Recipe
 from manyheads.run.run_folder import RunFolder
 from manyheads.run.scoring import VALID, score_rows, validation_uses
 from manyheads.run.stopping import StopRequest
+from manyheads.run.trainer_setup import check_device, create_task, create_trainer, pick_own_device
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
-from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TrainingData, TunableTask
+from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TunableTask
 from manyheads.text.seen_words import SeenWords
-from manyheads.train import Checkpoints, Trainer
+from manyheads.train import Checkpoints, ProcessGroup, Trainer
+from manyheads.train.micro_batches import check_divisible, choose_micro_batches
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
-_EDITABLE = ("train.steps", "train.keep_all_snapshots", "decode", "device")
+_EDITABLE = ("train.steps", "train.keep_all_snapshots", "train.shard", "train.compile", "decode", "device")
 _TRAINING_BYTES = 16  # per parameter: a weight, its gradient and the two moments of Adam
 _VALIDATION_DUE = "validation_due"  # a note in a checkpoint: its step is not validated yet
 _N_TRACKED = 4  # of them, rows whose predictions are logged at every validation
 
 
-def run(recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+def run(
+    recipe: Recipe, path: Path, should_stop: Callable[[], bool] = lambda: False, group: ProcessGroup | None = None
+) -> Iterator[Event]:
     """Train by the recipe in the run folder `path`, or resume; yield the events and append them to the log.
 
     `should_stop` is called after every step; when it returns True, the run saves a checkpoint and ends. With a
-    `StopRequest`, signals also interrupt validation and everything after the last step at once.
+    `StopRequest`, signals also interrupt validation and everything after the last step at once. This is rank 0 of a
+    `group` of several processes; the others call `follow_run`.
     """
     folder = RunFolder(path)
+    group = group or ProcessGroup()
     stop = should_stop if isinstance(should_stop, StopRequest) else StopRequest(should_stop)
     try:
         folder.claim()
         with locked(path):
+            check_same_everywhere(recipe, group)
+            recipe = _with_micro_batches(recipe, folder, group)
             changes = check_same_recipe(recipe, path)
             _check_checkpoints_exist(folder)
             _remove_partial_files(folder)
             if not folder.is_started:
                 _delete_outdated_data(recipe, folder)
             atomic_write(folder.recipe_file, _recipe_content(recipe))
-            with original_environment(folder) as environment, folder.log_file.open("a", encoding="utf-8") as log:
-                events = _Run(recipe, folder, stop, environment).events()
+            with (
+                original_environment(folder, group.size) as environment,
+                folder.log_file.open("a", encoding="utf-8") as log,
+            ):
+                events = _Run(recipe, folder, stop, environment, group).events()
                 for event in chain([RecipeChanged(changes)] if changes else [], events):
                     record = {"event": type(event).__name__, "time": time.time()} | event_record(event)
                     log.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
                     log.flush()
                     yield event
-    except OSError as error:
-        if error.errno not in DISK_FULL:
+    except BaseException as error:
+        group.report_failure(error)
+        group.abandon()
+        if not isinstance(error, OSError) or error.errno not in DISK_FULL:
             raise
         raise TrainingError(
             f"{path}: the disk is full. Everything saved before is intact: free some space, then run the same command "
             "again to resume."
         ) from None
+
+
+def _with_micro_batches(recipe: Recipe, folder: RunFolder, group: ProcessGroup) -> Recipe:
+    """Set `train.micro_batches` if the recipe does not: as the run was started, or so that all processes have work."""
+    if folder.is_started and folder.recipe_file.exists():
+        recorded = folder.read_recipe_table().get("train", {}).get("micro_batches")
+        chosen = recipe.train.micro_batches or (recorded if isinstance(recorded, int) else None)
+    else:
+        chosen = choose_micro_batches(recipe.train, group.size)
+    recipe = replace(recipe, train=replace(recipe.train, micro_batches=chosen))
+    check_divisible(recipe.train, group.size, is_started=folder.is_started)
+    return recipe
 
 
 def delete_run(path: Path) -> None:
@@ -210,8 +235,11 @@ def _recipe_content(recipe: Recipe) -> bytes:
 class _Run:
     """The state of one run; each method is a stage."""
 
-    def __init__(self, recipe: Recipe, folder: RunFolder, stop: StopRequest, environment: Environment) -> None:
+    def __init__(
+        self, recipe: Recipe, folder: RunFolder, stop: StopRequest, environment: Environment, group: ProcessGroup
+    ) -> None:
         self.recipe = recipe
+        self.group = group
         self.folder = folder
         self.stop = stop
         self.environment = environment
@@ -225,10 +253,13 @@ class _Run:
         )
         trainer = self._trainer()
         warnings = checkpoints.restore(trainer)
+        trainer.share()
         if trainer.step or warnings:
             yield Resumed(trainer.step, warnings)
         with self.stop.deferred():
             is_stopped = yield from self._train(trainer, checkpoints)
+            self.group.command("stop")
+            self.group.finish()
         if is_stopped:
             yield Interrupted(trainer.step)
             return
@@ -244,19 +275,19 @@ class _Run:
 
     def _prepare(self) -> Iterator[Event]:
         started = time.perf_counter()
-        if pick_device(self.recipe.device).type == "cpu":
+        device = pick_own_device(self.recipe, self.group)
+        check_device(self.recipe, device)
+        if device.type == "cpu":
             refuse_too_large(self.recipe.model, _TRAINING_BYTES)
         self.data = yield from prepare(self.recipe, self.folder)
         self.tokenizer = self.data.tokenizer
         model = replace(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
         self.recipe = replace(self.recipe, model=model)
-        torch.manual_seed(self.recipe.seed)
-        self.task: Task = self.recipe.task_class.create(
-            Transformer(model), self.tokenizer, self.recipe.task, self.data.encoded.texts
-        )
+        self.group.share({"micro_batches": self.recipe.train.micro_batches, "threads": self.environment.threads})
+        self.task: Task = create_task(self.recipe, self.data)
         copied = None if self.folder.is_started else self._warm_start()
         freeze(self.task.module, self.recipe.freeze)
-        self.task.module.to(pick_device(self.recipe.device))
+        self.task.module.to(device)
         self._read_held_out_rows()
         yield Prepared(
             noun=self.task.noun,
@@ -270,6 +301,7 @@ class _Run:
             warnings=self.data.warnings,
             loss_terms=self.recipe.task.loss_terms if isinstance(self.recipe.task, HasLossTerms) else {},
             n_threads=self.environment.threads,
+            n_processes=self.group.size,
             has_too_few_cores=self.environment.is_short_of_cores,
             old_torch=None if self.environment.torch == torch.__version__ else self.environment.torch,
             warm_start=copied,
@@ -300,21 +332,13 @@ class _Run:
         return f"{hashlib.sha256(self.tokenizer.to_bytes()).hexdigest()} {self.recipe.seed}"
 
     def _trainer(self) -> Trainer[Any]:
-        training_data = TrainingData(
-            encoded=self.data.encoded,
-            batch_tokens=self.recipe.train.batch_tokens,
-            sampling=self.recipe.tokenizer.sampling,
-            seed=self.recipe.seed,
-            boundaries=self.data.boundaries,
-            weights=self.corpus.weights,
-        )
-        return Trainer(
-            self.task.module,
-            self.task.training_task(training_data),
-            self.recipe.train,
-            width=self.recipe.model.width,
-            seed=self.recipe.seed,
-        )
+        task = self.task
+        if self.recipe.train.shard and not self.group.is_alone:  # rank 0 validates a whole model of its own
+            task = create_task(self.recipe, self.data)
+            load_weights(task.module, weights_of(self.task.module), "the new model")
+            freeze(task.module, self.recipe.freeze)
+            task.module.to(self.task.model.device)
+        return create_trainer(self.recipe, self.data, task, self.group, self.task)
 
     def _train(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> Generator[Event, None, bool]:
         """Train to the last step, or until the score no longer improves; return whether a stop was requested."""
@@ -337,7 +361,7 @@ class _Run:
 
     def _save_if_stopped(self, trainer: Trainer[Any], checkpoints: Checkpoints) -> bool:
         """Return whether a stop was requested; if so, save what is not saved yet."""
-        if not self.stop():
+        if not (self.stop() or self.group.is_stop_requested):
             return False
         if checkpoints.newest != trainer.step:
             checkpoints.save(trainer, snapshot=False)

@@ -49,7 +49,7 @@ class Checkpoints:
         with atomic_folder(self.run / "checkpoints" / name) as folder:
             save_tensors(trainer.weights(), folder / _WEIGHTS)
             if trainer.ema is not None:
-                save_tensors(trainer.ema.weights, folder / _EMA)
+                save_tensors(trainer.ema_weights(), folder / _EMA)
             save_tensors(trainer.optimizer_state(), folder / _OPTIMIZER)
             progress = trainer.progress() | {"identity": self.identity}
             (folder / _PROGRESS).write_text(json.dumps(progress), encoding="utf-8")

@@ -14,6 +14,11 @@ class TrainSettings:
     # The most tokens, padding included, on either side of a batch.
     batch_tokens: Annotated[int, Range(1, 100_000_000)] = 25_000
     accumulation_steps: Count = 1  # batches per update
+    # Parts of each batch, computed one after another or by several processes; default: 1, or what the processes of a
+    # new run can share.
+    micro_batches: Annotated[int, Range(1, 10_000)] | None = None
+    shard: bool = False  # with several processes, each keeps only a part of the weights and of the optimizer (FSDP2)
+    compile: bool = False  # compile the layers with torch.compile; only on a GPU
     # After the warm-up the learning rate falls with 1 / √step, or along half a cosine to 0.
     schedule: Literal["inverse-sqrt", "cosine"] = "inverse-sqrt"
     # The learning rate at its peak; default: (width · warmup)^-½, as in 2017.

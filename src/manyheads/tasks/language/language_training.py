@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from manyheads.model import Transformer, projected_loss
-from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows
+from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows, split_rows
 from manyheads.tasks.monolingual_task import describe_windows, epoch_windows
 from manyheads.tasks.task import TrainingData
 from manyheads.text.tokenizer import Tokenizer
@@ -30,6 +30,10 @@ class LanguageTrainingTask:
             epoch=epoch,
             one_per_row=self.model.settings.mixes_positions,
         )
+
+    def split(self, plan: Plan, n_parts: int) -> list[Plan]:
+        """Divide the plan of a batch by its rows, numbered from 0 again in each part."""
+        return split_rows(plan, n_parts)
 
     def make(self, plan: Plan, seed: int) -> PackedBatch:
         """Make one batch; nothing in it is random."""

@@ -48,6 +48,13 @@ def plan_rows(
     ]
 
 
+def split_rows(plan: Plan, n_parts: int) -> list[Plan]:
+    """Divide the rows of a plan among this many plans; some are empty if there are too few rows."""
+    parts = np.array_split(np.unique(plan[:, 0]), n_parts)
+    chosen = [plan[np.isin(plan[:, 0], rows)] for rows in parts]
+    return [np.column_stack([np.unique(part[:, 0], return_inverse=True)[1], part[:, 1:]]) for part in chosen]
+
+
 def make_rows(plan: Plan, ids_of: Callable[[int], NDArray[np.generic]], device: torch.device) -> PackedBatch:
     """Make the batch of a plan; a window that reaches past its document's last id ends in EOS."""
     sizes = np.bincount(plan[:, 0], weights=plan[:, 3] - plan[:, 2]).astype(np.int64)

@@ -1,0 +1,120 @@
+"""The part of a run on the processes other than rank 0: they read what rank 0 prepared, and compute.
+
+Before anything else, all processes compare their recipes, data and versions: a model trained on two data sets by
+accident would not fail, it would only be wrong.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from manyheads.data.corpus_cache import content_key
+from manyheads.errors import DataError, ManyheadsError, RecipeError
+from manyheads.run.corpus import Corpus
+from manyheads.run.preparation import read_prepared
+from manyheads.run.recipe import Recipe
+from manyheads.run.run_folder import RunFolder
+from manyheads.run.trainer_setup import check_device, create_task, create_trainer, pick_own_device
+from manyheads.run.warm_start import freeze
+from manyheads.settings import to_table
+from manyheads.train import ProcessGroup
+
+_START = "start"
+_WHAT = {
+    "recipe": "another recipe",
+    "data": "other data",
+    "manyheads": "another version of manyheads",
+    "torch": "another version of PyTorch",
+}
+
+
+def follow_run(recipe: Recipe, path: Path, group: ProcessGroup) -> None:
+    """Take part in the run in the folder `path` as a process other than rank 0, until rank 0 ends it."""
+    try:
+        check_same_everywhere(recipe, group)
+        shared = group.share()
+        recipe = replace(recipe, train=replace(recipe.train, micro_batches=shared["micro_batches"]))
+        torch.set_num_threads(shared["threads"])
+        device = pick_own_device(recipe, group)
+        check_device(recipe, device)
+        data = _read(recipe, path)
+        recipe = replace(recipe, model=replace(recipe.model, vocab_size=data.tokenizer.vocab_size))
+        task = create_task(recipe, data)
+        freeze(task.module, recipe.freeze)
+        task.module.to(device)
+        trainer = create_trainer(recipe, data, task, group, task)
+        trainer.share()
+        trainer.follow()
+        group.finish()
+    except BaseException as error:
+        group.report_failure(error)
+        group.abandon()
+        raise
+
+
+def _read(recipe: Recipe, path: Path) -> Any:
+    try:
+        return read_prepared(recipe, RunFolder(path))
+    except (DataError, OSError) as error:
+        raise DataError(
+            f"what process 0 prepared in {path.absolute()} cannot be read on {socket.gethostname()} ({error}). All "
+            "machines need the run folder at the same path, on a filesystem that they share."
+        ) from None
+
+
+@contextmanager
+def refuse_start(group: ProcessGroup) -> Iterator[None]:
+    """Within, an error is also told to rank 0, which waits for this process."""
+    try:
+        yield
+    except ManyheadsError as error:
+        group.exchange(_START, {"host": socket.gethostname(), "error": str(error)})
+        raise
+
+
+def check_same_everywhere(recipe: Recipe, group: ProcessGroup) -> None:
+    """Compare recipe, data and versions of all processes; raise the same error on all of them if any differs."""
+    if group.is_alone:
+        return
+    own: dict[str, Any] = {"host": socket.gethostname()}
+    try:
+        own |= _fingerprint(recipe)
+    except ManyheadsError as error:
+        own["error"] = str(error)
+    messages = group.exchange(_START, own)
+    for rank, message in enumerate(messages):
+        if "error" in message:
+            raise DataError(f"Process {rank} of {group.size} (on {message['host']}): {message['error']}")
+    for rank, message in enumerate(messages):
+        different = [
+            _WHAT[key] + _versions(key, message, messages[0]) for key in _WHAT if message[key] != messages[0][key]
+        ]
+        if different:
+            raise RecipeError(
+                f"Process {rank} of {group.size} (on {message['host']}) has {' and '.join(different)} than process 0. "
+                "Start all processes with the same recipe, data and versions."
+            )
+
+
+def _fingerprint(recipe: Recipe) -> dict[str, str]:
+    """Digests of what must not differ between processes; paths and devices may."""
+    table = to_table(recipe)
+    data = {key: value for key, value in table["data"].items() if key not in ("train", "valid", "test", "mix")}
+    mix = [{**entry, "files": len(entry["files"])} for entry in table["data"].get("mix", ())]
+    recipe_part = {**table, "data": data | {"mix": mix}, "device": "", "init_from": bool(recipe.init_from)}
+    return {
+        "recipe": content_key(recipe_part),
+        "data": content_key(list(Corpus.of(recipe).digests().values())),
+        "manyheads": version("manyheads"),
+        "torch": torch.__version__,
+    }
+
+
+def _versions(key: str, message: Mapping[str, str], first: Mapping[str, str]) -> str:
+    return f" ({message[key]}, not {first[key]})" if key in ("manyheads", "torch") else ""

@@ -1,0 +1,151 @@
+"""Training on several processes: the numbers of one, resumption at another world size, and processes that are lost."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from manyheads.errors import LostProcessError, TrainingError
+from manyheads.train import Checkpoints, ProcessGroup, Trainer
+
+from train.doubling import Numbers, make_trainer
+from train.ranks import run_ranks
+
+SETTINGS: dict[str, Any] = {"micro_batches": 4, "ema_decay": 0.9, "weight_decay": 0.1}
+
+
+def trainer_of(group: ProcessGroup, **settings: Any) -> Trainer[Numbers]:
+    trainer = make_trainer(**SETTINGS | settings)
+    trainer.group = group
+    if not group.is_first:  # rank 0 has to share its weights
+        torch.nn.init.zeros_(next(trainer.model.parameters()))
+    if settings.get("shard"):
+        trainer.whole_model = make_trainer(**SETTINGS).model
+    return trainer
+
+
+def train(group: ProcessGroup, folder: Path, save_at: int, stop_at: int, settings: dict[str, Any]) -> Any:
+    """Train from the newest checkpoint up to a step; return the losses and all tensors of the state."""
+    trainer = trainer_of(group, **settings)
+    checkpoints = Checkpoints(folder, n_snapshots=2)
+    if group.is_first:
+        checkpoints.restore(trainer)
+    trainer.share()
+    if not group.is_first:
+        trainer.follow()
+        group.finish()
+        return None
+    losses = []
+    for event in trainer.run():
+        losses.append(event.loss)
+        if event.step == save_at:
+            checkpoints.save(trainer, snapshot=True)
+        if event.step == stop_at:
+            break
+    with trainer.using_eval_weights():
+        validated = {name: value.clone() for name, value in trainer.whole_model.state_dict().items()}
+    tensors = {**trainer.weights(), **trainer.optimizer_state(), **{f"ema {k}": v for k, v in validated.items()}}
+    state = {name: value.clone().numpy() for name, value in tensors.items()}
+    group.command("stop")
+    group.finish()
+    return losses, state
+
+
+def test_two_processes_whole_or_sharded_compute_what_one_does(tmp_path: Path) -> None:
+    losses, state = train(ProcessGroup(), tmp_path / "1", 0, 30, {})
+    assert len(losses) == 30
+    for shard in (False, True):
+        first, second = run_ranks(2, train, tmp_path / str(shard), 0, 30, {"shard": shard})
+        assert second is None
+        assert first[0] == pytest.approx(losses, rel=1e-5)
+        assert first[1].keys() == state.keys()
+        for name, value in state.items():
+            assert first[1][name] == pytest.approx(value, rel=1e-3, abs=1e-6), name
+
+
+def test_a_run_is_resumed_by_another_number_of_processes(tmp_path: Path) -> None:
+    losses, _ = train(ProcessGroup(), tmp_path / "1", 0, 30, {})
+    found: list[float] = []
+    for n_processes, stop_at in ((2, 8), (4, 20), (1, 30)):
+        if n_processes == 1:
+            found += train(ProcessGroup(), tmp_path / "parts", stop_at, stop_at, {})[0]
+        else:
+            found += run_ranks(n_processes, train, tmp_path / "parts", stop_at, stop_at, {})[0][0]
+    assert found == pytest.approx(losses, rel=1e-5)
+
+
+@pytest.mark.parametrize("shard", [False, True])
+def test_a_run_resumed_by_as_many_processes_is_bit_identical(tmp_path: Path, shard: bool) -> None:
+    """Four: with two, the order in which gradients are added up does not matter."""
+    whole = run_ranks(4, train, tmp_path, 5, 12, {"shard": shard})[0]
+    resumed = run_ranks(4, train, tmp_path, 0, 12, {"shard": shard})[0]
+    assert resumed[0] == whole[0][5:]
+    assert all((resumed[1][name] == value).all() for name, value in whole[1].items())
+
+
+def fail(group: ProcessGroup, how: str) -> Any:
+    """Train until the last process fails at step 3; return the losses."""
+    trainer = trainer_of(group)
+    trainer.share()
+    try:
+        if group.is_first:
+            return [event.loss for event in trainer.run()]
+        while True:
+            group.receive_command()
+            if trainer.step == 3 and group.rank == group.size - 1:
+                if how == "dies":
+                    os._exit(3)
+                if how == "reports":
+                    group.report_failure(OSError("the disk is full"))
+                    os._exit(1)
+                os.kill(os.getpid(), signal.SIGSTOP)
+            trainer._take_step()
+    except LostProcessError:
+        group.abandon()
+        raise
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "message"),
+    [
+        ("dies", LostProcessError, r"Process 2 \(on .*\) of 3 died or does not answer. Everything up to"),
+        ("reports", TrainingError, "^Process 2 of 3: the disk is full$"),
+    ],
+)
+def test_a_process_that_ends_is_named(how: str, kind: type[Exception], message: str) -> None:
+    first, second, _ = run_ranks(3, fail, how)
+    with pytest.raises(kind, match=message):
+        raise first
+    with pytest.raises(LostProcessError, match="Process 1 of 3 lost the connection"):
+        raise second
+
+
+def test_a_process_that_hangs_ends_the_others() -> None:
+    first, second, _ = run_ranks(3, fail, "hangs", stopped=1, timeout=2)
+    assert (first, second) == (75, 75)
+
+
+def test_a_missing_process_is_named() -> None:
+    (first,) = run_ranks(2, fail, "", absent=1, timeout=1)
+    with pytest.raises(LostProcessError, match=r"Process 1 of 2 did not arrive within 1 s\. Start all 2 processes"):
+        raise first
+
+
+def test_incomplete_variables_are_refused() -> None:
+    with pytest.raises(TrainingError, match=r"RANK is set, but .* incomplete \('MASTER_ADDR'\)\. Start the processes"):
+        ProcessGroup.join({"RANK": "0", "WORLD_SIZE": "2"})
+    assert ProcessGroup.join({}).is_alone
+    assert ProcessGroup.join({"RANK": "0", "WORLD_SIZE": "1"}).is_alone
+
+
+def test_messages_and_commands_reach_every_process() -> None:
+    results = run_ranks(2, talk)
+    assert results[0] == results[1] == [{"a": [1, "ü"]}, [{"rank": 0}, {"rank": 1}], [3.0, 0.5]]
+
+
+def talk(group: ProcessGroup) -> Any:
+    message = group.share({"a": [1, "ü"]} if group.is_first else None)
+    return [message, group.exchange("names", {"rank": group.rank}), group.sum([1.0 + group.rank, 0.25])]
