@@ -4,13 +4,12 @@
     000000.txt           the answers of a shard; the name is the same however often the job is run
     records/000000.json  the size and the SHA-256 of that file, and remarks on its lines
 
-Both files of a shard are written under a temporary name, synced and renamed, the record first. So a shard is finished
-if both exist and agree, and whoever wrote it, its bytes are the same.
+Both files of a shard are written under a temporary name and renamed, the record first. A shard is finished if both
+exist and agree; whoever wrote it, its bytes are the same. Workers do not wait for the disk: after a power cut the
+digest tells which shards are damaged, and `sync` writes all of them to the disk before the job counts as done.
 """
 
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -106,12 +105,9 @@ class ShardFolder:
             try:
                 with temporary.open("w", encoding="utf-8", newline="") as stream:
                     remarks = write_answers(stream)
-                    stream.flush()
-                    os.fsync(stream.fileno())
                 record = {"bytes": temporary.stat().st_size, "sha256": sha256_of(temporary), "remarks": remarks}
                 self._write_record(number, json.dumps(record, ensure_ascii=False).encode())
                 temporary.replace(file)
-                sync(self.path)
             finally:
                 temporary.unlink(missing_ok=True)
 
@@ -120,11 +116,18 @@ class ShardFolder:
         temporary = file.with_name(f".{file.name}.{uuid4().hex[:8]}{_PARTIAL}")
         try:
             temporary.write_bytes(content)
-            sync(temporary)
             temporary.replace(file)
-            sync(file.parent)
         finally:
             temporary.unlink(missing_ok=True)
+
+    def sync(self) -> None:
+        """Write all shards to the disk."""
+        for number in range(self.n_shards):
+            with naming_full_disk(self.file(number)):
+                sync(self.file(number))
+                sync(self._record_file(number))
+        sync(self.path / _RECORDS)
+        sync(self.path)
 
     def join(self, stream: TextIO) -> None:
         """Copy all shards in order to a stream."""
@@ -145,8 +148,3 @@ def _difference(name: str, known: Any, given: Any) -> str:
         changed = [key.replace("_", "-") for key in {**known, **given} if known.get(key) != given.get(key)]
         return f"has answers that were made with other options: {', '.join(changed)}"
     return f"was made with {name.replace('_', '-')} {known}, not {given}"
-
-
-def digest_of(value: Any) -> str:
-    """Return the SHA-256 of a JSON value."""
-    return hashlib.sha256(json.dumps(value, ensure_ascii=False, sort_keys=True).encode()).hexdigest()

@@ -13,6 +13,7 @@ from manyheads.bulk.line_shards import Shard
 from manyheads.errors import JobError
 
 MAX_ATTEMPTS = 2
+_N_LISTED = 10  # failed shards in a message
 
 # Writes the answers of a shard to a stream, and returns remarks on them as JSON values.
 AnswerShard: TypeAlias = Callable[[Shard, TextIO], dict[str, Any]]
@@ -82,8 +83,10 @@ def run_shards(workers: Workers, shards: Iterable[Shard], on_finished: Callable[
 
 
 def _describe(failed: Sequence[Outcome]) -> str:
+    numbers = sorted(outcome.shard.number for outcome in failed)
     first = min(failed, key=lambda outcome: outcome.shard.number)
-    more = f", and {len(failed) - 1:,} more shards failed" if len(failed) > 1 else ""
+    listed = ", ".join(map(str, numbers[:_N_LISTED])) + (", …" if len(numbers) > _N_LISTED else "")
+    more = f" (failed shards: {listed})" if len(failed) > 1 else ""
     return (
         f"Shard {first.shard.number} (lines {first.shard.lines}) failed {MAX_ATTEMPTS} times: {first.death}{more}. "
         "The other shards are finished. Run the same command again to try once more."

@@ -67,6 +67,7 @@ def predict_shards(
                     run_shards(workers, missing, progress.add)
                 finally:
                     progress.close()
+            folder.sync()
         remarks = _remarks(folder)
         if output is not None:
             _join(folder, output, files)
