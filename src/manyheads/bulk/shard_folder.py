@@ -65,6 +65,7 @@ class ShardFolder:
                     atomic_write(self.path / _JOB, json.dumps(job, ensure_ascii=False, indent=2).encode() + b"\n")
                 (self.path / _RECORDS).mkdir(exist_ok=True)
                 yield
+                self._remove_partial()
         except TrainingError:
             raise JobError(
                 f"{self.path} is in use by another process. Wait for it, or choose another folder."
