@@ -243,7 +243,7 @@ def predict(
             )
         _stream(replace(options, engine="auto", use_shortlist=True).load(), bundle, prompt)
         return
-    files = files or ("-",)
+    files = tuple(map(_local, files)) or ("-",)
     if len(files) > 1 and "-" in files:
         raise click.UsageError("Standard input (-) cannot be combined with files. Give one or the other.")
     if shards is not None:
@@ -256,6 +256,13 @@ def predict(
         _translate_document(options, files, output)
     else:
         _answer_lines(options, files, output)
+
+
+def _local(file: str) -> str:
+    """Return the path of a file; an object of a store is copied."""
+    from manyheads.text.remote_files import is_remote, local_copy
+
+    return str(local_copy(file)) if is_remote(file) else file
 
 
 def _translate_document(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:

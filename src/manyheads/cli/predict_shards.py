@@ -89,6 +89,11 @@ def _check(options: AnswerOptions, files: Sequence[str], shard_lines: int) -> No
         raise click.UsageError(
             f"--shard-lines {shard_lines} is not a multiple of {BATCH_LINES:,}, the lines that are answered together."
         )
+    from manyheads.text.files import is_compressed
+
+    compressed = [file for file in files if is_compressed(Path(file))]
+    if compressed:
+        raise click.UsageError(f"{compressed[0]} is compressed, so no process can start in its middle. Decompress it.")
     documents = [file for file in files if options.text_format == "html" and is_document(file)]
     if documents:
         raise click.UsageError(f"{documents[0]} is translated as one document: leave out --shards.")
