@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(
     short_help=pick("Translate, classify, tag or continue lines of text.", "逐行翻译、分类、标注或续写。"),
     help=pick(
-        """Read lines from FILE or standard input and write one line for each.
+        """Read lines from files or standard input and write one line for each.
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. A line without text gives
@@ -52,6 +52,10 @@ if TYPE_CHECKING:
         the words that translate theirs. Attributes, comments, scripts, <pre>, <code> and elements with translate="no"
         or class="notranslate" stay as they are.
 
+        With --shards, large files are answered in several processes: one numbered file for every 10,000 lines, which
+        joined have the bytes of one output. Finished ones are skipped when the same command is run again, and --on ray
+        uses a cluster.
+
         \b
         Example:
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
           manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
+          manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
         """,
         """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
 
@@ -82,6 +87,9 @@ if TYPE_CHECKING:
         使用 --format html 时，每行是一段 HTML；以 .html 结尾的 FILE 作为一个完整的文档翻译。标签按词对齐放到
         对应的译文上，属性、注释、脚本、<pre>、<code>，以及带 translate="no" 或 class="notranslate" 的元素保持原样。
 
+        使用 --shards 时，用多个进程处理大文件：每 10,000 行写入一个编号的文件，拼接后与单个输出逐字节相同。
+        中断后重新运行同一命令，已完成的部分不再重做；--on ray 使用集群。
+
         \b
         例：
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
@@ -91,6 +99,7 @@ if TYPE_CHECKING:
           manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
+          manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
         """,
     ),
 )
