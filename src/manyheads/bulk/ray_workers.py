@@ -17,6 +17,10 @@ from manyheads.errors import JobError, ManyheadsError
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 _OBJECT_STORE_BYTES = 100_000_000  # tasks pass byte offsets, not text
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # it only silences a notice
+}
 _PER_CPU = 2  # tasks in flight, so that no worker waits for the next
 
 
@@ -24,8 +28,11 @@ class RayWorkers:
     """Answers shards on the cluster at RAY_ADDRESS, or on a new one of this machine."""
 
     def __init__(self, task: WorkerTask, n_processes: int) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # it only silences a notice
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        if not os.environ.get(ADDRESS_VARIABLE):
+            # Ray replaces 127.0.0.1 by an address that other machines can reach, unless this is set before its import.
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         try:
             import ray
         except ImportError:
