@@ -18,8 +18,9 @@ help:
 	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
-	@echo "make ingest       speed and memory of reading a 2 GB corpus (minutes; needs 8 GB of disk for a while)"
 	@echo "make scale        training on 1, 2 and 4 processes: equality, resharding, random kills (an hour)"
+	@echo "make ingest       speed and memory of reading a 10 GB corpus (an hour; needs 40 GB of disk for a while)"
+	@echo "make bulk-kills   a bulk job of a million lines, killed 50 times, in processes and on Ray (half an hour)"
 	@echo "make defaults     init, train, evaluate on every data set, beside scikit-learn, a CRF and spaCy (hours)"
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
@@ -109,8 +110,14 @@ lens-types: .venv/installed-dev
 docs: .venv/installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# ARGS="--megabytes 2000": a smaller corpus, with 8 GB of disk.
 ingest: .venv/installed
-	$(BIN)/python benchmarks/ingest.py $(ARGS)
+	$(BIN)/python benchmarks/scale/ingest.py $(ARGS)
+
+# ARGS="--lines 50000 --kills 10 --on local --keep-nothing": smaller, and without Ray.
+.PHONY: bulk-kills
+bulk-kills: .venv/installed-dev
+	$(BIN)/python benchmarks/scale/bulk_job.py $(ARGS)
 
 # ARGS="kills -n 10": only this part, and smaller.
 scale: .venv/installed-dev

@@ -51,3 +51,7 @@ class LabError(ManyheadsError):
 
 class ServeError(ManyheadsError):
     """A service that cannot start: a port in use, a file of keys that cannot be read, a missing package."""
+
+
+class JobError(ManyheadsError):
+    """A bulk job that cannot go on: its folder belongs to another job, its workers die, a package is missing."""

@@ -67,11 +67,11 @@ def atomic_write(path: Path, content: bytes) -> None:
     with naming_full_disk(path):
         try:
             temporary.write_bytes(content)
-            _fsync(temporary)
+            sync(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        _fsync(path.parent)
+        sync(path.parent)
 
 
 def remove_partial(parent: Path, names: str) -> None:
@@ -87,7 +87,7 @@ def remove_partial(parent: Path, names: str) -> None:
             previous = temporary / match["name"]
             if match["old"] and previous.exists() and not (parent / match["name"]).exists():
                 previous.rename(parent / match["name"])
-                _fsync(parent)
+                sync(parent)
             shutil.rmtree(temporary)
 
 
@@ -144,8 +144,8 @@ def write_manifest(folder: Path) -> None:
     (folder / MANIFEST).write_bytes(f"{_SEAL}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines)
     for file in (*files, folder / MANIFEST):
         file.chmod(0o644)  # safetensors writes files that only the owner can read
-        _fsync(file)
-    _fsync(folder)
+        sync(file)
+    sync(folder)
 
 
 def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
@@ -213,7 +213,7 @@ def _replace(temporary: Path, path: Path) -> None:
     temporary.chmod(0o755)  # mkdtemp makes private folders
     if not path.exists():
         temporary.rename(path)
-        _fsync(path.parent)
+        sync(path.parent)
         return
     # A folder cannot be renamed over another: move the old one aside, restore it on failure, delete it last.
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -225,7 +225,7 @@ def _replace(temporary: Path, path: Path) -> None:
             (old / path.name).rename(path)
         old.rmdir()
         raise
-    _fsync(path.parent)
+    sync(path.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -234,10 +234,11 @@ def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        _fsync(folder.parent)
+        sync(folder.parent)
 
 
-def _fsync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Write a file or the entries of a folder to the disk."""
     if os.name == "nt":  # Windows cannot open folders, and syncs only files opened for writing
         return
     descriptor = os.open(path, os.O_RDONLY)

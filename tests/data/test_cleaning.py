@@ -1,16 +1,12 @@
 """Cleaning: each reason, their order, and the hash set against a Python set."""
 
 import random
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from manyheads.data.cleaning import Cleaner, CleanSettings, HashSet, clean, tolerate_bad_lines
+from manyheads.data.cleaning import Cleaner, CleanSettings, clean, tolerate_bad_lines
 from manyheads.errors import DataError, RecipeError
 from manyheads.text.readers import Pair
 
@@ -108,31 +104,6 @@ def test_several_chunks_match_a_python_set() -> None:
     assert kept == list(dict.fromkeys(usable))
     assert counts["in valid or test"] == len(pairs) - len(usable)
     assert counts["duplicate"] == len(usable) - len(kept)
-
-
-@given(st.lists(st.lists(st.integers(0, 50), max_size=40), max_size=20))
-def test_hash_set_matches_a_python_set(chunks: list[list[int]]) -> None:
-    hash_set, plain = HashSet(), set[int]()
-    for chunk in chunks:
-        expected = []
-        for number in chunk:
-            expected.append(number not in plain)
-            plain.add(number)
-        assert hash_set.add(np.array(chunk, dtype=np.uint64)).tolist() == expected
-        assert len(hash_set) == len(plain)
-    assert hash_set.has(np.arange(51, dtype=np.uint64)).tolist() == [number in plain for number in range(51)]
-
-
-def test_hash_set_takes_less_than_twenty_bytes_per_number() -> None:
-    numbers = np.random.default_rng(1).integers(0, 2**63, 400_000).astype(np.uint64)
-    tracemalloc.start()
-    hash_set = HashSet()
-    for start in range(0, len(numbers), 10_000):
-        hash_set.add(numbers[start : start + 10_000])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert len(hash_set) == len(numbers)
-    assert peak < 20 * len(numbers)
 
 
 def read_with(n_bad: int, n_pairs: int) -> Callable[[Callable[[DataError], None]], Iterator[Pair]]:

@@ -2,39 +2,30 @@
 
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.decode_options import (
-    THRESHOLD,
-    check_text_options,
-    decode_changes,
-    decode_options,
-    read_text_options,
-    text_options,
-    with_decode_changes,
-    with_threshold,
-)
+from manyheads.cli.answer_lines import BATCH_LINES, AnswerOptions
+from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, read_text_options, text_options
+from manyheads.cli.options import COUNT
 from manyheads.cli.predict_markup import MarkupWriter, is_document, read_document, require_translator
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.lens.aligner import Aligner
-    from manyheads.tasks import Prediction, TextOptions
-
-_BATCH_SIZE = 1000  # lines
 
 
 @click.command(
     short_help=pick("Translate, classify, tag or continue lines of text.", "逐行翻译、分类、标注或续写。"),
     help=pick(
-        """Read lines from FILE or standard input and write one line for each.
+        """Read lines from files or standard input and write one line for each.
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. A line without text gives
@@ -61,6 +52,10 @@ _BATCH_SIZE = 1000  # lines
         the words that translate theirs. Attributes, comments, scripts, <pre>, <code> and elements with translate="no"
         or class="notranslate" stay as they are.
 
+        With --shards, large files are answered in several processes: one numbered file for every 10,000 lines, which
+        joined have the bytes of one output. Finished ones are skipped when the same command is run again, and --on ray
+        uses a cluster.
+
         \b
         Example:
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
@@ -70,6 +65,7 @@ _BATCH_SIZE = 1000  # lines
           manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
+          manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
         """,
         """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
 
@@ -91,6 +87,9 @@ _BATCH_SIZE = 1000  # lines
         使用 --format html 时，每行是一段 HTML；以 .html 结尾的 FILE 作为一个完整的文档翻译。标签按词对齐放到
         对应的译文上，属性、注释、脚本、<pre>、<code>，以及带 translate="no" 或 class="notranslate" 的元素保持原样。
 
+        使用 --shards 时，用多个进程处理大文件：每 10,000 行写入一个编号的文件，拼接后与单个输出逐字节相同。
+        中断后重新运行同一命令，已完成的部分不再重做；--on ray 使用集群。
+
         \b
         例：
           echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
@@ -100,11 +99,12 @@ _BATCH_SIZE = 1000  # lines
           manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
+          manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
         """,
     ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.argument("file", default="-")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "-o",
     "--output",
@@ -169,9 +169,38 @@ _BATCH_SIZE = 1000  # lines
 @click.option(
     "--device", default="auto", show_default=True, help=pick("cpu, cuda, mps or auto.", "cpu、cuda、mps 或 auto。")
 )
+@click.option(
+    "--shards",
+    type=click.Path(path_type=Path),
+    help=pick(
+        "Answer large files in several processes, into numbered files of this folder; run the same command again to "
+        "resume.",
+        "用多个进程处理大文件，结果按编号写入此文件夹；中断后重新运行同一命令即可继续。",
+    ),
+)
+@click.option(
+    "--shard-lines",
+    type=COUNT,
+    help=pick(
+        "Lines per shard, a multiple of 1,000. [default: 10,000]", "每个分片的行数，1,000 的倍数。[默认：10,000]"
+    ),
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1, max=1024),
+    help=pick("Worker processes of --shards. [default: one per core]", "--shards 的工作进程数。[默认：每核一个]"),
+)
+@click.option(
+    "--on",
+    type=click.Choice(["local", "ray"]),
+    help=pick(
+        "Where shards are answered: in processes of this machine, or on a Ray cluster (RAY_ADDRESS). [default: local]",
+        "在何处处理分片：本机进程，或 Ray 集群（RAY_ADDRESS）。[默认：local]",
+    ),
+)
 def predict(
     bundle: Path,
-    file: str,
+    files: tuple[str, ...],
     output: Path | None,
     prompt: str | None,
     device: str,
@@ -184,87 +213,143 @@ def predict(
     glossary: Path | None,
     keep: tuple[str, ...],
     prefix: str | None,
+    shards: Path | None,
+    shard_lines: int | None,
+    processes: int | None,
+    on: str | None,
     **how: Any,
 ) -> None:
     """Answer every line of a file."""
-    from manyheads.bundle import load
-    from manyheads.cli.output import open_output
-
     changes = decode_changes(**how)
     if align and how["n_best"] is not None:
         raise click.UsageError(
             "--align and --n-best exclude each other: the alignment is that of the best translation."
         )
-    options = read_text_options(glossary, keep, prefix)
+    options = AnswerOptions(
+        bundle,
+        changes,
+        threshold,
+        read_text_options(glossary, keep, prefix),
+        align,
+        text_format,
+        as_json,
+        engine,
+        not no_shortlist,
+        device,
+    )
     if text_format == "html" and (align or how["n_best"] is not None or prompt is not None):
         raise click.UsageError("--format html gives one translation: leave out --align, --n-best and --prompt.")
+    if shards is None and (shard_lines is not None or processes is not None or on is not None):
+        raise click.UsageError("--shard-lines, --processes and --on are for --shards. Add --shards DIR.")
     if prompt is not None:
-        if file != "-" or output or as_json or align:
+        if files or output or as_json or align or shards:
             raise click.UsageError(
-                "--prompt writes to the screen as it generates: leave out FILE, --output, --json and --align."
+                "--prompt writes to the screen as it generates: leave out FILE, --output, --json, --align and --shards."
             )
-        if options is not None or how["abstain"] is not None:
+        if options.texts is not None or how["abstain"] is not None:
             raise click.UsageError(
                 "--prompt is for language models: leave out --glossary, --keep, --prefix and --abstain."
             )
-        loaded = with_threshold(load(bundle, device=device), bundle, threshold)
-        _stream(with_decode_changes(loaded, bundle, changes), bundle, prompt)
+        _stream(replace(options, engine="auto", use_shortlist=True).load(), bundle, prompt)
         return
-    if file == "-" and sys.stdin is None:
+    files = tuple(map(_local, files)) or ("-",)
+    if len(files) > 1 and "-" in files:
+        raise click.UsageError("Standard input (-) cannot be combined with files. Give one or the other.")
+    if shards is not None:
+        from manyheads.cli.predict_shards import ShardOptions, predict_shards
+
+        sys.exit(predict_shards(options, files, shards, ShardOptions(shard_lines, processes, on or "local"), output))
+    if files == ("-",) and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Name a file to read.")
-    as_document = text_format == "html" and is_document(file)
-    document = read_document(file) if as_document else ""
-    batches = iter(()) if as_document else _read_batches(file)
-    loaded = load(
-        bundle,
-        device=device,
-        engine=engine,
-        use_shortlist=not no_shortlist,
+    if text_format == "html" and any(map(is_document, files)):
+        _translate_document(options, files, output)
+    else:
+        _answer_lines(options, files, output)
+
+
+def _local(file: str) -> str:
+    """Return the path of a file; an object of a store is copied."""
+    from manyheads.text.remote_files import is_remote, local_copy
+
+    return str(local_copy(file)) if is_remote(file) else file
+
+
+def _translate_document(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:
+    """Translate one HTML document."""
+    from manyheads.cli.output import open_output
+
+    if len(files) > 1:
+        raise click.UsageError("An HTML document is translated alone: give one FILE.")
+    document = read_document(files[0])
+    writer = MarkupWriter(
+        require_translator(options.load(), options.bundle), as_json=options.as_json, options=options.texts
     )
-    loaded = with_decode_changes(with_threshold(loaded, bundle, threshold), bundle, changes)
-    check_text_options(loaded, bundle, options, changes.get("abstain"))
-    if text_format == "html":
-        translator = require_translator(loaded, bundle)
-        with open_output(output, file, keep_partial=True) as stream:
-            markup = MarkupWriter(translator, stream, as_json=as_json, options=options)
-            markup.document(document) if as_document else markup.fragments(batches)
-        return
-    aligned = _Aligned(loaded, bundle) if align else None
-    writer = _Writer(loaded, n_best=changes.get("n_best", 1), as_json=as_json, aligned=aligned, options=options)
+    with open_output(output, *files, keep_partial=True) as stream:
+        stream.write(writer.document(document))
+    writer.remarks.show()
+    writer.remarks.show_cut_off()
+
+
+def _answer_lines(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:
+    """Answer all lines in this process."""
+    from manyheads.cli.output import open_output
+
+    reader = _Reader(files)
+    loaded = options.load()
+    writer = options.writer(loaded, reader.name_line)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
-    with open_output(output, file, keep_partial=True) as stream:
+    with open_output(output, *files, keep_partial=True) as stream:
         start = 1
-        for batch, is_pause in batches:
+        for batch, is_pause in reader.batches():
             for line in writer.answer(batch, start):
                 stream.write(line + "\n")
             stream.flush()
+            writer.remarks.show_errors()
             if is_pause:
                 writer.remarks.show()
             start += len(batch)
             progress(start - 1)
     writer.remarks.show()
-    if writer.n_cut_off:
-        click.echo(
-            pick(
-                f"{writer.n_cut_off} of the translations were cut off at the maximum length.",
-                f"{writer.n_cut_off} 条译文达到最大长度而被截断。",
-            ),
-            err=True,
-        )
-    if writer.too_long:
+    writer.remarks.show_cut_off()
+    if writer.remarks.n_errors:
         sys.exit(1)
 
 
-def _read_batches(file: str) -> Iterator[tuple[list[str], bool]]:
-    """Read batches of lines, each with whether the writer of standard input pauses after it."""
-    from manyheads.text.arriving_lines import ArrivingLines
-    from manyheads.text.readers import read_lines
+class _Reader:
+    """Reads batches of lines from files, or from standard input as they arrive."""
 
-    if file != "-":
-        lines = read_lines(file)
-        return ((batch, False) for batch in iter(lambda: list(islice(lines, _BATCH_SIZE)), []))
-    arriving = ArrivingLines(sys.stdin.buffer)
-    return ((batch, arriving.is_waiting) for batch in arriving.batches(_BATCH_SIZE))
+    def __init__(self, files: Sequence[str]) -> None:
+        from manyheads.text.readers import read_lines
+
+        self.files = files
+        self.lines = [] if files == ("-",) else [read_lines(file) for file in files]  # raises if a file is missing
+        self.starts: list[int] = []  # the number of lines before each file that was begun
+
+    def batches(self) -> Iterator[tuple[list[str], bool]]:
+        """Yield batches of lines, each with whether the writer of standard input pauses after it."""
+        from manyheads.text.arriving_lines import ArrivingLines
+
+        if self.lines:
+            lines = self._all_lines()
+            yield from ((batch, False) for batch in iter(lambda: list(islice(lines, BATCH_LINES)), []))
+        else:
+            arriving = ArrivingLines(sys.stdin.buffer)
+            yield from ((batch, arriving.is_waiting) for batch in arriving.batches(BATCH_LINES))
+
+    def _all_lines(self) -> Iterator[str]:
+        n_lines = 0
+        for lines in self.lines:
+            self.starts.append(n_lines)
+            for line in lines:
+                n_lines += 1
+                yield line
+
+    def name_line(self, number: int) -> str:
+        """Name the line of this number, counted from 1: with its file, if there are several."""
+        if len(self.files) == 1:
+            return f"Line {number}"
+        index = bisect_left(self.starts, number) - 1
+        return f"{Path(self.files[index]).resolve()}, line {number - self.starts[index]}"
 
 
 def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
@@ -297,132 +382,3 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
     remarks = Remarks()
     remarks.add(1, loaded.unseen_words(prompt))
     remarks.show()
-
-
-class _Writer:
-    """Turns chunks of input lines into output lines; counts cut-off and too long ones."""
-
-    def __init__(
-        self,
-        bundle: "Bundle",
-        *,
-        n_best: int,
-        as_json: bool,
-        aligned: "_Aligned | None" = None,
-        options: "TextOptions | None" = None,
-    ) -> None:
-        self.bundle = bundle
-        self.aligned = aligned
-        self.options = options
-        self.n_best = n_best
-        self.as_json = as_json
-        self.remarks = Remarks()
-        self.too_long: dict[int, str] = {}  # by line number, the error
-        self.n_cut_off = 0
-
-    def answer(self, lines: list[str], start: int) -> Iterator[str]:
-        from manyheads.tasks import Classification, Translations
-
-        readable = [line if self._fits(line, number) else "" for number, line in enumerate(lines, start)]
-        predictions = self.bundle.predictions(readable, first=start - 1, options=self.options)
-        if self.aligned:
-            self.aligned.align(start, readable, predictions)
-        for number, prediction in enumerate(predictions, start):
-            unseen_words = self.bundle.unseen_words(readable[number - start])
-            self.remarks.add(number, unseen_words, getattr(prediction, "warnings", ()))
-            if self._is_blank(lines[number - start]):
-                self.remarks.blank_lines.append(number)
-            if isinstance(prediction, Classification) and prediction.is_out_of_scope:
-                self.remarks.out_of_scope.append(number)
-            if isinstance(prediction, Translations):
-                self.n_cut_off += not prediction.candidates[0].finished
-                self.remarks.rate(number, prediction)
-            yield from self._format(number, lines[number - start], prediction, unseen_words)
-
-    def _is_blank(self, line: str) -> bool:
-        """Return whether the line has no text to answer; a language model starts a new text there."""
-        from manyheads.tasks import StreamingTask
-        from manyheads.text.words import is_blank
-
-        return is_blank(line) and not isinstance(self.bundle.task, StreamingTask)
-
-    def _fits(self, line: str, number: int) -> bool:
-        from manyheads.errors import DataError
-
-        try:
-            self.bundle.task.check(line, f"Line {number}")
-        except DataError as error:
-            click.echo(f"Error: {error} Its output line stays empty.", err=True)
-            self.too_long[number] = str(error)
-            return False
-        return True
-
-    def _format(self, number: int, line: str, prediction: "Prediction", unseen_words: Sequence[str]) -> Iterator[str]:
-        from manyheads.tasks import Translations, one_line
-
-        if self.as_json:
-            yield self._as_json(number, line, prediction, unseen_words)
-        elif isinstance(prediction, Translations) and self.n_best > 1:
-            shown = () if prediction.abstained else prediction.candidates
-            yield from (f"{number}\t{one.score:.4f}\t{one_line(one.text)}" for one in shown)
-        else:
-            line_out = "" if number in self.too_long or self._is_blank(line) else prediction.line()
-            yield f"{line_out}\t{self.aligned.pairs(number)}" if self.aligned else line_out
-
-    def _as_json(self, number: int, line: str, prediction: "Prediction", unseen_words: Sequence[str]) -> str:
-        import json
-        from dataclasses import asdict
-
-        payload: dict[str, Any] = asdict(prediction)  # type: ignore[call-overload]
-        if number in self.too_long:
-            lists: dict[str, Any] = {name: [] for name, value in payload.items() if isinstance(value, list | tuple)}
-            payload = {**lists, "error": self.too_long[number]}
-        if self.aligned:
-            payload |= self.aligned.payload(number)
-        if self._is_blank(line):
-            payload["note"] = "The line has no text."
-        if self.bundle.seen_words is not None:
-            payload["unseen_words"] = unseen_words
-        return json.dumps({"line": number, "source": line, **payload}, ensure_ascii=False)
-
-
-class _Aligned:
-    """Word alignments of the current chunk of lines."""
-
-    def __init__(self, bundle: "Bundle", path: Path) -> None:
-        from manyheads.lens.aligner import require_cross_attention
-
-        require_cross_attention(bundle, str(path))
-        self.bundle, self.path = bundle, path
-        self.aligner: Aligner | None = None
-        self.alignments: dict[int, dict[str, Any]] = {}
-
-    def align(self, start: int, sources: list[str], predictions: "Sequence[Prediction]") -> None:
-        """Align the answers with these lines; alignment heads are chosen at the first chunk."""
-        from manyheads.lens.aligner import choose_aligner, split_words
-
-        targets = [prediction.answer for prediction in predictions]
-        if self.aligner is None:
-            pairs = [(source, target) for source, target in zip(sources, targets, strict=True) if source.strip()]
-            if not pairs:
-                self.alignments = {number: {"alignment": []} for number in range(start, start + len(sources))}
-                return
-            self.aligner = choose_aligner(self.bundle, str(self.path), pairs)
-        links = self.aligner.align(sources, targets, [getattr(one, "parts", ()) for one in predictions])
-        self.alignments = {
-            number: {
-                "alignment": own,
-                "source_words": split_words(source).words,
-                "target_words": split_words(target).words,
-                "heads": self.aligner.heads,
-            }
-            for number, (source, target, own) in enumerate(zip(sources, targets, links, strict=True), start)
-        }
-
-    def pairs(self, number: int) -> str:
-        """Return the pairs of a line in Pharaoh format."""
-        return " ".join(f"{i}-{j}" for i, j in self.alignments[number]["alignment"])
-
-    def payload(self, number: int) -> dict[str, Any]:
-        """Return the pairs of a line with the words they refer to."""
-        return self.alignments[number]

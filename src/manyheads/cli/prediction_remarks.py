@@ -1,7 +1,8 @@
 """Remarks of `manyheads predict` on standard error: unseen words, suspect outputs, lines without text."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 _N_WORDS = 5  # named in a remark
 _N_LINES = 3  # named for each word or warning
+MAX_UNSEEN = 100_000  # words that are counted
+_LINE_KINDS = ("blank_lines", "out_of_scope", "low_confidence", "abstained")
+_COUNTS = ("n_rated", "n_cut_off", "n_errors")
 _ENGLISH_WARNINGS = {
     "repetition": "repetition",
     "length": "unusual length",
@@ -28,26 +32,57 @@ _CHINESE_WARNINGS = {
 }
 
 
+@dataclass
+class LineNumbers:
+    """The number of some lines, and the first of them: as much as a remark names."""
+
+    n_lines: int = 0
+    first: list[int] = field(default_factory=list)
+
+    def append(self, number: int) -> None:
+        """Add a line."""
+        self.n_lines += 1
+        if len(self.first) <= _N_LINES:
+            self.first.append(number)
+
+    def extend(self, later: "LineNumbers") -> None:
+        """Add lines that follow these."""
+        self.n_lines += later.n_lines
+        self.first = (self.first + later.first)[: _N_LINES + 1]
+
+
 class Remarks:
-    """Collects what is remarkable about lines and their predictions, and reports it in one line per kind."""
+    """Collects what is remarkable about lines and their predictions, and reports it in one line per kind.
+
+    It takes little memory however many lines there are.
+    """
 
     def __init__(self) -> None:
-        self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its lines
-        self.suspect: dict[str, list[int]] = {}  # by the warning of a prediction: its lines
-        self.blank_lines: list[int] = []
-        self.out_of_scope: list[int] = []  # lines that are unlike the training texts of a classifier
-        self.low_confidence: list[int] = []  # lines whose translation is less probable than those of validation
-        self.abstained: list[int] = []  # lines without an answer, since their confidence is lower than asked for
+        self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its first lines
+        self.suspect: dict[str, LineNumbers] = {}  # by the warning of a prediction: its lines
+        self.blank_lines = LineNumbers()
+        self.out_of_scope = LineNumbers()  # lines that are unlike the training texts of a classifier
+        self.low_confidence = LineNumbers()  # lines whose translation is less probable than those of validation
+        self.abstained = LineNumbers()  # lines without an answer, since their confidence is lower than asked for
         self.n_rated = 0  # translations with a confidence
+        self.n_cut_off = 0  # translations that reached the maximum length
+        self.n_errors = 0  # lines that the model cannot read
+        self.errors: list[str] = []  # that are not shown yet
 
     def add(self, number: int, unseen_words: Sequence[str], warnings: Sequence[str] = ()) -> None:
         """Add the remarks on the line of this number."""
         for warning in warnings:
-            self.suspect.setdefault(warning, []).append(number)
+            self.suspect.setdefault(warning, LineNumbers()).append(number)
         for word in unseen_words:
-            _, lines = self.unseen.setdefault(word.casefold(), (word, []))
-            if len(lines) <= _N_LINES:
-                lines.append(number)
+            self._add_unseen(word, [number])
+
+    def _add_unseen(self, word: str, numbers: list[int]) -> None:
+        key = word.casefold()
+        if key in self.unseen:
+            lines = self.unseen[key][1]
+            lines += numbers[: _N_LINES + 1 - len(lines)]
+        elif len(self.unseen) < MAX_UNSEEN:
+            self.unseen[key] = (word, numbers)
 
     def rate(self, number: int, translations: "Translations") -> None:
         """Add the confidence of the translation of a line, if it is known."""
@@ -57,31 +92,76 @@ class Remarks:
         elif translations.is_low_confidence:
             self.low_confidence.append(number)
 
+    def add_error(self, message: str) -> None:
+        """Add the error of a line that the model cannot read."""
+        self.n_errors += 1
+        self.errors.append(message)
+
+    def show_errors(self, n_most: int | None = None) -> None:
+        """Write the errors of lines to standard error, at most `n_most` of them, and forget them."""
+        for message in self.errors[:n_most]:
+            click.echo(f"Error: {message} Its output line stays empty.", err=True)
+        n_more = len(self.errors[n_most:]) if n_most is not None else 0
+        if n_more:
+            click.echo(pick(f"Error: {n_more:,} more lines are too long.", f"错误：另有 {n_more:,} 行过长。"), err=True)
+        self.errors.clear()
+
     def show(self) -> None:
         """Write the remarks to standard error, and forget them."""
-        if self.blank_lines:
+        if self.blank_lines.n_lines:
             click.echo(_describe_blank(self.blank_lines), err=True)
         if self.unseen:
             click.echo(_describe_unseen(list(self.unseen.values())), err=True)
-        if self.out_of_scope:
+        if self.out_of_scope.n_lines:
             click.echo(_describe_out_of_scope(self.out_of_scope), err=True)
         if self.suspect:
             click.echo(_describe_suspect(self.suspect), err=True)
-        if self.low_confidence:
+        if self.low_confidence.n_lines:
             click.echo(_describe_low_confidence(self.low_confidence, self.n_rated), err=True)
-        if self.abstained:
+        if self.abstained.n_lines:
             click.echo(_describe_abstained(self.abstained, self.n_rated), err=True)
         self.unseen.clear()
         self.suspect.clear()
-        self.blank_lines.clear()
-        self.out_of_scope.clear()
-        self.low_confidence.clear()
-        self.abstained.clear()
+        self.blank_lines, self.out_of_scope = LineNumbers(), LineNumbers()
+        self.low_confidence, self.abstained = LineNumbers(), LineNumbers()
         self.n_rated = 0
 
+    def show_cut_off(self) -> None:
+        """Write how many translations were cut off to standard error."""
+        if self.n_cut_off:
+            click.echo(
+                pick(
+                    f"{self.n_cut_off} of the translations were cut off at the maximum length.",
+                    f"{self.n_cut_off} 条译文达到最大长度而被截断。",
+                ),
+                err=True,
+            )
 
-def _describe_blank(lines: Sequence[int]) -> str:
-    n_lines = len(lines)
+    def table(self) -> dict[str, Any]:
+        """Return all remarks as JSON values."""
+        return {
+            "unseen": list(self.unseen.values()),
+            "suspect": {name: asdict(lines) for name, lines in self.suspect.items()},
+            **{name: asdict(getattr(self, name)) for name in _LINE_KINDS},
+            **{name: getattr(self, name) for name in _COUNTS},
+            "errors": self.errors,
+        }
+
+    def extend(self, table: Mapping[str, Any]) -> None:
+        """Add the remarks on later lines, which `table` returned."""
+        for word, lines in table["unseen"]:
+            self._add_unseen(word, list(lines))
+        for name, lines in table["suspect"].items():
+            self.suspect.setdefault(name, LineNumbers()).extend(LineNumbers(**lines))
+        for name in _LINE_KINDS:
+            getattr(self, name).extend(LineNumbers(**table[name]))
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + table[name])
+        self.errors += table["errors"]
+
+
+def _describe_blank(lines: LineNumbers) -> str:
+    n_lines = lines.n_lines
     subject = f"{n_lines:,} lines have no text" if n_lines > 1 else "1 line has no text"
     answer = "their output lines are empty" if n_lines > 1 else "its output line is empty"
     return pick(
@@ -90,8 +170,8 @@ def _describe_blank(lines: Sequence[int]) -> str:
     )
 
 
-def _describe_out_of_scope(lines: Sequence[int]) -> str:
-    n_lines = len(lines)
+def _describe_out_of_scope(lines: LineNumbers) -> str:
+    n_lines = lines.n_lines
     subject = f"{n_lines:,} lines look" if n_lines > 1 else "1 line looks"
     return pick(
         f"Warning: {subject} out of scope ({_lines_in_english(lines)}): probably no label fits.",
@@ -99,10 +179,10 @@ def _describe_out_of_scope(lines: Sequence[int]) -> str:
     )
 
 
-def _describe_low_confidence(lines: Sequence[int], n_rated: int) -> str:
+def _describe_low_confidence(lines: LineNumbers, n_rated: int) -> str:
     from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE
 
-    n_lines, share = len(lines), f"{LOW_CONFIDENCE:.0%}".replace("%", " %")
+    n_lines, share = lines.n_lines, f"{LOW_CONFIDENCE:.0%}".replace("%", " %")
     verb = "has" if n_rated == 1 else "have" if n_lines > 1 else "has"
     return pick(
         f"Warning: {n_lines:,} of {n_rated:,} translations {verb} a low confidence ({_lines_in_english(lines)}): as "
@@ -112,8 +192,8 @@ def _describe_low_confidence(lines: Sequence[int], n_rated: int) -> str:
     )
 
 
-def _describe_abstained(lines: Sequence[int], n_rated: int) -> str:
-    n_lines = len(lines)
+def _describe_abstained(lines: LineNumbers, n_rated: int) -> str:
+    n_lines = lines.n_lines
     answer = "their output lines are empty" if n_lines > 1 else "its output line is empty"
     return pick(
         f"Warning: {n_lines:,} of {n_rated:,} translations have a confidence below --abstain "
@@ -126,16 +206,20 @@ def _describe_abstained(lines: Sequence[int], n_rated: int) -> str:
 def _describe_unseen(words: Sequence[tuple[str, list[int]]]) -> str:
     n_words, shown = len(words), words[:_N_WORDS]
     rest = n_words - len(shown)
-    english = ", ".join(f"{word} ({_lines_in_english(lines)})" for word, lines in shown)
-    chinese = "、".join(f"{word}（{_lines_in_chinese(lines)}）" for word, lines in shown)
+    named = [(word, LineNumbers(len(lines), lines)) for word, lines in shown]
+    english = ", ".join(f"{word} ({_lines_in_english(lines)})" for word, lines in named)
+    chinese = "、".join(f"{word}（{_lines_in_chinese(lines)}）" for word, lines in named)
     subject = "1 word" if n_words == 1 else f"{n_words:,} words"
+    is_counted = n_words < MAX_UNSEEN
+    subject = subject if is_counted else f"at least {subject}"
+    count = f"有 {n_words:,} 个词" if is_counted else f"至少有 {n_words:,} 个词"
     return pick(
         f"Warning: {subject} did not occur in training: {english}{f' and {rest:,} more' if rest else ''}.",
-        f"警告：有 {n_words:,} 个词未在训练文本中出现：{chinese}{f'，另有 {rest:,} 个' if rest else ''}。",
+        f"警告：{count}未在训练文本中出现：{chinese}{f'，另有 {rest:,} 个' if rest else ''}。",
     )
 
 
-def _describe_suspect(suspect: Mapping[str, Sequence[int]]) -> str:
+def _describe_suspect(suspect: Mapping[str, LineNumbers]) -> str:
     english = "; ".join(
         f"{_ENGLISH_WARNINGS[warning]} in {_lines_in_english(lines)}" for warning, lines in suspect.items()
     )
@@ -146,10 +230,11 @@ def _describe_suspect(suspect: Mapping[str, Sequence[int]]) -> str:
     )
 
 
-def _lines_in_english(lines: Sequence[int]) -> str:
-    numbers = ", ".join(map(str, lines[:_N_LINES])) + (", …" if len(lines) > _N_LINES else "")
-    return f"line {numbers}" if len(lines) == 1 else f"lines {numbers}"
+def _lines_in_english(lines: LineNumbers) -> str:
+    numbers = ", ".join(map(str, lines.first[:_N_LINES])) + (", …" if lines.n_lines > _N_LINES else "")
+    return f"line {numbers}" if lines.n_lines == 1 else f"lines {numbers}"
 
 
-def _lines_in_chinese(lines: Sequence[int]) -> str:
-    return f"第 {'、'.join(map(str, lines[:_N_LINES]))} 行" + ("等" if len(lines) > _N_LINES else "")
+def _lines_in_chinese(lines: LineNumbers) -> str:
+    numbers = "、".join(map(str, lines.first[:_N_LINES]))
+    return f"第 {numbers} 行" + ("等" if lines.n_lines > _N_LINES else "")

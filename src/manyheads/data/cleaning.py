@@ -15,10 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.data.hash_set import HashSet
 from manyheads.data.texts import R, chunks
 from manyheads.errors import DataError
 from manyheads.settings import raise_faults, type_faults
@@ -81,10 +83,17 @@ def clean(
 class Cleaner:
     """Cleans several corpora in sequence: a row of an earlier corpus is a duplicate in a later one."""
 
-    def __init__(self, settings: CleanSettings, held_out: Iterable[Row] = (), fields: Fields = PAIR) -> None:
+    def __init__(
+        self,
+        settings: CleanSettings,
+        held_out: Iterable[Row] = (),
+        fields: Fields = PAIR,
+        scratch: Path | None = None,
+    ) -> None:
+        """`scratch` is a folder for the hashes of many rows; without one they are in memory."""
         self.settings = settings
         self.fields = fields
-        self.seen = HashSet()
+        self.seen = HashSet(scratch)
         self.held_out = [HashSet() for _ in range(fields.n_texts)]
         for chunk in chunks(held_out if settings.drop_leaked else ()):
             for field, hashes in enumerate(self.held_out):
@@ -115,8 +124,7 @@ class Cleaner:
     def _is_duplicate(self, rows: Sequence[Row]) -> NDArray[np.bool_]:
         if not self.settings.drop_duplicates:
             return np.zeros(len(rows), dtype=np.bool_)
-        # The lengths distinguish ("a", "bc") from ("ab", "c").
-        return ~self.seen.add(_hashes(" ".join([*map(str, map(len, row[:-1])), "".join(row)]) for row in rows))
+        return ~self.seen.add(hash_rows(rows))
 
     @staticmethod
     def _drop(rows: list[R], is_dropped: NDArray[np.bool_], reason: str, counts: "Counter[str]") -> list[R]:
@@ -131,16 +139,22 @@ def rejection_reason(row: Row, settings: CleanSettings, fields: Fields = PAIR) -
     for index, field in enumerate(row):
         if (not field or field.isspace()) and index not in fields.may_be_blank:
             return EMPTY
-    if settings.drop_bad_encoding and any("\ufffd" in field or "\0" in field for field in row):
-        return BAD_ENCODING
+    if settings.drop_bad_encoding:
+        for field in row:
+            if "\0" in field or "\ufffd" in field:
+                return BAD_ENCODING
     if settings.max_ratio and fields.n_texts == 2 and _ratio(row[0], row[1]) > settings.max_ratio:
         return LENGTH_RATIO
     return None
 
 
 def _ratio(source: str, target: str) -> float:
-    one, other = len(source.encode()) + _RATIO_OFFSET, len(target.encode()) + _RATIO_OFFSET
+    one, other = _n_bytes(source) + _RATIO_OFFSET, _n_bytes(target) + _RATIO_OFFSET
     return one / other if one > other else other / one
+
+
+def _n_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def tolerate_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]]) -> Iterator[R]:
@@ -170,44 +184,12 @@ def tolerate_bad_lines(read: Callable[[Callable[[DataError], None]], Iterable[R]
         raise first[0]
 
 
-class HashSet:
-    """A growing set of 64-bit numbers that takes 8 bytes per number, and at most 16 while it grows.
-
-    It consists of sorted arrays, each at least twice as long as the next. A new array is merged with the shorter ones
-    before it, so that each number is moved O(log n) times.
-    """
-
-    def __init__(self) -> None:
-        self._sorted: list[NDArray[np.uint64]] = []
-
-    def __len__(self) -> int:
-        return sum(map(len, self._sorted))
-
-    def has(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Return which of these numbers are in the set."""
-        is_member = np.zeros(len(hashes), dtype=np.bool_)
-        for members in self._sorted:
-            positions = np.searchsorted(members, hashes)
-            positions[positions == len(members)] = 0
-            is_member |= members[positions] == hashes
-        return is_member
-
-    def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Add these numbers; return for each whether it is new and is its first occurrence in `hashes`."""
-        distinct, first = np.unique(hashes, return_index=True)
-        is_new_distinct = ~self.has(distinct)
-        is_new = np.zeros(len(hashes), dtype=np.bool_)
-        is_new[first[is_new_distinct]] = True
-        self._insert(distinct[is_new_distinct])
-        return is_new
-
-    def _insert(self, hashes: NDArray[np.uint64]) -> None:
-        if not len(hashes):
-            return
-        while self._sorted and len(self._sorted[-1]) < 2 * len(hashes):
-            hashes = np.concatenate([self._sorted.pop(), hashes])
-            hashes.sort()
-        self._sorted.append(hashes)
+def hash_rows(rows: Sequence[Row]) -> NDArray[np.uint64]:
+    """Return a hash of each row."""
+    # The lengths distinguish ("a", "bc") from ("ab", "c").
+    if rows and len(rows[0]) == 2:
+        return _hashes(f"{len(row[0])} {row[0]}{row[1]}" for row in rows)
+    return _hashes(" ".join([*map(str, map(len, row[:-1])), "".join(row)]) for row in rows)
 
 
 def _hashes(texts: Iterable[str]) -> NDArray[np.uint64]:

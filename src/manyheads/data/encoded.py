@@ -1,24 +1,23 @@
 """`Encoded`: the rows of a corpus as token ids on disk, in as many columns as the task needs."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.data.cleaning import EMPTY, KEPT
+from manyheads.data.cleaning import KEPT
+from manyheads.data.parallel_encoding import TOO_LONG, EncodeRows, encode_texts
 from manyheads.data.ragged import MappedArray, Ragged, RaggedWriter
-from manyheads.data.texts import Texts, chunks
-from manyheads.text.readers import Row
+from manyheads.data.texts import Texts
+
+__all__ = ["TOO_LONG", "EncodeRows", "Encoded"]
 
 _IDS = "int32"
 _ROWS = "rows"
-TOO_LONG = "too long"
-
-EncodeRows = Callable[[Sequence[Row]], Sequence[Sequence[Sequence[int]]]]  # returns, per column, the ids of each row
 
 
 @dataclass(frozen=True)
@@ -30,28 +29,27 @@ class Encoded:
     rows: MappedArray  # the index of each row in `texts`
 
     @classmethod
-    def write(cls, folder: Path, texts: Texts, encode: EncodeRows, max_length: int | None) -> "Counter[str]":
+    def write(
+        cls, folder: Path, texts: Texts, encode: EncodeRows, max_length: int | None, *, n_processes: int = 1
+    ) -> "Counter[str]":
         """Encode texts into a folder in bounded memory; return the number of kept rows and the reasons of the others.
 
-        A row is dropped if one of its columns is empty or has more ids than `max_length`.
+        A row is dropped if one of its columns is empty or has more ids than `max_length`. The files do not depend on
+        the number of processes.
         """
         folder.mkdir(parents=True, exist_ok=True)
         counts: Counter[str] = Counter({KEPT: 0})
         with ExitStack() as stack:
             writers: list[RaggedWriter] = []
             rows = stack.enter_context((folder / _ROWS).open("wb"))
-            start = 0
-            for chunk in chunks(texts):
-                columns = encode(chunk)
-                while len(writers) < len(columns):
+            ranges = stack.enter_context(closing(encode_texts(texts, encode, max_length, n_processes)))
+            for own in ranges:
+                while len(writers) < len(own.columns):
                     writers.append(stack.enter_context(RaggedWriter(_column(folder, len(writers)), _IDS)))
-                reasons = [_reason(row, max_length) for row in zip(*columns, strict=True)]
-                kept = [index for index, reason in enumerate(reasons) if reason == KEPT]
-                counts.update(reasons)
-                for writer, column in zip(writers, columns, strict=True):
-                    writer.extend(column if len(kept) == len(column) else [column[index] for index in kept])
-                rows.write((np.array(kept, np.int64) + start).tobytes())
-                start += len(chunk)
+                for writer, (values, lengths) in zip(writers, own.columns, strict=True):
+                    writer.extend_stored(values, lengths)
+                rows.write(own.rows.tobytes())
+                counts.update(own.counts)
         return counts
 
     @classmethod
@@ -95,9 +93,3 @@ class Encoded:
 
 def _column(folder: Path, index: int) -> Path:
     return folder / f"ids-{index}"
-
-
-def _reason(row: Sequence[Sequence[int]], max_length: int | None) -> str:
-    if not all(len(ids) for ids in row):
-        return EMPTY
-    return KEPT if max_length is None or max(map(len, row)) <= max_length else TOO_LONG

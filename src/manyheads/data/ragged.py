@@ -52,10 +52,21 @@ class Ragged:
         """The length of each sequence."""
         lengths = np.empty(len(self), dtype=np.int32)
         start = 0
-        for offsets in self._offset_blocks():
-            lengths[start : start + len(offsets) - 1] = np.diff(offsets)
-            start += len(offsets) - 1
+        for block in self.length_blocks():
+            lengths[start : start + len(block)] = block
+            start += len(block)
         return lengths
+
+    def length_blocks(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the lengths in blocks, which are the same for all arrays of as many sequences."""
+        return (np.diff(offsets) for offsets in self._offset_blocks())
+
+    def slice_as_bytes(self, start: int, end: int) -> list[bytes]:
+        """Return the bytes of the sequences from `start` up to, but not including, `end`."""
+        offsets = self.offsets.values[start : end + 1]
+        block = self.values.values[offsets[0] : offsets[-1]].tobytes()
+        positions = ((offsets - offsets[0]) * self.dtype.itemsize).tolist()
+        return [block[first:last] for first, last in pairwise(positions)]
 
     def each_as_bytes(self) -> Iterator[bytes]:
         """Yield the bytes of each sequence in order, read in blocks rather than memory-mapped."""
@@ -101,6 +112,10 @@ class RaggedWriter:
     def extend_bytes(self, sequences: Sequence[bytes]) -> None:
         """Append several sequences of bytes; much faster than `extend`."""
         self._write(b"".join(sequences), np.fromiter(map(len, sequences), np.int64, len(sequences)))
+
+    def extend_stored(self, values: bytes, lengths: NDArray[np.int64]) -> None:
+        """Append several sequences that are stored one after another."""
+        self._write(values, lengths)
 
     def _write(self, values: bytes, lengths: NDArray[np.int64]) -> None:
         self._values.write(values)

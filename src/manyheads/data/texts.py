@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.text.readers import Row
 
@@ -42,6 +44,26 @@ class Texts:
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of all texts in UTF-8."""
+        return sum(len(column.values) for column in self.columns)
+
+    def row_sizes(self) -> Iterator[int]:
+        """Yield the number of bytes of each row."""
+        for sizes in zip(*(column.length_blocks() for column in self.columns), strict=True):
+            yield from np.sum(sizes, axis=0).tolist()
+
+    def rows(self, start: int, end: int) -> list[Row]:
+        """Return the rows from `start` up to, but not including, `end`."""
+        columns = [[field.decode() for field in column.slice_as_bytes(start, end)] for column in self.columns]
+        return list(zip(*columns, strict=True))
+
+    def release(self) -> None:
+        """See `MappedArray.release`."""
+        for column in self.columns:
+            column.release()
 
     def text(self, field: int, index: int) -> str:
         """Return one field of a row."""

@@ -1,6 +1,7 @@
 """`Corpus`: the rows that a recipe's data settings describe, for training, validation and test."""
 
 import json
+import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -159,7 +160,8 @@ class Corpus:
     def write(self, folder: Path) -> None:
         """Write the cleaned training rows to a folder, and the number of dropped rows of each corpus."""
         counts = [Counter({KEPT: 0}) for _ in self.data.corpora or ("builtin",)]
-        Texts.write(folder, chain.from_iterable(self._cleaned(counts)), self.fields.n_fields)
+        folder.mkdir(parents=True, exist_ok=True)
+        Texts.write(folder, chain.from_iterable(self._cleaned(counts, folder)), self.fields.n_fields)
         metadata = {"counts": counts, "boundaries": [0, *accumulate(count[KEPT] for count in counts)]}
         (folder / COUNTS).write_text(json.dumps(metadata), encoding="utf-8")
 
@@ -169,10 +171,12 @@ class Corpus:
         deque(chain.from_iterable(self._cleaned(counts)), maxlen=0)
         return sum(counts, Counter[str]())
 
-    def _cleaned(self, counts: "list[Counter[str]]") -> Iterator[Iterator[Row]]:
+    def _cleaned(self, counts: "list[Counter[str]]", scratch: Path | None = None) -> Iterator[Iterator[Row]]:
         held_out = self._sampled_valid_rows()
         unseen = chain(held_out, self._test_rows()) if held_out else self.held_out_rows()
-        cleaner = Cleaner(self.cleaning, unseen if self.cleaning.drop_leaked else (), self.fields)
+        # Windows cannot rename a folder with an open file, so hashes stay in memory there.
+        scratch = scratch if os.name == "posix" else None
+        cleaner = Cleaner(self.cleaning, unseen if self.cleaning.drop_leaked else (), self.fields, scratch)
         counted: set[Row] = set()
         for rows, count in zip(self._training_sets(), counts, strict=True):
             yield cleaner.clean(without(rows, held_out, count, counted), count)

@@ -18,8 +18,10 @@ from manyheads.bundle import load
 from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.corpus_cache import Cache, content_key
+from manyheads.data.parallel_encoding import choose_processes
 from manyheads.errors import DataError
 from manyheads.language import pick
+from manyheads.model.device import count_cores
 from manyheads.run.corpus import COUNTS, Corpus
 from manyheads.run.events import Stage
 from manyheads.run.recipe import Recipe
@@ -58,7 +60,9 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
 
     def write_ids(temporary: Path) -> None:
         encode = partial(_encode, recipe, tokenizer)
-        written = Encoded.write(temporary, texts, encode, recipe.task_class.max_row_length(recipe.model, recipe.task))
+        max_length = recipe.task_class.max_row_length(recipe.model, recipe.task)
+        n_processes = choose_processes(texts, count_cores())
+        written = Encoded.write(temporary, texts, encode, max_length, n_processes=n_processes)
         (temporary / COUNTS).write_text(json.dumps({"counts": written}), encoding="utf-8")
 
     warnings = texts_warnings + (

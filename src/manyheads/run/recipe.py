@@ -24,6 +24,7 @@ from manyheads.settings import (
 )
 from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
 from manyheads.text.documents import document_files
+from manyheads.text.remote_files import is_remote, local_copy
 from manyheads.text.tokenizer import TokenizerSettings
 from manyheads.train import TrainSettings
 
@@ -323,11 +324,14 @@ def _named_task(table: object) -> type[Task]:
 
 
 def _resolve_files(folder: Path, table: dict[str, Any], name: str, task: Mapping[str, Any]) -> None:
-    """Make the paths of a set absolute; a folder is expanded to the files that the task reads."""
+    """Make the paths of a set absolute; a folder is expanded to its files, an object of a store is copied."""
     if not isinstance(table.get(name), list):
         return
     files: list[Path] = []
     for file in table[name]:
+        if is_remote(str(file)):
+            files.append(local_copy(str(file)))
+            continue
         path = _resolve(folder / str(file), f"data.{name}")
         files += _folder_files(path, task) if path.is_dir() else [path]
     table[name] = [str(file) for file in files]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 OnBad = Callable[[DataError], None]
 
-_UTF8_BOM = b"\xef\xbb\xbf"
+UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
@@ -102,9 +102,21 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, spl
             lines = _line_parts(stream) if split_long else _raw_lines(stream)
             first = next(lines, b"")
             # Some editors save an empty file as a lone byte order mark.
-            if first in (b"", _UTF8_BOM):
+            if first in (b"", UTF8_BOM):
                 raise empty_file_error(path)
             yield from _decode_lines(chain([first], lines), str(path), on_bad, with_ends=with_ends)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def lines_at(path: Path, start: int, n_lines: int) -> Iterator[str]:
+    """Yield `n_lines` lines of a plain UTF-8 file from the byte offset `start` on, as `read_lines` reads them."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            lines = islice(_raw_lines(file), n_lines)
+            for line in lines if start else _without_bom(lines):
+                yield _without_end(line).decode(errors="replace")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
 
@@ -195,9 +207,7 @@ def _decode_lines(lines: Iterator[bytes], name: str, on_bad: OnBad | None, *, wi
                 f"{name}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB, the limit of a line. "
                 "Check that it is text, and split it into shorter lines."
             )
-        line = raw
-        if not with_ends:
-            line = raw[:-2] if raw.endswith(b"\r\n") else raw.removesuffix(b"\n")
+        line = raw if with_ends else _without_end(raw)
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
@@ -206,9 +216,13 @@ def _decode_lines(lines: Iterator[bytes], name: str, on_bad: OnBad | None, *, wi
         yield text
 
 
+def _without_end(raw: bytes) -> bytes:
+    return raw[:-2] if raw.endswith(b"\r\n") else raw.removesuffix(b"\n")
+
+
 def _without_bom(lines: Iterator[bytes]) -> Iterator[bytes]:
     first = next(lines, None)
-    return lines if first is None else chain([first.removeprefix(_UTF8_BOM)], lines)
+    return lines if first is None else chain([first.removeprefix(UTF8_BOM)], lines)
 
 
 def _encoding_error(error: UnicodeDecodeError, where: str) -> DataError:
