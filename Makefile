@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check kills full-disk ingest format clean
+.PHONY: help quickstart test check kills full-disk flips ingest format clean
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
 	@echo "make mutants      change the code in N=400 places and count which changes the tests notice (half an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
+	@echo "make flips        change 1,000 bytes of a run's files, one at a time: each must be detected (a minute)"
 	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
@@ -73,7 +74,7 @@ quickstart: .venv/installed
 test: .venv/installed-dev lint docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-kills full-disk: .venv/installed-dev
+kills full-disk flips: .venv/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
 
 # MODULE=decode/sampling: only files whose path starts with this. N=0: all. ARGS=--survivors: run the survivors again.
