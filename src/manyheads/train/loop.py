@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import CheckpointError, TrainingError
 from manyheads.model.weights import load_weights, weights_of
+from manyheads.train.precision import uses_bfloat16
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
 
@@ -108,7 +109,7 @@ class Trainer(Generic[B]):
         self.optimizer = torch.optim.AdamW(
             model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=settings.weight_decay, fused=True
         )
-        self.uses_bfloat16 = _uses_bfloat16(settings, self._device)
+        self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device, width)
         self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
 
     def run(self) -> Iterator[Step]:
@@ -244,10 +245,3 @@ class Trainer(Generic[B]):
             yield
         finally:
             load_weights(self.model, training_weights, "the training weights")
-
-
-def _uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
-    """Whether to train in bfloat16. On a CPU, "auto" does not: it was no faster, even with native instructions."""
-    if settings.precision == "auto":
-        return device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return settings.precision == "bfloat16"
