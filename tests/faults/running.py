@@ -98,7 +98,7 @@ class SpawnedRun:
         self._process.kill()
 
     def wait(self) -> int:
-        return self._process.wait(timeout=120)
+        return self._process.wait(timeout=900)  # this process may be paused together with it
 
 
 def run_forked(words: Sequence[object], out: Path, *, largest_file: int) -> int:

@@ -94,8 +94,11 @@ class RunPlan:
         return None if self.price is None else self.price * self.n_devices * self.total_seconds / 3600
 
 
-def try_recipe(recipe: Recipe) -> Trial:
-    """Train for a few updates on the recipe's text, or on the built-in corpus if that cannot be read."""
+def try_recipe(recipe: Recipe, startup: float = 0.0) -> Trial:
+    """Train for a few updates on the recipe's text, or on the built-in corpus if that cannot be read.
+
+    `startup` is the number of CPU seconds that this process took to start: a run takes them as well.
+    """
     problem = ""
     try:
         survey, reading = survey_recipe(recipe)
@@ -110,7 +113,7 @@ def try_recipe(recipe: Recipe) -> Trial:
         batch_tokens = max(_MIN_TRIAL_TOKENS, round(batch_tokens * _MAX_TRIAL_FLOP / flop))
         batch_tokens = min(batch_tokens, recipe.train.batch_tokens)
     trial = replace(recipe, train=replace(recipe.train, batch_tokens=batch_tokens))
-    estimate = measure_cost(trial, survey, reading)
+    estimate = measure_cost(trial, survey, startup + reading)
     return Trial(estimate, batch_tokens, problem, is_whole=estimate.is_exact)
 
 

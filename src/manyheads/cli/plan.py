@@ -1,6 +1,7 @@
 """`manyheads plan`: what a recipe costs, before anything is prepared."""
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,7 @@ def plan(
 
         # On standard error, so that the plan can be piped; nothing is printed if that is not a terminal.
         with Console(stderr=True).status(f"[dim]{pick('training a few updates', '正在试跑几步')} …"):
-            trial = try_recipe(recipe)
+            trial = try_recipe(recipe, startup=time.process_time())
     made = make_plan(
         recipe,
         trial=trial,
