@@ -3,7 +3,8 @@
 `OtherDevice` is a mode. Within it, tensors of the device named "meta" are `OtherTensor`s, which hold a real tensor of
 the CPU and compute with it, so that every path of a program runs, including those that depend on values. An operation
 that mixes them with a plain tensor of the CPU raises `WrongDeviceError`, as it would on a GPU. Tensors without
-dimensions are allowed, as on a GPU. Indices on the CPU, which a GPU accepts but has to wait for, are not.
+dimensions are allowed, as on a GPU. Indices on the CPU, which a GPU accepts but has to wait for, are not. The device
+has no float64, like MPS.
 """
 
 import sys
@@ -38,6 +39,8 @@ class OtherTensor(Tensor):
 
     @staticmethod
     def __new__(cls, inner: Tensor) -> "OtherTensor":
+        if inner.dtype == torch.float64:
+            raise WrongDeviceError("float64 on the other device, which MPS does not have. Call .cpu() first.")
         wrapper = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
             cls,
             inner.size(),

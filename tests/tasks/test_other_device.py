@@ -15,6 +15,8 @@ from manyheads.lens import trace
 from manyheads.lens.importance import ablate, gradient_importance, single_heads
 from manyheads.lens.interventions import text_importance
 from manyheads.lens.row_sample import open_sample
+from manyheads.model import ModelSettings, Transformer
+from manyheads.model.size import count_parameters
 from manyheads.tasks import TASKS, StreamingTask, SupportsEngines, Task, TrainingData
 from manyheads.text.readers import Row
 from manyheads.train import Checkpoints, Trainer, TrainSettings
@@ -196,6 +198,29 @@ def test_trainer_and_checkpoints(tmp_path: Path) -> None:
         assert [*losses, *(step.loss for step in second.run())] == whole
 
 
+@pytest.mark.parametrize("kind", TASKS)
+def test_training_under_autocast(kind: str, tmp_path: Path) -> None:
+    """bfloat16 on the CPU takes the paths of autocast on a GPU."""
+    task, rows = make(kind)
+    data = make_training_data(task, rows, tmp_path, batch_tokens=150)
+    expected = losses(task, data)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = losses(task, data)
+    assert found == pytest.approx(expected, rel=0.05)
+    assert found != expected
+
+
+def test_model_without_memory() -> None:
+    """A model of any size can be built, and its encoder run, on torch's own meta device, which has shapes only."""
+    settings = ModelSettings.preset("big", vocab_size=37_000)
+    with torch.device("meta"):
+        model = Transformer(settings)
+        ids = torch.zeros(4, 9, dtype=torch.long)
+        hidden = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    assert (hidden.shape, hidden.device.type) == ((4, 9, 1024), "meta")
+    assert model.n_parameters == sum(count_parameters(settings).values())
+
+
 def test_a_tensor_of_the_cpu_is_refused(other_device: None) -> None:
     """Negative controls: the device notices what a GPU would refuse."""
     here, there = torch.ones(3), torch.ones(3, device=NAME)
@@ -211,6 +236,7 @@ def test_a_tensor_of_the_cpu_is_refused(other_device: None) -> None:
         lambda: torch.cat([there, here]),
         lambda: there[torch.tensor([0, 1])],
         lambda: there.numpy(),
+        lambda: there.double(),
     ):
         with pytest.raises(WrongDeviceError):
             mix()
