@@ -1,7 +1,8 @@
 """`manyheads plan` against real runs: predicted and measured time of three recipes. `make plan-check`
 
-Each recipe is planned and then run from start to end, with one thread. The processor time of the run is compared with the
-plan's time on an idle machine: other programs hardly affect either. Results go to plan.json and plan.md.
+Each recipe is planned and then run from start to end, with one thread. The processor time of the run is compared with
+the plan's time on an idle machine: other programs affect them less than wall-clock time. Results go to plan.json and
+plan.md.
 """
 
 import argparse
@@ -69,7 +70,7 @@ def check(name: str) -> dict[str, Any]:
 
 def table(results: dict[str, Any]) -> str:
     lines = [
-        "| recipe | steps | FLOP | predicted, s | measured, processor s | predicted / measured | wall-clock s, shared machine |",
+        "| recipe | steps | FLOP | predicted, s | processor s | predicted / processor | wall-clock s, shared machine |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, one in results.items():

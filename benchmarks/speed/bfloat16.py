@@ -1,7 +1,7 @@
 """Training in bfloat16 against float32 on this CPU: CPU seconds of whole updates, by width. `make bench-bfloat16`
 
-Two trainers of the same model take turns, update by update, on the same batches of the built-in corpus, with one thread.
-The ratio of a turn is float32 / bfloat16: above 1, bfloat16 is faster. Results go to bfloat16.json and bfloat16.md.
+Two trainers of the same model take turns, update by update, on the same batches of the built-in corpus, with one
+thread. The ratio of a turn is float32 / bfloat16: above 1, bfloat16 is faster. Results: bfloat16.json, bfloat16.md.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def measure(name: str, sentences: Sentences) -> dict[str, Any]:
 
 def table(results: dict[str, Any]) -> str:
     lines = [
-        "| model | layers | feed-forward | tokens | float32, CPU s | bfloat16, CPU s | float32 / bfloat16 (turns) | last loss |",
+        "| model | layers | feed-forward | tokens | float32, CPU s | bfloat16, CPU s | ratio (turns) | last losses |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name, one in results.items():
