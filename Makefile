@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check kills full-disk ingest scale format clean
+.PHONY: help quickstart test check kills full-disk flips ingest scale format clean
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
@@ -15,6 +15,7 @@ help:
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
 	@echo "make mutants      change the code in N=400 places and count which changes the tests notice (half an hour)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
+	@echo "make flips        change 1,000 bytes of a run's files, one at a time: each must be detected (a minute)"
 	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
@@ -25,6 +26,8 @@ help:
 	@echo "make bench-training   training speed against peers, which are installed into .peers/ (half an hour)"
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
+	@echo "make bench-bfloat16   training in bfloat16 against float32 on this CPU (ten minutes)"
+	@echo "make plan-check       times that manyheads plan predicts against real runs (ten minutes)"
 	@echo "make bench-lens       the lens page against BertViz: size, time to load, frames per second (half an hour)"
 	@echo "make bench-serve  the HTTP service against the engine alone, LibreTranslate and CTranslate2 (a quarter of an hour)"
 	@echo "make serve-faults the HTTP service drained, killed, flooded and used for long (an hour and a half)"
@@ -81,7 +84,7 @@ test: .venv/installed-dev lint docs
 quickstarts: .venv/installed-dev
 	$(BIN)/python -m pytest -m proof tests/journeys
 
-kills full-disk: .venv/installed-dev
+kills full-disk flips: .venv/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
 
 # MODULE=decode/sampling: only files whose path starts with this. N=0: all. ARGS=--survivors: run the survivors again.
@@ -131,6 +134,16 @@ defaults: .venv/installed
 .PHONY: bench-training bench-attention bench-growth
 bench-training bench-attention bench-growth: .venv/installed
 	$(BIN)/python benchmarks/speed/$(@:bench-%=%).py $(ARGS)
+
+# Training in bfloat16 against float32. ARGS="base": only this size.
+.PHONY: bench-bfloat16
+bench-bfloat16: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed/bfloat16.py $(ARGS)
+
+# `manyheads plan` against three runs and against the paper of 2017. ARGS=--paper-only: no runs.
+.PHONY: plan-check
+plan-check: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale/plan_check.py $(ARGS)
 
 # BertViz is installed into .peers/. It needs Chromium, 12 GB of memory and 5 GB of disk for a while.
 .PHONY: bench-lens

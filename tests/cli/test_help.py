@@ -11,6 +11,7 @@ COMMANDS = (
     "quickstart",
     "init",
     "doctor",
+    "plan",
     "train",
     "evaluate",
     "predict",

@@ -79,12 +79,13 @@ class RunProcess(Protocol):
 
 
 class SpawnedRun:
-    """`python -m manyheads train`, as a user starts it."""
+    """`python -m manyheads train`, as a user starts it; `forgets` names what `broken_restore` forgets, if anything."""
 
-    def __init__(self, recipe: Path, folder: Path) -> None:
+    def __init__(self, recipe: Path, folder: Path, forgets: str = "") -> None:
+        program = ["faults.broken_restore", forgets] if forgets else ["manyheads"]
         with Path(f"{folder}.out").open("w") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "manyheads", "train", str(recipe), "-o", str(folder), "--plain"],
+                [sys.executable, "-m", *program, "train", str(recipe), "-o", str(folder), "--plain"],
                 stdout=out,
                 stderr=out,
                 env=os.environ | {"OMP_NUM_THREADS": "1", "MANYHEADS_CACHE": str(cache_of(folder))},
@@ -97,7 +98,7 @@ class SpawnedRun:
         self._process.kill()
 
     def wait(self) -> int:
-        return self._process.wait(timeout=120)
+        return self._process.wait(timeout=900)  # this process may be paused together with it
 
 
 def run_forked(words: Sequence[object], out: Path, *, largest_file: int) -> int:

@@ -21,6 +21,7 @@ from manyheads.cli.heads import heads
 from manyheads.cli.init import init
 from manyheads.cli.lab import lab
 from manyheads.cli.lens import lens
+from manyheads.cli.plan import plan
 from manyheads.cli.predict import predict
 from manyheads.cli.quantize import quantize
 from manyheads.cli.quickstart import quickstart
@@ -34,6 +35,7 @@ _COMMANDS = (
     quickstart,
     init,
     doctor,
+    plan,
     train,
     evaluate,
     predict,

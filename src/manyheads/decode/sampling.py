@@ -163,13 +163,13 @@ def sample_ids(
     between batches: these errors change a sample only if two noisy scores are equal up to them. Inverting cumulative
     sums would be sensitive to the order of all ids that are nearly as probable.
     """
-    scores = log_probabilities.double()
+    scores = log_probabilities.cpu().double()  # where the noise is made; MPS has no float64
     # The best choice is shifted to 0 first, so that a low temperature cannot push all of them to −∞.
     scores = (scores - scores.amax(dim=1, keepdim=True)) / settings.temperature
     scores = _keep_most_probable(scores, settings)
     noise = numpy.stack([generator.standard_exponential(scores.size(1)) for generator in generators])
     gumbel = torch.from_numpy(noise).clamp_(min=torch.finfo(torch.double).tiny).log_().neg_()
-    return (scores + gumbel.to(scores.device)).argmax(dim=1)
+    return (scores + gumbel).argmax(dim=1).to(log_probabilities.device)
 
 
 def _keep_most_probable(scores: Float[Tensor, "R V"], settings: DecodeSettings) -> Float[Tensor, "R V"]:

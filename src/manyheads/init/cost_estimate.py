@@ -9,8 +9,9 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from manyheads.errors import DataError
 from manyheads.metrics import Score
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
+from manyheads.model.flops import BatchShape
 from manyheads.model.size import count_parameters as count_weights
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
@@ -75,6 +77,7 @@ class CostEstimate:
     finish_seconds: float
     slowdown: float  # factor due to the machine's present load
     baseline: tuple[str, Score] | None = None  # the linear model of the task and its score on validation rows
+    batches: tuple[BatchShape, ...] = ()  # the mean shape of the batches of each phase
 
     def idle_seconds(self, recipe: Recipe) -> float:
         """How long the whole run takes on an idle machine."""
@@ -162,7 +165,7 @@ class _Trial:
     def estimate(self) -> CostEstimate:
         part = self.recipe.task_class.init
         trainers = [self._trainer(task) for task in part.phases(self.task)]
-        steps = tuple(map(self._step, trainers))
+        steps, batches = zip(*map(self._step, trainers), strict=True)
         self.task.module.eval()
         validate, finish = part.scoring_seconds(self.task, self.survey, self.recipe.decode, self._timed)
         save = self._timed(lambda: Checkpoints(self.folder, 1).save(trainers[0], snapshot=True))
@@ -180,6 +183,7 @@ class _Trial:
             finish_seconds=finish,
             slowdown=max(1.0, (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])),
             baseline=self._baseline(),
+            batches=batches,
         )
 
     def _baseline(self) -> tuple[str, Score] | None:
@@ -196,20 +200,55 @@ class _Trial:
         width, seed = self.recipe.model.width, self.recipe.seed
         return Trainer(task.module, task.training_task(training_data), settings, width=width, seed=seed)
 
-    def _step(self, trainer: Trainer[Any]) -> float:
-        """Seconds of one update; the first, which allocates memory and optimizer state, does not count."""
+    def _step(self, trainer: Trainer[Any]) -> tuple[float, BatchShape]:
+        """Seconds of one update, and the mean shape of a batch.
+
+        The first update, which allocates memory and optimizer state, does not count.
+        """
         times = [self.clock()]
         latest = time.perf_counter() + 2 * _TRIAL_SECONDS
-        for _ in trainer.run():
-            times.append(self.clock())
-            if len(times) > 3 and (times[-1] - times[0] > _TRIAL_SECONDS or time.perf_counter() > latest):
-                break
-        return _fastest_slice(times[1:]) * self.recipe.train.accumulation_steps
+        with _observed_shapes(self.task.model) as shapes:
+            for _ in trainer.run():
+                times.append(self.clock())
+                if len(times) > 3 and (times[-1] - times[0] > _TRIAL_SECONDS or time.perf_counter() > latest):
+                    break
+        return _fastest_slice(times[1:]) * self.recipe.train.accumulation_steps, _mean_shape(self.recipe, shapes)
 
     def _timed(self, work: Callable[[], object]) -> float:
         started = self.clock()
         work()
         return self.clock() - started
+
+
+@contextmanager
+def _observed_shapes(model: Transformer) -> Iterator[dict[str, list[tuple[int, int]]]]:
+    """Collect the shape of the ids that each stack reads, by its embedding; of one that reads them twice, both."""
+    shapes: dict[str, list[tuple[int, int]]] = {"source": [], "target": []}
+
+    def observe(name: str) -> Callable[[torch.nn.Module, tuple[torch.Tensor, ...]], None]:
+        return lambda _module, inputs: shapes[name].append((inputs[0].size(0), inputs[0].size(1)))
+
+    parts = ((name, getattr(model, f"{name}_embedding", None)) for name in shapes)
+    handles = [part.register_forward_pre_hook(observe(name)) for name, part in parts if part is not None]
+    try:
+        yield shapes
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _mean_shape(recipe: Recipe, shapes: Mapping[str, Sequence[tuple[int, int]]]) -> BatchShape:
+    """The mean shape of batches; an encoder predicts as many of its tokens as the task masks."""
+    share = getattr(recipe.task, "mask_probability", 0.0)
+    sources, targets = shapes["source"], shapes["target"]
+    if sources and targets:
+        sides = zip(sources, targets, strict=True)
+        batches = [BatchShape.of_rows(n, source, target) for (n, source), (_, target) in sides]
+    else:
+        batches = [BatchShape.of_rows(n, source, output_share=share) for n, source in sources]
+        batches += [BatchShape.of_rows(n, 0, target) for n, target in targets]
+    sums = {one.name: sum(getattr(batch, one.name) for batch in batches) for one in fields(BatchShape)}
+    return BatchShape(**{name: total / len(batches) for name, total in sums.items()})
 
 
 def _fastest_slice(times: Sequence[float]) -> float:

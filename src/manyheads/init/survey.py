@@ -1,16 +1,17 @@
 """Survey a data set: how many rows, how clean, how long, with which labels, in which languages."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from random import Random
 from typing import Any
 
 from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lines
 from manyheads.errors import DataError
 from manyheads.run.corpus import HELD_OUT, Corpus, without
-from manyheads.run.recipe import DataSettings
+from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.proposal import Survey, pluralized
 from manyheads.text.readers import Row
@@ -87,6 +88,48 @@ def survey(
         unseen_labels=tuple(sorted(unseen_labels)),
         row_label=part.row_label(task),
     )
+
+
+def survey_recipe(recipe: Recipe) -> tuple[Survey, float]:
+    """Sample the rows of a recipe, without checking them; return how long a run reads them, in CPU seconds, as well.
+
+    Unlike `survey`, this takes the built-in corpus and mixes of corpora too.
+    """
+    corpus = Corpus.of(recipe)
+    part, fields = corpus.task_class.init, corpus.fields
+    are_documents = fields.n_fields == 1
+    started = time.process_time()
+    if recipe.data.builtin and not are_documents:
+        examined, n_read = list(islice(corpus.train(), _SAMPLE)), recipe.data.builtin_rows
+        n_characters = round(_n_characters(examined, fields.n_texts) * n_read / max(1, len(examined)))
+    elif are_documents:
+        examined, n_read, n_characters = _first_documents(islice(corpus.train(), _MAX_COUNTED))
+    else:
+        examined, n_read = _sample(islice(corpus.train(), _MAX_COUNTED), _MAX_EXAMINED)
+        n_characters = round(_n_characters(examined, fields.n_texts) * n_read / max(1, len(examined)))
+    kept = list(clean(examined, corpus.cleaning, Counter(), (), fields))
+    seconds = (time.process_time() - started) * n_read / max(1, len(examined))
+    held_out = list(corpus.valid())
+    tests = list(chain.from_iterable(corpus.tests().values()))
+    if not kept or not held_out:
+        raise DataError("There are too few rows to train and to validate on.")
+    share = len(kept) / len(examined)
+    result = Survey(
+        settings=recipe.task,
+        fields=fields,
+        noun=part.noun,
+        n_rows=round(share * n_read),
+        n_read=n_read,
+        n_examined=len(examined),
+        sample=_sample_documents(kept) if are_documents else _sample_rows(kept),
+        n_scored=len(tests),
+        clean=corpus.cleaning,
+        n_characters=round(share * n_characters),
+        n_scored_characters=_n_characters(tests, fields.n_texts),
+        valid_sample=_first_rows(held_out[: part.n_validated]),
+        n_validated=min(part.n_validated, len(held_out)),
+    )
+    return result, seconds
 
 
 def _examine(corpus: Corpus, where: str) -> tuple[list[Row], int, int]:

@@ -217,7 +217,7 @@ def occlusion_links(model: Transformer, encoded: EncodedExample) -> set[Link]:
     logits = model.output.logits(model.decode(read.expand(rows, -1), state))
     written = torch.cat([read[0, 1:], torch.tensor([EOS], device=device)])
     logs = logits.log_softmax(-1).gather(-1, written.expand(rows, -1)[..., None])[..., 0]
-    drops = (logs[:1] - logs[1:]).double().cpu().numpy() @ target.next_shares  # source words × target words
+    drops = (logs[:1] - logs[1:]).cpu().double().numpy() @ target.next_shares  # source words × target words
     largest = drops.argmax(0)
     return {
         (int(source_word), word) for word, source_word in enumerate(largest) if drops[source_word, word] >= _MIN_DROP

@@ -160,7 +160,7 @@ def _read_batch(
     def receive(attention: MultiHeadAttention, weights: Tensor, norms: Tensor) -> None:
         for row, number in enumerate(numbers):
             n_queries, n_keys = map_shape(attention.name, batch[row])
-            maps = (padded[row, :, :n_queries, :n_keys].double().cpu().numpy() for padded in (weights, norms))
+            maps = (padded[row, :, :n_queries, :n_keys].cpu().double().numpy() for padded in (weights, norms))
             callback(number, attention.name, *maps)
 
     run_batch(model, batch, MapTap(model, receive))

@@ -95,7 +95,7 @@ class _StrengthTap(MapTap):
         attention, _, what = name.rpartition(".")
         if what != "heads":
             return
-        norms = value_norms(self.attentions[attention], value).double().cpu().numpy()  # B H Q
+        norms = value_norms(self.attentions[attention], value).cpu().double().numpy()  # B H Q
         for row, encoded in enumerate(self.batch):
             n_queries, _ = map_shape(attention, encoded)
             means = norms[row, :, :n_queries].mean(-1)
@@ -107,7 +107,7 @@ class _StrengthTap(MapTap):
         self.links[attention.name] = []
         for row, encoded in enumerate(self.batch):
             n_queries, n_keys = map_shape(attention.name, encoded)
-            moved = norms[row, :, :n_queries, :n_keys].double().cpu().numpy().copy()
+            moved = norms[row, :, :n_queries, :n_keys].cpu().double().numpy().copy()
             if kind_of(attention.name) != "decoder.cross":  # BOS and EOS are no words that look at others
                 side = encoded.sides[-1 if attention.name.startswith("decoder") else 0]
                 moved[:, side.is_special] = -1.0

@@ -86,7 +86,7 @@ def _head_gradients(task: Task, sample: Sample, progress: Progress) -> tuple[NDA
             loss = training_task.loss(batch, 0) * batch.n_tokens
         made = [gate.made for gate in gates.values()]
         by_attention = torch.autograd.grad(loss, [gate for gate in made if gate is not None])
-        gradients.append(torch.cat(by_attention, dim=1).abs().double().cpu().numpy())
+        gradients.append(torch.cat(by_attention, dim=1).abs().cpu().double().numpy())
         n_tokens += batch.n_tokens
         progress(1)
     return np.concatenate(gradients), n_tokens

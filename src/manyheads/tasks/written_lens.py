@@ -63,15 +63,15 @@ class WriterProbe:
 
     def log_probabilities(self, n_rows: int) -> Float[Tensor, " N"]:
         """The log-probability of the answer in each copy of the input."""
-        ids = self._ids(self.written[self.first :])
+        ids = self._ids(self.written[self.first :]).cpu()
         with evaluating(self.model):
             hidden = self._hidden(n_rows)[:, self.first : len(self.written)].flatten(0, 1)
             n_at_once = max(1, _MAX_LOGITS // self.model.settings.vocab_size)
             logs = [
-                self.model.output.logits(part).double().log_softmax(-1).gather(1, part_ids[:, None])[:, 0]
+                self.model.output.logits(part).cpu().double().log_softmax(-1).gather(1, part_ids[:, None])[:, 0]
                 for part, part_ids in zip(hidden.split(n_at_once), ids.repeat(n_rows).split(n_at_once), strict=True)
             ]
-            return torch.cat(logs).reshape(n_rows, len(ids)).sum(1).cpu()
+            return torch.cat(logs).reshape(n_rows, len(ids)).sum(1)
 
     def alternatives(self, position: int, instead: int | str) -> Alternatives:
         """The token that is written at a position, and another one."""
@@ -85,7 +85,7 @@ class WriterProbe:
     def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
         """The logits of the token after a position in each copy of the input."""
         with evaluating(self.model):
-            return self.model.output.logits(self._hidden(n_rows)[:, position]).double().cpu()
+            return self.model.output.logits(self._hidden(n_rows)[:, position]).cpu().double()
 
     def _hidden(self, n_rows: int) -> Float[Tensor, "N T W"]:
         source, target = (
@@ -100,7 +100,7 @@ class WriterProbe:
     def _log_probabilities(self, hidden: Float[Tensor, "T W"]) -> Iterator[Float[Tensor, " V"]]:
         """The log-probabilities of the token after each position, in parts that fit in memory."""
         for part in hidden.split(max(1, _MAX_LOGITS // self.model.settings.vocab_size)):
-            yield from self.model.output.logits(part).double().log_softmax(-1)
+            yield from self.model.output.logits(part).cpu().double().log_softmax(-1)  # MPS has no float64
 
     def _written_token(
         self, position: int, log_probabilities: Float[Tensor, " V"], also: Sequence[int]

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from manyheads.errors import CheckpointError, TrainingError
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.train.micro_batches import split_plan
+from manyheads.train.precision import uses_bfloat16
 from manyheads.train.process_group import ProcessGroup
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
@@ -128,7 +129,7 @@ class Trainer(Generic[B]):
         self.position = 0  # number of batches of this epoch already used
         self.notes: dict[str, float] = {}  # values of the caller, saved in checkpoints
         self.optimizer = self._make_optimizer()
-        self.uses_bfloat16 = _uses_bfloat16(settings, self._device)
+        self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device, width)
         self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
         self._parallel_loss: ParallelLoss | None = None
         self._planned: tuple[int, Sequence[Any]] | None = None  # an epoch and its plan
@@ -161,7 +162,10 @@ class Trainer(Generic[B]):
     def _share_state(self) -> None:
         """Copy weights, EMA, optimizer state and progress from rank 0 to the other processes."""
         optimizer = self.optimizer_state()
-        shared = self.group.share({"progress": self.progress(), "optimizer": sorted(optimizer)})
+        shared = self.group.share(
+            {"progress": self.progress(), "optimizer": sorted(optimizer), "bfloat16": self.uses_bfloat16}
+        )
+        self.uses_bfloat16 = shared["bfloat16"]  # "auto" depends on the processor, which may differ between machines
         parameters = dict(self.model.named_parameters())
         if not self.group.is_first:
             self._go_to(shared["progress"])
@@ -378,10 +382,3 @@ class Trainer(Generic[B]):
             yield
         finally:
             load_weights(self.model, training_weights, "the training weights")
-
-
-def _uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
-    """Whether to train in bfloat16. On a CPU, "auto" does not: it was no faster, even with native instructions."""
-    if settings.precision == "auto":
-        return device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return settings.precision == "bfloat16"

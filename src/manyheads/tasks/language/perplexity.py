@@ -74,4 +74,4 @@ def _nats(model: Transformer, hidden: torch.Tensor, written: torch.Tensor) -> ND
     for vectors, ids in zip(hidden.split(_LOGITS_AT_ONCE), written.split(_LOGITS_AT_ONCE), strict=True):
         logits = model.output.logits(vectors).float()
         parts.append(logits.logsumexp(-1) - logits.gather(1, ids[:, None]).squeeze(1))
-    return np.asarray(torch.cat(parts).double().cpu().numpy())
+    return np.asarray(torch.cat(parts).cpu().double().numpy())

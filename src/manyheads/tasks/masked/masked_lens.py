@@ -106,12 +106,12 @@ class MaskedProbe:
     def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
         """The logits of every token at one mask in each copy."""
         with evaluating(self.task.model):
-            return self.task.model.output.logits(self._hidden(n_rows)[:, position]).double().cpu()
+            return self.task.model.output.logits(self._hidden(n_rows)[:, position]).cpu().double()
 
     def _log_probabilities(self, n_rows: int) -> Float[Tensor, "N M V"]:
         with evaluating(self.task.model):
             vectors = self._hidden(n_rows)[:, list(self.masks)].flatten(0, 1)
-            logs = self.task.log_probabilities(vectors).double().cpu()
+            logs = self.task.log_probabilities(vectors).cpu().double()
             return logs.unflatten(0, (n_rows, len(self.masks)))
 
     def _hidden(self, n_rows: int) -> Float[Tensor, "N S W"]:

@@ -116,7 +116,7 @@ class CRF(nn.Module):
         Sums of exponentials are computed as matrix products in 64 bits after subtracting the maximum: with hundreds of
         states, twenty times as fast as logsumexp over B · K · K numbers.
         """
-        dtype = torch.float32 if scores.device.type == "mps" else torch.float64
+        dtype = torch.float64 if scores.device.type in ("cpu", "cuda") else torch.float32  # MPS has no float64
         scores = scores.to(dtype)
         transitions = self.transitions.to(dtype).exp().masked_fill(self.forbidden, 0.0)
         alpha = scores[:, 0].masked_fill(self.forbidden_first, -torch.inf)

@@ -75,7 +75,7 @@ class TagProbe:
             is_real = torch.ones_like(paths, dtype=torch.bool)
             device = self.task.model.device
             crf = self.tagger.crf
-            totals = crf.log_probability(words.to(device), paths.to(device), is_real.to(device)).double().cpu()
+            totals = crf.log_probability(words.to(device), paths.to(device), is_real.to(device)).cpu().double()
             if self.intent:
                 intents = self.task.calibration.probabilities(scores.intents.double())
                 totals = totals + intents[:, self.tagger.intents.index(self.intent)].log()

@@ -1,0 +1,410 @@
+"""`manyheads plan`: what a recipe costs, before anything is prepared."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from manyheads.cli.output import program_name
+from manyheads.language import current, pick
+
+if TYPE_CHECKING:
+    from manyheads.bench.run_plan import RunPlan
+    from manyheads.run import Recipe
+
+_WIDTH = 80
+_LABEL = 16
+_GB = 1e9
+_CHINESE = {
+    "embeddings": "嵌入",
+    "positions": "位置",
+    "attention": "注意力",
+    "scores": "打分",
+    "feed-forward": "前馈网络",
+    "norms": "归一化",
+    "projections": "投影",
+    "softmax layer": "输出层",
+    "weights": "权重",
+    "gradients": "梯度",
+    "adam": "Adam",
+    "ema": "EMA",
+    "gathered": "聚集的层",
+    "activations": "激活值",
+    "logits": "logits",
+    "preparation": "数据准备",
+    "training": "训练",
+    "validation": "验证",
+    "checkpoints": "检查点",
+    "scoring": "评分",
+}
+
+
+class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3
+    """The name of an accelerator. The table is imported only when the names are needed."""
+
+    name = "kind"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        from manyheads.bench.accelerators import ACCELERATORS
+
+        return f"[{'|'.join(ACCELERATORS)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from manyheads.bench.accelerators import ACCELERATORS
+
+        if str(value).lower() not in ACCELERATORS:
+            self.fail(f"{value!r} is not one of {', '.join(ACCELERATORS)}.", param, ctx)
+        return str(value).lower()
+
+
+@click.command(
+    short_help=pick("Estimate the size, memory, time and price of a run.", "估计训练的规模、内存、时间与费用。"),
+    help=pick(
+        """Estimate what a recipe costs: parameters, FLOP, memory per device, time and price.
+
+        Nothing is prepared or written. Without options, a few updates of the recipe's model are trained to measure this
+        machine. With --gpus, published peak rates and an assumed utilization are used instead, and no text is read.
+
+        \b
+        Example:
+          manyheads plan recipe.toml
+          manyheads plan recipe.toml train.steps=20000 --cpus 4
+          manyheads plan recipes/wmt14-base.toml --gpus 8 --kind a100 --price 2.5
+        """,
+        """估计一份配方的代价：参数量、FLOP、每个设备的内存、时间与费用。
+
+        不准备数据，也不写任何文件。不加选项时，用配方中的模型试跑几步，测出本机的速度；
+        用 --gpus 时按公布的峰值速率和假定的利用率计算，不读取文本。
+
+        \b
+        例：
+          manyheads plan recipe.toml
+          manyheads plan recipe.toml train.steps=20000 --cpus 4
+          manyheads plan recipes/wmt14-base.toml --gpus 8 --kind a100 --price 2.5
+        """,
+    ),
+)
+@click.argument("path", metavar="RECIPE|RUN", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
+@click.option(
+    "--gpus",
+    type=click.IntRange(1, 100_000),
+    help=pick("Number of GPUs. Needs --kind.", "GPU 数量，须与 --kind 同用。"),
+)
+@click.option("--kind", type=_Kind(), help=pick("Kind of GPU. Needs --gpus.", "GPU 型号，须与 --gpus 同用。"))
+@click.option(
+    "--cpus",
+    type=click.IntRange(1, 100_000),
+    help=pick(
+        "Number of processes that train together, each as fast as this one. [default: 1]",
+        "共同训练的进程数，每个与本进程一样快。[默认：1]",
+    ),
+)
+@click.option(
+    "--price",
+    type=click.FloatRange(min=0, min_open=True),
+    help=pick("Price of one device for an hour.", "每个设备每小时的价格。"),
+)
+@click.option(
+    "--utilization",
+    type=click.FloatRange(0, 1, min_open=True),
+    help=pick("Share of a GPU's peak that is reached. [default: 0.3]", "达到 GPU 峰值的比例。[默认：0.3]"),
+)
+@click.option("--json", "as_json", is_flag=True, help=pick("Write the plan as JSON.", "以 JSON 输出。"))
+def plan(
+    path: Path,
+    overrides: tuple[str, ...],
+    gpus: int | None,
+    kind: str | None,
+    cpus: int | None,
+    price: float | None,
+    utilization: float | None,
+    as_json: bool,
+) -> None:
+    """Estimate what a recipe costs."""
+    from manyheads.bench.accelerators import ACCELERATORS
+    from manyheads.bench.run_plan import make_plan, try_recipe
+
+    if (gpus is None) != (kind is None):
+        raise click.UsageError("--gpus and --kind belong together: --gpus 8 --kind a100.")
+    if gpus is not None and cpus is not None:
+        raise click.UsageError("--gpus and --cpus exclude each other. Choose one.")
+    if utilization is not None and gpus is None:
+        raise click.UsageError("--utilization is for --gpus. On CPUs, the speed is measured.")
+    recipe, vocab_size = _read(path, overrides)
+    trial = None
+    if kind is None:
+        from rich.console import Console
+
+        # On standard error, so that the plan can be piped; nothing is printed if that is not a terminal.
+        with Console(stderr=True).status(f"[dim]{pick('training a few updates', '正在试跑几步')} …"):
+            trial = try_recipe(recipe, startup=time.process_time())
+    made = make_plan(
+        recipe,
+        trial=trial,
+        accelerator=None if kind is None else ACCELERATORS[kind],
+        n_devices=gpus or cpus or 1,
+        utilization=utilization,
+        price=price,
+        vocab_size=vocab_size,
+    )
+    if as_json:
+        _print_json(path, made)
+    else:
+        _show(path, made)
+
+
+def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]":
+    """Read a recipe, or that of a run with the size of its vocabulary."""
+    from manyheads.errors import DataError
+    from manyheads.run import RunFolder, read_recipe
+    from manyheads.text.tokenizer import Tokenizer
+
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml) or a run's folder.")
+    if not path.is_dir():
+        return read_recipe(path, overrides), None
+    folder = RunFolder(path)
+    if not folder.recipe_file.is_file():
+        raise DataError(
+            f"{path} is not a run: it has no {folder.recipe_file.name}. Give a recipe (.toml) or a run's folder."
+        )
+    recipe = read_recipe(folder.recipe_file, overrides)
+    has_tokenizer = folder.tokenizer_file.is_file()
+    return recipe, Tokenizer.from_file(folder.tokenizer_file).vocab_size if has_tokenizer else None
+
+
+def _name(key: str) -> str:
+    return pick(key, _CHINESE.get(key, key))
+
+
+def _line(label: str, text: str) -> None:
+    """Print a label and a text, which is wrapped and aligned after it."""
+    from manyheads.cli.root import cell_width, wrap_cells
+
+    lines = wrap_cells(text, _WIDTH - _LABEL - 2) or [""]
+    click.echo(f"  {label}{' ' * max(1, _LABEL - cell_width(label))}{lines[0]}")
+    for line in lines[1:]:
+        click.echo(f"  {'':<{_LABEL}}{line}")
+
+
+def _heading(text: str) -> None:
+    click.secho(f"\n{text}", bold=True)
+
+
+def _show(path: Path, made: "RunPlan") -> None:
+    from manyheads.bench.run_plan import assumptions
+    from manyheads.cli.root import wrap_cells
+
+    click.secho(f"{program_name()} plan · {path}", bold=True)
+    _show_model(made)
+    _show_work(made)
+    _show_memory(made)
+    _show_time(made)
+    _heading(pick("Assumed", "假定"))
+    for sentence in assumptions(made):
+        lines = wrap_cells(sentence, _WIDTH - 4)
+        click.echo("\n".join([f"  · {lines[0]}", *(f"    {line}" for line in lines[1:])]))
+
+
+def _show_model(made: "RunPlan") -> None:
+    model = made.recipe.model
+    _heading(pick("Model", "模型"))
+    parts = "  ".join(f"{_name(name)} {_short(count)}" for name, count in made.parameters.items() if count)
+    _line(pick("parameters", "参数量"), f"{made.n_parameters:,}")
+    _line("", parts)
+    layers = " + ".join(
+        str(count)
+        for count, exists in (
+            (model.n_encoder_layers, model.has_encoder),
+            (model.n_decoder_layers, model.has_decoder),
+        )
+        if exists
+    )
+    _line(
+        pick("sizes", "结构"),
+        pick(
+            f"{model.shape}, {layers} layers, width {model.width}, {model.n_heads} heads, vocabulary "
+            f"{model.vocab_size:,}",
+            f"{model.shape}，{layers} 层，宽度 {model.width}，{model.n_heads} 头，词表 {model.vocab_size:,}",
+        ),
+    )
+
+
+def _show_work(made: "RunPlan") -> None:
+    train, batch = made.recipe.train, made.batch
+    _heading(pick("Work", "计算量"))
+    counts = [
+        f"{round(count):,} {name}"
+        for count, name in ((batch.n_source, pick("source", "源")), (batch.n_target, pick("target", "目标")))
+        if count
+    ]
+    times = f" × {train.accumulation_steps}" if train.accumulation_steps > 1 else ""
+    _line(
+        pick("updates", "更新"),
+        pick(
+            f"{train.steps:,} updates of {' + '.join(counts)} tokens{times}, padding included",
+            f"{train.steps:,} 次更新，每次 {' + '.join(counts)} 词元{times}（含填充）",
+        ),
+    )
+    for name, flop in made.forward.items():
+        if flop:
+            _line(_name(name), f"{flop / batch.n_positions:>10.3g}   {_formula(name)}")
+    _line(
+        pick("per token", "每词元"),
+        f"{made.flop_per_token:>10.3g}   "
+        + pick("FLOP = 3 × their sum (backward: 2 ×)", "FLOP = 3 × 以上之和（反向为 2 倍）"),
+    )
+    _line(
+        pick("in total", "合计"),
+        f"{made.total_flop:>10.3g}   "
+        + pick("FLOP = FLOP per token × tokens × updates", "FLOP = 每词元 FLOP × 词元数 × 更新次数"),
+    )
+    if made.hardware_flop is not None:
+        _line(
+            pick("capacity", "硬件容量"),
+            f"{made.hardware_flop:>10.3g}   "
+            + pick("FLOP = time × GPUs × peak, as the paper counts", "FLOP = 时间 × GPU 数 × 峰值（论文的计法）"),
+        )
+
+
+def _formula(name: str) -> str:
+    return {
+        "projections": pick("2 W (Q + K + V) + 2 V W per layer", "每层 2 W (Q + K + V) + 2 V W"),
+        "attention": pick("2 (Q + V) per visible key, per layer", "每层每个可见键 2 (Q + V)"),
+        "feed-forward": pick("2 · 2 W F per layer", "每层 2 · 2 W F"),
+        "softmax layer": pick("2 W · vocabulary per predicted token", "每个预测词元 2 W · 词表大小"),
+    }[name]
+
+
+def _show_memory(made: "RunPlan") -> None:
+    from dataclasses import asdict
+
+    sharded, replicated = asdict(made.sharded), asdict(made.replicated)
+    is_many = made.n_devices > 1
+    _heading(
+        pick(f"Memory per device, GB ({made.precision})", f"每个设备的内存，GB（{made.precision}）")
+        + (f"{'DDP':>19}{'FSDP':>10}" if is_many else "")
+    )
+    formulas = {
+        "weights": "4 B × P",
+        "gradients": "4 B × P",
+        "adam": "8 B × P",
+        "ema": "4 B × P",
+        "gathered": pick("embeddings and one layer", "嵌入与一层"),
+        "activations": pick("see docs/plan.md", "见 docs/plan.zh.md"),
+        "logits": pick("2 blocks of 256 rows", "两块，各 256 行"),
+    }
+    for name, size in [*replicated.items(), ("", made.replicated.total)]:
+        other = made.sharded.total if not name else sharded[name]
+        if not size and not other:
+            continue
+        label = _name(name) if name else pick("in total", "合计")
+        sizes = f"{size / _GB:>8.2f}" + (f"{other / _GB:>10.2f}" if is_many else "")
+        _line(label, _padded(formulas.get(name, ""), 27) + sizes)
+    if made.accelerator is not None:
+        limit = made.accelerator.memory_gb
+        _line(made.accelerator.name, f"{limit:g} GB{pick(': ', '：')}{_verdict(made, 0.8 * limit)}")
+
+
+def _verdict(made: "RunPlan", limit: float) -> str:
+    """Whether training fits in so many GB."""
+    if made.replicated.total / _GB <= limit:
+        return pick("fits", "放得下")
+    if made.n_devices > 1 and made.sharded.total / _GB <= limit:
+        return pick("fits with FSDP only", "仅 FSDP 放得下")
+    return pick("does not fit; a smaller train.batch_tokens needs less", "放不下；减小 train.batch_tokens 可省内存")
+
+
+def _padded(text: str, width: int) -> str:
+    from manyheads.cli.root import cell_width
+
+    return text + " " * max(0, width - cell_width(text))
+
+
+def _show_time(made: "RunPlan") -> None:
+    where = (
+        f"{made.n_devices} × {made.accelerator.name}"
+        if made.accelerator
+        else pick(f"{made.n_devices} × this machine", f"{made.n_devices} × 本机")
+    )
+    _heading(pick(f"Time on {where}", f"时间（{where}）"))
+    for name, seconds in made.seconds.items():
+        _line(_name(name), f"{_duration(seconds):>10}")
+    if len(made.seconds) > 1:
+        _line(pick("in total", "合计"), f"{_duration(made.total_seconds):>10}")
+    if made.slowdown > 1.2:
+        _line(
+            pick("now", "目前"),
+            f"{_duration(made.total_seconds * made.slowdown):>10}   "
+            + pick(f"other programs run: × {made.slowdown:.1f}", f"有其他程序在运行：× {made.slowdown:.1f}"),
+        )
+    if made.cost is not None:
+        _line(
+            pick("price", "费用"),
+            f"{made.cost:>10,.2f}   = {made.n_devices} × {made.total_seconds / 3600:,.2f} h × {made.price:g}",
+        )
+
+
+def _short(count: float) -> str:
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= limit:
+            return f"{count / limit:.1f} {unit}"
+    return f"{count:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    units = ("秒", "分钟", "小时", "天") if current() == "zh" else ("s", "min", "h", "days")
+    for limit, scale, unit in zip((120, 7200, 172_800), (1, 60, 3600), units, strict=False):
+        if seconds < limit:
+            return f"{seconds / scale:,.1f} {unit}"
+    return f"{seconds / 86_400:,.1f} {units[-1]}"
+
+
+def _print_json(path: Path, made: "RunPlan") -> None:
+    import json
+    from dataclasses import asdict
+
+    from manyheads.bench.run_plan import assumptions
+
+    model, trial = made.recipe.model, made.trial
+    payload = {
+        "path": str(path),
+        "parameters": {**made.parameters, "total": made.n_parameters},
+        "vocab_size": model.vocab_size,
+        "updates": made.recipe.train.steps,
+        "batch": asdict(made.batch),
+        "flop": {
+            "forward": made.forward,
+            "per_token": made.flop_per_token,
+            "total": made.total_flop,
+            "hardware": made.hardware_flop,
+        },
+        "memory_bytes": {
+            name: {**asdict(memory), "total": memory.total}
+            for name, memory in (("replicated", made.replicated), ("sharded", made.sharded))
+        },
+        "devices": {
+            "count": made.n_devices,
+            "accelerator": asdict(made.accelerator) if made.accelerator else None,
+            "precision": made.precision,
+            "utilization": made.utilization,
+            "efficiency": made.efficiency,
+        },
+        "seconds": {**made.seconds, "total": made.total_seconds},
+        "slowdown": made.slowdown,
+        "cost": made.cost,
+        "trial": None
+        if trial is None
+        else {
+            "batch_tokens": trial.batch_tokens,
+            "step_seconds": trial.estimate.step_seconds,
+            "vocab_size": trial.estimate.vocab_size,
+            "data_problem": trial.data_problem or None,
+        },
+        "assumptions": assumptions(made),
+    }
+    json.dump(payload, sys.stdout, ensure_ascii=False, indent=2)
+    click.echo()

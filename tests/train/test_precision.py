@@ -1,0 +1,89 @@
+"""bfloat16: when it is chosen, what it changes, and bit-identical resumption."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from manyheads.model import ModelSettings, Transformer
+from manyheads.train import Checkpoints, Trainer, TrainSettings, precision
+from manyheads.train.precision import uses_bfloat16
+
+from train.copying import Copying, Sequences
+
+CPU = torch.device("cpu")
+MODEL = ModelSettings(
+    vocab_size=20, width=32, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, feed_forward_width=64, dropout=0.2
+)
+
+
+def make_trainer(precision: str, steps: int = 6) -> Trainer[Sequences]:
+    torch.manual_seed(5)
+    model = Transformer(MODEL)
+    settings = TrainSettings(steps=steps, warmup=2, learning_rate=0.01, precision=precision, ema_decay=0.9)  # type: ignore[arg-type]
+    return Trainer(model, Copying(model), settings, width=32, seed=3)
+
+
+@pytest.mark.parametrize("has_instructions", [False, True])
+def test_choice_on_a_cpu_depends_on_its_instructions_and_the_width(
+    monkeypatch: pytest.MonkeyPatch, has_instructions: bool
+) -> None:
+    monkeypatch.setattr(precision, "has_bfloat16_instructions", lambda: has_instructions)
+    assert uses_bfloat16("auto", CPU, 512) == has_instructions
+    assert not uses_bfloat16("auto", CPU, 256)
+    assert uses_bfloat16("bfloat16", CPU, 16)
+    assert not uses_bfloat16("float32", CPU, 1024)
+
+
+@pytest.mark.parametrize("is_native", [False, True])
+def test_choice_on_a_gpu_depends_on_native_support(monkeypatch: pytest.MonkeyPatch, is_native: bool) -> None:
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: is_native or including_emulation
+    )
+    assert uses_bfloat16("auto", torch.device("cuda"), 128) == is_native
+    assert not uses_bfloat16("auto", torch.device("mps"), 1024)
+
+
+def test_instructions_are_those_torch_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
+    assert not precision.has_bfloat16_instructions()
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert precision.has_bfloat16_instructions()
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):  # an older torch has neither
+        monkeypatch.delattr(torch.cpu, name, raising=False)
+    assert not precision.has_bfloat16_instructions()
+
+
+def test_products_are_bfloat16_and_the_state_is_float32() -> None:
+    trainer = make_trainer("bfloat16", steps=2)
+    kinds = set()
+    layer = trainer.model.get_submodule("encoder.0.feed_forward")
+    for module in layer.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.register_forward_hook(lambda _module, _inputs, output: kinds.add(output.dtype))
+    half = [step.loss for step in trainer.run()]
+    assert kinds == {torch.bfloat16}
+    tensors = [*trainer.weights().values(), *trainer.optimizer_state().values()]
+    tensors += [parameter.grad for parameter in trainer.model.parameters() if parameter.grad is not None]
+    assert {tensor.dtype for tensor in tensors} == {torch.float32}
+    single = [step.loss for step in make_trainer("float32", steps=2).run()]
+    assert half != single
+    assert half == pytest.approx(single, rel=0.02)
+
+
+def test_resumed_run_in_bfloat16_has_identical_weights(tmp_path: Path) -> None:
+    whole = make_trainer("bfloat16")
+    expected = [step.loss for step in whole.run()]
+    first = make_trainer("bfloat16")
+    losses = [step.loss for step in islice(first.run(), 3)]
+    Checkpoints(tmp_path, 1).save(first, snapshot=True)
+    second = make_trainer("bfloat16")
+    assert Checkpoints(tmp_path, 1).restore(second) == []
+    losses += [step.loss for step in second.run()]
+    assert losses == expected
+    for ours, theirs in ((second.weights(), whole.weights()), (second.optimizer_state(), whole.optimizer_state())):
+        assert {name: value.numpy().tobytes() for name, value in ours.items()} == {
+            name: value.numpy().tobytes() for name, value in theirs.items()
+        }
