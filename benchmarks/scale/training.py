@@ -40,7 +40,7 @@ RESULTS = HERE / "training.json"
 
 
 def write_larger_recipe(folder: Path) -> Path:
-    """Write the recipe of the comparisons: 2 + 2 layers of width 64, dropout, subword sampling and EMA."""
+    """Write the recipe of the comparisons: 1 + 1 layers of width 64, dropout, subword sampling and EMA."""
     recipe = write_recipe(folder)
     for side, code in enumerate(("en", "de")):
         pairs = corpora.pairs("en", "de", "train", 4000)
@@ -49,9 +49,9 @@ def write_larger_recipe(folder: Path) -> Path:
 
 
 LARGER = [
-    "model.width=64", "model.n_heads=4", "model.feed_forward_width=256", "model.n_encoder_layers=2",
-    "model.n_decoder_layers=2", "model.dropout=0.1", "tokenizer.vocab_size=1000", "tokenizer.sampling=0.1",
-    f"train.steps={STEPS}", "train.batch_tokens=600", "train.accumulation_steps=1", "train.micro_batches=4",
+    "model.width=64", "model.n_heads=4", "model.feed_forward_width=256", "model.n_encoder_layers=1",
+    "model.n_decoder_layers=1", "model.dropout=0.1", "tokenizer.vocab_size=1000", "tokenizer.sampling=0.1",
+    f"train.steps={STEPS}", "train.batch_tokens=400", "train.accumulation_steps=1", "train.micro_batches=4",
     "train.warmup=50", "train.learning_rate=0.002", f"train.validate_every={STEPS}", "train.save_every=100",
     "task.consistency=0.0",
 ]  # fmt: skip

@@ -24,9 +24,11 @@ from manyheads.tasks import (
     TagSettings,
     TrainingData,
 )
+from manyheads.train import ProcessGroup, Trainer, TrainSettings
 from manyheads.train.micro_batches import split_plan
 
 from tasks import makers, small
+from train.ranks import run_ranks
 
 LABELED = [(f"{start} {noun} was fine", label) for start in ("the", "our") for noun in "abc" for label in ("x", "y")]
 TAGGED = [
@@ -93,3 +95,30 @@ def test_a_batch_of_fewer_rows_than_parts_has_empty_parts(
     parts = [part for part in split_plan(training_task, plan, 5) if part is not None]
     assert [len(part) for part in parts] == [1, 1]
     assert sum(training_task.make(part, 7).n_tokens for part in parts) == training_task.make(plan, 7).n_tokens
+
+
+def three_losses(group: ProcessGroup, make: Callable[..., Any], folder: Path) -> list[float] | None:
+    """The losses of three steps with dropout, as rank 0 of a group sees them."""
+    training_task = make(folder / str(group.rank), None)
+    module = (
+        training_task.model if make is language else training_task.module if make is tag else training_task.task.module
+    )
+    settings = TrainSettings(steps=3, warmup=2, learning_rate=0.003, micro_batches=4)
+    trainer = Trainer(module, training_task, settings, width=32, seed=1, group=group)
+    trainer.share()
+    losses = None
+    if group.is_first:
+        losses = [event.loss for event in trainer.run()]
+        group.command("stop")
+    else:
+        trainer.follow()
+    group.finish()
+    return losses
+
+
+@pytest.mark.parametrize("make", [classify, tag, language, masked], ids=lambda make: make.__name__)
+def test_two_processes_train_every_task_as_one_does(make: Callable[..., Any], tmp_path: Path) -> None:
+    alone = three_losses(ProcessGroup(), make, tmp_path / "alone")
+    first, second = run_ranks(2, three_losses, make, tmp_path / "together")
+    assert second is None
+    assert first == pytest.approx(alone, rel=1e-5)

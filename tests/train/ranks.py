@@ -27,7 +27,13 @@ def run_ranks(
         port = free.getsockname()[1]
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["manyheads.run", "manyheads.train.parallel_loss", "torch._dynamo", "torch.distributed.tensor"]
+        [
+            "manyheads.run",
+            "manyheads.train.parallel_loss",
+            "torch.distributed.fsdp",
+            "torch._dynamo",
+            "torch.distributed.tensor",
+        ]
     )
     started = []
     for rank in range(n - absent):

@@ -17,11 +17,12 @@ from train.ranks import run_ranks
 SETTINGS: dict[str, Any] = {"micro_batches": 4, "ema_decay": 0.9, "weight_decay": 0.1}
 
 
-def trainer_of(group: ProcessGroup, **settings: Any) -> Trainer[Numbers]:
+def trainer_of(group: ProcessGroup, *, is_ddp: bool = False, **settings: Any) -> Trainer[Numbers]:
     trainer = make_trainer(**SETTINGS | settings)
     trainer.group = group
     if not group.is_first:  # rank 0 has to share its weights
         torch.nn.init.zeros_(next(trainer.model.parameters()))
+    trainer.adds_in_tree = not is_ddp
     if settings.get("shard"):
         trainer.whole_model = make_trainer(**SETTINGS).model
     return trainer
@@ -54,34 +55,41 @@ def train(group: ProcessGroup, folder: Path, save_at: int, stop_at: int, setting
     return losses, state
 
 
-def test_two_processes_whole_or_sharded_compute_what_one_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [{"is_ddp": True}, {"shard": True}], ids=["ddp", "shard"])
+def test_two_processes_with_torchs_collectives_compute_what_one_does(tmp_path: Path, settings: dict[str, Any]) -> None:
     losses, state = train(ProcessGroup(), tmp_path / "1", 0, 30, {})
     assert len(losses) == 30
-    for shard in (False, True):
-        first, second = run_ranks(2, train, tmp_path / str(shard), 0, 30, {"shard": shard})
-        assert second is None
-        assert first[0] == pytest.approx(losses, rel=1e-5)
-        assert first[1].keys() == state.keys()
-        for name, value in state.items():
-            assert first[1][name] == pytest.approx(value, rel=1e-3, abs=1e-6), name
+    first, second = run_ranks(2, train, tmp_path / "2", 0, 30, settings)
+    assert second is None
+    assert first[0] == pytest.approx(losses, rel=1e-5)
+    assert first[1].keys() == state.keys()
+    for name, value in state.items():
+        assert first[1][name] == pytest.approx(value, rel=1e-3, abs=1e-6), name
 
 
-def test_a_run_is_resumed_by_another_number_of_processes(tmp_path: Path) -> None:
-    losses, _ = train(ProcessGroup(), tmp_path / "1", 0, 30, {})
-    found: list[float] = []
-    for n_processes, stop_at in ((2, 8), (4, 20), (1, 30)):
-        if n_processes == 1:
-            found += train(ProcessGroup(), tmp_path / "parts", stop_at, stop_at, {})[0]
-        else:
-            found += run_ranks(n_processes, train, tmp_path / "parts", stop_at, stop_at, {})[0][0]
-    assert found == pytest.approx(losses, rel=1e-5)
+def test_any_number_of_processes_that_is_a_power_of_two_computes_the_same_bits(tmp_path: Path) -> None:
+    """One process to the end; two, then four, then one, each of which resumes where the others stopped."""
+    losses, state = train(ProcessGroup(), tmp_path / "1", 0, 30, {})
+    parts = [
+        run_ranks(2, train, tmp_path / "parts", 8, 8, {})[0],
+        run_ranks(4, train, tmp_path / "parts", 20, 20, {})[0],
+        train(ProcessGroup(), tmp_path / "parts", 0, 30, {}),
+    ]
+    assert [loss for part in parts for loss in part[0]] == losses
+    assert all((parts[-1][1][name] == value).all() for name, value in state.items())
 
 
-@pytest.mark.parametrize("shard", [False, True])
-def test_a_run_resumed_by_as_many_processes_is_bit_identical(tmp_path: Path, shard: bool) -> None:
-    """Four: with two, the order in which gradients are added up does not matter."""
-    whole = run_ranks(4, train, tmp_path, 5, 12, {"shard": shard})[0]
-    resumed = run_ranks(4, train, tmp_path, 0, 12, {"shard": shard})[0]
+@pytest.mark.parametrize(
+    ("n_processes", "settings"),
+    [(3, {"micro_batches": 3}), (4, {"is_ddp": True}), (4, {"shard": True})],
+    ids=["all-reduce", "ddp", "shard"],
+)
+def test_a_run_resumed_by_as_many_processes_is_bit_identical(
+    tmp_path: Path, n_processes: int, settings: dict[str, Any]
+) -> None:
+    """More than two: with two, the order in which gradients are added up does not matter."""
+    whole = run_ranks(n_processes, train, tmp_path, 5, 12, settings)[0]
+    resumed = run_ranks(n_processes, train, tmp_path, 0, 12, settings)[0]
     assert resumed[0] == whole[0][5:]
     assert all((resumed[1][name] == value).all() for name, value in whole[1].items())
 

@@ -2,7 +2,7 @@
 
 recipe.toml      the resolved recipe
 data.json        format number; digests of the training files; name of the cached text
-environment.json number of threads and version of PyTorch that the run started with
+environment.json number of processes and threads, and version of PyTorch, that the run started with
 tokenizer.model
 log.jsonl        one event per line
 checkpoints/     everything needed to resume, at the newest two saved steps

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import CheckpointError, TrainingError
 from manyheads.model.weights import load_weights, weights_of
+from manyheads.train.gradient_tree import add_up_gradients
 from manyheads.train.micro_batches import split_plan
 from manyheads.train.precision import uses_bfloat16
 from manyheads.train.process_group import ProcessGroup
@@ -131,6 +132,7 @@ class Trainer(Generic[B]):
         self.optimizer = self._make_optimizer()
         self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device, width)
         self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
+        self.adds_in_tree = self._device.type == "cpu"  # otherwise torch adds gradients up while it computes others
         self._parallel_loss: ParallelLoss | None = None
         self._planned: tuple[int, Sequence[Any]] | None = None  # an epoch and its plan
         if settings.compile:
@@ -150,7 +152,10 @@ class Trainer(Generic[B]):
 
         self._share_state()
         state, ema = self.optimizer_state(), None if self.ema is None else self.ema.weights
-        self._parallel_loss = ParallelLoss(self.model, self.training_task, self.group, is_sharded=self.settings.shard)
+        if self.settings.shard or not self.adds_in_tree:
+            self._parallel_loss = ParallelLoss(
+                self.model, self.training_task, self.group, is_sharded=self.settings.shard
+            )
         if self.settings.shard:  # the model has new parameters, of which each process has a part
             self.optimizer = self._make_optimizer()
             self._load_optimizer(state)
@@ -218,8 +223,8 @@ class Trainer(Generic[B]):
             plan = self._plan()[self.position]
             plans += split_plan(self.training_task, plan, self.settings.micro_batches or 1)
             self.position += 1
-        # A process takes part in every collective, so one without rows computes another part, with weight 0.
-        spare = None if self.group.is_alone else next(plan for plan in plans if plan is not None)
+        # A process takes part in every collective of torch, so one without rows computes another part, with weight 0.
+        spare = None if self._parallel_loss is None else next(plan for plan in plans if plan is not None)
         own = [(number, plans[number]) for number in range(self.group.rank, len(plans), self.group.size)]
         batches = [
             None
@@ -244,12 +249,21 @@ class Trainer(Generic[B]):
         n_tokens, n_stops = map(int, self.group.sum([float(sum(counts)), float(self.group.is_stop_requested)]))
         self.group.is_stop_requested = n_stops > 0
         losses = [0.0] * len(plans)
-        self.optimizer.zero_grad()
-        for index, (number, batch, count) in enumerate(zip(own, batches, counts, strict=True)):
+
+        def backward(index: int) -> None:
+            batch, number = batches[index], own[index]
             if batch is not None:
                 # Dropout draws from the global generator; torch offers no other.
                 torch.manual_seed(self._seed_of(number, len(plans)) % 2**63)
-                losses[number] = self._backward(batch, count / n_tokens, is_last=index + 1 == len(batches))
+                is_last = index + 1 == len(batches)
+                losses[number] = self._backward(batch, counts[index] / n_tokens, is_last=is_last)
+
+        self.optimizer.zero_grad()
+        if self._parallel_loss is None and len(plans) > 1:
+            add_up_gradients(list(self.model.parameters()), len(batches), backward, self.group)
+        else:
+            for index in range(len(batches)):
+                backward(index)
         losses = self.group.sum(losses)
         loss = sum(losses)
         norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)).item()
@@ -282,7 +296,7 @@ class Trainer(Generic[B]):
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self.uses_bfloat16):
                 loss = loss_of(batch, self.step + 1) * weight
             loss.backward()
-        return loss.item() / self.group.size
+        return loss.item() / (self.group.size if parallel else 1)
 
     def _divergence(self, loss: float, norm: float, suspects: Sequence[Any]) -> TrainingError:
         return TrainingError(

@@ -6,14 +6,16 @@ Each process keeps all weights (DistributedDataParallel), or with `train.shard` 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
 from manyheads.train.process_group import ProcessGroup
 from manyheads.train.sharding import shard
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule  # importing it takes a second
 
 
 class ParallelLoss:
@@ -22,7 +24,7 @@ class ParallelLoss:
     def __init__(self, module: nn.Module, training_task: Any, group: ProcessGroup, *, is_sharded: bool) -> None:
         self._group = group
         loss = _Loss(module, training_task)
-        self._module: FSDPModule | DistributedDataParallel
+        self._module: FSDPModule | DistributedDataParallel  # what runs the loss
         if is_sharded:
             self._module = shard(loss)
             return
@@ -42,7 +44,7 @@ class ParallelLoss:
     @contextmanager
     def computing(self, *, is_last: bool) -> Iterator[None]:
         """Within, forward and backward pass; gradients are added up over the processes if it is the last one."""
-        if isinstance(self._module, FSDPModule):
+        if not isinstance(self._module, DistributedDataParallel):
             self._module.set_requires_gradient_sync(is_last)
             yield
         elif is_last:
