@@ -1,7 +1,7 @@
 """`manyheads predict --shards`: the bytes of `predict`, whatever is killed."""
 
+import errno
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -10,12 +10,15 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from click.testing import CliRunner, Result
 
+from manyheads.bulk import local_workers
 from manyheads.bulk.line_shards import Shard
-from manyheads.bulk.shard_schedule import Outcome, WorkerTask
+from manyheads.bulk.local_workers import LocalWorkers
+from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask
 from manyheads.bulk.shard_worker import answer_shard, outcome_of
 from manyheads.bundle import Bundle
 from manyheads.cli import predict as predict_module
@@ -32,6 +35,9 @@ TEXTS = ["", " ", "", "", "The dog sleeps.", "A small cat reads the book.", "", 
 ROWS = [(f"the {noun} was {word}", word) for noun in ("film", "hotel", "meal") for word in ("great", "awful")]
 
 
+answer_here = answer_shard
+
+
 class InlineWorkers:
     """Answers shards in this process, the last first."""
 
@@ -46,7 +52,7 @@ class InlineWorkers:
 
     def wait(self) -> Sequence[Outcome]:
         shard = self.queue.pop()
-        return [outcome_of(shard, answer_shard(self.task, self.answer, shard))]
+        return [outcome_of(shard, answer_here(self.task, self.answer, shard))]
 
     def close(self) -> None:
         pass
@@ -215,20 +221,32 @@ def test_ray_that_is_not_installed_is_named(classifier: Path, tmp_path: Path, mo
     assert str(done.exception) == "--on ray needs Ray, which is not installed: pip install 'manyheads[ray]'."
 
 
-def start(*words: object, limit: int | None = None) -> "subprocess.Popen[str]":
-    """Start the command as a user does; `limit` is the largest file it may write, in bytes."""
+def test_a_full_disk_is_named_and_the_same_command_continues(
+    inline: None, classifier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_inputs(tmp_path)
+    command = (classifier, *files, "--shards", tmp_path / "job", "--shard-lines", BATCH)
+    with monkeypatch.context() as patch:
+        answered = 0
 
-    def limit_files() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, limit or 0))
+        def answer_until_full(task: WorkerTask, answer: AnswerShard, shard: Shard) -> dict[str, object]:
+            def write(shard: Shard, stream: TextIO) -> dict[str, object]:
+                nonlocal answered
+                answered += 1
+                if answered == 3:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return answer(shard, stream)
 
-    return subprocess.Popen(
-        [sys.executable, "-m", "manyheads", "predict", *map(str, words)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        preexec_fn=limit_files if limit else None,
-    )
+            return answer_shard(task, write, shard)
+
+        patch.setattr(sys.modules[__name__], "answer_here", answer_until_full)
+        done = run(*command)
+    assert isinstance(done.exception, OSError)
+    assert (done.exception.errno, Path(done.exception.filename).suffix) == (errno.ENOSPC, ".txt")
+    assert len(list((tmp_path / "job").glob("*.txt"))) == 2
+    assert run(*command, "-o", tmp_path / "joined").exit_code == 0
+    assert run(classifier, *files, "-o", tmp_path / "plain").exit_code == 0
+    assert (tmp_path / "joined").read_bytes() == (tmp_path / "plain").read_bytes()
 
 
 def children(pid: int) -> list[int]:
@@ -238,40 +256,40 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-def test_killed_workers_and_killed_commands_change_no_byte(classifier: Path, tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    text.write_text("".join(f"the film was great {number}\n" for number in range(6000)))
-    assert run(classifier, text, "-o", tmp_path / "plain").exit_code == 0
-    words = (classifier, text, "--shards", tmp_path / "job", "--shard-lines", 1000, "--processes", 2)
-    job = tmp_path / "job"
-
-    def wait_for_shards(count: int, process: "subprocess.Popen[str]") -> None:
-        for _ in range(6000):
-            if len(list(job.glob("*.txt"))) >= count or process.poll() is not None:
-                return
+def test_a_killed_command_leaves_no_process_and_the_next_one_the_same_bytes(
+    classifier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, job = tmp_path / "text", tmp_path / "job"
+    text.write_text("".join(f"the film was great {number}\n" for number in range(4000)))
+    words = [str(word) for word in (classifier, text, "--shards", job, "--shard-lines", 1000, "--processes", 2)]
+    command = [sys.executable, "-m", "manyheads", "predict", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
+        while not list(job.glob("*.txt")) and process.poll() is None:
             time.sleep(0.01)
-
-    with start(*words) as process:  # the command itself is killed after its first shard
-        wait_for_shards(1, process)
         workers = children(process.pid)
         process.kill()
         process.communicate()
-    for _ in range(1000):  # its processes end as well
-        if not any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers):
+    for _ in range(3000):
+        if not any(Path(f"/proc/{worker}").exists() for worker in workers):
             break
         time.sleep(0.01)
-    assert not [worker for worker in workers if Path(f"/proc/{worker}/cmdline").exists()]
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
 
     n_before = len(list(job.glob("*.txt")))
-    assert 1 <= n_before < 6
-    with start(*words, limit=200) as process:  # then the disk is full
-        _, errors = process.communicate()
-    assert process.returncode == 1
-    assert errors.splitlines()[-1].startswith("Error: ")
-    assert "the disk is full" in errors.splitlines()[-1]
+    assert 1 <= n_before < 4
+    killed: list[int] = []
+    wait = local_workers.LocalWorkers.wait
 
-    with start(*words) as process:
-        _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    def kill_one_and_wait(self: LocalWorkers) -> Sequence[Outcome]:
+        if not killed:
+            killed.append(self._workers[0].process.pid or 0)
+            os.kill(killed[0], signal.SIGKILL)
+        return wait(self)
+
+    monkeypatch.setattr(local_workers.LocalWorkers, "wait", kill_one_and_wait)
+    done = run(*words)  # here the first worker is killed at once
+    assert done.exit_code == 0, done.output
+    assert killed
+    assert run(classifier, text, "-o", tmp_path / "plain").exit_code == 0
     assert b"".join(shard.read_bytes() for shard in sorted(job.glob("*.txt"))) == (tmp_path / "plain").read_bytes()
     assert not list(job.glob(".*"))
