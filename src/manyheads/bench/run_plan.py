@@ -55,8 +55,8 @@ class RunPlan:
     precision: str
     replicated: DeviceMemory
     sharded: DeviceMemory
-    seconds: dict[str, float]  # by part of the run, on idle devices
-    slowdown: float  # of this machine by its present load
+    seconds: dict[str, float]  # by part of the run; on this machine, processor time as in the trial
+    slowdown: float  # wall-clock time over processor time in the trial
     trial: Trial | None
     price: float | None  # of one device for an hour
 
@@ -212,7 +212,8 @@ def _measured_seconds(
     tried = replace(recipe.model, vocab_size=estimate.vocab_size)
     n_passes = _passes(recipe, len(counts))
     updates = 0.0
-    for count, passes, seconds, shape in zip(counts, n_passes, estimate.step_seconds, estimate.batches, strict=True):
+    tried_steps = zip(estimate.mean_step_seconds, estimate.batches, strict=True)
+    for count, passes, (seconds, shape) in zip(counts, n_passes, tried_steps, strict=True):
         updates += count * seconds * passes * training_flop(recipe.model, batch) / training_flop(tried, shape)
     validations, saves = (-(-train.steps // every) for every in (train.validate_every, train.save_every))
     is_own = not trial.data_problem
