@@ -50,6 +50,12 @@ def test_time_is_flop_over_rate_and_price_follows(base: Recipe) -> None:
     assert twice.total_seconds == pytest.approx(plan.total_seconds / 2)
 
 
+def test_small_model_does_not_keep_a_gpu_busy(tmp_path: Path) -> None:
+    plan = plan_gpus(small_recipe(tmp_path), "h100", 1)
+    assert plan.total_seconds == 500 * 0.01
+    assert any("10 ms" in line for line in assumptions(plan))
+
+
 def small_recipe(folder: Path, **changes: object) -> Recipe:
     table = {
         "data": {"train": [str(folder / "train.en"), str(folder / "train.de")]},

@@ -27,6 +27,7 @@ _LENGTH = 25  # tokens of a sentence, if no text is read; that of WMT
 _MAX_TRIAL_FLOP = 2e11  # of an update of the trial, which has smaller batches if the recipe's are larger: seconds
 _MIN_TRIAL_TOKENS = 400
 _BUILTIN_ROWS = 3000
+MIN_UPDATE = 0.01  # seconds; a GPU waits for the program to start hundreds of kernels, however small they are
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def make_plan(
     if accelerator is not None:
         utilization = UTILIZATION if utilization is None else utilization
         rate = accelerator.peak_flops(uses_bfloat16=is_bfloat16) * utilization * efficiency * n_devices
-        seconds = {"training": total_flop / rate}
+        seconds = {"training": max(total_flop / rate, train.steps * MIN_UPDATE)}
     elif trial is not None:
         seconds = _measured_seconds(recipe, trial, batch, counts, n_devices * efficiency)
     else:
@@ -289,6 +290,13 @@ def assumptions(plan: RunPlan) -> list[str]:
                 f"{plan.utilization:.0%} are used. Preparation, validation and scoring are left out.",
                 f"{plan.accelerator.name}：{plan.precision} 公布峰值 {peak:g} TFLOP/s，利用率按 "
                 f"{plan.utilization:.0%} 计。不含数据准备、验证和评分的时间。",
+            )
+        )
+    if plan.accelerator is not None and plan.seconds["training"] == train.steps * MIN_UPDATE:
+        lines.append(
+            pick(
+                "An update takes 10 ms at least: the model is too small to keep a GPU busy.",
+                "每次更新至少 10 毫秒：模型太小，GPU 无法满负荷。",
             )
         )
     if plan.n_devices > 1:
