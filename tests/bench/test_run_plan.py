@@ -41,12 +41,12 @@ def test_base_on_eight_p100_agrees_with_the_paper(base: Recipe) -> None:
 
 
 def test_time_is_flop_over_rate_and_price_follows(base: Recipe) -> None:
-    plan = plan_gpus(base, "a100", 4, utilization=0.5, price=2.0)
+    plan = plan_gpus(base, "l4", 4, utilization=0.5, price=2.0)
     assert plan.precision == "bfloat16"
-    assert plan.total_seconds == pytest.approx(plan.total_flop / (4 * 312e12 * 0.5 * plan.efficiency))
+    assert plan.total_seconds == pytest.approx(plan.total_flop / (4 * 121e12 * 0.5 * plan.efficiency))
     assert plan.cost == pytest.approx(2.0 * 4 * plan.total_seconds / 3600)
     assert plan.total_flop == pytest.approx(100_000 * 50_000 * plan.flop_per_token)
-    twice = plan_gpus(base, "a100", 8, utilization=0.5)
+    twice = plan_gpus(base, "l4", 8, utilization=0.5)
     assert twice.total_seconds == pytest.approx(plan.total_seconds / 2)
 
 
