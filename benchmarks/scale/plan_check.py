@@ -1,8 +1,7 @@
 """`manyheads plan` against real runs: predicted and measured time of three recipes. `make plan-check`
 
 Each recipe is planned and then run from start to end, with one thread. The processor time of the run is compared with
-the plan's time on an idle machine: other programs affect them less than wall-clock time. Results go to plan.json and
-plan.md.
+the plan's: other programs affect it less than wall-clock time. Results go to plan.json and plan.md.
 """
 
 import argparse

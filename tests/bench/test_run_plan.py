@@ -41,13 +41,19 @@ def test_base_on_eight_p100_agrees_with_the_paper(base: Recipe) -> None:
 
 
 def test_time_is_flop_over_rate_and_price_follows(base: Recipe) -> None:
-    plan = plan_gpus(base, "a100", 4, utilization=0.5, price=2.0)
+    plan = plan_gpus(base, "l4", 4, utilization=0.5, price=2.0)
     assert plan.precision == "bfloat16"
-    assert plan.total_seconds == pytest.approx(plan.total_flop / (4 * 312e12 * 0.5 * plan.efficiency))
+    assert plan.total_seconds == pytest.approx(plan.total_flop / (4 * 121e12 * 0.5 * plan.efficiency))
     assert plan.cost == pytest.approx(2.0 * 4 * plan.total_seconds / 3600)
     assert plan.total_flop == pytest.approx(100_000 * 50_000 * plan.flop_per_token)
-    twice = plan_gpus(base, "a100", 8, utilization=0.5)
+    twice = plan_gpus(base, "l4", 8, utilization=0.5)
     assert twice.total_seconds == pytest.approx(plan.total_seconds / 2)
+
+
+def test_small_model_does_not_keep_a_gpu_busy(tmp_path: Path) -> None:
+    plan = plan_gpus(small_recipe(tmp_path), "h100", 1)
+    assert plan.total_seconds == 500 * 0.01
+    assert any("10 ms" in line for line in assumptions(plan))
 
 
 def small_recipe(folder: Path, **changes: object) -> Recipe:
@@ -71,7 +77,7 @@ def test_trial_on_missing_text_uses_the_built_in_corpus(tmp_path: Path) -> None:
     assert any("built-in corpus" in line for line in assumptions(plan))
     assert make_plan(recipe, trial=trial, n_devices=2).seconds["training"] < plan.seconds["training"]
     # The batches of the built-in corpus are not full: time is scaled up by FLOP.
-    assert plan.seconds["training"] > 500 * trial.estimate.step_seconds[0]
+    assert plan.seconds["training"] > 500 * trial.estimate.mean_step_seconds[0]
 
 
 def test_trial_on_own_text_measures_its_batches(tmp_path: Path) -> None:

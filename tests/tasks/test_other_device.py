@@ -120,6 +120,7 @@ def test_predicting_and_scoring(kind: str) -> None:
     if task.model.settings.has_decoder:
         methods = [{"method": "greedy"}, {"method": "beam", "beam": 3}, {"method": "sample", "seed": 3, "top_k": 5}]
     texts = [row[0][:12] for row in rows[:2]]
+    scored = rows[: 1 if kind == "language" else 4]  # a document has many predictions
     if kind == "masked":
         texts = [f"{text} [MASK]" for text in texts]
 
@@ -127,9 +128,9 @@ def test_predicting_and_scoring(kind: str) -> None:
         if isinstance(one, SupportsEngines):
             one = one.with_engine(EngineSelector("torch"))
         results: list[Any] = [one.predict(texts, DecodeSettings(**decode, **method)) for method in methods]
-        results.append(one.validate(rows[:4], one.metrics[0]))
-        calibrated = one.calibrate(rows[:4])
-        results.append(calibrated.score(rows[:4], DecodeSettings(**decode, **methods[0])).scores)
+        results.append(one.validate(scored, one.metrics[0]))
+        calibrated = one.calibrate(scored)
+        results.append(calibrated.score(scored, DecodeSettings(**decode, **methods[0])).scores)
         if isinstance(one, StreamingTask):
             results.append(list(one.stream(texts[0][:20], DecodeSettings(**decode))))
         return results
@@ -156,7 +157,9 @@ def test_lens(kind: str) -> None:
         answer = "die Katze" if kind == "seq2seq" else None
         traced = trace(one, text, answer)
         model_input = one.model_input(text, answer or ("" if kind == "language" else None))
-        with open_sample(one, rows[:3], DecodeSettings(method="greedy", max_new_tokens=3)) as sample:
+        with open_sample(
+            one, rows[: 1 if kind == "language" else 3], DecodeSettings(method="greedy", max_new_tokens=3)
+        ) as sample:
             importance = [head.raw for head in gradient_importance(one, sample, n_resamples=10)]
             ablations = ablate(one, sample, single_heads(one)[:2])
         effects = [] if kind == "language" else [value for _, value in text_importance(one, model_input)]

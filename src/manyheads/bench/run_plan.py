@@ -27,6 +27,7 @@ _LENGTH = 25  # tokens of a sentence, if no text is read; that of WMT
 _MAX_TRIAL_FLOP = 2e11  # of an update of the trial, which has smaller batches if the recipe's are larger: seconds
 _MIN_TRIAL_TOKENS = 400
 _BUILTIN_ROWS = 3000
+MIN_UPDATE = 0.01  # seconds; a GPU waits for the program to start hundreds of kernels, however small they are
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class RunPlan:
     precision: str
     replicated: DeviceMemory
     sharded: DeviceMemory
-    seconds: dict[str, float]  # by part of the run, on idle devices
-    slowdown: float  # of this machine by its present load
+    seconds: dict[str, float]  # by part of the run; on this machine, processor time as in the trial
+    slowdown: float  # wall-clock time over processor time in the trial
     trial: Trial | None
     price: float | None  # of one device for an hour
 
@@ -148,7 +149,7 @@ def make_plan(
     if accelerator is not None:
         utilization = UTILIZATION if utilization is None else utilization
         rate = accelerator.peak_flops(uses_bfloat16=is_bfloat16) * utilization * efficiency * n_devices
-        seconds = {"training": total_flop / rate}
+        seconds = {"training": max(total_flop / rate, train.steps * MIN_UPDATE)}
     elif trial is not None:
         seconds = _measured_seconds(recipe, trial, batch, counts, n_devices * efficiency)
     else:
@@ -212,7 +213,8 @@ def _measured_seconds(
     tried = replace(recipe.model, vocab_size=estimate.vocab_size)
     n_passes = _passes(recipe, len(counts))
     updates = 0.0
-    for count, passes, seconds, shape in zip(counts, n_passes, estimate.step_seconds, estimate.batches, strict=True):
+    tried_steps = zip(estimate.mean_step_seconds, estimate.batches, strict=True)
+    for count, passes, (seconds, shape) in zip(counts, n_passes, tried_steps, strict=True):
         updates += count * seconds * passes * training_flop(recipe.model, batch) / training_flop(tried, shape)
     validations, saves = (-(-train.steps // every) for every in (train.validate_every, train.save_every))
     is_own = not trial.data_problem
@@ -288,6 +290,13 @@ def assumptions(plan: RunPlan) -> list[str]:
                 f"{plan.utilization:.0%} are used. Preparation, validation and scoring are left out.",
                 f"{plan.accelerator.name}：{plan.precision} 公布峰值 {peak:g} TFLOP/s，利用率按 "
                 f"{plan.utilization:.0%} 计。不含数据准备、验证和评分的时间。",
+            )
+        )
+    if plan.accelerator is not None and plan.seconds["training"] == train.steps * MIN_UPDATE:
+        lines.append(
+            pick(
+                "An update takes 10 ms at least: the model is too small to keep a GPU busy.",
+                "每次更新至少 10 毫秒：模型太小，GPU 无法满负荷。",
             )
         )
     if plan.n_devices > 1:

@@ -78,6 +78,7 @@ class CostEstimate:
     slowdown: float  # factor due to the machine's present load
     baseline: tuple[str, Score] | None = None  # the linear model of the task and its score on validation rows
     batches: tuple[BatchShape, ...] = ()  # the mean shape of the batches of each phase
+    mean_step_seconds: tuple[float, ...] = ()  # over the whole trial; other programs may have slowed it down
 
     def idle_seconds(self, recipe: Recipe) -> float:
         """How long the whole run takes on an idle machine."""
@@ -165,7 +166,7 @@ class _Trial:
     def estimate(self) -> CostEstimate:
         part = self.recipe.task_class.init
         trainers = [self._trainer(task) for task in part.phases(self.task)]
-        steps, batches = zip(*map(self._step, trainers), strict=True)
+        steps, means, batches = zip(*map(self._step, trainers), strict=True)
         self.task.module.eval()
         validate, finish = part.scoring_seconds(self.task, self.survey, self.recipe.decode, self._timed)
         save = self._timed(lambda: Checkpoints(self.folder, 1).save(trainers[0], snapshot=True))
@@ -184,6 +185,7 @@ class _Trial:
             slowdown=max(1.0, (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])),
             baseline=self._baseline(),
             batches=batches,
+            mean_step_seconds=means,
         )
 
     def _baseline(self) -> tuple[str, Score] | None:
@@ -200,8 +202,8 @@ class _Trial:
         width, seed = self.recipe.model.width, self.recipe.seed
         return Trainer(task.module, task.training_task(training_data), settings, width=width, seed=seed)
 
-    def _step(self, trainer: Trainer[Any]) -> tuple[float, BatchShape]:
-        """Seconds of one update, and the mean shape of a batch.
+    def _step(self, trainer: Trainer[Any]) -> tuple[float, float, BatchShape]:
+        """Seconds of one update in the fastest slice and on average, and the mean shape of a batch.
 
         The first update, which allocates memory and optimizer state, does not count.
         """
@@ -212,7 +214,9 @@ class _Trial:
                 times.append(self.clock())
                 if len(times) > 3 and (times[-1] - times[0] > _TRIAL_SECONDS or time.perf_counter() > latest):
                     break
-        return _fastest_slice(times[1:]) * self.recipe.train.accumulation_steps, _mean_shape(self.recipe, shapes)
+        n_batches = self.recipe.train.accumulation_steps
+        mean = (times[-1] - times[1]) / (len(times) - 2)
+        return _fastest_slice(times[1:]) * n_batches, mean * n_batches, _mean_shape(self.recipe, shapes)
 
     def _timed(self, work: Callable[[], object]) -> float:
         started = self.clock()
