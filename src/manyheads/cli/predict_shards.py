@@ -209,14 +209,15 @@ def _join(folder: "ShardFolder", output: Path, files: Sequence[str]) -> None:
 
 
 def _show_end(plan: "ShardPlan", path: Path, suffix: str, output: Path | None) -> None:
+    from manyheads.tasks.proposal import pluralized
+
     n_lines, n_shards = f"{plan.n_lines:,}", f"{len(plan.shards):,}"
+    lines, shards = pluralized(plan.n_lines, "line"), pluralized(len(plan.shards), "shard")
     if output is not None:
-        text = pick(f"{n_lines} lines in {output}.", f"{n_lines} 行，已写入 {output}。")
+        text = pick(f"{lines} in {output}.", f"{n_lines} 行，已写入 {output}。")
     else:
         join = f"cat {path}/*{suffix} > FILE"
-        text = pick(
-            f"{n_lines} lines in {n_shards} shards. Join them: {join}", f"{n_lines} 行，{n_shards} 个分片。合并：{join}"
-        )
+        text = pick(f"{lines} in {shards}. Join them: {join}", f"{n_lines} 行，{n_shards} 个分片。合并：{join}")
     click.echo(text, err=True)
 
 
