@@ -26,12 +26,19 @@ def equality(found: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {name} | {row['largest']:.1g} | {row['last']:.1g} | {row['weights']:.1g} | {row['tokens_per_second']:,.0f} |"
         )
+    is_same = all(found[name]["largest"] == found[name]["weights"] == 0.0 for name in ("2", "4"))
+    same = "1, 2 and 4 processes compute the same bits. " if is_same else ""
+    gains = [found[name]["tokens_per_second"] / one["tokens_per_second"] for name in ("2", "4")]
+    speed = f"2 processes are {gains[0]:.2f} times as fast as one, 4 processes {gains[1]:.2f} times, on {found['cores']} cores."
+    if found["load"] > found["cores"]:
+        speed = (
+            f"The scaling efficiency is not known: other programs kept the {found['cores']} cores busy (load average"
+            f" {found['load']:.0f}), so that the speeds say nothing."
+        )
     return [
         *lines,
         "",
-        "1, 2 and 4 processes compute the same bits. Shards are added up by FSDP2 in another order, and training amplifies the"
-        " rounding. The scaling efficiency is not known: the machine has 2 cores, and other programs kept it busy (load average 14 to"
-        " 20, which changed from row to row), so that the speeds say nothing.",
+        f"{same}Shards are added up by FSDP2 in another order, and training amplifies the rounding. {speed}",
     ]
 
 
