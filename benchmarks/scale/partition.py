@@ -73,7 +73,8 @@ def measure(folder: Path) -> dict[str, Any]:
             moment = time.monotonic()
             codes = [process.wait(20 * TIMEOUT) for process in processes]
             seconds = time.monotonic() - moment
-            messages = [Path(f"{runs[name]}-{rank}.out").read_text().splitlines()[-1] for rank in (0, 1)]
+            outputs = [Path(f"{runs[name]}-{rank}.out").read_text().splitlines() for rank in (0, 1)]
+            messages = [lines[-1] if lines else "(nothing)" for lines in outputs]
             for end in NAMES:
                 plug(end)
             processes = [start(rank, recipe, runs[name]) for rank in (0, 1)]

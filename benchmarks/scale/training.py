@@ -28,6 +28,7 @@ from table import write_page  # noqa: E402
 
 from manyheads import corpora  # noqa: E402
 from manyheads.errors import CheckpointError  # noqa: E402
+from manyheads.model.device import count_cores  # noqa: E402
 from manyheads.model.weights import read_tensors  # noqa: E402
 from manyheads.run import follow_run, read_recipe, run  # noqa: E402
 from manyheads.train import ProcessGroup  # noqa: E402
@@ -119,7 +120,7 @@ def measure_equality(folder: Path, count: int, minutes: float) -> dict[str, Any]
         steps = train(recipe, made, [*LARGER, *extra], n_processes)
         results[name] = compare(one, steps) | speeds(steps) | {"weights": weights_difference(folder / "w1", made)}
         print(name, results[name], flush=True)
-    return results
+    return results | {"load": os.getloadavg()[2], "cores": count_cores()}
 
 
 def speeds(steps: list[dict[str, Any]]) -> dict[str, float]:

@@ -5,7 +5,8 @@ the code that iterates over its events does. This package imports `data`, `model
 """
 
 from manyheads.train.checkpoints import Checkpoints
-from manyheads.train.loop import EMA, Batch, Step, Trainer, TrainingTask
+from manyheads.train.ema import EMA
+from manyheads.train.loop import Batch, Step, Trainer, TrainingTask
 from manyheads.train.process_group import ProcessGroup
 from manyheads.train.schedule import learning_rate, peak_learning_rate
 from manyheads.train.settings import TrainSettings

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 
 from manyheads.errors import CheckpointError, TrainingError
 from manyheads.model.weights import load_weights, weights_of
+from manyheads.train.ema import EMA
 from manyheads.train.gradient_tree import add_up_gradients
 from manyheads.train.micro_batches import split_plan
 from manyheads.train.precision import uses_bfloat16
 from manyheads.train.process_group import ProcessGroup
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
-from manyheads.train.sharding import gather, is_sharded, layers_of, own_part, shard_like, whole
+from manyheads.train.sharding import gather, is_sharded, layers_of, shard_like, whole
 
 if TYPE_CHECKING:
     from manyheads.train.parallel_loss import ParallelLoss
@@ -71,33 +72,6 @@ class Step:
     gradient_norm: float  # before clipping
     n_tokens: int
     seconds: float
-
-
-class EMA:
-    """The exponential moving average of weights: ema ← decay · ema + (1 − decay) · weights after every step.
-
-    The decay is at most (1 + step) / (10 + step), so that the average soon forgets the random initialization.
-    """
-
-    def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
-        self.decay = decay
-        self.weights = {name: value.clone() for name, value in weights.items()}
-
-    @torch.no_grad()
-    def update(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """Add the weights after a step to the average."""
-        decay = min(self.decay, (1 + step) / (10 + step))
-        floats = [name for name, value in self.weights.items() if value.is_floating_point()]
-        own, others = ([own_part(values[name]) for name in floats] for values in (self.weights, weights))
-        torch._foreach_lerp_(own, others, 1.0 - decay)
-        for name in self.weights.keys() - set(floats):  # integers, such as the counters of some norms
-            self.weights[name].copy_(weights[name])
-
-    @torch.no_grad()
-    def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Replace the average."""
-        for name, value in self.weights.items():
-            value.copy_(weights[name])
 
 
 class Trainer(Generic[B]):

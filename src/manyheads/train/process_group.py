@@ -206,13 +206,18 @@ class ProcessGroup:
         """Return the error that another process reported, or name the processes that do not answer."""
         if self.is_first:
             return self._find_lost()
+        lost = LostProcessError(f"Process {self.rank} of {self.size} lost the connection to the others.")
         # The store is at rank 0. If that is unreachable, nothing bounds the time that asking it takes.
-        guard = threading.Timer(_GIVE_UP, os._exit, [LOST])
+        guard = threading.Timer(_GIVE_UP, self._give_up, [lost])
         guard.daemon = True
         guard.start()
         with suppress(RuntimeError):
             self.store.set(f"alive/{self.rank}", "1")
-        return LostProcessError(f"Process {self.rank} of {self.size} lost the connection to the others.")
+        return lost
+
+    def _give_up(self, error: LostProcessError) -> None:
+        logger.error(str(error))
+        os._exit(LOST)
 
     def _find_lost(self) -> TrainingError:
         others = range(1, self.size)
