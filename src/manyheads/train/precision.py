@@ -1,7 +1,7 @@
 """Whether to train in bfloat16: matrix products in bfloat16; weights, gradients and the optimizer in float32.
 
 Measured on a CPU with AVX-512 BF16 (benchmarks/speed/bfloat16.md): from width 512 on, bfloat16 takes 1.3 times less
-processor time per update or better; at width 128 it takes more. Scores did not differ beyond their intervals.
+processor time per update or better; at width 128 it takes more. Its cost in BLEU was measured at width 128 only.
 """
 
 import torch
