@@ -109,7 +109,7 @@ class Trainer(Generic[B]):
         self.optimizer = torch.optim.AdamW(
             model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=settings.weight_decay, fused=True
         )
-        self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device, width)
+        self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device)
         self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
 
     def run(self) -> Iterator[Step]:
