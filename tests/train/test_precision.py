@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from manyheads.model import ModelSettings, Transformer
-from manyheads.train import Checkpoints, Trainer, TrainSettings, precision
+from manyheads.train import Checkpoints, Trainer, TrainSettings
 from manyheads.train.precision import uses_bfloat16
 
 from train.copying import Copying, Sequences
@@ -25,15 +25,10 @@ def make_trainer(precision: str, steps: int = 6) -> Trainer[Sequences]:
     return Trainer(model, Copying(model), settings, width=32, seed=3)
 
 
-@pytest.mark.parametrize("has_instructions", [False, True])
-def test_choice_on_a_cpu_depends_on_its_instructions_and_the_width(
-    monkeypatch: pytest.MonkeyPatch, has_instructions: bool
-) -> None:
-    monkeypatch.setattr(precision, "has_bfloat16_instructions", lambda: has_instructions)
-    assert uses_bfloat16("auto", CPU, 512) == has_instructions
-    assert not uses_bfloat16("auto", CPU, 256)
-    assert uses_bfloat16("bfloat16", CPU, 16)
-    assert not uses_bfloat16("float32", CPU, 1024)
+def test_choice_on_a_cpu_is_the_recipe_s() -> None:
+    assert not uses_bfloat16("auto", CPU)
+    assert uses_bfloat16("bfloat16", CPU)
+    assert not uses_bfloat16("float32", CPU)
 
 
 @pytest.mark.parametrize("is_native", [False, True])
@@ -41,19 +36,8 @@ def test_choice_on_a_gpu_depends_on_native_support(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         torch.cuda, "is_bf16_supported", lambda including_emulation=True: is_native or including_emulation
     )
-    assert uses_bfloat16("auto", torch.device("cuda"), 128) == is_native
-    assert not uses_bfloat16("auto", torch.device("mps"), 1024)
-
-
-def test_instructions_are_those_torch_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
-    assert not precision.has_bfloat16_instructions()
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert precision.has_bfloat16_instructions()
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):  # an older torch has neither
-        monkeypatch.delattr(torch.cpu, name, raising=False)
-    assert not precision.has_bfloat16_instructions()
+    assert uses_bfloat16("auto", torch.device("cuda")) == is_native
+    assert not uses_bfloat16("auto", torch.device("mps"))
 
 
 def test_products_are_bfloat16_and_the_state_is_float32() -> None:

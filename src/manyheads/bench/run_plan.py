@@ -235,7 +235,7 @@ def _passes(recipe: Recipe, n_phases: int) -> tuple[int, ...]:
 
 def _uses_bfloat16(recipe: Recipe, accelerator: Accelerator | None) -> bool:
     if accelerator is None:
-        return uses_bfloat16(recipe.train.precision, torch.device("cpu"), recipe.model.width)
+        return uses_bfloat16(recipe.train.precision, torch.device("cpu"))
     if recipe.train.precision == "auto":
         return accelerator.bfloat16_tflops is not None
     return recipe.train.precision == "bfloat16"

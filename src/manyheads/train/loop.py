@@ -104,7 +104,7 @@ class Trainer(Generic[B]):
         self.position = 0  # number of batches of this epoch already used
         self.notes: dict[str, float] = {}  # values of the caller, saved in checkpoints
         self.optimizer = self._make_optimizer()
-        self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device, width)
+        self.uses_bfloat16 = uses_bfloat16(settings.precision, self._device)
         self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
         self.adds_in_tree = self._device.type == "cpu"  # otherwise torch adds gradients up while it computes others
         self._parallel_loss: ParallelLoss | None = None
@@ -144,7 +144,7 @@ class Trainer(Generic[B]):
         shared = self.group.share(
             {"progress": self.progress(), "optimizer": sorted(optimizer), "bfloat16": self.uses_bfloat16}
         )
-        self.uses_bfloat16 = shared["bfloat16"]  # "auto" depends on the processor, which may differ between machines
+        self.uses_bfloat16 = shared["bfloat16"]  # "auto" depends on the device, which may differ between machines
         parameters = dict(self.model.named_parameters())
         if not self.group.is_first:
             self._go_to(shared["progress"])

@@ -27,7 +27,7 @@ class TrainSettings:
     # The largest gradient norm; inf: no clipping.
     clip_norm: Annotated[float, Range(greater_than=0, is_finite=False, hint="Use inf for no clipping.")] = 1.0
     weight_decay: Annotated[float, Range(0)] = 0.0  # decoupled weight decay of AdamW
-    # "auto": bfloat16 on a GPU that supports it, and on a CPU that does for models of width 512 or more.
+    # "auto": bfloat16 on a GPU that supports it. On a CPU that does, it is faster for models of width 512 or more.
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     validate_every: Count = 1000  # steps between validations
     validation_metric: str | None = None  # the metric of the validation sample; default: the first one of the task
