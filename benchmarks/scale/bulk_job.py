@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RESULTS = HERE / "bulk.md"
 COMMAND_SHARE = {"local": 0.5, "ray": 0.2}  # of kills that hit the command; starting Ray takes long
-THROUGHPUT_LINES = 100_000
+THROUGHPUT_LINES = 500_000  # start-up is included
 HEAD = """# Bulk prediction: kills and throughput
 
 `make bulk-kills` answers 1,000,000 lines with a tiny classifier while it kills workers (SIGKILL) and whole commands,
