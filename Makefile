@@ -120,6 +120,7 @@ ingest: .venv/installed
 # ARGS="--lines 50000 --kills 10 --on local --keep-nothing": smaller, and without Ray.
 .PHONY: bulk-kills
 bulk-kills: .venv/installed-dev
+	@$(INSTALL) --editable ".[ray]"
 	$(BIN)/python benchmarks/scale/bulk_job.py $(ARGS)
 
 # ARGS="kills -n 10": only this part, and smaller.
