@@ -187,7 +187,7 @@ def measure_kills(folder: Path, count: int, minutes: float) -> dict[str, Any]:
         n_equal += not different
     return {
         "kills": len(restarts), "by_rank": killed, "runs": n_runs, "equal": n_equal,
-        "median": statistics.median(restarts), "longest": max(restarts), "load": os.getloadavg()[2],
+        "median": statistics.median(restarts), "longest": max(restarts), "load": os.getloadavg()[0],
     }  # fmt: skip
 
 
