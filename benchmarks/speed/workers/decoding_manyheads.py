@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 from translating import Ids, serve
 
 from manyheads.bundle import load
+from manyheads.cli.answer_lines import AnswerWriter
 from manyheads.cli.output import open_output
-from manyheads.cli.predict import _Writer
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, SpecialTokens
 from manyheads.decode.native.loading import library
 from manyheads.model import ModelSettings, Transformer
@@ -48,7 +48,8 @@ class Manyheads:
 
     def translate_file(self, source: str, target: str, beam: int) -> None:
         changes = {"method": "greedy"} if beam == 1 else {"beam": beam}
-        writer = _Writer(self.bundle, changes, as_json=False)
+        bundle = replace(self.bundle, decode=replace(self.bundle.decode, **changes))
+        writer = AnswerWriter(bundle, n_best=1, as_json=False)
         with open_output(Path(target), source) as stream:
             for line in writer.answer(list(read_lines(source)), 1):
                 stream.write(line + "\n")

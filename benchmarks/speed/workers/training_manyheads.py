@@ -45,7 +45,7 @@ class Manyheads:
         return self.training_task._to_tensors(PairBatch(*(part.numpy() for part in ids)))
 
     def step(self, prepared: Any) -> float:
-        return self.trainer._update([None], [prepared], time.perf_counter()).loss
+        return self.trainer._update([[]], [prepared], time.perf_counter()).loss
 
 
 if __name__ == "__main__":

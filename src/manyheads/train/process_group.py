@@ -114,7 +114,12 @@ class ProcessGroup:
             self.store.set(f"{name}/{self.rank}", json.dumps(message))
             keys = [f"{name}/{rank}" for rank in range(self.size)]
             self.store.wait(keys, _EXCHANGE)
-            return [json.loads(self.store.get(key)) for key in keys]
+            messages = [json.loads(self.store.get(key)) for key in keys]
+            self.store.set(f"{name}/{self.rank}/done", "")
+        if self.is_first:  # the store ends with it, so the others must have read what they need
+            with suppress(RuntimeError):
+                self.store.wait([f"{key}/done" for key in keys], timedelta(seconds=_GIVE_UP))
+        return messages
 
     def broadcast(self, tensor: Tensor) -> None:
         """Fill the tensor with that of rank 0."""
