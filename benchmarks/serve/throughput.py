@@ -59,7 +59,7 @@ from frame import stamp, store
 RESULT = ROOT / "benchmarks" / "serve.json"
 OURS = "manyheads"
 BATCH = 32  # texts in a large request
-N_LARGE = 8  # clients that send large requests
+N_LARGE = 16  # clients that send large requests
 
 
 class Systems:
