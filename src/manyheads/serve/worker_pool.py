@@ -282,12 +282,15 @@ class WorkerPool:
         worker.batches.append(batch)
         message = {"id": batch.number, "predict": texts[0].how, "texts": [one.text for one in texts]}
         self._send(worker, message)
-        loop.call_at(max(one.deadline for one in texts) + _GRACE, self._stop_useless, worker, batch)
+        loop.call_at(max(one.deadline for one in texts) + _GRACE, self._stop_useless, worker, batch.number)
 
-    def _stop_useless(self, worker: _Worker, batch: _Batch) -> None:
-        """End a worker that is still busy with a batch that nobody waits for any more; another one is started."""
-        is_busy = worker in self._workers and batch in worker.batches
-        if is_busy and all(one.answer.done() for one in batch.texts):
+    def _stop_useless(self, worker: _Worker, number: int) -> None:
+        """End a worker that is still busy with a batch that nobody waits for any more; another one is started.
+
+        It is called for every batch, long after it is done: the number does not keep the texts in memory until then.
+        """
+        late = [batch for batch in worker.batches if batch.number == number] if worker in self._workers else []
+        if late and all(one.answer.done() for one in late[0].texts):
             logger.warning("Worker %d needs too long for a batch that nobody waits for.", worker.number)
             worker.process.kill()
 
