@@ -1,7 +1,7 @@
 """`WorkerPool`: worker processes, the queue before them, and what happens when one of them dies.
 
 Workers are forked from a server process that has imported torch once (multiprocessing's "forkserver"), so a new one is
-ready in about a second. The texts of a worker that dies are given to another one, once.
+ready in about a second. The texts of a worker that dies are given to another one, twice at most.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from manyheads.serve.problems import ProblemError
 from manyheads.serve.work import ServedBundle
 
 logger = logging.getLogger(__name__)
-_MAX_ATTEMPTS = 2  # a text during which this many workers died is refused
+_MAX_ATTEMPTS = 3  # a text during which this many workers died is refused
 _MAX_PAUSE = 5.0  # seconds before a worker that dies again and again is started again
 _GRACE = 2.0  # seconds after the deadline of a batch before its worker is ended
 _START_TIMEOUT = 300.0  # seconds until a worker must have loaded its bundles
@@ -322,7 +322,7 @@ class WorkerPool:
                 if one.answer.done():
                     continue
                 if one.n_attempts >= _MAX_ATTEMPTS:
-                    one.answer.set_exception(ProblemError(500, "Two workers stopped while they had this text."))
+                    one.answer.set_exception(ProblemError(500, "Three workers stopped while they had this text."))
                 else:
                     retried.append(one)
         self.queue.add(retried, is_retry=True)
