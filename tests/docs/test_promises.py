@@ -28,6 +28,8 @@ NOT_PROMISES = (
     "A native engine written in C",
     "Speed against CTranslate2",
     "Quality on public data sets",
+    "Several processes, large files, plans.",
+    "Several GPUs have not been tested.",
     "Apache-2.0",
     "after make; not needed",
 )

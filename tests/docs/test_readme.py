@@ -63,7 +63,7 @@ def test_the_recipe_is_one(name: str, tmp_path: Path) -> None:
 def test_every_command_parses(name: str) -> None:
     lines = [line for block in blocks(name, "console") for line in block.splitlines()]
     found = [re.sub(r"\s{2,}#.*", "", line).partition("manyheads ")[2] for line in lines if "manyheads " in line]
-    assert len(found) == 39
+    assert len(found) == 41
     for line in found:
         command, *words = shlex.split(line)
         commands.commands[command].make_context(command, words, parent=Context(commands))

@@ -47,6 +47,6 @@ def run_as_follower(recipe: Path, overrides: Sequence[str], folder: Path, group:
         if not group.has_leader_failed():
             raise
         sys.exit(1)
-    except (ManyheadsError, OSError):  # rank 0 has been told
+    except (ManyheadsError, OSError):  # rank 0 reports it
         sys.exit(1)
     sys.exit(0)

@@ -70,7 +70,7 @@ def _read(recipe: Recipe, path: Path) -> Any:
 
 @contextmanager
 def refuse_start(group: ProcessGroup) -> Iterator[None]:
-    """Within, an error is also told to rank 0, which waits for this process."""
+    """Within, an error is also sent to rank 0, which waits for this process."""
     try:
         yield
     except ManyheadsError as error:

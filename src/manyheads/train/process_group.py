@@ -183,7 +183,7 @@ class ProcessGroup:
                 dist.all_reduce(n_closing, group=group)
             except RuntimeError:
                 # The main thread may wait for the lost process in a collective that nothing can interrupt. If the
-                # operating system told it of the loss, it reports it and ends.
+                # operating system reports the loss to it, it reports it in turn and ends.
                 if not self._closing.wait(2 * _GRACE):
                     self._end(self._explain_loss())
                 return
