@@ -21,13 +21,14 @@ def equality(found: dict[str, Any]) -> list[str]:
         "| --- | --- | --- | --- | --- |",
         f"| 1 | | | | {one['tokens_per_second']:,.0f} |",
     ]
-    for name in ("2", "4", "2 sharded"):
+    others = [name for name in found if name.startswith(("2", "4"))]
+    for name in others:
         row = found[name]
         lines.append(
             f"| {name} | {row['largest']:.1g} | {row['last']:.1g} | {row['weights']:.1g} | {row['tokens_per_second']:,.0f} |"
         )
-    is_same = all(found[name]["largest"] == found[name]["weights"] == 0.0 for name in ("2", "4"))
-    same = "1, 2 and 4 processes compute the same bits. " if is_same else ""
+    is_same = all(found[name]["largest"] == found[name]["weights"] == 0.0 for name in others)
+    same = "1, 2 and 4 processes compute the same bits, sharded or not. " if is_same else ""
     gains = [found[name]["tokens_per_second"] / one["tokens_per_second"] for name in ("2", "4")]
     speed = f"2 processes are {gains[0]:.2f} times as fast as one, 4 processes {gains[1]:.2f} times, on {found['cores']} cores."
     if found["load"] > found["cores"]:
@@ -38,7 +39,7 @@ def equality(found: dict[str, Any]) -> list[str]:
     return [
         *lines,
         "",
-        f"{same}Shards are added up by FSDP2 in another order, and training amplifies the rounding. {speed}",
+        f"{same}{speed}",
     ]
 
 

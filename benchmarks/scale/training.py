@@ -115,7 +115,14 @@ def measure_equality(folder: Path, count: int, minutes: float) -> dict[str, Any]
     recipe = write_larger_recipe(folder / "data")
     one = train(recipe, folder / "w1", LARGER, 1)
     results: dict[str, Any] = {"1": speeds(one)}
-    for name, n_processes, extra in (("2", 2, []), ("4", 4, []), ("2 sharded", 2, ["train.shard=true"])):
+    sharded = ["train.shard=true"]
+    runs: list[tuple[str, int, list[str]]] = [
+        ("2", 2, []),
+        ("4", 4, []),
+        ("2 sharded", 2, sharded),
+        ("4 sharded", 4, sharded),
+    ]
+    for name, n_processes, extra in runs:
         made = folder / f"w{name.replace(' ', '-')}"
         steps = train(recipe, made, [*LARGER, *extra], n_processes)
         results[name] = compare(one, steps) | speeds(steps) | {"weights": weights_difference(folder / "w1", made)}

@@ -39,8 +39,8 @@ class Doubling:
         return f"the numbers {plan}"
 
 
-def make_trainer(*, dropout: float = 0.2, **settings: object) -> Trainer[Numbers]:
+def make_trainer(*, dropout: float = 0.2, width: int = 8, **settings: object) -> Trainer[Numbers]:
     torch.manual_seed(3)
-    model = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1))
+    model = nn.Sequential(nn.Linear(1, width), nn.Tanh(), nn.Dropout(dropout), nn.Linear(width, 1))
     chosen = {"steps": 30, "warmup": 5, "learning_rate": 0.05} | settings
-    return Trainer(model, Doubling(model), TrainSettings(**chosen), width=8, seed=11)  # type: ignore[arg-type]
+    return Trainer(model, Doubling(model), TrainSettings(**chosen), width=width, seed=11)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from manyheads.train.precision import uses_bfloat16
 from manyheads.train.process_group import ProcessGroup
 from manyheads.train.schedule import learning_rate
 from manyheads.train.settings import TrainSettings
-from manyheads.train.sharding import gather, is_sharded, layers_of, shard_like, whole
+from manyheads.train.sharding import clip_gradients, gather, is_sharded, layers_of, shard_like
 
 if TYPE_CHECKING:
     from manyheads.train.parallel_loss import ParallelLoss
@@ -240,7 +240,7 @@ class Trainer(Generic[B]):
                 backward(index)
         losses = self.group.sum(losses)
         loss = sum(losses)
-        norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)).item()
+        norm = clip_gradients(list(self.model.parameters()), self.settings.clip_norm)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             # If only the gradient is not finite, any of the batches may be the cause.
             suspects = [plan for plan, part in zip(plans, losses, strict=True) if not math.isfinite(part)] or plans

@@ -26,7 +26,7 @@ class ParallelLoss:
         loss = _Loss(module, training_task)
         self._module: FSDPModule | DistributedDataParallel  # what runs the loss
         if is_sharded:
-            self._module = shard(loss)
+            self._module = shard(loss, group)
             return
         # With find_unused_parameters, torch keeps the order in which it adds gradients up: otherwise it rearranges them
         # after the first step, and a resumed run would not compute the same bits (docs/decisions/0039).

@@ -4,11 +4,14 @@ A layer's weights are gathered when it computes and released afterwards. Outside
 like any other, except that `gather` needs all processes.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+
+from manyheads.train.process_group import ProcessGroup
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
@@ -19,13 +22,35 @@ def layers_of(module: nn.Module) -> list[nn.Module]:
     return [layer for stack in module.modules() if isinstance(stack, nn.ModuleList) for layer in stack]
 
 
-def shard(module: nn.Module) -> "FSDPModule":
-    """Shard the weights of a module in place: those of each layer of a stack together, all others with the module."""
+def shard(module: nn.Module, group: ProcessGroup) -> "FSDPModule":
+    """Shard the weights of a module in place: those of each layer of a stack together, all others with the module.
+
+    On CPUs the gradients are added up in the order of `gradient_tree`, so that sharding does not change them.
+    """
     from torch.distributed.fsdp import fully_shard
 
-    for layer in layers_of(module):
-        fully_shard(layer)
-    return fully_shard(module)
+    is_on_cpu = next(module.parameters()).device.type == "cpu"
+    for part in (*layers_of(module), module):  # a layer before what contains it
+        sharded = fully_shard(part)
+        if is_on_cpu and hasattr(sharded, "set_custom_reduce_scatter"):  # torch 2.6 has no such method
+            sharded.set_custom_reduce_scatter(_TreeReduceScatter(group))  # type: ignore[arg-type]
+    return sharded
+
+
+class _TreeReduceScatter:
+    """Adds the gradients of all processes and keeps this one's part; replaces gloo's reduce-scatter in FSDP2."""
+
+    def __init__(self, group: ProcessGroup) -> None:
+        self._group = group
+
+    def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(self, output_tensor: Tensor, input_tensor: Tensor, group: Any, op: Any) -> None:
+        self._group.add_up(input_tensor)
+        output_tensor.copy_(input_tensor.chunk(self._group.size)[self._group.rank])
+        if op == dist.ReduceOp.AVG:
+            output_tensor /= self._group.size
 
 
 def is_sharded(tensor: Tensor) -> bool:
@@ -52,6 +77,20 @@ def gather(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def whole(tensor: Tensor) -> Tensor:
     """Return the whole of a tensor that may be sharded."""
     return tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def clip_gradients(parameters: Sequence[nn.Parameter], max_norm: float) -> float:
+    """Scale the gradients down to a norm of at most `max_norm`; return their norm before.
+
+    On CPUs the norm is computed of whole gradients, one after another: with that, sharding does not change its bits.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if any(is_sharded(gradient) and gradient.device.type == "cpu" for gradient in gradients):
+        norm = torch.stack([torch.linalg.vector_norm(whole(gradient)) for gradient in gradients]).norm()
+    else:
+        norm = whole(nn.utils.get_total_norm(gradients))
+    nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
+    return norm.item()
 
 
 def own_part(tensor: Tensor) -> Tensor:
