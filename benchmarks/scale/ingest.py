@@ -24,7 +24,6 @@ import numpy as np
 
 HERE = Path(__file__).parent
 STEPS = 20
-SAMPLE_BYTES = 5_000_000
 N_WORDS = 50_000
 BLOCK = 20_000
 
@@ -72,8 +71,6 @@ def _new_lines(rng: np.random.Generator, words: list[list[str]]) -> list[list[st
 def recipe_table(files: list[str]) -> dict[str, object]:
     return {
         "data": {"train": files},
-        # The unigram trainer takes 45 MB of memory per MB of text.
-        "tokenizer": {"sample_bytes": SAMPLE_BYTES},
         "model": {"width": 64, "n_heads": 4, "n_encoder_layers": 1, "n_decoder_layers": 1, "max_length": 128},
         "train": {"steps": 100_000, "batch_tokens": 2000},
     }

@@ -12,6 +12,7 @@ import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from manyheads import corpora
 from manyheads.errors import BundleError, DataError, RecipeError
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Token, Tokenizer, TokenizerSettings
 from manyheads.text.tokenizer_training import _chunks, _sample
@@ -135,6 +136,20 @@ class TestTraining:
         first, second, other = (Tokenizer.train(iter(lines), chosen, seed).to_bytes() for seed in (3, 3, 4))
         assert first == second
         assert first != other
+
+    def test_a_large_sample_gives_as_few_tokens_word_by_word(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        chosen = TokenizerSettings(kind=kind, vocab_size=800)  # type: ignore[arg-type]
+        train, held_out = (
+            [text for pair in corpora.pairs("en", "zh", split, count) for text in pair]
+            for split, count in (("train", 4000), ("valid", 200))
+        )
+        lines = Tokenizer.train(train, chosen)
+        monkeypatch.setattr("manyheads.text.tokenizer_training._MAX_SIZE_OF_LINES", 1000)
+        words = Tokenizer.train(train, chosen)
+        assert words.to_bytes() == Tokenizer.train(train, chosen).to_bytes()
+        n_tokens = [sum(map(len, one.encode_batch(held_out))) for one in (words, lines)]
+        assert n_tokens[0] <= 1.01 * n_tokens[1]
+        assert words.decode(words.encode(" a  b 你好\t")) == " a  b 你好\t"
 
     def test_small_text_yields_smaller_vocabulary(self, kind: str) -> None:
         tiny = Tokenizer.train(["hello world"], TokenizerSettings(kind=kind, vocab_size=8000))  # type: ignore[arg-type]
