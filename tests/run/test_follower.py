@@ -76,7 +76,7 @@ def test_another_recipe_or_other_data_are_refused_by_all(tmp_path: Path, recipe:
 
 def test_what_rank_0_prepared_must_be_readable_elsewhere(tmp_path: Path, recipe: Path) -> None:
     first, second = run_ranks(2, apart, recipe, tmp_path)
-    assert str(first).startswith("Process 1 of 2: what process 0 prepared in ")
+    assert str(first).startswith("Process 1 of 2: what process 0 prepared cannot be read on ")
     assert "on a filesystem that they share" in str(first)
     assert isinstance(second, DataError)
 

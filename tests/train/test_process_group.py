@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,20 @@ def fail(group: ProcessGroup, how: str) -> Any:
     except LostProcessError:
         group.abandon()
         raise
+
+
+def abandon(group: ProcessGroup) -> bool:
+    trainer_of(group).share()
+    if not group.is_first:
+        time.sleep(1.0)
+    group.abandon()
+    assert group._heartbeat is not None
+    return group._heartbeat.is_alive()
+
+
+def test_the_heartbeat_of_a_process_that_gives_up_ends_at_once() -> None:
+    """Python aborts if it ends while a thread is within gloo; the supervisor would take that for a crash."""
+    assert run_ranks(2, abandon) == [False, False]
 
 
 @pytest.mark.parametrize(

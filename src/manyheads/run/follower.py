@@ -63,8 +63,9 @@ def _read(recipe: Recipe, path: Path) -> Any:
         return read_prepared(recipe, RunFolder(path))
     except (DataError, OSError) as error:
         raise DataError(
-            f"what process 0 prepared in {path.absolute()} cannot be read on {socket.gethostname()} ({error}). All "
-            "machines need the run folder at the same path, on a filesystem that they share."
+            f"what process 0 prepared cannot be read on {socket.gethostname()} ({error}). All machines need the run "
+            f"folder, {path.absolute()}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
+            "share."
         ) from None
 
 

@@ -50,6 +50,7 @@ class ProcessGroup:
     timeout: float = _DEFAULT_TIMEOUT
     is_stop_requested: bool = False  # by a signal to any process; rank 0 then saves and stops all
     _closing: threading.Event = field(default_factory=threading.Event)
+    _is_abandoned: bool = False
     _heartbeat: threading.Thread | None = None
 
     @classmethod
@@ -178,6 +179,8 @@ class ProcessGroup:
         n_closing = torch.zeros(1)
         while n_closing.item() < self.size:
             self._closing.wait(self.timeout / _BEATS)
+            if self._is_abandoned:
+                return
             n_closing.fill_(self._closing.is_set())
             try:
                 dist.all_reduce(n_closing, group=group)
@@ -277,7 +280,10 @@ class ProcessGroup:
 
     def abandon(self) -> None:
         """Stop the heartbeat after an error: this process is about to end."""
+        self._is_abandoned = True
         self._closing.set()
+        if self._heartbeat is not None:  # a thread that is within gloo when Python ends aborts the process
+            self._heartbeat.join(_GRACE)
 
 
 def _open_store(environ: Mapping[str, str], host: str, port: int, rank: int, size: int, timeout: float) -> Any:
