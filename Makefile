@@ -27,7 +27,7 @@ help:
 	@echo "make bench-attention  attention's time and memory against length (Linux; ten minutes)"
 	@echo "make bench-growth     how cost grows with length, batch, vocabulary, layers, heads, corpus (minutes)"
 	@echo "make bench-bfloat16   training in bfloat16 against float32 on this CPU (ten minutes)"
-	@echo "make plan-check       times that manyheads plan predicts against real runs (ten minutes)"
+	@echo "make plan-check       times that manyheads plan predicts against real runs, on DATA (a quarter of an hour)"
 	@echo "make bench-lens       the lens page against BertViz: size, time to load, frames per second (half an hour)"
 	@echo "make bench-serve  the HTTP service against the engine alone, LibreTranslate and CTranslate2 (a quarter of an hour)"
 	@echo "make serve-faults the HTTP service drained, killed, flooded and used for long (an hour and a half)"
@@ -141,10 +141,10 @@ bench-training bench-attention bench-growth: .venv/installed
 bench-bfloat16: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed/bfloat16.py $(ARGS)
 
-# `manyheads plan` against three runs and against the paper of 2017. ARGS=--paper-only: no runs.
+# `manyheads plan` against six runs and against the paper of 2017. ARGS=--paper-only: no runs.
 .PHONY: plan-check
 plan-check: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale/plan_check.py $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale/plan_check.py --data $(abspath $(DATA)) $(ARGS)
 
 # BertViz is installed into .peers/. It needs Chromium, 12 GB of memory and 5 GB of disk for a while.
 .PHONY: bench-lens

@@ -13,6 +13,7 @@ import os
 import platform
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RESULTS = HERE / "bulk.md"
 COMMAND_SHARE = {"local": 0.5, "ray": 0.2}  # of kills that hit the command; starting Ray takes long
-THROUGHPUT_LINES = 500_000  # start-up is included
+THROUGHPUT_LINES = 500_000
+TURNS = 3
 HEAD = """# Bulk prediction: kills and throughput
 
 `make bulk-kills` answers 1,000,000 lines with a tiny classifier while it kills workers (SIGKILL) and whole commands,
@@ -163,22 +165,27 @@ def stamp() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC | {machine}, load {os.getloadavg()[0]:.1f}"
 
 
-def measure_throughput(folder: Path, bundle: Path, n_lines: int) -> str:
-    text = folder / "throughput.txt"
-    write_lines(text, n_lines)
-    seconds = {}
+def measure_throughput(folder: Path, bundle: Path, text: Path, what: str) -> str:
+    """Lines per second of one process, one worker and a worker per core: medians of three turns, start-up included."""
+    n_lines = len(text.read_bytes().splitlines())
     n_cores = len(os.sched_getaffinity(0))
-    runs: dict[str, list[object]] = {"predict": ["-o", folder / "throughput.out"]}
+    commands: dict[str, list[object]] = {"predict": ["-o", folder / "throughput.out"]}
     for count in (1, n_cores):
-        runs[f"{count} worker(s)"] = ["--shards", folder / f"throughput-{count}", "--processes", count]
-    for name, words in runs.items():
-        began = time.monotonic()
-        if start(bundle, text, *words).wait():
-            raise SystemExit(f"{name} failed.")
-        seconds[name] = time.monotonic() - began
-    rates = " · ".join(f"{name} {n_lines / took:,.0f} lines/s" for name, took in seconds.items())
-    ratio = seconds["predict"] / seconds[f"{n_cores} worker(s)"]
-    line = f"\nThroughput ({stamp()}), {n_lines:,} lines: {rates}; {n_cores} workers to one process: {ratio:.2f}.\n"
+        commands[f"{count} worker(s)"] = ["--processes", count]
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(TURNS):
+        for name, words in commands.items():
+            job = [] if name == "predict" else ["--shards", folder / f"{what} {turn} {name}"]
+            began = time.monotonic()
+            if start(bundle, text, *words, *job).wait():
+                raise SystemExit(f"{name} failed.")
+            seconds[name].append(time.monotonic() - began)
+    rates = " · ".join(f"{name} {n_lines / statistics.median(took):,.0f} lines/s" for name, took in seconds.items())
+    ratios = [one / many for one, many in zip(seconds["predict"], seconds[f"{n_cores} worker(s)"], strict=True)]
+    line = (
+        f"\nThroughput ({stamp()}), {what}, {n_lines:,} lines, medians of {TURNS} turns: {rates}; {n_cores} workers to "
+        f"one process: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}).\n"
+    )
     print(line, flush=True)
     return line.replace(" | ", ", ")
 
@@ -190,6 +197,9 @@ def main() -> None:
     parser.add_argument("--on", choices=["local", "ray"], help="only one of them")
     parser.add_argument("--keep-nothing", action="store_true", help="print the results and write no file")
     parser.add_argument("--no-throughput", action="store_true")
+    parser.add_argument("--throughput-only", action="store_true")
+    parser.add_argument("--translator", type=Path, help="bundle whose throughput is measured, too")
+    parser.add_argument("--sentences", type=Path, help="what it translates")
     arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="manyheads-bulk-") as work:
@@ -197,14 +207,19 @@ def main() -> None:
         bundle, text, plain = folder / "bundle", folder / "text.txt", folder / "plain.txt"
         write_bundle(bundle)
         write_lines(text, arguments.lines)
-        began = time.monotonic()
-        if start(bundle, text, "-o", plain).wait():
-            raise SystemExit("predict failed.")
-        print(f"one process: {time.monotonic() - began:.0f} s", flush=True)
-        for on in [arguments.on] if arguments.on else ["local", "ray"]:
-            rows.append(measure_kills(folder, bundle, text, plain, on, arguments.lines, arguments.kills))
+        if not arguments.throughput_only:
+            began = time.monotonic()
+            if start(bundle, text, "-o", plain).wait():
+                raise SystemExit("predict failed.")
+            print(f"one process: {time.monotonic() - began:.0f} s", flush=True)
+            for on in [arguments.on] if arguments.on else ["local", "ray"]:
+                rows.append(measure_kills(folder, bundle, text, plain, on, arguments.lines, arguments.kills))
         if not arguments.no_throughput:
-            rows.append(measure_throughput(folder, bundle, min(THROUGHPUT_LINES, arguments.lines)))
+            fewer = folder / "throughput.txt"
+            write_lines(fewer, min(THROUGHPUT_LINES, arguments.lines))
+            rows.append(measure_throughput(folder, bundle, fewer, "the tiny classifier"))
+        if arguments.translator:
+            rows.append(measure_throughput(folder, arguments.translator, arguments.sentences, "a translator"))
     if not arguments.keep_nothing:
         known = RESULTS.read_text("utf-8") if RESULTS.exists() else HEAD
         RESULTS.write_text(known + "".join(rows), encoding="utf-8")
