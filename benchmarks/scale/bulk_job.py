@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RESULTS = HERE / "bulk.md"
 COMMAND_SHARE = {"local": 0.5, "ray": 0.2}  # of kills that hit the command; starting Ray takes long
-THROUGHPUT_LINES = 500_000
+THROUGHPUT_LINES = 300_000
 TURNS = 3
 HEAD = """# Bulk prediction: kills and throughput
 

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from table import write_page  # noqa: E402
-from training import RESULTS, TINY, times_of_steps, wait_for  # noqa: E402
+from training import RESULTS, TINY, times_of, wait_for  # noqa: E402
 
 from faults.running import differences, outcome, write_recipe  # noqa: E402
 
@@ -67,7 +67,7 @@ def measure(folder: Path) -> dict[str, Any]:
         runs[name] = folder / name
         processes = [start(rank, recipe, runs[name]) for rank in (0, 1)]
         if name == "parted":
-            assert wait_for(lambda: len(times_of_steps(runs["parted"])) >= 40, processes[0])
+            assert wait_for(lambda: len(times_of(runs["parted"], "Step")) >= 40, processes[0])
             for end in NAMES:
                 plug(end, "down")
             moment = time.monotonic()

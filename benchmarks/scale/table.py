@@ -10,37 +10,41 @@ HERE = Path(__file__).parent
 
 
 def equality(found: dict[str, Any]) -> list[str]:
-    one = found["1"]
     lines = [
         f"## The same numbers ({found['date']})",
         "",
         "200 steps of a Transformer of 1 + 1 layers of width 64 with dropout, subword sampling and EMA; 4 micro-batches per update; one"
         " thread per process. The differences are relative to one process.",
         "",
-        "| processes | loss: largest difference | loss of step 200 | final weights | tokens/s, median |",
-        "| --- | --- | --- | --- | --- |",
-        f"| 1 | | | | {one['tokens_per_second']:,.0f} |",
+        "| processes | loss: largest difference | loss of step 200 | final weights |",
+        "| --- | --- | --- | --- |",
     ]
     others = [name for name in found if name.startswith(("2", "4"))]
     for name in others:
         row = found[name]
-        lines.append(
-            f"| {name} | {row['largest']:.1g} | {row['last']:.1g} | {row['weights']:.1g} | {row['tokens_per_second']:,.0f} |"
-        )
+        lines.append(f"| {name} | {row['largest']:.1g} | {row['last']:.1g} | {row['weights']:.1g} |")
     is_same = all(found[name]["largest"] == found[name]["weights"] == 0.0 for name in others)
-    same = "1, 2 and 4 processes compute the same bits, sharded or not. " if is_same else ""
-    gains = [found[name]["tokens_per_second"] / one["tokens_per_second"] for name in ("2", "4")]
-    speed = f"2 processes are {gains[0]:.2f} times as fast as one, 4 processes {gains[1]:.2f} times, on {found['cores']} cores."
-    if found["load"] > found["cores"]:
-        speed = (
-            f"The scaling efficiency is not known: other programs kept the {found['cores']} cores busy (load average"
-            f" {found['load']:.0f}), so that the speeds say nothing."
-        )
-    return [
-        *lines,
+    same = "1, 2 and 4 processes compute the same bits, sharded or not." if is_same else ""
+    return [*lines, "", same] if same else lines
+
+
+def scaling(found: dict[str, Any]) -> list[str]:
+    lines = [
+        f"## Scaling on {found['cores']} cores ({found['date']})",
         "",
-        f"{same}{speed}",
+        "Tokens per second, medians of three turns; one thread per process, and one process with two threads beside them. Efficiency is"
+        " the speed relative to one process, divided by the number of cores that are used. Load average of the last"
+        f" 15 minutes: {found['load']:.1f}.",
+        "",
+        "| model | processes | tokens/s | relative to one | efficiency |",
+        "| --- | --- | --- | --- | --- |",
     ]
+    for size, rows in found["sizes"].items():
+        for layout, speed in rows.items():
+            gain = speed / rows["1"]
+            n_cores = 1 if layout == "1" else min(found["cores"], 2 if "threads" in layout else int(layout))
+            lines.append(f"| {size} | {layout} | {speed:,.0f} | {gain:.2f} | {gain / n_cores:.2f} |")
+    return lines
 
 
 def reshard(found: dict[str, Any]) -> list[str]:
@@ -90,7 +94,14 @@ def kills_busy(found: dict[str, Any]) -> list[str]:
     ]
 
 
-PARTS = {"equality": equality, "reshard": reshard, "kills": kills, "kills_busy": kills_busy, "partition": partition}
+PARTS = {
+    "equality": equality,
+    "scaling": scaling,
+    "reshard": reshard,
+    "kills": kills,
+    "kills_busy": kills_busy,
+    "partition": partition,
+}
 
 
 def write_page() -> None:

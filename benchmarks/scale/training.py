@@ -58,15 +58,17 @@ LARGER = [
 ]  # fmt: skip
 
 
-def start(recipe: Path, folder: Path, overrides: list[str], n_processes: int, n_restarts: int = 3) -> Any:
-    """Start `manyheads train`; every process has one thread."""
+def start(
+    recipe: Path, folder: Path, overrides: list[str], n_processes: int, n_restarts: int = 3, n_threads: int = 1
+) -> Any:
+    """Start `manyheads train`, with a number of threads for each process."""
     words = ["train", str(recipe), *overrides, "-o", str(folder), "--plain"]
     words += ["--processes", str(n_processes), "--restarts", str(n_restarts)]
     return subprocess.Popen(
         [sys.executable, "-m", "manyheads", *words],
         stdout=Path(f"{folder}.out").open("a"),
         stderr=subprocess.STDOUT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "MANYHEADS_CACHE": str(folder.parent / "cache")},
+        env=os.environ | {"OMP_NUM_THREADS": str(n_threads), "MANYHEADS_CACHE": str(folder.parent / "cache")},
     )
 
 
@@ -136,6 +138,31 @@ def speeds(steps: list[dict[str, Any]]) -> dict[str, float]:
     return {"tokens_per_second": statistics.median(found), "undisturbed": found[len(found) * 9 // 10]}
 
 
+SIZES = {
+    "width 64, 1 + 1 layers, batches of 400 tokens": [*LARGER, "train.steps=150"],
+    "width 256, 3 + 3 layers, batches of 2,000 tokens": [
+        *LARGER, "model.width=256", "model.feed_forward_width=1024", "model.n_encoder_layers=3",
+        "model.n_decoder_layers=3", "train.batch_tokens=2000", "train.steps=40", "train.validate_every=40",
+    ],
+}  # fmt: skip
+LAYOUTS = {"1": (1, 1), "2": (2, 1), "4": (4, 1), "1, 2 threads": (1, 2)}  # processes, threads of each
+
+
+def measure_scaling(folder: Path, count: int, minutes: float) -> dict[str, Any]:
+    """Tokens per second of 1, 2 and 4 processes in turns: the median over three turns of a turn's median step."""
+    recipe = write_larger_recipe(folder / "data")
+    found: dict[str, dict[str, list[float]]] = {size: {layout: [] for layout in LAYOUTS} for size in SIZES}
+    for turn in range(3):
+        for size, overrides in SIZES.items():
+            for layout, (n_processes, n_threads) in LAYOUTS.items():
+                made = folder / f"{turn} {size} {layout}"
+                assert start(recipe, made, overrides, n_processes, n_threads=n_threads).wait() == 0, made
+                found[size][layout].append(speeds(steps_of(made))["tokens_per_second"])
+                print(turn, size, layout, round(found[size][layout][-1]), flush=True)
+    medians = {size: {name: statistics.median(turns) for name, turns in rows.items()} for size, rows in found.items()}
+    return {"sizes": medians, "load": os.getloadavg()[2], "cores": count_cores()}
+
+
 def measure_reshard(folder: Path, count: int, minutes: float) -> dict[str, Any]:
     """2 processes to step 70, 4 to step 140, 1 to the end, against one process from start to end."""
     recipe = write_larger_recipe(folder / "data")
@@ -177,8 +204,8 @@ def measure_kills(folder: Path, count: int, minutes: float) -> dict[str, Any]:
         made = folder / f"killed-{n_runs}"
         process = start(recipe, made, TINY, 2, n_restarts=count)
         while len(restarts) < count and time.monotonic() < deadline:
-            before, wanted = len(times_of_steps(made)), rng.randrange(12)
-            if not wait_for(lambda: len(times_of_steps(made)) >= before + wanted, process):  # noqa: B023
+            before, wanted = len(times_of(made, "Step")), rng.randrange(12)
+            if not wait_for(lambda: len(times_of(made, "Step")) >= before + wanted, process):  # noqa: B023
                 break
             time.sleep(rng.random() * (0.05 if wanted else 5.0))  # without a step: while the processes start
             rank, moment = rng.randrange(2), time.time()
@@ -198,13 +225,14 @@ def measure_kills(folder: Path, count: int, minutes: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def times_of_steps(made: Path) -> list[float]:
-    return [float(str(entry["time"])) for entry in entries(made) if entry["event"] == "Step"]
+def times_of(made: Path, event: str) -> list[float]:
+    return sorted(float(str(entry["time"])) for entry in entries(made) if entry["event"] == event)
 
 
 def after(made: Path, moment: float) -> list[float]:
-    """The times of the steps after a moment, first to last."""
-    return sorted(found for found in times_of_steps(made) if found > moment)
+    """The times of the steps after the first start after a moment: rank 0 may log one more before it ends."""
+    starts = [found for found in times_of(made, "Prepared") if found > moment]
+    return [found for found in times_of(made, "Step") if starts and found > starts[0]]
 
 
 def kill_rank(supervisor: int, rank: int) -> bool:
@@ -224,7 +252,7 @@ def children(process: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-PARTS = {"equality": measure_equality, "reshard": measure_reshard, "kills": measure_kills}
+PARTS = {"equality": measure_equality, "scaling": measure_scaling, "reshard": measure_reshard, "kills": measure_kills}
 
 
 def main() -> None:
