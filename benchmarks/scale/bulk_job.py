@@ -166,12 +166,12 @@ def stamp() -> str:
 
 
 def measure_throughput(folder: Path, bundle: Path, text: Path, what: str) -> str:
-    """Lines per second of one process, one worker and a worker per core: medians of three turns, start-up included."""
+    """Lines per second of one process, one worker and a worker per core: medians of turns, start-up included."""
     n_lines = len(text.read_bytes().splitlines())
     n_cores = len(os.sched_getaffinity(0))
     commands: dict[str, list[object]] = {"predict": ["-o", folder / "throughput.out"]}
     for count in (1, n_cores):
-        commands[f"{count} worker(s)"] = ["--processes", count]
+        commands[f"{count} worker(s)"] = ["--processes", count, "--shard-lines", max(1000, n_lines // 20)]
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(TURNS):
         for name, words in commands.items():
