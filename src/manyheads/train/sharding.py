@@ -88,9 +88,9 @@ def clip_gradients(parameters: Sequence[nn.Parameter], max_norm: float) -> float
     if any(is_sharded(gradient) and gradient.device.type == "cpu" for gradient in gradients):
         norm = torch.stack([torch.linalg.vector_norm(whole(gradient)) for gradient in gradients]).norm()
     else:
-        norm = whole(nn.utils.get_total_norm(gradients))
+        norm = nn.utils.get_total_norm(gradients)
     nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
-    return norm.item()
+    return whole(norm).item()
 
 
 def own_part(tensor: Tensor) -> Tensor:
