@@ -21,6 +21,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pages import add_results
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "bulk.md"
 COMMAND_SHARE = {"local": 0.5, "ray": 0.2}  # of kills that hit the command; starting Ray takes long
@@ -171,7 +173,7 @@ def measure_throughput(folder: Path, bundle: Path, text: Path, what: str) -> str
     n_cores = len(os.sched_getaffinity(0))
     commands: dict[str, list[object]] = {"predict": ["-o", folder / "throughput.out"]}
     for count in (1, n_cores):
-        commands[f"{count} worker(s)"] = ["--processes", count, "--shard-lines", max(1000, n_lines // 20)]
+        commands[f"{count} worker(s)"] = ["--processes", count, "--shard-lines", 1000 * max(1, n_lines // 20_000)]
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(TURNS):
         for name, words in commands.items():
@@ -199,9 +201,9 @@ def main() -> None:
     parser.add_argument("--no-throughput", action="store_true")
     parser.add_argument("--throughput-only", action="store_true")
     parser.add_argument("--translator", type=Path, help="bundle whose throughput is measured, too")
-    parser.add_argument("--sentences", type=Path, help="what it translates")
+    parser.add_argument("--sentences", type=Path, help="file that it translates")
     arguments = parser.parse_args()
-    rows = []
+    rows, notes = [], []
     with tempfile.TemporaryDirectory(prefix="manyheads-bulk-") as work:
         folder = Path(work)
         bundle, text, plain = folder / "bundle", folder / "text.txt", folder / "plain.txt"
@@ -217,12 +219,11 @@ def main() -> None:
         if not arguments.no_throughput:
             fewer = folder / "throughput.txt"
             write_lines(fewer, min(THROUGHPUT_LINES, arguments.lines))
-            rows.append(measure_throughput(folder, bundle, fewer, "the tiny classifier"))
+            notes.append(measure_throughput(folder, bundle, fewer, "the tiny classifier"))
         if arguments.translator:
-            rows.append(measure_throughput(folder, arguments.translator, arguments.sentences, "a translator"))
+            notes.append(measure_throughput(folder, arguments.translator, arguments.sentences, "a translator"))
     if not arguments.keep_nothing:
-        known = RESULTS.read_text("utf-8") if RESULTS.exists() else HEAD
-        RESULTS.write_text(known + "".join(rows), encoding="utf-8")
+        add_results(RESULTS, HEAD, rows, notes)
 
 
 if __name__ == "__main__":

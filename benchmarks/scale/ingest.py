@@ -21,8 +21,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from pages import add_results
 
 HERE = Path(__file__).parent
+HEAD = """# Ingest: from a large parallel corpus to the first training steps
+
+| date | machine | corpus | total | MB/s (MB/CPU s) by stage | peak memory of ingestion |
+| --- | --- | --- | --- | --- | --- |
+"""
 STEPS = 20
 N_WORDS = 50_000
 BLOCK = 20_000
@@ -196,8 +202,7 @@ def report(result: dict[str, object]) -> None:
         f"{result['pairs']:,} pairs | {result['seconds']:,} s | {speeds} | {result['peak_anonymous_mb']:,} MB + "
         f"{result['peak_file_mb']:,} MB of files |\n"
     )
-    with (HERE / "ingest.md").open("a", encoding="utf-8") as stream:
-        stream.write(line)
+    add_results(HERE / "ingest.md", HEAD, [line])
     print(line, end="")
 
 

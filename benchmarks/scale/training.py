@@ -113,10 +113,10 @@ def weights_difference(one: Path, other: Path) -> float:
 
 
 def measure_equality(folder: Path, count: int, minutes: float) -> dict[str, Any]:
-    """1, 2 and 4 processes, whole and sharded: loss, weights and speed."""
+    """1, 2 and 4 processes, whole and sharded: loss and weights."""
     recipe = write_larger_recipe(folder / "data")
     one = train(recipe, folder / "w1", LARGER, 1)
-    results: dict[str, Any] = {"1": speeds(one)}
+    results: dict[str, Any] = {}
     sharded = ["train.shard=true"]
     runs: list[tuple[str, int, list[str]]] = [
         ("2", 2, []),
@@ -127,15 +127,14 @@ def measure_equality(folder: Path, count: int, minutes: float) -> dict[str, Any]
     for name, n_processes, extra in runs:
         made = folder / f"w{name.replace(' ', '-')}"
         steps = train(recipe, made, [*LARGER, *extra], n_processes)
-        results[name] = compare(one, steps) | speeds(steps) | {"weights": weights_difference(folder / "w1", made)}
+        results[name] = compare(one, steps) | {"weights": weights_difference(folder / "w1", made)}
         print(name, results[name], flush=True)
-    return results | {"load": os.getloadavg()[2], "cores": count_cores()}
+    return results
 
 
-def speeds(steps: list[dict[str, Any]]) -> dict[str, float]:
-    """Tokens per second after the first 20 steps: the median, and the tenth that other programs disturbed least."""
-    found = sorted(step["n_tokens"] / step["seconds"] for step in steps[20:])
-    return {"tokens_per_second": statistics.median(found), "undisturbed": found[len(found) * 9 // 10]}
+def speed_of(steps: list[dict[str, Any]]) -> float:
+    """The median of tokens per second after the first 20 steps."""
+    return statistics.median(step["n_tokens"] / step["seconds"] for step in steps[20:])
 
 
 SIZES = {
@@ -157,7 +156,7 @@ def measure_scaling(folder: Path, count: int, minutes: float) -> dict[str, Any]:
             for layout, (n_processes, n_threads) in LAYOUTS.items():
                 made = folder / f"{turn} {size} {layout}"
                 assert start(recipe, made, overrides, n_processes, n_threads=n_threads).wait() == 0, made
-                found[size][layout].append(speeds(steps_of(made))["tokens_per_second"])
+                found[size][layout].append(speed_of(steps_of(made)))
                 print(turn, size, layout, round(found[size][layout][-1]), flush=True)
     medians = {size: {name: statistics.median(turns) for name, turns in rows.items()} for size, rows in found.items()}
     return {"sizes": medians, "load": os.getloadavg()[2], "cores": count_cores()}

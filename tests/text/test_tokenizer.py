@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from manyheads import corpora
 from manyheads.errors import BundleError, DataError, RecipeError
 from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Token, Tokenizer, TokenizerSettings
-from manyheads.text.tokenizer_training import _chunks, _sample
+from manyheads.text.tokenizer_training import _chunks, _rows, _sample
 
 ENGLISH = re.split(" ", "the a small big red dog cat child tree runs sleeps sees under over near house café 1999 24")
 CHINESE = re.split(" ", "一只 小 大 红 狗 猫 孩子 树 跑 睡觉 看见 在 下面 房子 旁边 ， 。 ！ （ ）")
@@ -150,6 +151,23 @@ class TestTraining:
         n_tokens = [sum(map(len, one.encode_batch(held_out))) for one in (words, lines)]
         assert n_tokens[0] <= 1.01 * n_tokens[1]
         assert words.decode(words.encode(" a  b 你好\t")) == " a  b 你好\t"
+
+    def test_rows_of_a_large_sample_are_words_in_changing_order(
+        self, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sample = [b"the cat sees the dog"] * 60 + [b"the tree"]
+        whole = [row.split(b"\t") for row in _rows(sample, kind)]
+        assert {text for text, _ in whole} == set(sample)
+        monkeypatch.setattr("manyheads.text.tokenizer_training._MAX_SIZE_OF_LINES", 1000)
+        rows = [(text, int(count)) for text, count in (row.split(b"\t") for row in _rows(sample, kind))]
+        counts: Counter[bytes] = Counter()
+        for text, count in rows:
+            counts[text] += count
+        assert counts == {b"the": 121, b"cat": 60, b"sees": 60, b"dog": 60, b"tree": 1}
+        turns = [tuple(text for text, _ in rows[start : start + 4]) for start in range(5, len(rows), 4)]
+        assert len(turns) == 39  # after the first turn, which has "tree", 40 in all
+        assert len(set(turns)) > 5
+        assert b"the tree" in {row.split(b"\t")[0] for row in _rows(sample, "character")}
 
     def test_small_text_yields_smaller_vocabulary(self, kind: str) -> None:
         tiny = Tokenizer.train(["hello world"], TokenizerSettings(kind=kind, vocab_size=8000))  # type: ignore[arg-type]
