@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -184,3 +185,11 @@ def test_messages_and_commands_reach_every_process() -> None:
 def talk(group: ProcessGroup) -> Any:
     message = group.share({"a": [1, "ü"]} if group.is_first else None)
     return [message, group.exchange("names", {"rank": group.rank}), group.sum([1.0 + group.rank, 0.25])]
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        environ = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        with pytest.raises(TrainingError, match=f"MASTER_PORT = {port} on 127.0.0.1 cannot be used: Address .* in use"):
+            ProcessGroup.join(environ)

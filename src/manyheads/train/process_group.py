@@ -290,8 +290,8 @@ def _open_store(environ: Mapping[str, str], host: str, port: int, rank: int, siz
     """Open the store through which the processes find one another; rank 0 hosts it, or torchrun does."""
     is_torchruns = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     is_host = rank == 0 and not is_torchruns
-    listening = socket.create_server((host, port)).detach() if is_host and host == _LOOPBACK else None
     try:
+        listening = socket.create_server((host, port)).detach() if is_host and host == _LOOPBACK else None
         store = TCPStore(
             host,
             port,
@@ -301,10 +301,13 @@ def _open_store(environ: Mapping[str, str], host: str, port: int, rank: int, siz
             wait_for_workers=False,
             master_listen_fd=listening,  # by itself it would listen on all interfaces
         )
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0]
+    except (RuntimeError, OSError) as error:
+        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error).splitlines()[0]
         if rank == 0:
-            raise TrainingError(f"MASTER_PORT = {port} on {host} cannot be used: {reason}.") from None
+            raise TrainingError(
+                f"MASTER_PORT = {port} on {host} cannot be used: {reason}. Choose another port, the same for all "
+                "processes."
+            ) from None
         raise LostProcessError(f"Process 0 at {host}:{port} did not arrive within {timeout:g} s: {reason}.") from None
     attempt = environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return PrefixStore(f"manyheads/{attempt}", store)
