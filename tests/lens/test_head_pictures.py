@@ -1,6 +1,5 @@
 """Pictures of heads: right values under the right labels, the same bytes every time, legible everywhere."""
 
-import logging
 import os
 import re
 import subprocess
@@ -10,11 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib.font_manager import FontEntry
 from PIL import Image
 
 from manyheads.errors import LensError
@@ -215,29 +218,115 @@ def test_long_text_is_cut_and_says_so(view: str, note: str, written: list[str]) 
     assert "sums to 1" not in " ".join(written)
 
 
-def test_a_font_installed_after_matplotlib_wrote_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    chinese = next(name for name in plain_figures._families("猫") if ord("猫") in plain_figures._characters(name))
-    whole = plain_figures.fontManager.ttflist
-    files = {entry.fname for entry in whole if ord("猫") in plain_figures._characters(entry.name)}
-    monkeypatch.setattr(plain_figures.fontManager, "ttflist", [entry for entry in whole if entry.fname not in files])
-    monkeypatch.setattr(plain_figures, "_searched", set())
-    plain_figures._families_of.cache_clear()
-    assert chinese in plain_figures._families("猫")
-    assert plain_figures._missing("猫") == set()
+@pytest.fixture
+def no_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_system_fonts(monkeypatch, [])
 
 
-def test_missing_characters_are_named_in_one_warning(
-    traced: Trace, written: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def use_system_fonts(monkeypatch: pytest.MonkeyPatch, files: list[str]) -> None:
+    """Make these the only fonts of the machine."""
+    packaged = [one for one in plain_figures.fontManager.ttflist if one.fname.startswith(mpl.get_data_path())]
+    monkeypatch.setattr(plain_figures.fontManager, "ttflist", packaged)
+    monkeypatch.setattr(plain_figures, "findSystemFonts", lambda: files)
+    monkeypatch.setattr(plain_figures, "_system_fonts", plain_figures._system_fonts.__wrapped__)
+
+
+@pytest.mark.usefixtures("no_system_fonts")
+def test_latin_greek_and_chinese_need_no_font_of_the_machine(
+    traced: Trace, written: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("manyheads.lens.plain_figures._characters", lambda family: frozenset(range(0x2E80)))
-    recorded = trace(task_of("classify"), "the 猫 sat on 狗")
-    with caplog.at_level(logging.WARNING):
-        draw_head(recorded, "encoder.0.self/0", format="png", language="en")
+    rows, columns = range(0x81, 0xFF), range(0x40, 0xFF)
+    pairs = b"".join(bytes([row, column]) + b"\n" for row in rows for column in columns)
+    chinese = "".join(pairs.decode("gbk", "ignore").split() + pairs.decode("big5", "ignore").split())
+    assert {*"猫貓龟龜，。「」！"} < {*chinese}
+    with open_sheet([f"Größe ß café Ωμέγα ‖α‖ Привет ↓ → … ひらがな{chinese}"]):
+        pass
+    recorded = trace(task_of("classify"), "the 猫，貓 ß")
+    draw_head(recorded, "encoder.0.self/0", format="png", language="zh", unit="characters")
+    assert {"猫", "，", "貓", "ß"} < {*written}
+    assert MISSING not in "".join(written)
+    assert not caplog.records
+
+
+def test_bytes_do_not_depend_on_the_fonts_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = trace(task_of("classify"), "the 猫 sat")
+    own = [draw_head(recorded, "encoder.0.self/0", format=form, language="zh") for form in STARTS]
+    serif = str(Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSerif.ttf"))
+    use_system_fonts(monkeypatch, [serif])
+    decoys = [FontEntry(fname=serif, name=name) for name in ("DejaVu Sans", "Noto Sans SC", "Arial")]
+    monkeypatch.setattr(plain_figures.fontManager, "ttflist", [*decoys, *plain_figures.fontManager.ttflist])
+    assert [draw_head(recorded, "encoder.0.self/0", format=form, language="zh") for form in STARTS] == own
+
+
+def test_matplotlib_starts_without_a_word() -> None:
+    """Even when it can write no list of fonts, makes the list slowly, or other plots have changed its logger."""
+    code = (
+        "import sys, threading, types; sys.path.insert(0, 'tests')\n"
+        "threading.Timer = lambda _, warn: types.SimpleNamespace(start=warn, cancel=lambda: None)\n"
+        "from lens.makers import task_of; from manyheads.lens import trace\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "from manyheads import draw_head\n"
+        "draw_head(trace(task_of('classify'), 'the 猫'), 'encoder.0.self/0', format='png', language='zh')\n"
+        "import logging; assert logging.getLogger('matplotlib').level == logging.NOTSET\n"
+        "assert 'zhplot' not in sys.modules"
+    )
+    environment = {**os.environ, "MPLCONFIGDIR": "/dev/null/nowhere"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_other_characters_are_drawn_in_a_font_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "broken.ttf").write_bytes(b"no font")
+    made = make_font(tmp_path / "korean.ttf", "한")
+    use_system_fonts(monkeypatch, [str(tmp_path / "broken.ttf"), made, make_font(tmp_path / "LastResort.ttf", "글")])
+    recorded = trace(task_of("classify"), "the 한 猫 글")
+    picture = draw_head(recorded, "encoder.0.self/0", format="svg", unit="characters", language="en").decode()
+    assert {"한", "猫", MISSING} < {*written}
+    assert "Made-Regular" in picture
     (record,) = caplog.records
-    assert "狗 猫" in record.getMessage()
-    assert "fonts-noto-cjk" in record.getMessage()
+    assert record.getMessage().startswith("No font has 글: drawn as □. Install a font")
+
+
+def make_font(path: Path, characters: str) -> str:
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for point in [(0, 500), (500, 500), (500, 0)]:
+        pen.lineTo(point)
+    pen.closePath()
+    builder = FontBuilder(1000, isTTF=True)
+    names = {ord(one): f"uni{ord(one):04X}" for one in characters}
+    builder.setupGlyphOrder([".notdef", *names.values()])
+    builder.setupCharacterMap(names)
+    builder.setupGlyf(dict.fromkeys([".notdef", *names.values()], pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys([".notdef", *names.values()], (600, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": "Made", "styleName": "Regular", "psName": "Made-Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+    return str(path)
+
+
+@pytest.mark.usefixtures("no_system_fonts")
+def test_missing_characters_are_named_in_one_warning(
+    monkeypatch: pytest.MonkeyPatch, written: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    recorded = trace(task_of("classify"), "the 한 sat on 글")
+    for form in ("svg", "png", "pdf"):
+        caplog.clear()
+        draw_head(recorded, "encoder.0.self/0", format=form, language="en")
+        (record,) = caplog.records
+        assert "글 한" in record.getMessage()
+        assert "fonts-noto-cjk" in record.getMessage()
     assert MISSING in written
-    assert "猫" not in written
+    assert "한" not in written
+    caplog.clear()
+    monkeypatch.setattr(plain_figures, "_chinese_font", lambda: None)
+    draw_head(trace(task_of("classify"), "the 猫"), "encoder.0.self/0", format="png", language="zh")
+    (record,) = caplog.records
+    assert "pip install --force-reinstall 'zhplot<2'" in record.getMessage()
 
 
 def test_bad_arguments_are_refused(traced: Trace) -> None:

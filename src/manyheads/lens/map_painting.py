@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PathCollection, PolyCollection
-from matplotlib.colors import Normalize, PowerNorm, to_rgba
-from matplotlib.path import Path as Curve
 from numpy.typing import NDArray
 
 from manyheads.lens.display_units import Unit
 from manyheads.lens.plain_figures import INK, LINE, MAIN, SCALE, SOFT, WASH, Sheet
 from manyheads.lens.unit_maps import Floats, UnitMap
+
+# isort: split
+# After plain_figures, which keeps matplotlib's first start quiet.
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.colors import Normalize, PowerNorm, to_rgba
+from matplotlib.path import Path as Curve
 
 LABEL, SMALL = 8.5, 7.5  # font sizes
 MAX_SHAPES = 4096  # of a picture; more cells are painted as an image, or the file would have megabytes

@@ -4,6 +4,10 @@ Figures are made through matplotlib's object-oriented API, never through pyplot.
 table for the whole process, so a lock is held and the default style is in use while a sheet is drawn and saved: a
 user's own style does not change our pictures, and ours does not leak into theirs.
 
+Two fonts are installed with the package: DejaVu Sans in matplotlib, and Noto Sans SC in zhplot. They are used by path,
+so a picture of Latin or Chinese text has the same bytes whatever fonts a machine has. The machine's own fonts are read
+for other characters alone (docs/decisions/0050-fonts.md).
+
 Text is drawn as outlines in SVG and embedded as TrueType in PDF. Both are legible on machines without our fonts; as
 text, an SVG would show boxes for Chinese wherever such a font is missing. Colors are plain: an SVG that needs CSS
 variables is black outside a browser.
@@ -16,20 +20,37 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
-import matplotlib as mpl
-from matplotlib import font_manager
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
-from matplotlib.font_manager import findSystemFonts, fontManager, get_font
-from matplotlib.text import Text
-
 from manyheads.errors import LensError
+from manyheads.language import pick
 from manyheads.settings import did_you_mean
+
+
+@contextmanager
+def _quiet_matplotlib() -> Iterator[None]:
+    """Hold back what matplotlib logs about its list of fonts and its folder: neither matters to our pictures."""
+    noisy = logging.getLogger("matplotlib")
+    level = noisy.level
+    noisy.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        noisy.setLevel(level)
+
+
+with _quiet_matplotlib():  # at its first start it makes a list of the machine's fonts
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontEntry, findSystemFonts, fontManager
+    from matplotlib.ft2font import FT2Font
+    from matplotlib.text import Text
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +62,8 @@ INK, SOFT, LINE, WASH, MAIN = "#1b1d21", "#5d636e", "#c4c8cf", "#eceef1", "#0b62
 SCALE = LinearSegmentedColormap.from_list("manyheads", ["#ffffff", "#c6dcef", "#6aa5d4", MAIN, "#06304f"])
 MISSING = "□"  # drawn for a character that no font has
 
-_LATIN = ("Helvetica Neue", "Helvetica", "Arial", "Liberation Sans", "DejaVu Sans")
-_CHINESE = (
-    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei"),
-    *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "SimHei", "Heiti TC", "Noto Sans CJK JP", "Droid Sans Fallback"),
-)
-_USELESS = ("last resort", "emoji", "stix", "dejavu sans display", "cmr", "cmsy", "cmex", "cmmi", "cmtt", "cmss", "cmb")
+_LATIN = str(Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"))
+_USELESS = ("lastresort", "emoji")  # fonts of boxes, and of colored bitmaps
 _SECTIONS = ("axes", "figure", "font", "hatch", "image", "lines", "patch", "path", "pdf", "savefig", "svg", "text")
 _STYLE = {name: value for name, value in mpl.rcParamsDefault.items() if name.split(".")[0] in _SECTIONS} | {
     "pdf.fonttype": 42,
@@ -68,7 +85,6 @@ _PADDING = 0.08  # inches around the drawing
 _N_NAMED = 10  # characters in a warning
 _SHAPELESS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of Unicode
 _lock = threading.RLock()
-_searched: set[str] = set()  # font files that the list was made from
 
 
 def check_format(name: str) -> Format:
@@ -82,7 +98,8 @@ def check_format(name: str) -> Format:
 class Sheet:
     """A figure in inches from the left and from the top; `open_sheet` makes one."""
 
-    def __init__(self) -> None:
+    def __init__(self, characters: frozenset[int]) -> None:
+        self._characters = characters  # of the fonts in use
         self.figure = Figure(figsize=(_SIDE, _SIDE), dpi=72)  # a pixel is a point
         self._widths: dict[tuple[str, float], float] = {}
         self._renderer = FigureCanvasAgg(self.figure).get_renderer()  # type: ignore[no-untyped-call]
@@ -96,14 +113,12 @@ class Sheet:
 
     def text(self, x: float, y: float, text: str, **style: Any) -> Text:
         """Add a text; `style` is that of `matplotlib.text.Text`."""
-        shown = _drawable(text)
-        return self.figure.text(x / _SIDE, 1 - y / _SIDE, shown, fontfamily=_families(shown), **style)
+        return self.figure.text(x / _SIDE, 1 - y / _SIDE, self._drawable(text), **style)
 
     def width(self, text: str, size: float) -> float:
         """Return the width of a text in this font size."""
         if (text, size) not in self._widths:
-            shown = _drawable(text)
-            drawn = Text(0, 0, shown, fontsize=size, fontfamily=_families(shown))
+            drawn = Text(0, 0, self._drawable(text), fontsize=size)
             drawn.set_figure(self.figure)
             self._widths[text, size] = float(drawn.get_window_extent(self._renderer).width) / 72
         return self._widths[text, size]
@@ -141,19 +156,44 @@ class Sheet:
         )
         return buffer.getvalue()
 
+    def _drawable(self, text: str) -> str:
+        return "".join(one if ord(one) in self._characters else MISSING for one in _printable(text))
+
 
 @contextmanager
 def open_sheet(texts: Iterable[str]) -> Iterator[Sheet]:
-    """Open a sheet for these texts; one warning names the characters that no font of this machine has."""
-    if missing := _missing("".join(map(_printable, texts))):
-        logger.warning(
-            "No font on this machine has %s: drawn as %s. Install a font that has them, for Chinese Noto Sans CJK "
-            "(Debian and Ubuntu: apt install fonts-noto-cjk), and start again.",
-            " ".join(sorted(missing)[:_N_NAMED]),
-            MISSING,
+    """Open a sheet for these texts; one warning names the characters that no font has."""
+    with _lock, _quiet_matplotlib():
+        fonts = _installed_fonts()
+        characters = frozenset[int]().union(*map(_characters, fonts))
+        if rare := {ord(one) for text in texts for one in _printable(text)} - characters:
+            found = {code: font for code, font in _system_fonts().items() if code in rare}
+            fonts = (*fonts, *sorted(set(found.values())))
+            characters |= found.keys()
+            if missing := sorted(rare - characters):
+                _warn_of(" ".join(map(chr, missing[:_N_NAMED])))
+        with mpl.rc_context(_STYLE | {"font.family": [_registered(font) for font in fonts]}):
+            yield Sheet(characters)
+
+
+def _warn_of(missing: str) -> None:
+    if _chinese_font() is None:
+        advice = pick(
+            "The font of the package zhplot is missing: pip install --force-reinstall 'zhplot<2'.",
+            "zhplot 包的字体缺失：pip install --force-reinstall 'zhplot<2'。",
         )
-    with _lock, mpl.rc_context(_STYLE | {"font.family": list(_families(""))}):
-        yield Sheet()
+    else:
+        advice = pick(
+            "Install a font that has them (Debian and Ubuntu, for rare Chinese characters and Korean: "
+            "apt install fonts-noto-cjk), and start again.",
+            "请安装包含它们的字体后重新运行（Debian 和 Ubuntu 上的生僻字与韩文：apt install fonts-noto-cjk）。",
+        )
+    logger.warning(
+        pick(
+            f"No font has {missing}: drawn as {MISSING}. {advice}",
+            f"没有字体包含 {missing}，显示为 {MISSING}。{advice}",
+        )
+    )
 
 
 def _printable(text: str) -> str:
@@ -162,56 +202,40 @@ def _printable(text: str) -> str:
     return "".join("·" if unicodedata.category(one) in _SHAPELESS else one for one in shown)
 
 
-def _drawable(text: str) -> str:
-    """Return a text that the fonts of this machine can draw."""
-    shown = _printable(text)
-    missing = _missing(shown)
-    return "".join(MISSING if one in missing else one for one in shown)
+@cache
+def _chinese_font() -> str | None:
+    """Return the file of Noto Sans SC in zhplot, which is never imported: that changes the style of every plot."""
+    package = find_spec("zhplot")
+    folders = (package and package.submodule_search_locations) or []
+    files = [Path(folder, "fonts", "NotoSansSC-Regular.ttf") for folder in folders]
+    return next((str(file) for file in files if file.is_file()), None)
 
 
-def _missing(text: str) -> set[str]:
-    wanted = set(text) - {" "}
-    return {one for one in wanted if not any(ord(one) in _characters(name) for name in _families(text))}
+def _installed_fonts() -> tuple[str, ...]:
+    return tuple(one for one in (_LATIN, _chinese_font()) if one)
 
 
-def _families(text: str) -> tuple[str, ...]:
-    return _families_of(frozenset(ord(one) for one in text if one > "~"))
+@cache
+def _system_fonts() -> dict[int, str]:
+    """Return a font file of this machine for every character that one has; regular faces come last and win."""
+    fonts: dict[int, str] = {}
+    for path in sorted(findSystemFonts(), key=lambda path: ("regular" in path.lower(), path)):
+        if not any(name in Path(path).name.lower() for name in _USELESS):
+            fonts.update(dict.fromkeys(_characters(path), path))
+    return fonts
 
 
-@lru_cache(maxsize=256)
-def _families_of(wanted: frozenset[int]) -> tuple[str, ...]:
-    """Return the first known Latin font, and fonts for the characters it lacks: preferred ones, then any other."""
-    names = {entry.name for entry in fontManager.ttflist}
-    chosen = [next(name for name in _LATIN if name in names)]
-    missing = wanted - _characters(chosen[0])
-    for name in (*_CHINESE, "DejaVu Sans", *sorted(names)):
-        if not missing:
-            break
-        if name in names and not name.lower().startswith(_USELESS) and missing & _characters(name):
-            chosen.append(name)
-            missing -= _characters(name)
-    if missing and _find_new_fonts():
-        return _families_of.__wrapped__(wanted)
-    return (*chosen, *(["DejaVu Sans"] if "DejaVu Sans" not in chosen else []))
-
-
-def _find_new_fonts() -> bool:
-    """Read the fonts of this machine again if some were installed after matplotlib wrote its list; return whether."""
-    known = {entry.fname for entry in fontManager.ttflist} | _searched
-    found = set(findSystemFonts())
-    if found <= known:
-        return False
-    _searched.update(found)  # a file that matplotlib cannot read never gets into its list
-    # `fontManager.addfont` would add one face of a collection, and another process would choose another.
-    fontManager.ttflist = font_manager._load_fontmanager(try_read_cache=False).ttflist  # type: ignore[attr-defined]
-    return True
-
-
-@lru_cache(maxsize=512)
-def _characters(family: str) -> frozenset[int]:
-    """Return the characters of a font of this system, empty if the font cannot be read or has no outlines."""
+def _characters(path: str) -> frozenset[int]:
+    """Return the characters of a font, none if the file cannot be read or has no outlines."""
     try:
-        font = get_font(fontManager.findfont(family, fallback_to_default=False))
-        return frozenset(font.get_charmap()) if font.scalable else frozenset()
-    except (OSError, RuntimeError, ValueError):
+        font = FT2Font(path)
+    except (OSError, RuntimeError):
         return frozenset()
+    return frozenset(font.get_charmap()) if font.scalable else frozenset()
+
+
+def _registered(path: str) -> str:
+    """Return the family name under which matplotlib finds this very file: another may have the font's own name."""
+    if all(entry.name != path for entry in fontManager.ttflist):
+        fontManager.ttflist.append(FontEntry(fname=path, name=path))
+    return path
