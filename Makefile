@@ -17,7 +17,7 @@ help:
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make flips        change 1,000 bytes of a run's files, one at a time: each must be detected (a minute)"
 	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
-	@echo "make fresh        make quickstart on a bare Debian (root, or docker; minutes); also CMD, BARE, VARIANT: see its script"
+	@echo "make fresh        make quickstart on a bare Debian (minutes; root or docker); see tests/fresh_machine.sh"
 	@echo "make docs         the documentation site, in build/site"
 	@echo "make format       format the code"
 	@echo "make scale        training on 1, 2 and 4 processes: equality, resharding, random kills (an hour)"
@@ -37,9 +37,9 @@ help:
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
 .venv/installed: pyproject.toml constraints.txt
-	@echo "Installing manyheads and what it needs into .venv (once)"
 	@test -w . || { echo "This folder is read-only. Install into a folder of yours: $(PYTHON) -m venv venv && venv/bin/pip \
 	install --constraint '$(CURDIR)/constraints.txt' torch '$(CURDIR)' && venv/bin/manyheads quickstart"; exit 1; }
+	@echo "Installing manyheads and what it needs into .venv (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "  torch";     $(INSTALL) torch
 	@echo "  manyheads"; $(INSTALL) --editable .

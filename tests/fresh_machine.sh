@@ -67,6 +67,7 @@ else
 fi
 
 work=/var/tmp/manyheads-fresh
+[ -z "$container" ] || work=${TMPDIR:-/tmp}
 mkdir -p "$work"
 root=$(mktemp -d "$work/run-XXXXXX")
 child=
@@ -109,7 +110,7 @@ mkdir "$root/fresh"
 cp "$0" "$root/fresh/fresh_machine.sh"
 git archive HEAD > "$root/fresh/project.tar"
 for one in ~/.pip/pip.conf ~/.config/pip/pip.conf; do [ ! -e "$one" ] || cp "$one" "$root/fresh/pip.conf"; done
-{ python3 -m pip config list 2> /dev/null || true; } | grep -oE "/[^ '/][^ ']*" | sed 's#/simple$##' | sort -u |
+{ python3 -m pip config list 2> /dev/null | grep -oE "/[^ '/][^ ']*" || true; } | sed 's#/simple$##' | sort -u |
   while read -r one; do [ ! -d "$one" ] || echo "$one"; done > "$root/fresh/folders"
 
 # In the background, so that a signal ends it at once and that SIGINT is ignored inside.
