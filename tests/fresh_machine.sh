@@ -58,7 +58,7 @@ case $VARIANT in
   *) echo "make fresh: there is no VARIANT=$VARIANT. Use user, ascii, homeless or path." >&2; exit 2 ;;
 esac
 suite=$(. /etc/os-release 2> /dev/null && [ "$ID" = debian ] && echo "$VERSION_CODENAME" || true)
-if [ "$(id -u)" = 0 ] && [ -n "$suite" ] && command -v debootstrap unshare > /dev/null; then container=
+if [ "$(id -u)" = 0 ] && [ -n "$suite" ] && command -v debootstrap > /dev/null; then container=
 elif container=$(command -v docker) && "$container" info > /dev/null 2>&1; then :
 elif container=$(command -v podman); then :
 else
@@ -71,8 +71,8 @@ work=/var/tmp/manyheads-fresh
 mkdir -p "$work"
 root=$(mktemp -d "$work/run-XXXXXX")
 child=
-leave() {
-  [ -z "$child" ] || kill -KILL "$child" 2> /dev/null || true
+leave() { # --kill-child ends all that runs under unshare; docker passes a signal on unless it is KILL
+  [ -z "$child" ] || { kill "-$([ -z "$container" ] && echo KILL || echo TERM)" "$child" && wait "$child" || true; }
   if grep -qF " $root/" /proc/self/mountinfo; then echo "make fresh: $root has mounts, so it is not deleted." >&2
   else rm -rf --one-file-system "$root"; fi
 }
@@ -81,8 +81,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 kept=(VARIANT="$VARIANT" BARE="$BARE" CMD="$CMD" COMMIT="$(git rev-parse --short HEAD)")
-while IFS= read -r one; do kept+=("$one"); done < <(
-  env | grep -E '^(PIP_|SSL_CERT_|REQUESTS_CA_BUNDLE=|CURL_CA_BUNDLE=|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY=)')
+variables='PIP_|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY='
+[ -n "$container" ] || variables+='|SSL_CERT_|REQUESTS_CA_BUNDLE=|CURL_CA_BUNDLE=' # a container has certificates of its own
+while IFS= read -r one; do
+  [ -n "$container" ] && [[ $one = PIP_CERT=* ]] || kept+=("$one")
+done < <(env | grep -E "^($variables)")
 
 if [ -z "$container" ]; then
   exec 9> "$work/lock" && flock 9
@@ -109,7 +112,7 @@ mkdir "$root/fresh"
 [ -z "$packages" ] || echo "$packages" > "$root/fresh/install"
 cp "$0" "$root/fresh/fresh_machine.sh"
 git archive HEAD > "$root/fresh/project.tar"
-for one in ~/.pip/pip.conf ~/.config/pip/pip.conf; do [ ! -e "$one" ] || cp "$one" "$root/fresh/pip.conf"; done
+for one in /etc/pip.conf ~/.pip/pip.conf ~/.config/pip/pip.conf; do [ ! -e "$one" ] || cp "$one" "$root/fresh/pip.conf"; done
 { python3 -m pip config list 2> /dev/null | grep -oE "/[^ '/][^ ']*" || true; } | sed 's#/simple$##' | sort -u |
   while read -r one; do [ ! -d "$one" ] || echo "$one"; done > "$root/fresh/folders"
 
@@ -123,4 +126,7 @@ else
   "$container" run "${arguments[@]}" debian:stable-slim bash /fresh/fresh_machine.sh inside &
 fi
 child=$!
-wait "$child"
+code=0
+wait "$child" || code=$?
+child=
+exit $code

@@ -169,7 +169,7 @@ def open_sheet(texts: Iterable[str]) -> Iterator[Sheet]:
         if rare := {ord(one) for text in texts for one in _printable(text)} - characters:
             found = {code: font for code, font in _system_fonts().items() if code in rare}
             fonts = (*fonts, *sorted(set(found.values())))
-            characters |= found.keys()
+            characters = characters.union(found)
             if missing := sorted(rare - characters):
                 _warn_of(" ".join(map(chr, missing[:_N_NAMED])))
         with mpl.rc_context(_STYLE | {"font.family": [_registered(font) for font in fonts]}):
