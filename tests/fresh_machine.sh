@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make fresh`: run the committed HEAD on a machine that has nothing but python3, venv and make: no compiler, no browser,
-# no fonts, no home of yours, SIGINT ignored as in a background job.
+# `make fresh`: run the committed HEAD on a machine that has nothing but python3, venv and make: no compiler, no
+# browser, no fonts; SIGINT is ignored as in a background job.
 #
 #   make fresh                                   make quickstart in a bare Debian
 #   make fresh CMD="make test" BARE=gcc,chromium another command, and more Debian packages
-#   make fresh VARIANT=user                      an ordinary user, who cannot write to the source: pip install, quickstart
+#   make fresh VARIANT=user                      an ordinary user with a read-only source: pip install, quickstart
 #   make fresh VARIANT=ascii|homeless|path       LC_ALL=C; HOME unset; a path with spaces and Chinese characters
 #
 # A chroot by debootstrap (root on Debian; its base is made once, in /var/tmp/manyheads-fresh), else docker or podman.
@@ -71,8 +71,10 @@ work=/var/tmp/manyheads-fresh
 mkdir -p "$work"
 root=$(mktemp -d "$work/run-XXXXXX")
 child=
-leave() { # --kill-child ends all that runs under unshare; docker passes a signal on unless it is KILL
-  [ -z "$child" ] || { kill "-$([ -z "$container" ] && echo KILL || echo TERM)" "$child" && wait "$child" || true; }
+leave() {
+  if [ -n "$child" ]; then # --kill-child ends all that runs under unshare; docker passes a signal on unless it is KILL
+    { kill "-$([ -z "$container" ] && echo KILL || echo TERM)" "$child" && wait "$child" || true; } 2> /dev/null
+  fi
   if grep -qF " $root/" /proc/self/mountinfo; then echo "make fresh: $root has mounts, so it is not deleted." >&2
   else rm -rf --one-file-system "$root"; fi
 }
@@ -82,7 +84,8 @@ trap 'exit 143' TERM
 
 kept=(VARIANT="$VARIANT" BARE="$BARE" CMD="$CMD" COMMIT="$(git rev-parse --short HEAD)")
 variables='PIP_|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY='
-[ -n "$container" ] || variables+='|SSL_CERT_|REQUESTS_CA_BUNDLE=|CURL_CA_BUNDLE=' # a container has certificates of its own
+# A container has certificates of its own.
+[ -n "$container" ] || variables+='|SSL_CERT_|REQUESTS_CA_BUNDLE=|CURL_CA_BUNDLE='
 while IFS= read -r one; do
   [ -n "$container" ] && [[ $one = PIP_CERT=* ]] || kept+=("$one")
 done < <(env | grep -E "^($variables)")
@@ -99,6 +102,7 @@ if [ -z "$container" ]; then
   fi
   flock -u 9
   cp -a "$work/$suite/." "$root"
+  rm "$root/etc/apt/sources.list" # this machine's own follow
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
   cp -aL --remove-destination /etc/ssl/certs/. "$root/etc/ssl/certs/"
   for one in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/apt.conf.d /usr/share/keyrings /etc/pip.conf; do
@@ -112,7 +116,9 @@ mkdir "$root/fresh"
 [ -z "$packages" ] || echo "$packages" > "$root/fresh/install"
 cp "$0" "$root/fresh/fresh_machine.sh"
 git archive HEAD > "$root/fresh/project.tar"
-for one in /etc/pip.conf ~/.pip/pip.conf ~/.config/pip/pip.conf; do [ ! -e "$one" ] || cp "$one" "$root/fresh/pip.conf"; done
+for one in /etc/pip.conf ~/.pip/pip.conf ~/.config/pip/pip.conf; do
+  [ ! -e "$one" ] || cp "$one" "$root/fresh/pip.conf"
+done
 { python3 -m pip config list 2> /dev/null | grep -oE "/[^ '/][^ ']*" || true; } | sed 's#/simple$##' | sort -u |
   while read -r one; do [ ! -d "$one" ] || echo "$one"; done > "$root/fresh/folders"
 
