@@ -38,6 +38,9 @@ _MAX_BYTES = 100_000_000  # of a model file; a vocabulary of a million tokens ta
 _N_CONTEXT_TOKENS = 8  # earlier tokens do not affect how the next ones are decoded
 # Text that other SentencePiece models alter: repeated spaces, ▁, rare, full-width and control characters.
 _PROBE = "  a▁▁ 😀，\t\0 "
+# Appended to a model, it sets normalizer_spec.add_dummy_prefix (fields 3 and 3 of sentencepiece_model.proto) to false:
+# Protocol Buffers merges a message that occurs twice, and the last value wins. SentencePiece 0.2.3 has no call for it.
+_WITHOUT_PREFIX = b"\x1a\x02\x18\x00"
 
 Processor = sentencepiece.SentencePieceProcessor
 EncodeBatch = Callable[[Processor, list[str]], list[list[int]]]
@@ -69,8 +72,7 @@ class Tokenizer:
         self._blob = blob
         self._processor = Processor(model_proto=blob)
         # SentencePiece must not add a space before the parts that follow a ▁.
-        self._inner = Processor(model_proto=blob)
-        self._inner.override_normalizer_spec(add_dummy_prefix=False)
+        self._inner = Processor(model_proto=blob + _WITHOUT_PREFIX)
         self._metaspace_ids = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in METASPACE.encode()]
         self.folds_case = bool(self._processor.is_control(self._processor.piece_to_id(LOWERCASE)))
         # Whether SentencePiece adds a space before a text; character models do not.
@@ -78,7 +80,10 @@ class Tokenizer:
 
     @classmethod
     def train(cls, lines: Iterable[str], settings: TokenizerSettings, seed: int = 1) -> "Tokenizer":
-        """Train on `lines`, which are read once; equal arguments give identical bytes on every machine."""
+        """Train on `lines`, which are read once; equal arguments give identical bytes on every machine.
+
+        Another version of SentencePiece may choose other tokens; those of a trained tokenizer stay the same.
+        """
         return cls.from_bytes(train_model(lines, settings, seed))
 
     @classmethod
