@@ -26,7 +26,7 @@ def two_threads() -> Iterator[None]:
 
 
 def n_threads() -> int:
-    return len(os.listdir("/proc/self/task"))
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def has_spare() -> bool:
