@@ -77,7 +77,7 @@ def test_trial_on_missing_text_uses_the_built_in_corpus(tmp_path: Path) -> None:
     assert any("built-in corpus" in line for line in assumptions(plan))
     assert make_plan(recipe, trial=trial, n_devices=2).seconds["training"] < plan.seconds["training"]
     # The batches of the built-in corpus are not full: time is scaled up by FLOP.
-    assert plan.seconds["training"] > 500 * trial.estimate.mean_step_seconds[0]
+    assert plan.seconds["training"] > 500 * trial.estimate.step_seconds[0]
 
 
 def test_trial_on_own_text_measures_its_batches(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def _measured_seconds(
     tried = replace(recipe.model, vocab_size=estimate.vocab_size)
     n_passes = _passes(recipe, len(counts))
     updates = 0.0
-    tried_steps = zip(estimate.mean_step_seconds, estimate.batches, strict=True)
+    tried_steps = zip(estimate.step_seconds, estimate.batches, strict=True)
     for count, passes, (seconds, shape) in zip(counts, n_passes, tried_steps, strict=True):
         updates += count * seconds * passes * training_flop(recipe.model, batch) / training_flop(tried, shape)
     validations, saves = (-(-train.steps // every) for every in (train.validate_every, train.save_every))

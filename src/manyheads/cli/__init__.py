@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from manyheads import language
+from manyheads.cores import limit_threads
 from manyheads.errors import LostProcessError, ManyheadsError
 
 
@@ -22,6 +23,8 @@ def main() -> NoReturn:
     # when torch is first imported; a policy that the user has set is kept.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "50000")
+    if not any(word.startswith("--processes") for word in sys.argv):  # these share the cores: see run/supervisor.py
+        limit_threads()
     if "RANK" in os.environ:  # torch warns of options that are meant, once per process
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     if sys.stdout is None:  # closed by the caller

@@ -1,7 +1,6 @@
 """`manyheads heads prune`: run the pruning, write the bundle and its curve, show the table."""
 
 import json
-import os
 import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
 from manyheads.compress.pruning import Method, PruningReport, count_to_remove, prune
 from manyheads.compress.pruning_curve import CurvePoint, curve_svg
 from manyheads.compress.trade_off import Compressed
+from manyheads.cores import count_cores
 from manyheads.language import pick
 from manyheads.lens.heads import heads_of
 from manyheads.lens.row_sample import open_sample, valid_rows
@@ -117,10 +117,9 @@ def _run(bundle: Path, out: Path, options: PruneOptions) -> tuple[Compressed[Pru
 
 def machine_info() -> dict[str, str]:
     """Return the date and a description of this machine."""
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "machine": f"{platform.system()} {platform.machine()}, {n_cores} core(s)",
+        "machine": f"{platform.system()} {platform.machine()}, {count_cores()} core(s)",
     }
 
 

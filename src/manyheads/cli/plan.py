@@ -400,7 +400,7 @@ def _print_json(path: Path, made: "RunPlan") -> None:
         if trial is None
         else {
             "batch_tokens": trial.batch_tokens,
-            "step_seconds": trial.estimate.mean_step_seconds,
+            "step_seconds": trial.estimate.step_seconds,
             "vocab_size": trial.estimate.vocab_size,
             "data_problem": trial.data_problem or None,
         },

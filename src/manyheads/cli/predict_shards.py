@@ -100,7 +100,8 @@ def _check(options: AnswerOptions, files: Sequence[str], shard_lines: int) -> No
 
 
 def _default_processes(options: AnswerOptions) -> int:
-    from manyheads.model.device import count_cores, pick_device
+    from manyheads.cores import count_cores
+    from manyheads.model.device import pick_device
 
     return count_cores() if pick_device(options.device).type == "cpu" else 1
 

@@ -109,9 +109,8 @@ def quickstart(
     plain: bool,
 ) -> None:
     """Train, score and try a model on the built-in corpus."""
-    import os
-
     from manyheads.cli.train import run_with_progress
+    from manyheads.cores import count_cores
     from manyheads.run import Recipe, RunFolder, check_same_recipe, delete_run
 
     job = _quickstarts()[task]
@@ -127,7 +126,7 @@ def quickstart(
         _show_existing(bundle, job, corpus, command)
         return
     languages = " → ".join(_LANGUAGES[name] for name in corpus.split("-"))
-    machine = pick(f"built-in corpus · {os.cpu_count()} cores", f"内置语料 · {os.cpu_count()} 核")
+    machine = pick(f"built-in corpus · {count_cores()} cores", f"内置语料 · {count_cores()} 核")
     resume_command = command if steps is None else f"{command} --steps {steps}"
     title = f"quickstart · {job.title} · {languages} · {machine}"
     finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)

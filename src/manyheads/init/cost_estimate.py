@@ -1,8 +1,9 @@
-"""Estimate how long a recipe takes on this machine, by a trial of every part of a run.
+"""Estimate how long a recipe takes on this machine when it is idle, by a trial of every part of a run.
 
-On a CPU the clock counts processor time, which other programs affect only a little, through caches and shared cores:
-the fastest of several slices of training counts. What other programs cost is measured over the whole trial as one
-factor. `nominal_seconds` is no measurement: it is the same on every machine.
+On a CPU the trial has one thread, whose processor time other programs affect only a little, through caches and shared
+cores: several threads would count what they spin while they wait for one another. The same few batches are trained on
+again and again, and of each the fastest update counts. `thread_speedup` says how much faster several threads are. What
+other programs cost is one factor. `nominal_seconds` is no measurement: it is the same on every machine.
 """
 
 import os
@@ -13,13 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from manyheads.cores import count_cores
 from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
@@ -35,11 +38,16 @@ from manyheads.tasks import TASKS, HasBaseline, Task, TrainingData
 from manyheads.tasks.proposal import Survey
 from manyheads.tasks.task_init import validation_rows
 from manyheads.text.tokenizer import Tokenizer
-from manyheads.train import Checkpoints, Trainer
+from manyheads.train import Checkpoints, Trainer, TrainingTask
+from manyheads.train.micro_batches import split_plan
 
-_TRIAL_STEPS = 41
-_TRIAL_SECONDS = 4.0  # for each phase of training; a slower step is still done twice
-_SLICES, _SLICE_STEPS = 4, 5  # at most so many slices, of at least so many steps, since batches differ
+_TRIAL_BATCHES = 6  # different ones, since batches differ
+_TRIAL_STEPS = 61
+_TRIAL_SECONDS = 4.0  # of processor time for each phase of training; a slower step is still done twice
+_MAX_TRIAL_FACTOR = 4  # a busy machine may take so many times that long
+# The part of an update that threads share (Amdahl); the rest is Python, small tensors and threads waiting for others.
+_PARALLEL = 0.8
+SLOWED = 1.2  # other programs that slow the machine down by less are not mentioned
 # The nominal speed: weights × padded tokens per second, forward and backward, of one core of a server of 2026. What a
 # layer does beside its matrices (norms, softmax, dropout) costs as much as _BESIDE weights for each of its features.
 _NOMINAL_SPEED, _BESIDE = 1e10, 1000
@@ -78,7 +86,6 @@ class CostEstimate:
     slowdown: float  # factor due to the machine's present load
     baseline: tuple[str, Score] | None = None  # the linear model of the task and its score on validation rows
     batches: tuple[BatchShape, ...] = ()  # the mean shape of the batches of each phase
-    mean_step_seconds: tuple[float, ...] = ()  # over the whole trial; other programs may have slowed it down
 
     def idle_seconds(self, recipe: Recipe) -> float:
         """How long the whole run takes on an idle machine."""
@@ -104,15 +111,18 @@ def nominal_seconds(recipe: Recipe, vocab_size: int) -> float:
     return recipe.train.batch_tokens * recipe.train.accumulation_steps * weights / _NOMINAL_SPEED
 
 
+def thread_speedup(n_threads: int) -> float:
+    """How many times as fast as one thread several are in training on an idle machine: 1.7 for two, 2.5 for four."""
+    return 1 / (1 - _PARALLEL + _PARALLEL / n_threads)
+
+
 def this_machine(device: str = "auto") -> Machine:
     """Describe this machine and its present load."""
     try:
         load = os.getloadavg()[0]
     except (OSError, AttributeError):  # Windows has none
         load = 0.0
-    return Machine(
-        device=str(pick_device(device)), n_threads=torch.get_num_threads(), n_cores=os.cpu_count() or 1, load=load
-    )
+    return Machine(device=str(pick_device(device)), n_threads=torch.get_num_threads(), n_cores=count_cores(), load=load)
 
 
 def measure_cost(recipe: Recipe, survey: Survey, start: float = 0.0) -> CostEstimate:
@@ -120,19 +130,62 @@ def measure_cost(recipe: Recipe, survey: Survey, start: float = 0.0) -> CostEsti
 
     `start` is the number of seconds spent so far on starting, reading and cleaning, which a run does as well.
     """
-    with TemporaryDirectory(prefix="manyheads-") as folder:
-        estimate = _Trial(recipe, survey, Path(folder)).estimate()
+    with TemporaryDirectory(prefix="manyheads-") as folder, _one_thread() as n_threads:
+        estimate = _Trial(recipe, survey, Path(folder), n_threads).estimate()
     return replace(estimate, prepare_seconds=start + estimate.prepare_seconds)
+
+
+@contextmanager
+def _one_thread() -> Iterator[int]:
+    """Within, PyTorch computes with one thread; yield the number of threads outside, with which a run would train."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield n_threads
+    finally:
+        torch.set_num_threads(n_threads)
+
+
+class _Repeated:
+    """A training task with a few batches of the epoch only, again and again."""
+
+    def __init__(self, training_task: TrainingTask[Any]) -> None:
+        self._training_task = training_task
+        plans = training_task.plan(0)
+        self.n_all = len(plans)
+        self._plans = [plans[number] for number in range(0, self.n_all, max(1, -(-self.n_all // _TRIAL_BATCHES)))]
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        """The same batches in every epoch."""
+        return self._plans
+
+    def split(self, plan: Any, n_parts: int) -> Sequence[Any]:
+        """Divide a batch as the training task does."""
+        return [() if part is None else part for part in split_plan(self._training_task, plan, n_parts)]
+
+    def make(self, plan: Any, seed: int) -> Any:
+        """Make a batch."""
+        return self._training_task.make(plan, seed)
+
+    def loss(self, batch: Any, step: int) -> Tensor:
+        """Compute the loss of a batch."""
+        return self._training_task.loss(batch, step)
+
+    def describe(self, plan: Any) -> str:
+        """Describe a batch."""
+        return self._training_task.describe(plan)
 
 
 class _Trial:
     """A small run with every part timed."""
 
-    def __init__(self, recipe: Recipe, survey: Survey, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, survey: Survey, folder: Path, n_threads: int) -> None:
         self.survey = survey
         self.folder = folder
+        self.n_threads = n_threads
         device = pick_device(recipe.device)
-        self.clock = time.thread_time if device.type == "cpu" else time.perf_counter
+        self.is_cpu = device.type == "cpu"
+        self.clock = time.process_time if self.is_cpu else time.perf_counter
         self.began = (time.perf_counter(), self.clock())
         task_class = recipe.task_class
         self.tokenizer = Tokenizer.train(task_class.lines(survey.sample), recipe.tokenizer, recipe.seed)
@@ -166,7 +219,10 @@ class _Trial:
     def estimate(self) -> CostEstimate:
         part = self.recipe.task_class.init
         trainers = [self._trainer(task) for task in part.phases(self.task)]
-        steps, means, batches = zip(*map(self._step, trainers), strict=True)
+        quiet, means, batches = zip(*map(self._step, trainers), strict=True)
+        # What is done once cannot be repeated until the machine is quiet, but was slowed down as training was.
+        noise = max(1.0, sum(means) / sum(quiet))
+        speedup = thread_speedup(self.n_threads) if self.is_cpu else 1.0
         self.task.module.eval()
         validate, finish = part.scoring_seconds(self.task, self.survey, self.recipe.decode, self._timed)
         save = self._timed(lambda: Checkpoints(self.folder, 1).save(trainers[0], snapshot=True))
@@ -176,17 +232,25 @@ class _Trial:
             n_too_long=round(self.n_too_long * self.share),
             is_exact=self.share == 1.0,
             peak_memory=_peak_memory(self.device),
-            batches_per_epoch=max(1.0, len(trainers[0].training_task.plan(0)) * self.share),
-            prepare_seconds=self.prepare_seconds,
-            step_seconds=steps,
-            validate_seconds=validate,
-            save_seconds=save,
-            finish_seconds=finish,
-            slowdown=max(1.0, (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])),
+            batches_per_epoch=max(1.0, self.n_batches * self.share),
+            prepare_seconds=self.prepare_seconds / noise,
+            step_seconds=tuple(seconds / speedup for seconds in quiet),
+            validate_seconds=validate / noise,
+            save_seconds=save / noise,
+            finish_seconds=finish / noise,
+            slowdown=self._slowdown(),
             baseline=self._baseline(),
             batches=batches,
-            mean_step_seconds=means,
         )
+
+    def _slowdown(self) -> float:
+        """What other programs cost a run: what they cost the trial, and more, since its threads also share the cores.
+
+        Beside n programs that always run, t threads on c cores each get c / (n + t) of one.
+        """
+        slowdown = (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])
+        more = (self.n_threads - 1) / count_cores() if self.is_cpu and slowdown > SLOWED else 0.0
+        return max(1.0, slowdown + more)
 
     def _baseline(self) -> tuple[str, Score] | None:
         rows = validation_rows(self.task, self.survey)
@@ -200,23 +264,25 @@ class _Trial:
         )
         settings = replace(self.recipe.train, steps=_TRIAL_STEPS, accumulation_steps=1)
         width, seed = self.recipe.model.width, self.recipe.seed
-        return Trainer(task.module, task.training_task(training_data), settings, width=width, seed=seed)
+        repeated = _Repeated(task.training_task(training_data))
+        self.n_batches = repeated.n_all
+        return Trainer(task.module, repeated, settings, width=width, seed=seed)
 
     def _step(self, trainer: Trainer[Any]) -> tuple[float, float, BatchShape]:
-        """Seconds of one update in the fastest slice and on average, and the mean shape of a batch.
-
-        The first update, which allocates memory and optimizer state, does not count.
-        """
-        times = [self.clock()]
-        latest = time.perf_counter() + 2 * _TRIAL_SECONDS
+        """Seconds of one update with one thread, on a quiet machine and now, and the mean shape of a batch."""
+        seconds: list[float] = []
+        latest = time.perf_counter() + _MAX_TRIAL_FACTOR * _TRIAL_SECONDS
         with _observed_shapes(self.task.model) as shapes:
+            before = self.clock()
             for _ in trainer.run():
-                times.append(self.clock())
-                if len(times) > 3 and (times[-1] - times[0] > _TRIAL_SECONDS or time.perf_counter() > latest):
+                now = self.clock()
+                seconds.append(now - before)
+                if len(seconds) > 2 and (sum(seconds) > _TRIAL_SECONDS or time.perf_counter() > latest):
                     break
-        n_batches = self.recipe.train.accumulation_steps
-        mean = (times[-1] - times[1]) / (len(times) - 2)
-        return _fastest_slice(times[1:]) * n_batches, mean * n_batches, _mean_shape(self.recipe, shapes)
+                before = self.clock()
+        per_update = self.recipe.train.accumulation_steps
+        quiet = quiet_mean(seconds, len(trainer.training_task.plan(0)))
+        return quiet * per_update, fmean(seconds[1:]) * per_update, _mean_shape(self.recipe, shapes)
 
     def _timed(self, work: Callable[[], object]) -> float:
         started = self.clock()
@@ -255,12 +321,14 @@ def _mean_shape(recipe: Recipe, shapes: Mapping[str, Sequence[tuple[int, int]]])
     return BatchShape(**{name: total / len(batches) for name, total in sums.items()})
 
 
-def _fastest_slice(times: Sequence[float]) -> float:
-    """The mean of the fastest slice of steps, given the time before each and after the last."""
-    n_steps = len(times) - 1
-    n_slices = max(1, min(_SLICES, n_steps // _SLICE_STEPS))
-    bounds = [round(part * n_steps / n_slices) for part in range(n_slices + 1)]
-    return min((times[end] - times[start]) / (end - start) for start, end in pairwise(bounds))
+def quiet_mean(seconds: Sequence[float], n_batches: int) -> float:
+    """The mean over batches of the fastest update of each, given the seconds of updates that take them in turn.
+
+    Other programs only ever slow an update down. The first one, which allocates memory and the optimizer's state, does
+    not count.
+    """
+    by_batch = (seconds[batch or n_batches :: n_batches] for batch in range(n_batches))
+    return fmean(min(times) for times in by_batch if times)
 
 
 def _peak_memory(device: torch.device) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from manyheads.bounded_files import read_json
+from manyheads.cores import count_cores
 from manyheads.errors import LabError
 from manyheads.lab.question import Question
 from manyheads.storage import atomic_write, naming_full_disk
@@ -201,7 +202,7 @@ def make_stamp(seconds: float, n_processes: int) -> dict[str, Any]:
     """The date, the machine and the versions of an experiment."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {count_cores()} cores",
         "python": platform.python_version(),
         "torch": torch.__version__,
         "seconds": round(seconds),

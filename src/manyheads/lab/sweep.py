@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from manyheads.cores import count_cores
 from manyheads.errors import LabError
 from manyheads.lab.question import Arm, Condition, Question
 from manyheads.lab.result_store import (
@@ -110,7 +111,7 @@ def sweep(
     """Run the experiment in the folder `path`, or resume it there; see `definition_digest` for `size` and `data`."""
     path.mkdir(parents=True, exist_ok=True)
     size = size or ("full" if is_full else "default")
-    n_processes = 1 if question.measures_time else n_processes or os.cpu_count() or 1
+    n_processes = 1 if question.measures_time else n_processes or count_cores()
     with locked(path):
         folder = ResultFolder(path)
         yield from _Sweep(question, folder, size, data, n_processes, run, is_full, dict(impossible or {})).events()

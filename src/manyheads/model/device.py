@@ -1,6 +1,4 @@
-"""The choice of a device, and the number of cores."""
-
-import os
+"""The choice of a device."""
 
 import torch
 
@@ -22,8 +20,3 @@ def pick_device(name: str) -> torch.device:
         return torch.device(name)
     except RuntimeError:
         raise RecipeError(f'device = "{name}" is not a valid device name. Write "{kind}" or "{kind}:0".') from None
-
-
-def count_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

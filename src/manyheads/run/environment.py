@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 import torch
 
 from manyheads.bounded_files import read_json
+from manyheads.cores import count_cores
 from manyheads.errors import DataError
-from manyheads.model.device import count_cores
 from manyheads.run.run_folder import RunFolder
 from manyheads.storage import atomic_write
 

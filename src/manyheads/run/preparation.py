@@ -15,13 +15,13 @@ from typing import Any
 
 from manyheads.bounded_files import read_json
 from manyheads.bundle import load
+from manyheads.cores import count_cores
 from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.corpus_cache import Cache, content_key
 from manyheads.data.parallel_encoding import choose_processes
 from manyheads.errors import DataError
 from manyheads.language import pick
-from manyheads.model.device import count_cores
 from manyheads.run.corpus import COUNTS, Corpus
 from manyheads.run.events import Stage
 from manyheads.run.recipe import Recipe

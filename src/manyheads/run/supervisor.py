@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import IO
 
+from manyheads.cores import count_cores
 from manyheads.language import pick
-from manyheads.model.device import count_cores
 from manyheads.train.process_group import LOST, SUPERVISOR_VARIABLE
 
 _HOST = "127.0.0.1"

@@ -1,14 +1,11 @@
 """`ServeSettings`: addresses, limits and keys of the HTTP service."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from manyheads.cores import count_cores
+
 DEFAULT_PORT = 8876
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +14,7 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    workers: int = field(default_factory=_count_cores)  # processes with one thread each
+    workers: int = field(default_factory=count_cores)  # processes with one thread each
     keys: Path | None = None  # file of API keys; default: the environment variable MANYHEADS_API_KEYS
     rate: float | None = None  # requests per minute and key, or per client address without keys; default: any number
     allowed_hosts: tuple[str, ...] = ()  # names in the Host header besides those of the loopback interface

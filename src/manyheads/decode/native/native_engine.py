@@ -12,6 +12,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.cores import count_cores
 from manyheads.decode.hypotheses import Hypothesis, make_hypothesis
 from manyheads.decode.native.loading import library
 from manyheads.decode.native.model_packing import PackedSettings, pack_groups, pack_settings, pack_tensors, refuse
@@ -305,9 +306,8 @@ def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
 
 def _count_cores() -> int:
     """The number of cores that this process may use: at most OMP_NUM_THREADS, if that is set."""
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(n_cores, max(1, int(wanted))) if wanted.isdigit() else n_cores
+    return min(count_cores(), max(1, int(wanted))) if wanted.isdigit() else count_cores()
 
 
 def _at(array: NDArray[Any], kind: Any) -> Any:
