@@ -1,9 +1,11 @@
 """Finding the native engine's library: prebuilt, cached or compiled; and every variant gives the same tokens."""
 
 import ctypes
+import errno
 import logging
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -90,7 +92,7 @@ def test_auto_reports_a_slower_engine_once_and_only_for_many_texts(
 ) -> None:
     _forbid_compilers(monkeypatch, tmp_path)
     selector, model = EngineSelector(), make_model(**settings)
-    for n_texts in (1, 1998):
+    for n_texts in (1, 4998):
         assert selector.select(model, SPECIAL_TOKENS, SEARCHES["beam"], n_texts).name == "torch"
     assert messages() == []
     assert reason in (selector.fallback or "")
@@ -205,6 +207,33 @@ def test_a_cache_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatc
     assert loading._cache_folder() != folder
     folder.chmod(0o700)
     assert loading._cache_folder() == folder
+
+
+@needs_compiler
+def test_compiling_without_a_cache_says_that_it_is_repeated(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    empty_cache.parent.parent.write_text("a file, in which nobody can make a folder")
+    monkeypatch.setattr(compilation, "NATIVE_FLAGS", (("-O0",),))
+    assert loading.library().mh_lanes() > 0
+    (line,) = messages()
+    assert line.endswith(
+        f"Every command will do so: {empty_cache} is not a folder that only you can write to. Set XDG_CACHE_HOME."
+    )
+
+
+def test_without_any_writable_folder_torch_decodes(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    def refuse(**options: str) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    empty_cache.parent.parent.write_text("a file, in which nobody can make a folder")
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
+    loading._temporary_folder.cache_clear()
+    assert _select(EngineSelector("native"), make_model(), SEARCHES["beam"]) == "torch"
+    (line,) = messages()
+    assert "has no folder to be compiled in: [Errno 2] No usable temporary directory found. Set XDG" in line
 
 
 def test_a_cached_library_that_is_damaged_is_named(empty_cache: Path) -> None:

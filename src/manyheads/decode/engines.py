@@ -21,7 +21,7 @@ from manyheads.errors import EngineError
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
-_MANY_TEXTS = 2_000  # from here on, decoding takes long enough for the user to care which engine does it
+_MANY_TEXTS = 5_000  # from here on, decoding takes so long that a faster engine is worth a line
 
 logger = logging.getLogger(__name__)
 
