@@ -9,6 +9,7 @@ install_import_hook(
 )
 
 import gc  # noqa: E402
+import signal  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -31,6 +32,8 @@ from manyheads.text.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
 
 from serve.browser_fixtures import browser, shared_folder  # noqa: E402, F401
 
+# A background job starts with SIGINT ignored, and so would every process that a test starts and sends a SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)  # a second thread would slow down tensors as small as those of tests
 
 

@@ -1,9 +1,11 @@
 """Atomic folders, manifests, locks, and the cache folder."""
 
 import os
+import pwd
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -197,3 +199,12 @@ def test_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert folder.parts[-2:] == ("manyheads", "native")
     if sys.platform == "linux":
         assert folder == tmp_path / "manyheads" / "native"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not ask for HOME")
+def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs with a number as its user."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    assert user_cache_folder("native") == Path(tempfile.gettempdir()) / f"manyheads-{os.getuid()}" / "native"

@@ -134,7 +134,13 @@ def _lock_holder(path: Path) -> str:
 
 def user_cache_folder(name: str) -> Path:
     """Return the folder `name` in this user's cache folder for manyheads; it may not exist yet."""
-    return user_cache_path("manyheads", appauthor=False) / name
+    # If HOME is unset and the user has no entry in /etc/passwd, as in some containers, platformdirs raises an error;
+    # its older versions return "~/.cache", which would be a folder named "~" here.
+    with suppress(RuntimeError):
+        folder = user_cache_path("manyheads", appauthor=False)
+        if folder.is_absolute():
+            return folder / name
+    return Path(tempfile.gettempdir()) / f"manyheads-{os.getuid()}" / name
 
 
 def write_manifest(folder: Path) -> None:

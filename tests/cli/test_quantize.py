@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
+from needs import needs_compiler
 
 
+@needs_compiler
 def test_quantized_bundle_is_smaller_and_predicts(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("quantize", bundle_folder, "--sample", 20, "--json")
     assert done.returncode == 0, done.stderr
@@ -38,6 +40,7 @@ def test_input_bundle_is_not_overwritten(manyheads: Run, bundle_folder: Path) ->
     assert "is the input bundle" in done.stderr
 
 
+@needs_compiler
 def test_every_engine_predicts_the_same(manyheads: Run, bundle_folder: Path) -> None:
     text = "The dog sleeps.\nTwo cats are here.\n"
     answers = {}
@@ -49,6 +52,7 @@ def test_every_engine_predicts_the_same(manyheads: Run, bundle_folder: Path) -> 
     assert answers["auto"].count("\n") == 2
 
 
+@needs_compiler
 def test_fallback_to_torch_is_reported(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--sample", "--engine", "native", stdin="The dog sleeps.\n")
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)

@@ -3,19 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from manyheads.decode.native import loading
-from manyheads.errors import EngineError
-
 from cli.conftest import Run
+from needs import needs_compiler
 
 
+@needs_compiler
 def test_shortlist_is_written_and_used(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
-    try:
-        loading.find_compiler()
-    except EngineError as error:
-        pytest.skip(str(error))
     few = ("--train-sample", 50, "--valid-sample", 10, "--words", 3, "--frequent", 5)
     done = manyheads("shortlist", bundle_folder, *few, "--json")
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,8 @@ from manyheads.metrics import Change
 from manyheads.model.weights import dequantize_weights, quantize_weights
 from manyheads.tasks import Seq2Seq
 
+from needs import needs_compiler
+
 
 def test_round_trip_is_exact_to_half_a_step() -> None:
     torch.manual_seed(0)
@@ -32,6 +34,7 @@ def test_round_trip_is_exact_to_half_a_step() -> None:
     assert torch.equal(quantize_weights(back)["a"], stored["a"])  # idempotent
 
 
+@needs_compiler
 def test_stored_bundle_is_the_measured_one(bundle_folder: Path, tmp_path: Path) -> None:
     bundle = load(bundle_folder)
     rows = [(f"The {word} sleeps.", f"{word} 睡觉。") for word in ("dog", "cat", "bird", "child")] * 3
@@ -56,6 +59,7 @@ def test_stored_bundle_is_the_measured_one(bundle_folder: Path, tmp_path: Path) 
         quantize(loaded, rows)
 
 
+@needs_compiler
 def test_large_cost_is_refused(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def costly(*rest: object) -> TradeOff:
         return TradeOff(Change("BLEU", 39.5, 40.0, -0.5, -0.9, -0.1, 12), speedup=2.0, identical=0.8)

@@ -15,8 +15,7 @@ from manyheads.compress import shortlisting
 from manyheads.compress.quantization import quantize
 from manyheads.compress.shortlisting import ShortlistSettings, add_shortlist, learn_shortlist
 from manyheads.compress.trade_off import TradeOff
-from manyheads.decode.native import loading
-from manyheads.errors import BundleError, DataError, EngineError, LensError, RecipeError
+from manyheads.errors import BundleError, DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, choose_aligner
 from manyheads.lens.row_sample import train_rows
 from manyheads.metrics import Change
@@ -26,16 +25,10 @@ from manyheads.text.readers import Row
 from manyheads.text.tokenizer import EOS
 
 from lens.makers import task_of
+from needs import needs_compiler
 
 ROWS: list[Row] = [tuple(pair) for pair in corpora.pairs("en", "zh", "train", 40)]
 FEW = ShortlistSettings(words=5, frequent=10)
-
-
-def _skip_without_compiler() -> None:
-    try:
-        loading.find_compiler()
-    except EngineError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize(("variant", "offset"), [("align weights written", 0), ("align norms read", -1)])
@@ -68,8 +61,8 @@ def test_source_tokens_allow_the_aligned_target_tokens(
     assert len(frequent.always) == 2
 
 
+@needs_compiler
 def test_stored_shortlist_is_the_measured_one(bundle_folder: Path, tmp_path: Path) -> None:
-    _skip_without_compiler()
     loaded = load(bundle_folder)
     # An untrained model has a BLEU of about 0, so any shortlist is accepted.
     compressed = add_shortlist(loaded, "bundle", ROWS, ROWS[:12], FEW)
@@ -98,9 +91,8 @@ def test_stored_shortlist_is_the_measured_one(bundle_folder: Path, tmp_path: Pat
     assert quantize(again, ROWS[:12]).bundle.shortlist is None  # its cost was measured with other weights
 
 
+@needs_compiler
 def test_large_cost_is_refused(untrained: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    _skip_without_compiler()
-
     def costly(*rest: object, batch_rows: int, clock: object) -> TradeOff:
         difference = -0.5 if batch_rows == 1 else 0.0
         return TradeOff(Change("BLEU", 40.0 + difference, 40.0, difference, -0.9, -0.1, 12), speedup=2.0)

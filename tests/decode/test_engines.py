@@ -1,7 +1,6 @@
 """Engine selection: fallbacks are logged once, and a changed model is never decoded with its old weights."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -13,31 +12,15 @@ from torch import nn
 from manyheads.bundle import load
 from manyheads.compress.head_removal import remove_heads
 from manyheads.decode import ENGINES, DecodeSettings, EngineSelector, SpecialTokens, TorchEngine
-from manyheads.decode.native import loading
 from manyheads.errors import EngineError
 from manyheads.model import Transformer, gated
 
+from decode.conftest import Messages
 from decode.test_native import SEARCHES, make_model, make_sources
+from needs import needs_compiler
 
 SPECIAL_TOKENS = SpecialTokens(bos=2, eos=3, pad=0, forbidden=(0, 1))
 BEAM = SEARCHES["beam"]
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_compiler() -> None:
-    try:
-        loading.find_compiler()
-    except EngineError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture
-def messages(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    logger = logging.getLogger("manyheads")
-    propagate, logger.propagate = logger.propagate, True  # the command line turns it off
-    caplog.set_level(logging.INFO, "manyheads")
-    yield lambda: [record.getMessage() for record in caplog.records]
-    logger.propagate = propagate
 
 
 def assert_current(selector: EngineSelector, model: Transformer, engine: str) -> None:
@@ -82,9 +65,8 @@ def assign_data(model: Transformer) -> None:
     [zero_a_matrix, replace_a_parameter, replace_a_module, load_other_weights, change_the_type, assign_data],
     ids=lambda change: change.__name__,
 )
-def test_changed_weights_are_packed_again(
-    change: Callable[[Transformer], None], messages: Callable[[], list[str]]
-) -> None:
+@needs_compiler
+def test_changed_weights_are_packed_again(change: Callable[[Transformer], None], messages: Messages) -> None:
     model, selector = make_model(seed=5), EngineSelector("native")
     assert_current(selector, model, "native")
     before = selector.select(model, SPECIAL_TOKENS, BEAM).generate(make_sources(4), BEAM, range(4))
@@ -100,6 +82,7 @@ def test_changed_weights_are_packed_again(
     assert messages() == ["The model has changed: its weights are copied again."]
 
 
+@needs_compiler
 def test_an_unchanged_model_is_packed_once() -> None:
     model, selector = make_model(), EngineSelector("native")
     first = selector.select(model, SPECIAL_TOKENS, BEAM)
@@ -108,7 +91,8 @@ def test_an_unchanged_model_is_packed_once() -> None:
     assert selector.select(model, SPECIAL_TOKENS, BEAM) is not first
 
 
-def test_a_gated_model_is_decoded_by_torch(messages: Callable[[], list[str]]) -> None:
+@needs_compiler
+def test_a_gated_model_is_decoded_by_torch(messages: Messages) -> None:
     model, selector = make_model(seed=5), EngineSelector("auto")
     assert_current(selector, model, "native")
     for _ in range(2):
@@ -120,7 +104,8 @@ def test_a_gated_model_is_decoded_by_torch(messages: Callable[[], list[str]]) ->
     assert messages() == ["Engine: torch. The native engine cannot run a model with gated heads."]
 
 
-def test_a_hooked_model_is_decoded_by_torch(messages: Callable[[], list[str]]) -> None:
+@needs_compiler
+def test_a_hooked_model_is_decoded_by_torch(messages: Messages) -> None:
     model, selector = make_model(seed=5), EngineSelector("native")
     hook = model.decoder[0].register_forward_hook(lambda module, inputs, output: output * 0.5)
     assert_current(selector, model, "torch")
@@ -129,12 +114,14 @@ def test_a_hooked_model_is_decoded_by_torch(messages: Callable[[], list[str]]) -
     assert messages() == ["Engine: torch. The native engine cannot run a model with hooks."]
 
 
+@needs_compiler
 def test_another_model_is_packed() -> None:
     selector = EngineSelector("native")
     for seed in (1, 2, 1):
         assert_current(selector, make_model(seed=seed), "native")
 
 
+@needs_compiler
 def test_a_bundle_whose_task_was_replaced_decodes_with_the_new_model(bundle_folder: Path) -> None:
     texts = ["The dog sleeps.", "A small cat reads."]
     loaded = load(bundle_folder, engine="native")
@@ -155,7 +142,8 @@ def make_other(model: Transformer) -> Transformer:
     return Transformer(model.settings).eval()
 
 
-def test_sampling_falls_back_to_torch_and_is_reported_once(messages: Callable[[], list[str]]) -> None:
+@needs_compiler
+def test_sampling_falls_back_to_torch_and_is_reported_once(messages: Messages) -> None:
     model, selector = make_model(), EngineSelector("native")
     for _ in range(2):
         assert selector.select(model, SPECIAL_TOKENS, DecodeSettings(method="sample")).name == "torch"

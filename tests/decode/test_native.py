@@ -8,11 +8,14 @@ import pytest
 import torch
 
 from manyheads.decode import DecodeSettings, SpecialTokens, TorchEngine
-from manyheads.decode.native import loading, native_engine
+from manyheads.decode.native import native_engine
 from manyheads.decode.native.native_engine import make_native
 from manyheads.errors import DataError, EngineError
 from manyheads.model import ModelSettings, Transformer
 
+from needs import needs_compiler
+
+pytestmark = needs_compiler
 SPECIAL_TOKENS = SpecialTokens(bos=2, eos=3, pad=0, forbidden=(0, 1, 2))
 
 
@@ -76,14 +79,6 @@ SEARCHES = {
     "one beam": DecodeSettings(beam=1, max_new_tokens=3),
     "wider than the vocabulary": DecodeSettings(beam=64, n_best=2, max_new_tokens=20),
 }
-
-
-@pytest.fixture(autouse=True)
-def _needs_the_library() -> None:
-    try:
-        loading.library()
-    except EngineError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

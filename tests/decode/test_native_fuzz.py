@@ -18,26 +18,19 @@ import pytest
 import torch
 
 from manyheads.decode import DecodeSettings, Hypothesis, Shortlist, SpecialTokens, TorchEngine
-from manyheads.decode.native import loading
 from manyheads.decode.native.native_engine import make_native
-from manyheads.errors import EngineError, RecipeError
+from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, Transformer
 
 from decode.test_native import randomize
+from needs import needs_compiler
 
+pytestmark = needs_compiler
 N_CASES = int(os.environ.get("MANYHEADS_FUZZ", "12"))
 FIRST = 1_000_000 * int(os.environ.get("MANYHEADS_FUZZ_SEED", "0"))
 SECONDS = float(os.environ.get("MANYHEADS_FUZZ_SECONDS", "inf"))
 TOLERANCE = 2e-3  # of log-probabilities
 ROUNDING = 1e-4  # of torch in float32 against float64, for a model that is well-conditioned
-
-
-@pytest.fixture(autouse=True)
-def _needs_the_library() -> None:
-    try:
-        loading.library()
-    except EngineError as error:
-        pytest.skip(str(error))
 
 
 def _random_settings(random: np.random.Generator) -> ModelSettings:

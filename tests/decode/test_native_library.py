@@ -1,9 +1,11 @@
 """Finding the native engine's library: prebuilt, cached or compiled; and every variant gives the same tokens."""
 
 import ctypes
+import errno
 import logging
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from manyheads.decode.native.native_engine import NativeEngine
 from manyheads.errors import EngineError
 from manyheads.model import Transformer
 
+from decode.conftest import Messages
 from decode.test_native import SEARCHES, SPECIAL_TOKENS, VARIANTS, make_model, make_sources
+from needs import needs_compiler
 
 is_x86_64 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the variants are those of x86-64")
 
@@ -23,10 +27,6 @@ is_x86_64 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the varia
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(loading.LIBRARY_VARIABLE, raising=False)
-    try:
-        loading.find_compiler()
-    except EngineError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -65,28 +65,53 @@ def _select(selector: EngineSelector, model: Transformer, settings: DecodeSettin
     return selector.select(model, SPECIAL_TOKENS, settings).name
 
 
-@pytest.mark.parametrize("name", ["native", "auto"])
-def test_fallback_without_a_compiler_is_reported_once(
-    name: str, empty_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_asking_for_native_without_a_compiler_is_reported_once(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
 ) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
-    selector, model = EngineSelector(name), make_model()
-    with caplog.at_level(logging.WARNING, logger="manyheads"):
-        for _ in range(2):
-            assert _select(selector, model, SEARCHES["beam"]) == "torch"
-    assert len(caplog.records) == 1
-    assert 'CC = "no-such-compiler" was not found' in caplog.text
+    selector, model = EngineSelector("native"), make_model()
+    for _ in range(2):
+        assert _select(selector, model, SEARCHES["beam"]) == "torch"
+    assert messages() == [
+        "Engine: torch. The native engine, which decodes at least twice as fast, needs a C compiler for its first use: "
+        'CC = "no-such-compiler" was not found. Install one, such as gcc.'
+    ]
 
 
-def test_auto_reports_a_fallback_to_torch_too(empty_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    selector, model = EngineSelector(), make_model(scores="cosine")
-    with caplog.at_level(logging.WARNING, logger="manyheads"):
-        for _ in range(2):
-            assert _select(selector, model, SEARCHES["beam"]) == "torch"
-    assert len(caplog.records) == 1
-    assert 'The native engine does not support model.scores = "cosine"' in caplog.text
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [({}, "none of cc, gcc, clang was found. Install one"), ({"scores": "cosine"}, 'support model.scores = "cosine"')],
+)
+def test_auto_reports_a_slower_engine_once_and_only_for_many_texts(
+    settings: dict[str, str],
+    reason: str,
+    empty_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    messages: Messages,
+) -> None:
+    _forbid_compilers(monkeypatch, tmp_path)
+    selector, model = EngineSelector(), make_model(**settings)
+    for n_texts in (1, 4998):
+        assert selector.select(model, SPECIAL_TOKENS, SEARCHES["beam"], n_texts).name == "torch"
+    assert messages() == []
+    assert reason in (selector.fallback or "")
+    for _ in range(2):
+        assert _select(selector, model, SEARCHES["beam"]) == "torch"
+    (line,) = messages()
+    assert line.startswith("Engine: torch. The native engine")
+    assert reason in line
 
 
+def test_a_silent_selector_logs_nothing(empty_cache: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    selector = EngineSelector("native", is_silent=True)
+    assert _select(selector, make_model(), SEARCHES["beam"]) == "torch"
+    assert messages() == []
+    assert "no-such-compiler" in (selector.fallback or "")
+
+
+@needs_compiler
 def test_unsupported_search_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     selector, model = EngineSelector(), make_model()
     with caplog.at_level(logging.INFO, logger="manyheads"):
@@ -151,6 +176,7 @@ def test_a_compiler_that_does_not_finish_is_ended(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_compiler
 def test_a_cached_library_loads_without_a_compiler(
     empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,6 +209,33 @@ def test_a_cache_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatc
     assert loading._cache_folder() == folder
 
 
+@needs_compiler
+def test_compiling_without_a_cache_says_that_it_is_repeated(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    empty_cache.parent.parent.write_text("a file, in which nobody can make a folder")
+    monkeypatch.setattr(compilation, "NATIVE_FLAGS", (("-O0",),))
+    assert loading.library().mh_lanes() > 0
+    (line,) = messages()
+    assert line.endswith(
+        f"Every command will do so: {empty_cache} is not a folder that only you can write to. Set XDG_CACHE_HOME."
+    )
+
+
+def test_without_any_writable_folder_torch_decodes(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    def refuse(**options: str) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    empty_cache.parent.parent.write_text("a file, in which nobody can make a folder")
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
+    loading._temporary_folder.cache_clear()
+    assert _select(EngineSelector("native"), make_model(), SEARCHES["beam"]) == "torch"
+    (line,) = messages()
+    assert "has no folder to be compiled in: [Errno 2] No usable temporary directory found. Set XDG" in line
+
+
 def test_a_cached_library_that_is_damaged_is_named(empty_cache: Path) -> None:
     path = loading._cache_folder() / f"engine-{loading._fingerprint()}.so"
     path.write_text("not a library")
@@ -190,6 +243,7 @@ def test_a_cached_library_that_is_damaged_is_named(empty_cache: Path) -> None:
         loading.library()
 
 
+@needs_compiler
 def test_a_prebuilt_library_loads_without_a_compiler(
     empty_cache: Path, variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +255,7 @@ def test_a_prebuilt_library_loads_without_a_compiler(
 
 
 @is_x86_64
-def test_the_processor_chooses_the_variant(variants: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processor_chooses_the_variant(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {
         "x86-64-v2": compilation._V2,
         "x86-64-v3": compilation._V3,
@@ -216,6 +270,7 @@ def test_the_processor_chooses_the_variant(variants: Path, monkeypatch: pytest.M
     assert compilation.runnable_variants() == []
 
 
+@needs_compiler
 def test_unusable_prebuilt_libraries_are_skipped(
     empty_cache: Path, variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +297,7 @@ def _variants_of_this_processor(variants: Path) -> dict[str, ctypes.CDLL]:
 
 
 @is_x86_64
+@needs_compiler
 def test_every_variant_generates_the_same_tokens(variants: Path, tmp_path: Path) -> None:
     """Float32 is compared with the torch engine, int8 with the first variant: sums of bytes are exact."""
     found = _variants_of_this_processor(variants)
@@ -269,6 +325,7 @@ def _ids(
 
 
 @is_x86_64
+@needs_compiler
 def test_variants_use_the_instructions_they_are_named_for(variants: Path) -> None:
     lanes = {"x86-64-v2": 4, "x86-64-v3": 8, "x86-64-v4": 16}
     for name, library in _variants_of_this_processor(variants).items():
@@ -276,6 +333,7 @@ def test_variants_use_the_instructions_they_are_named_for(variants: Path) -> Non
         assert (library.mh_lanes(), library.mh_has_vnni()) == (lanes[level], int(name != level))
 
 
+@needs_compiler
 def test_the_sources_compile_without_a_warning(tmp_path: Path) -> None:
     for macro in ("-DNDEBUG", "-DMH_TEST_ALLOCATION"):
         command = [*loading.find_compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror=vla", "-O2", macro]

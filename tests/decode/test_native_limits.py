@@ -17,14 +17,9 @@ from manyheads.decode.native.native_engine import NativeEngine, make_native
 from manyheads.errors import EngineError
 
 from decode.test_native import SEARCHES, SPECIAL_TOKENS, compare, make_model, make_sources
+from needs import needs_compiler
 
-
-@pytest.fixture(autouse=True)
-def _needs_a_compiler() -> None:
-    try:
-        loading.find_compiler()
-    except EngineError as error:
-        pytest.skip(str(error))
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module")

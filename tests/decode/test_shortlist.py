@@ -5,22 +5,14 @@ import pytest
 import torch
 
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, Shortlist, TorchEngine
-from manyheads.decode.native import loading
 from manyheads.decode.native.native_engine import make_native
-from manyheads.errors import BundleError, EngineError
+from manyheads.errors import BundleError
 from manyheads.model import Transformer
 
 from decode.test_native import SEARCHES, SPECIAL_TOKENS, make_model, make_sources
+from needs import needs_compiler
 
 V = 61
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_compiler() -> None:
-    try:
-        loading.find_compiler()
-    except EngineError as error:
-        pytest.skip(str(error))
 
 
 def make_shortlist(seed: int = 0) -> Shortlist:
@@ -36,6 +28,7 @@ def test_allowed_is_the_union_over_the_sources() -> None:
 
 @pytest.mark.parametrize("is_int8", [False, True])
 @pytest.mark.parametrize("search", ["greedy", "n-best", "wider than the vocabulary"])
+@needs_compiler
 def test_a_list_of_all_tokens_changes_nothing(search: str, is_int8: bool) -> None:
     model, sources, settings = make_model(), make_sources(), SEARCHES[search]
     everything = Shortlist.from_lists([[]] * V, range(V))
@@ -46,6 +39,7 @@ def test_a_list_of_all_tokens_changes_nothing(search: str, is_int8: bool) -> Non
 
 
 @pytest.mark.parametrize("changes", [{}, {"width": 38, "n_heads": 2}])
+@needs_compiler
 def test_probabilities_are_normalized_over_the_list(changes: dict[str, int]) -> None:
     model, shortlist, settings = make_model(**changes), make_shortlist(), SEARCHES["greedy"]
     listed = make_native(model, SPECIAL_TOKENS, shortlist=shortlist)
@@ -74,6 +68,7 @@ def _among(
 
 
 @pytest.mark.parametrize("is_int8", [False, True])
+@needs_compiler
 def test_sentences_of_one_call_share_their_list(is_int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manyheads.decode.native.native_engine._count_cores", lambda: 1)
     model, shortlist, sources = make_model(), make_shortlist(3), make_sources(5)
@@ -89,6 +84,7 @@ def test_sentences_of_one_call_share_their_list(is_int8: bool, monkeypatch: pyte
     assert {id for row in found[0] for one in row for id in one.ids} <= set(together.tolist())
 
 
+@needs_compiler
 def test_a_shortlist_out_of_range_is_refused() -> None:
     with pytest.raises(BundleError, match="for 60 tokens, the model has 61"):
         make_native(make_model(), SPECIAL_TOKENS, shortlist=Shortlist.from_lists([[]] * 60, []))

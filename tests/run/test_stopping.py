@@ -120,6 +120,20 @@ def test_remembered_signal_interrupts_what_may_be_interrupted() -> None:
             pytest.fail("not reached")
 
 
+def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
+    """A shell starts a job with `&` so that Ctrl-C, meant for what runs in the foreground, does not end it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with StopRequest() as stop, stop.deferred():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not stop()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert stop()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_ctrl_c_without_a_stop_request_is_not_swallowed(tmp_path: Path, recipe: Recipe) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Seq2Seq, "validate", _press_ctrl_c)

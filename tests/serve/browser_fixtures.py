@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser, sync_playwright
 
-from serve import chromium
+from serve import chromium, node
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,8 @@ def browser(shared_folder: Path) -> Iterator[Browser]:
         path = chromium.find_chromium() or chromium.install_chromium()
     if path is None:
         pytest.skip(chromium.MISSING)
+    if not node.starts(node.playwright_node()):
+        pytest.skip(node.MISSING)
     home = shared_folder / "home"
     home.mkdir(exist_ok=True)
     with sync_playwright() as playwright:

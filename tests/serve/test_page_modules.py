@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from playwright._impl._driver import compute_driver_executable
 
 import manyheads
 from manyheads.lens.head_maps import decode_map, encode_map
+
+from serve.node import MISSING, find_node
 
 STATIC = Path(manyheads.__file__).parent / "serve" / "static"
 WORDS = [
@@ -33,7 +34,9 @@ def run(code: str, **values: Any) -> Any:
         f"const main = async () => {{ {code} }};"
         "console.log(JSON.stringify(await main()));"
     )
-    node = compute_driver_executable()[0]
+    node = find_node()
+    if node is None:
+        pytest.skip(MISSING)
     done = subprocess.run(
         [node, "--no-warnings", "--input-type=module", "-"],
         input=script,

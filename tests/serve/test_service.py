@@ -319,6 +319,18 @@ def test_ctrl_c_twice_ends_the_server(trained: Trained, tmp_path: Path) -> None:
         asked.exception()  # its request may be lost: the second Ctrl-C says so
 
 
+def test_a_server_in_the_background_outlives_ctrl_c(trained: Trained, tmp_path: Path) -> None:
+    """A shell starts a job with `&` and SIGINT ignored; Ctrl-C is meant for what runs in the foreground."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with serving_process(str(trained("tag")), log=tmp_path / "log") as own:
+            own.process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+            assert own.request("/ready").status == 200
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_worker_that_could_not_be_started_is_tried_again(trained: Trained, tmp_path: Path) -> None:
     with serving_process(str(trained("tag")), log=tmp_path / "log") as own:
         limits = resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE)

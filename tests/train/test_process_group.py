@@ -132,6 +132,7 @@ def fail(group: ProcessGroup, how: str) -> Any:
 
 def abandon(group: ProcessGroup) -> bool:
     trainer_of(group).share()
+    group.exchange("shared", {})  # else rank 0 could end while the other one still connects its heartbeat
     if not group.is_first:
         time.sleep(1.0)
     group.abandon()
@@ -142,6 +143,19 @@ def abandon(group: ProcessGroup) -> bool:
 def test_the_heartbeat_of_a_process_that_gives_up_ends_at_once() -> None:
     """Python aborts if it ends while a thread is within gloo; the supervisor would take that for a crash."""
     assert run_ranks(2, abandon) == [False, False]
+
+
+def lose_the_leader(group: ProcessGroup) -> None:
+    if group.is_first:
+        os._exit(3)
+    group.start_heartbeat()
+
+
+def test_a_process_that_ends_before_the_first_heartbeat_is_lost() -> None:
+    code, error = run_ranks(2, lose_the_leader)
+    assert code == 3
+    with pytest.raises(LostProcessError, match="Process 1 of 2 lost the connection"):
+        raise error
 
 
 @pytest.mark.parametrize(

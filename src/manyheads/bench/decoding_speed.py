@@ -175,7 +175,7 @@ def bundle_cases(bundle: Bundle) -> tuple[list[BenchmarkCase], list[MissingEngin
     for settings in dict.fromkeys((bundle.decode, greedy)):
         method, has_default = describe_method(settings), False
         for label, name, is_int8 in variants:
-            selector = EngineSelector(name, is_int8=is_int8)
+            selector = EngineSelector(name, is_int8=is_int8, is_silent=True)
             engine_task = task.with_engine(selector)
             if engine_task.engine_for(settings).name == "torch" and name != "torch":
                 missing[label] = MissingEngine(label, f"{method}: {selector.fallback}")

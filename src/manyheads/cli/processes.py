@@ -31,13 +31,14 @@ def run_as_follower(recipe: Path, overrides: Sequence[str], folder: Path, group:
     from manyheads.errors import LostProcessError, ManyheadsError
     from manyheads.run import follow_run, read_recipe
     from manyheads.run.follower import refuse_start
+    from manyheads.run.stopping import stop_signals
 
     def request_stop(number: int, frame: FrameType | None) -> None:
         if group.is_stop_requested:
             sys.exit(130)
         group.is_stop_requested = True
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         signal.signal(number, request_stop)
     try:
         with refuse_start(group):

@@ -30,7 +30,7 @@ def quantize(bundle: Bundle, rows: Sequence[Row], max_cost: float = MAX_COST) ->
     rounded = task.restore(deepcopy(task.model), task.tokenizer, task.settings, task.metadata())
     assert isinstance(rounded, SupportsEngines)
     load_weights(rounded.model, dequantize_weights(quantize_weights(weights_of(task.model))), "the quantized weights")
-    selector = EngineSelector("native", is_int8=True)
+    selector = EngineSelector("native", is_int8=True, is_silent=True)
     quantized = rounded.with_engine(selector)
     engine = quantized.engine_for(bundle.decode).name
     if engine == "torch":

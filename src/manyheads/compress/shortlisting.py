@@ -81,7 +81,7 @@ def add_shortlist(
     aligner = choose_aligner(bundle, where, [(row[0], row[1]) for row in train])
     shortlist = learn_shortlist(aligner, train, settings)
     is_int8 = bundle.int8 is not None
-    selector = EngineSelector("native", is_int8=is_int8)
+    selector = EngineSelector("native", is_int8=is_int8, is_silent=True)
     unlisted = task.with_engine(selector)
     listed = task.with_engine(EngineSelector("native", is_int8=is_int8, shortlist=shortlist))
     engine = unlisted.engine_for(bundle.decode).name

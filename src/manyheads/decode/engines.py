@@ -21,6 +21,8 @@ from manyheads.errors import EngineError
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
+_MANY_TEXTS = 5_000  # from here on, decoding takes so long that a faster engine is worth a line
+
 logger = logging.getLogger(__name__)
 
 
@@ -109,22 +111,37 @@ class EngineSelector:
     An engine other than `torch` is built on first use and keeps its own copy of the weights. Each call compares the
     model with the one that was copied: if a weight was changed or replaced, the engine is built again, and if the
     model has gates or hooks, which only PyTorch runs, `torch` decodes. PyTorch does not count changes made in place
-    through `Tensor.data`: call `reset` after them.
+    through `Tensor.data`: call `reset` after them. With `is_silent`, nothing is logged: the caller reads `fallback`.
     """
 
-    def __init__(self, name: str = "auto", *, is_int8: bool = False, shortlist: Shortlist | None = None) -> None:
+    def __init__(
+        self,
+        name: str = "auto",
+        *,
+        is_int8: bool = False,
+        shortlist: Shortlist | None = None,
+        is_silent: bool = False,
+    ) -> None:
         if name != "auto" and name not in ENGINES:
             raise EngineError(f'engine = "{name}" is not an engine. {did_you_mean(name, ["auto", *ENGINES])}')
-        self.name, self.is_int8, self.shortlist = name, is_int8, shortlist
+        self.name, self.is_int8, self.shortlist, self.is_silent = name, is_int8, shortlist, is_silent
         self.used: str | None = None  # the engine of the latest call
         self.fallback: str | None = None  # why the latest call fell back to `torch`
         self._snapshot: ModelSnapshot | None = None
         self._built: dict[str, Engine | EngineError] = {}  # from the weights of the snapshot
         self._reported: set[str] = set()
+        self._n_texts = 0
 
-    def select(self, model: Transformer, special_tokens: SpecialTokens, settings: DecodeSettings) -> Engine:
-        """Return the engine for these settings. A fallback to `torch` is logged once."""
+    def select(
+        self, model: Transformer, special_tokens: SpecialTokens, settings: DecodeSettings, n_texts: int = 1
+    ) -> Engine:
+        """Return the engine that decodes this many texts with these settings.
+
+        A fallback to `torch` is logged once. If "auto" finds that this machine has no other engine for the model, that
+        is logged only after many texts.
+        """
         self.fallback = None
+        self._n_texts += n_texts
         engine = next(self._candidates(model, special_tokens, settings), TorchEngine(model, special_tokens))
         self.used = engine.name
         return engine
@@ -144,7 +161,7 @@ class EngineSelector:
                 continue
             engine = self._build(name, model, special_tokens)
             if isinstance(engine, EngineError):
-                self._fall_back(str(engine))
+                self._fall_back(str(engine), is_logged=self.name != "auto" or self._n_texts >= _MANY_TEXTS)
                 continue
             if lacking := engine.unsupported(settings):
                 level = logging.INFO if self.name == "auto" else logging.WARNING
@@ -176,8 +193,8 @@ class EngineSelector:
                 self._built[name] = error
         return self._built[name]
 
-    def _fall_back(self, reason: str, level: int = logging.WARNING) -> None:
+    def _fall_back(self, reason: str, level: int = logging.WARNING, *, is_logged: bool = True) -> None:
         self.fallback = reason
-        if reason not in self._reported:
+        if is_logged and not self.is_silent and reason not in self._reported:
             self._reported.add(reason)
             logger.log(level, "Engine: torch. %s", reason)

@@ -6,6 +6,11 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 
+def stop_signals() -> list[signal.Signals]:
+    """The signals that stop a command. One that the caller had ignored, as a shell does for `&`, stays ignored."""
+    return [kind for kind in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(kind) is not signal.SIG_IGN]
+
+
 class StopRequest:
     """Turns SIGINT and SIGTERM into a KeyboardInterrupt or, within `deferred`, into a request that the run checks.
 
@@ -22,7 +27,7 @@ class StopRequest:
         return self.requested or self._poll()
 
     def __enter__(self) -> "StopRequest":
-        self._before = {kind: signal.signal(kind, self._on_signal) for kind in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {kind: signal.signal(kind, self._on_signal) for kind in stop_signals()}
         return self
 
     def __exit__(

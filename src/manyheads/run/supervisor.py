@@ -19,6 +19,7 @@ from typing import IO
 
 from manyheads.cores import count_cores
 from manyheads.language import pick
+from manyheads.run.stopping import stop_signals
 from manyheads.train.process_group import LOST, SUPERVISOR_VARIABLE
 
 _HOST = "127.0.0.1"
@@ -134,7 +135,7 @@ class _Processes:
             if self._leader.poll() is None:
                 self._leader.send_signal(number)
 
-        before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, forward) for number in stop_signals()}
         try:
             yield
         finally:

@@ -74,9 +74,10 @@ async def _run_server(
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
+    server = _Server(config, on_start)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after a graceful end
         signal.signal(number, lambda *_: None)
-    await _Server(config, on_start).serve(sockets=[listener])
+    await server.serve(sockets=[listener])
 
 
 def _reload_all(service: Service) -> None:

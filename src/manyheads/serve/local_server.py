@@ -2,9 +2,11 @@
 
 import errno
 import ipaddress
+import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -74,11 +76,20 @@ def run(app: ASGIApp, listener: socket.socket, on_start: Callable[[], None] = la
 
 
 class ReportingServer(uvicorn.Server):
-    """A server that reports when it has started."""
+    """A server that reports when it has started.
+
+    SIGINT stays ignored if the caller ignored it, as a shell does for a job started with `&`.
+    """
 
     def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_start = on_start
+        self._ignores_sigint = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, unless the signal is ignored."""
+        if sig != signal.SIGINT or not self._ignores_sigint:
+            super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then report it."""

@@ -353,5 +353,5 @@ class SupportsEngines(Task, Protocol):
     def with_engine(self, engine: EngineSelector) -> "SupportsEngines":
         """The same task, decoding with this engine."""
 
-    def engine_for(self, settings: DecodeSettings) -> Engine:
-        """The engine that decodes with these settings."""
+    def engine_for(self, settings: DecodeSettings, n_texts: int = 1) -> Engine:
+        """The engine that decodes this many texts with these settings."""

@@ -170,7 +170,8 @@ class ProcessGroup:
     def start_heartbeat(self) -> None:
         """Notice from now on, in a thread, when another process does not answer; this process then ends."""
         if not self.is_alone:
-            group = dist.new_group(backend="gloo", timeout=timedelta(seconds=self.timeout))
+            with self.naming_lost():
+                group = dist.new_group(backend="gloo", timeout=timedelta(seconds=self.timeout))
             self._heartbeat = threading.Thread(target=self._beat, args=(group,), daemon=True, name="heartbeat")
             self._heartbeat.start()
 

@@ -34,7 +34,11 @@ def library() -> ctypes.CDLL:
     if not path.exists():
         compiler = find_compiler()
         _build(compiler, path)
-        logger.info("Compiled the native engine for this processor with %s. This is done once.", shlex.join(compiler))
+        cache = user_cache_folder("native")
+        once = "This is done once."
+        if path.parent != cache:
+            once = f"Every command will do so: {cache} is not a folder that only you can write to. Set XDG_CACHE_HOME."
+        logger.info("Compiled the native engine for this processor with %s. %s", shlex.join(compiler), once)
     return _load(path)
 
 
@@ -44,7 +48,10 @@ def find_compiler() -> tuple[str, ...]:
         return compiler
     named = os.environ.get("CC", "").strip()
     missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
-    raise EngineError(f"The native engine needs a C compiler for its first use: {missing}. Install one, such as gcc.")
+    raise EngineError(
+        f"The native engine, which decodes at least twice as fast, needs a C compiler for its first use: {missing}. "
+        "Install one, such as gcc."
+    )
 
 
 def _load(path: Path) -> ctypes.CDLL:
@@ -85,7 +92,10 @@ def _cache_folder() -> Path:
 @cache
 def _temporary_folder() -> Path:
     """A folder of this process, used if the cache is not writable or others may write to it."""
-    folder = tempfile.TemporaryDirectory(prefix="manyheads-native-")
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="manyheads-native-")
+    except OSError as error:
+        raise EngineError(f"The native engine has no folder to be compiled in: {error}. Set XDG_CACHE_HOME.") from None
     _TEMPORARY.append(folder)
     return Path(folder.name)
 

@@ -344,9 +344,9 @@ class Seq2Seq:
         """The same task, decoding with this engine."""
         return replace(self, engine=engine)
 
-    def engine_for(self, settings: DecodeSettings) -> Engine:
-        """The engine that decodes with these settings."""
-        return self.engine.select(self.model, _SPECIAL_TOKENS, settings)
+    def engine_for(self, settings: DecodeSettings, n_texts: int = 1) -> Engine:
+        """The engine that decodes this many texts with these settings."""
+        return self.engine.select(self.model, _SPECIAL_TOKENS, settings, n_texts)
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model; a text to translate is divided if it is not."""
@@ -440,7 +440,7 @@ class Seq2Seq:
             streams,
             settings,
             self.tokenizer,
-            self.engine_for(settings),
+            self.engine_for(settings, len(parts)),
             TorchEngine(self.model, _SPECIAL_TOKENS),
         )
         found, looping = search.run(done)
