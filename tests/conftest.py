@@ -9,6 +9,7 @@ install_import_hook(
 )
 
 import gc  # noqa: E402
+from collections import Counter  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -85,6 +86,19 @@ def pytest_collection_finish() -> None:
     """Exempt all modules and tests from garbage collection: each full one would visit millions of objects."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped and why, as a green run that left out tests would promise too much."""
+    reasons: Counter[tuple[str, str, str]] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        kind = "test" if isinstance(report, pytest.TestReport) else "file"  # a whole file that needs a missing package
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[str(Path(report.nodeid.split("::")[0]).parent), kind, reason.removeprefix("Skipped: ")] += 1
+    if reasons:
+        terminalreporter.section("skipped")
+    for (folder, kind, reason), count in sorted(reasons.items()):
+        terminalreporter.line(f"{count} {kind}{'s' * (count > 1)} of {folder}: {reason}")
 
 
 @pytest.fixture(autouse=True, scope="session")
