@@ -53,6 +53,14 @@ def test_what_is_read_at_the_start_of_a_process_needs_a_new_one(warm_process: Wa
         assert not warm_process.suits(same | change)
 
 
+def test_libraries_imported_since_make_no_difference(warm_process: WarmProcess) -> None:
+    """Otherwise each command would take seconds from then on."""
+    import sklearn  # noqa: F401
+    import torch._dynamo  # noqa: F401
+
+    assert warm_process.suits(environment_of(1))
+
+
 def test_standard_input_that_is_not_read_and_long_output(warm_process: WarmProcess, tmp_path: Path) -> None:
     done = warm_process.run(["--version"], b"line\n" * 100_000, tmp_path, environment_of(1))
     assert (done.returncode, done.stderr) == (0, b"")
