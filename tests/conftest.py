@@ -155,10 +155,11 @@ def shared_cache(shared_folder: Path) -> Iterator[None]:  # noqa: F811
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own, created on first use: for tests of the cache and of what preparing text reports."""
-    monkeypatch.setenv("MANYHEADS_CACHE", str(tmp_path / "own-cache"))
-    return tmp_path / "own-cache"
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own: for tests of the cache, and of what a run reports while it prepares text."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("MANYHEADS_CACHE", str(folder))
+    return folder
 
 
 @pytest.fixture(autouse=True)
