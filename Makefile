@@ -1,14 +1,17 @@
-# Two commands do all the set-up: `make quickstart` and `make test`. Both create and reuse .venv.
+# `make test`: lint, types, import contracts, the documentation and the tests, in ten minutes on two idle cores.
+# `make test` and `make quickstart` need no set-up: both create and reuse .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
 
-.PHONY: help quickstart test check kills full-disk flips ingest scale format clean
+.PHONY: help quickstart test check proofs kills full-disk flips ingest scale format clean
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
-	@echo "make test         lint, types, import contracts, all tests (what CI runs)"
-	@echo "make check        the same without the slow tests: before every commit"
+	@echo "make test         lint, types, import contracts, documentation and tests (ten minutes on two idle cores)"
+	@echo "make check        lint, types, import contracts and the tests without the slow ones: before every commit"
+	@echo "make proofs       long tests, of which make test runs one of each kind: kills, full disks, speed, another"
+	@echo "                  device, trained quickstarts (a quarter of an hour)"
 	@echo "make quickstarts  train a classifier, a tagger and a language model on the built-in corpora (minutes)"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
@@ -79,8 +82,21 @@ $(RECIPES): .venv/installed
 quickstart: .venv/installed
 	@$(BIN)/manyheads quickstart $(if $(TASK),--task $(TASK)) $(ARGS)
 
-test: .venv/installed-dev lint docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not proof"
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+DOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Lint and documentation run beside the tests; what they print follows if they fail.
+test: .venv/installed-dev
+	@mkdir -p build
+	@{ $(LINT); } >build/lint.log 2>&1 & lint=$$!; { $(DOCS); } >build/docs.log 2>&1 & docs=$$!; failed=; \
+	  $(PYTEST) -m "not proof" || failed=" tests"; \
+	  wait $$lint || { cat build/lint.log; failed="$$failed lint"; }; \
+	  wait $$docs || { cat build/docs.log; failed="$$failed docs"; }; \
+	  if [ "$$failed" ]; then echo "make test failed:$$failed"; exit 1; fi; echo "Tests, lint and docs passed."
+
+proofs: .venv/installed-dev
+	$(PYTEST) -m proof
 
 # The last results are in benchmarks/quality.md.
 .PHONY: quickstarts
@@ -102,14 +118,11 @@ mutants: .venv/installed-dev
 	  --seed $(or $(SEED),0) --module "$(MODULE)" $(ARGS)
 
 check: .venv/installed-dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not proof"
+	$(PYTEST) -m "not slow and not proof"
 
 .PHONY: lint
 lint: .venv/installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(LINT)
 
 # The scripts are plain JavaScript with types in JSDoc comments.
 .PHONY: lens-types
@@ -119,7 +132,7 @@ lens-types: .venv/installed-dev
 # The documentation site, in build/site. A broken link or a page that loads anything from the network is an error.
 .PHONY: docs
 docs: .venv/installed-dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(DOCS)
 
 # ARGS="--megabytes 2000": a smaller corpus, with 8 GB of disk.
 ingest: .venv/installed

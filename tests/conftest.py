@@ -1,22 +1,28 @@
 """Shape and type checks for all tests, and the small recipe and bundle that tests share."""
 
+import gc
+
 from jaxtyping import install_import_hook
 
+gc.disable()  # until all tests are collected: a third of that time went to looking for garbage among modules
 # beartype enforces the jaxtyping annotations of all packages with tensors and arrays. The hook must be installed before
 # they are imported. The other packages rely on mypy: checking each call would make the corpora ten times slower.
 install_import_hook(
     [f"manyheads.{package}" for package in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
 )
 
-import gc  # noqa: E402
+import os  # noqa: E402
+import random  # noqa: E402
 import signal  # noqa: E402
+from collections import Counter  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from contextlib import suppress  # noqa: E402
+from multiprocessing import forkserver  # noqa: E402
 from pathlib import Path  # noqa: E402
-from uuid import uuid4  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from filelock import FileLock  # noqa: E402
 
 from manyheads import corpora  # noqa: E402
 from manyheads.bundle import Bundle  # noqa: E402
@@ -56,6 +62,10 @@ def small_table(**changes: object) -> dict[str, object]:
     return table | changes
 
 
+# What tests fork, beside what they name themselves. The first optimizer of a process imports torch._dynamo, which takes
+# longer than a small training.
+_FORKED = ("manyheads.cli.progress", "manyheads.cli.train", "manyheads.run", "manyheads.serve.worker", "torch._dynamo")
+
 # Tests without the marker `slow` that take more than ten seconds.
 _LONG = frozenset(
     {
@@ -73,8 +83,24 @@ _LONG = frozenset(
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--shuffle`: no test may depend on what ran before it."""
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and the tests of each, in a random order")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one process more than there are cores: tests also wait, for servers and for the browser."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run slow tests first, then long ones: as the last ones they would leave all but one process idle."""
+    if (seed := config.getoption("shuffle")) is not None:
+        files = sorted({item.path for item in items})
+        random.Random(seed).shuffle(files)
+        random.Random(seed).shuffle(items)
+        items.sort(key=lambda item: files.index(item.path))
+        return
 
     def order(item: pytest.Item) -> int:
         if item.get_closest_marker("slow") is not None:
@@ -88,22 +114,53 @@ def pytest_collection_finish() -> None:
     """Exempt all modules and tests from garbage collection: each full one would visit millions of objects."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped and why, as a green run that left out tests would promise too much."""
+    reasons: Counter[tuple[str, str, str]] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        kind = "test" if isinstance(report, pytest.TestReport) else "file"  # a whole file that needs a missing package
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[str(Path(report.nodeid.split("::")[0]).parent), kind, reason.removeprefix("Skipped: ")] += 1
+    if reasons:
+        terminalreporter.section("skipped")
+    for (folder, kind, reason), count in sorted(reasons.items()):
+        terminalreporter.line(f"{count} {kind}{'s' * (count > 1)} of {folder}: {reason}")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def native_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def native_engine(shared_folder: Path) -> Iterator[None]:  # noqa: F811
     """Compile the native engine before any test, so that no process started by a test logs its compilation."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("xdg-cache")))
-        with suppress(EngineError):
+        patch.setenv("XDG_CACHE_HOME", str(shared_folder / "xdg-cache"))
+        with FileLock(shared_folder / "native.lock"), suppress(EngineError):
             library()
         yield
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
+def preloaded_forks() -> Iterator[None]:
+    """Let the server process that forks import what any test needs, whichever test starts it: there is only one."""
+    set_preload = forkserver.set_forkserver_preload
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forkserver, "set_forkserver_preload", lambda names: set_preload(sorted({*names, *_FORKED})))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def shared_cache(shared_folder: Path) -> Iterator[None]:  # noqa: F811
+    """Prepare the same text once for all tests: an entry's name contains a digest of all it depends on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MANYHEADS_CACHE", str(shared_folder / "cache"))
+        yield
+
+
+@pytest.fixture
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give each test its own cache, which is created on first use."""
-    folder = tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"
+    """A cache of the test's own: for tests of the cache, and of what a run reports while it prepares text."""
+    folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("MANYHEADS_CACHE", str(folder))
     return folder
 

@@ -11,6 +11,7 @@ import pytest
 from cli.warm_process import WarmProcess
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+_SET_BY_LIBRARIES = {"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR"}  # scikit-learn and torch
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +48,9 @@ def new_manyheads(tmp_path: Path) -> Run:
 
 
 def environment_of(n_threads: int) -> dict[str, str]:
-    """Return the environment of a command."""
-    return os.environ | {"OMP_NUM_THREADS": str(n_threads), "COLUMNS": "110"}
+    """Return the environment of a command: as a user's, without what libraries put into that of this process."""
+    users = {name: value for name, value in os.environ.items() if name not in _SET_BY_LIBRARIES}
+    return users | {"OMP_NUM_THREADS": str(n_threads), "COLUMNS": "110"}
 
 
 def run_new_process(

@@ -5,9 +5,11 @@ Preloaded are only modules in which nothing depends on the environment or on the
 whose help texts are chosen on import. `test_warm_process.py` compares forks with processes that start from nothing.
 """
 
+import atexit
 import gc
 import importlib
 import json
+import logging
 import os
 import runpy
 import socket
@@ -15,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 _PRELOADED = (
@@ -22,6 +25,7 @@ _PRELOADED = (
     "rich.live",
     "rich.progress",
     "rich.table",
+    "torch._dynamo",  # imported by the first optimizer, for longer than a small training takes
     "manyheads.bench",
     "manyheads.bundle",
     "manyheads.compress",
@@ -128,9 +132,33 @@ def _become_next_command(connection: socket.socket) -> None:
     exec(command["before"], {})
 
 
+class _QuickEnd:
+    """Ends a process as Python does, but does not free every object first: that takes longer than most commands."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None  # of a fork
+        atexit.register(self)  # before the modules of the command register theirs, so that it is called last
+
+    def __call__(self) -> None:
+        if self.code is None:
+            return
+        logging.shutdown()
+        with suppress(OSError, ValueError):  # a stream that cannot be flushed: Python reports it
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.code)
+
+
 if __name__ == "__main__":
+    _end = _QuickEnd()
     for _name in _PRELOADED:
         importlib.import_module(_name)
     gc.freeze()  # else the first collection in each fork would copy all of this memory
     _become_next_command(socket.socket(fileno=int(sys.argv[1])))
-    runpy.run_module("manyheads", run_name="__main__", alter_sys=True)
+    _end.code = 1  # of an exception
+    try:
+        runpy.run_module("manyheads", run_name="__main__", alter_sys=True)
+        _end.code = 0
+    except SystemExit as _exit:
+        _end.code = _exit.code if isinstance(_exit.code, int) else int(_exit.code is not None)
+        raise

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -100,7 +101,24 @@ def test_oldest_python_is_the_one_of_the_package() -> None:
 
 
 def test_make_test_runs_every_check() -> None:
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    (lint,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-    assert re.search(r"^test:.*\blint\b.*\bdocs\b", makefile, re.MULTILINE)
-    assert all(tool in lint for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports"))
+    shown = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    checks = ("ruff check", "ruff format --check", "mypy", "lint-imports", "mkdocs build --strict", "pytest")
+    assert all(f"/{check}" in shown or f"-m {check}" in shown for check in checks)
+
+
+@pytest.mark.parametrize("failing", ["ruff", "mypy", "lint-imports", "mkdocs", "python", ""])
+def test_make_test_fails_with_each_check_and_names_it(tmp_path: Path, failing: str) -> None:
+    """With tools that do nothing but end, one of them with an error."""
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for tool in ("ruff", "mypy", "lint-imports", "mkdocs", "python"):
+        script = tmp_path / ".venv" / "bin" / tool
+        script.write_text(f"#!/bin/sh\necho {tool} ran\nexit {int(tool == failing)}\n")
+        script.chmod(0o755)
+    for name in ("pyproject.toml", "constraints.txt", ".venv/installed", ".venv/installed-dev"):  # in order of age
+        (tmp_path / name).touch()
+    command = ["make", "-f", str(ROOT / "Makefile"), "test"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    part = {"python": "tests", "mkdocs": "docs", "": ""}.get(failing, "lint")
+    assert (done.returncode != 0) == bool(failing)
+    assert (f"make test failed: {part}\n" in done.stdout) == bool(failing)
+    assert f"{failing} ran" in done.stdout

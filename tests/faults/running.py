@@ -64,7 +64,8 @@ def cache_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-cache")
 
 
-_PRELOADED = ["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run"]
+# The first optimizer imports torch._dynamo, which takes longer than the training of a small run.
+_PRELOADED = ["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run", "torch._dynamo"]
 
 
 class RunProcess(Protocol):

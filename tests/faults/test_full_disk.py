@@ -241,8 +241,10 @@ def check_checkpoints(folder: Path) -> None:
         verify_manifest(checkpoint, CheckpointError)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("largest_file", [3_000, 60_000, 200_000])
+@pytest.mark.parametrize(
+    "largest_file",
+    [pytest.param(3_000, marks=pytest.mark.proof), 60_000, pytest.param(200_000, marks=pytest.mark.proof)],
+)
 def test_file_size_limit(recipe: Path, whole: dict[str, object], largest_file: int) -> None:
     """A limit set by the operating system, exceeded by the log, the weights or the optimizer state."""
     folder = recipe.parent / f"limit-{largest_file}"
@@ -276,7 +278,7 @@ def fill(disk: Path, free: int) -> Path:
     return filler
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_full_filesystem(recipe: Path, whole: dict[str, object], small_disk: Path) -> None:
     """With a different free space each time, the run fails in its text, its checkpoints, its log and its bundle."""
     folder = small_disk / "run"

@@ -1,4 +1,7 @@
-"""A run that is killed repeatedly produces the same bytes as an undisturbed one."""
+"""A run that is killed repeatedly produces the same bytes as an undisturbed one.
+
+`make test` kills before file operations, with two controls; `make proofs` also kills at every moment of a run.
+"""
 
 import json
 import random
@@ -14,7 +17,6 @@ from manyheads.storage import write_manifest
 from faults.killing import MOMENTS, Tally, kill_until_done
 from faults.running import STEPS, ForkedRun, differences, outcome, output_of, write_recipe
 
-pytestmark = pytest.mark.slow
 SEED = 4
 
 
@@ -44,6 +46,7 @@ def stopped(recipe: Path, whole: dict[str, object]) -> Path:
     return folder
 
 
+@pytest.mark.proof
 def test_twenty_kills_at_chosen_and_random_moments(recipe: Path, whole: dict[str, object]) -> None:
     rng = random.Random(SEED)
     tally = Tally()
@@ -86,7 +89,9 @@ def change_progress(checkpoint: Path, name: str) -> None:
     (checkpoint / "progress.json").write_text(json.dumps(progress))
 
 
-@pytest.mark.parametrize("lost", ["nothing", "moments", "ema", "position", "step"])
+@pytest.mark.parametrize(
+    "lost", ["nothing", "moments", *(pytest.param(one, marks=pytest.mark.proof) for one in ("ema", "position", "step"))]
+)
 def test_comparison_detects_lost_state(recipe: Path, stopped: Path, whole: dict[str, object], lost: str) -> None:
     """Negative controls: if one part of the state is lost, the comparison finds a difference."""
     folder = recipe.parent / f"without-{lost}"

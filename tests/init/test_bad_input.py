@@ -51,7 +51,7 @@ def test_twenty_rows_get_a_short_plan(tmp_path: Path) -> None:
 
 
 def test_a_thousand_classes(tmp_path: Path) -> None:
-    found, plan = init(tmp_path, [(f"{text(n)} name{n % 1000}", f"class {n % 1000}") for n in range(5000)])
+    found, plan = init(tmp_path, [(f"{text(n)} name{n % 1000}", f"class {n % 1000}") for n in range(3000)])
     assert len(found.counts.labels) == 1000
     assert found.unseen_labels == ()
     assert plan.n_epochs > 5

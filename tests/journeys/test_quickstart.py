@@ -16,7 +16,7 @@ from cli.conftest import Run, checked, environment_of, new_manyheads, warm_proce
 from cli.warm_process import WarmProcess
 
 # A model of a few steps repeats one token up to the maximum length, and a thousand such texts take a minute. The tests
-# that train a model use the whole corpora and no limit.
+# that train a model use the whole corpora, all layers and no limit.
 SHORT_CORPORA = """
 from manyheads.run import corpus
 from manyheads.tasks import TASKS
@@ -24,6 +24,8 @@ corpus._BUILTIN_TEST = 60
 for task in TASKS.values():
     if getattr(task, "quickstart", None) is not None:
         task.quickstart.recipe.setdefault("data", {})["builtin_rows"] = 5000
+        model = task.quickstart.recipe.setdefault("model", {})
+        model.update({name: 1 for name in model if name in ("n_encoder_layers", "n_decoder_layers")})
         if task.quickstart.name in ("translate", "generate"):
             task.quickstart.recipe.setdefault("decode", {})["max_new_tokens"] = 5
 """

@@ -32,7 +32,7 @@ def bytes_of(folder: Path) -> bytes:
     return (folder / "bundle" / "weights.safetensors").read_bytes()
 
 
-def test_events_of_a_run(tmp_path: Path, recipe_table: Table) -> None:
+def test_events_of_a_run(tmp_path: Path, cache: Path, recipe_table: Table) -> None:
     events = list(run(Recipe.from_table(recipe_table()), tmp_path))
     kinds = [type(event) for event in events]
     assert kinds[:4] == [Stage, Stage, Stage, Prepared]  # text, tokenizer, ids

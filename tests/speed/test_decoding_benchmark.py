@@ -83,7 +83,7 @@ def test_exported_model_generates_the_same_tokens(decoding: ModuleType, tmp_path
         assert result.hypotheses[0] == output and output
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_whole_benchmark_with_table_and_bars(decoding: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "BASE", SMALL)
     case = decoding.Case(

@@ -82,7 +82,7 @@ def test_readme_without_markers_is_refused(training: ModuleType) -> None:
         draw.put_between("nothing", "y", "new\n")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_whole_benchmark_with_table_and_picture(training: ModuleType) -> None:
     size = training.Size(1, 16, 16, 2, 300, 100, steps_per_turn=1, n_turns=1)
     given = argparse.Namespace(turns=2, data=None, core=None, peers=["torch"], folder=Path("unused"), bfloat16=False)

@@ -200,21 +200,20 @@ class PhraseConstraint:
         eos: int,
     ) -> Int[Tensor, "R M"]:
         """The level of each candidate; one that ends is a level above those that have all phrases."""
-        levels = []
-        for automaton, state, row_ids, row_candidates in zip(
-            self._by_row(len(states)), states, ids.tolist(), candidates.tolist(), strict=True
-        ):
-            own = [0] * len(row_ids)
-            if state is not None and automaton.n_levels:
-                for index, (token_id, value) in enumerate(zip(row_ids, row_candidates, strict=True)):
-                    if value == -torch.inf:
-                        continue
-                    if token_id == eos:
-                        own[index] = automaton.n_levels + 1
-                    else:
-                        own[index] = automaton.level(automaton.follow(state, token_id))
-            levels.append(own)
-        return torch.tensor(levels, device=ids.device)
+        by_row = self._by_row(len(states))
+        is_possible = ~candidates.isneginf()  # most are not, where one row may begin many phrases
+        found = []
+        for row, token_id in zip(is_possible.nonzero()[:, 0].tolist(), ids[is_possible].tolist(), strict=True):
+            automaton, state = by_row[row], states[row]
+            if state is None or not automaton.n_levels:
+                found.append(0)
+            elif token_id == eos:
+                found.append(automaton.n_levels + 1)
+            else:
+                found.append(automaton.level(automaton.follow(state, token_id)))
+        levels = torch.zeros_like(ids)
+        levels[is_possible] = torch.tensor(found, dtype=ids.dtype, device=ids.device)
+        return levels
 
 
 def best_of_each(
