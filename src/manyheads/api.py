@@ -42,6 +42,7 @@ from manyheads.lens.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.head_cards import HeadCards
 from manyheads.lens.roles import make_report
 from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
 from manyheads.report import follow
 from manyheads.run import Event, Finished, Interrupted, Recipe, StopRequest, read_recipe, run
 from manyheads.storage import atomic_write
@@ -84,6 +85,16 @@ class OpenBundle(Bundle):
         """
         chosen = find_heads(self.task.model, [heads] if isinstance(heads, str) else heads)
         return _ablated(self, chosen)
+
+    def visible_ablation(self) -> VisibleAblation:
+        """Return a head, and a held-out text of the bundle whose answer visibly changes without it.
+
+        Best is one word that becomes another. This takes seconds: short texts are answered without each head in turn.
+        """
+        found = find_visible_ablation(self)
+        if found is None:
+            raise LensError("No single head changes an answer. `manyheads heads importance` measures what each does.")
+        return found
 
     def prune(
         self,

@@ -1,4 +1,4 @@
-"""`manyheads heads show|importance|prune|timeline`: what every head does, how much depends on it, and pruning."""
+"""`manyheads heads show|example|importance|prune|timeline`: what heads do, how much depends on them, pruning."""
 
 import difflib
 from pathlib import Path
@@ -40,6 +40,7 @@ class _Heads(click.Group):
         \b
         Example:
           manyheads heads show runs/quickstart/bundle
+          manyheads heads example runs/quickstart/bundle
           manyheads heads importance runs/mail/bundle
           manyheads heads prune runs/mail/bundle --share 0.4
           manyheads heads timeline runs/quickstart --svg timeline.svg
@@ -51,6 +52,7 @@ class _Heads(click.Group):
         \b
         例：
           manyheads heads show runs/quickstart/bundle
+          manyheads heads example runs/quickstart/bundle
           manyheads heads importance runs/mail/bundle
           manyheads heads prune runs/mail/bundle --share 0.4
           manyheads heads timeline runs/quickstart --svg timeline.svg
@@ -150,6 +152,37 @@ def show(bundle: Path, **options: Any) -> None:
     from manyheads.cli.role_cards import CardOptions, show_roles
 
     show_roles(bundle, CardOptions(**options))
+
+
+@heads.command(
+    short_help=pick("Find a head whose absence changes an answer.", "找出一个关掉后答案会变的头。"),
+    help=pick(
+        """Find a head whose absence is seen at once, and print the commands that show it.
+
+        Short held-out texts are answered without each head, one attention after another from the last one. The best
+        example replaces one word of the answer by another.
+
+        \b
+        Example:
+          manyheads heads example runs/quickstart/bundle
+        """,
+        """找出一个关掉后一眼就能看出变化的头，并给出查看它的命令。
+
+        从最后一个注意力层开始，逐个关掉注意力头，重新回答一些简短的验证文本；最好的例子是答案中恰好一个词变成另一个词。
+
+        \b
+        例：
+          manyheads heads example runs/quickstart/bundle
+        """,
+    ),
+)
+@click.argument("bundle", type=_PATH)
+@JSON_RESULTS
+def example(bundle: Path, as_json: bool) -> None:
+    """Show one head whose absence changes an answer."""
+    from manyheads.cli.head_example import show_example
+
+    show_example(bundle, as_json=as_json)
 
 
 @heads.command(

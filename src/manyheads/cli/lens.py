@@ -1,6 +1,6 @@
 """`manyheads lens`: the heads of a bundle in the browser, as one HTML file, or as a picture."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ _SURVEY = 300  # texts, as `heads show`
         \b
         Example:
           manyheads lens runs/quickstart/bundle "Two cats are sleeping."
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --off decoder.1.cross/3
           manyheads lens runs/quickstart/bundle --compare runs/other/bundle
           manyheads lens runs/quickstart/bundle "Two cats are sleeping." --html lens.html
           manyheads lens runs/quickstart/bundle "Two cats are sleeping." --head decoder.0.cross/2 --pdf head.pdf
@@ -44,6 +45,7 @@ _SURVEY = 300  # texts, as `heads show`
         \b
         例：
           manyheads lens runs/quickstart/bundle "Two cats are sleeping."
+          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --off decoder.1.cross/3
           manyheads lens runs/quickstart/bundle --compare runs/other/bundle
           manyheads lens runs/quickstart/bundle "Two cats are sleeping." --html lens.html
           manyheads lens runs/quickstart/bundle "Two cats are sleeping." --head decoder.0.cross/2 --pdf head.pdf
@@ -61,6 +63,15 @@ _SURVEY = 300  # texts, as `heads show`
 @click.option(
     "--answer",
     help=pick("Text that the decoder writes. [default: the model's own]", "解码器写出的文本。[默认：模型自己的回答]"),
+)
+@click.option(
+    "--off",
+    multiple=True,
+    metavar="HEAD",
+    help=pick(
+        "A head, or an attention, that is switched off when the page opens; may be repeated.",
+        "页面打开时关掉的头或整个注意力层；可重复给出。",
+    ),
 )
 @click.option("--html", type=_PATH, metavar="FILE", help=pick("Write the page to one file.", "把页面写成一个文件。"))
 @click.option("--svg", type=_PATH, metavar="FILE", help=pick("Draw to an SVG file.", "画成 SVG 文件。"))
@@ -104,11 +115,14 @@ def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     session = open_session(bundle, options["compare"], options["valid"], texts)
     if options["answer"] is not None and len(texts) != 1:
         raise click.UsageError("--answer belongs to one TEXT. Give exactly one.")
+    if files and options["off"]:
+        raise click.UsageError("--off is for the page: leave out --svg, --png and --pdf.")
     if files or options["html"]:
         if files:
             _draw(session, _text(session, texts), files, options)
         if options["html"]:
-            write_page(session, texts or (_text(session, texts),), options["html"], options["answer"])
+            shown = texts or (_text(session, texts),)
+            write_page(session, shown, options["html"], options["answer"], off=options["off"])
         return
     _serve(session, texts, options)
 
@@ -155,10 +169,30 @@ def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", option
         click.echo(f"{pick('Wrote', '已写入')} {path}")
 
 
+def _switched_off(session: "LensSession", off: Sequence[str]) -> dict[str, str]:
+    """Return the state of the page's address in which heads are off and the first of them is shown."""
+    from manyheads.lens.heads import find_heads
+
+    heads = find_heads(session.opened("a").bundle.task.model, off)
+    if not heads:
+        return {}
+    return {"off": ",".join(map(str, heads)), "attention": heads[0].attention, "head": str(heads[0].number)}
+
+
 def write_page(
-    session: "LensSession", texts: tuple[str, ...], path: Path, answer: str | None = None, n_texts: int = _SURVEY
+    session: "LensSession",
+    texts: tuple[str, ...],
+    path: Path,
+    answer: str | None = None,
+    n_texts: int = _SURVEY,
+    off: Sequence[str] = (),
 ) -> None:
-    """Write the page of some texts to one file; the survey of heads observes `n_texts` texts of the corpus."""
+    """Write the page of some texts to one file; the survey of heads observes `n_texts` texts of the corpus.
+
+    The page opens with the heads `off` switched off.
+    """
+    from urllib.parse import urlencode
+
     from manyheads.cli.progress import make_console
     from manyheads.language import current
     from manyheads.lens.head_survey import survey_heads
@@ -168,6 +202,7 @@ def write_page(
     from manyheads.storage import atomic_write
 
     _check_folder(path)
+    state = _switched_off(session, off)
     surveys: dict[str, Any] = {}
     examples: dict[str, Any] = {}
     messages: list[str] = []
@@ -190,6 +225,7 @@ def write_page(
             surveys=surveys,
             examples=examples,
             language=current(),
+            state=urlencode(state),
             progress=lambda part: report(0.5 + part / 2),
         )
         content = page.encode()
@@ -228,7 +264,7 @@ def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, An
     from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
     host, port = options["host"], options["port"]
-    state: dict[str, str] = {"lang": current()}
+    state: dict[str, str] = {"lang": current()} | _switched_off(session, options["off"])
     if texts:
         session.trace(TraceRequest("a", texts[0], options["answer"]))  # a faulty text is reported here, not on the page
         state |= {"text": texts[0]} | ({} if options["answer"] is None else {"answer": options["answer"]})

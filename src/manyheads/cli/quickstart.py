@@ -1,5 +1,6 @@
 """`manyheads quickstart`: train, score and try a model on the built-in corpus."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
+    from manyheads.lens.visible_ablation import VisibleAblation
     from manyheads.tasks.quickstart import Quickstart
 
 _SURVEY = 80  # texts to observe heads on: seconds
+_N_TRIED = 20  # held-out texts, of which one is to be answered without a warning
 _LANGUAGES = {"en": "English", "zh": "中文", "de": "Deutsch"}
 
 
@@ -132,19 +135,45 @@ def quickstart(
     finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)
     if job.demo:
         _show_demo(finished.bundle, job, corpus, plain=plain)
-    _write_lens(finished.bundle, job, corpus)
-    _show_next(finished.bundle, job, corpus)
+    examples = _choose_examples(finished.bundle, job, corpus)
+    _write_lens(finished.bundle, examples)
+    _show_next(finished.bundle, job, corpus, examples)
 
 
-def _write_lens(bundle: Path, job: "Quickstart", corpus: str) -> None:
-    """Write the lens page of the example texts beside the report."""
+@dataclass(frozen=True)
+class _Examples:
+    """Examples for the model at hand: trained weights differ between processors, so none holds for every model."""
+
+    text: str  # to predict
+    ablation: "VisibleAblation | None"
+    is_searched: bool  # False: the model samples its answers, which differ with and without a head
+
+
+def _choose_examples(bundle: Path, job: "Quickstart", corpus: str) -> _Examples:
+    """Return a text that is answered without a warning, and a head that matters visibly."""
+    from manyheads.bundle import load
+    from manyheads.lens.examples import sample_examples
+    from manyheads.lens.visible_ablation import find_visible_ablation, texts_without_remarks
+
+    own = job.examples[corpus.split("-")[0]]
+    if job.takes_prompt:
+        return _Examples(own[0], None, is_searched=False)
+    loaded = load(bundle)
+    held_out = [example.texts[0].text for example in sample_examples(loaded, _N_TRIED)]
+    texts = texts_without_remarks(loaded, [*own, *held_out])
+    return _Examples(texts[0] if texts else own[0], find_visible_ablation(loaded), is_searched=True)
+
+
+def _write_lens(bundle: Path, examples: _Examples) -> None:
+    """Write the lens page of the example texts beside the report; it opens with the head of the example off."""
     from manyheads.cli.lens import open_session, write_page
     from manyheads.run import RunFolder
 
-    first, *others = job.examples[corpus.split("-")[0]]
-    texts = (*others[:1], first)  # the second example is the longer one
+    found = examples.ablation
+    texts = tuple(dict.fromkeys([*([] if found is None else [found.text]), examples.text]))
+    off = [] if found is None else [str(found.head)]
     click.echo()
-    write_page(open_session(bundle), texts, RunFolder(bundle.parent).lens_file, n_texts=_SURVEY)
+    write_page(open_session(bundle), texts, RunFolder(bundle.parent).lens_file, n_texts=_SURVEY, off=off)
 
 
 def _corpus(job: "Quickstart", direction: str | None, language: str | None) -> str:
@@ -218,31 +247,38 @@ def _page_rows(bundle: Path) -> list[tuple[str, str]]:
     return [(pick("Open:", "打开：") if not number else "", row) for number, row in enumerate(rows)]
 
 
-def _try_command(bundle: Path, job: "Quickstart", corpus: str) -> str:
-    text = job.examples[corpus.split("-")[0]][0]
+def _try_command(bundle: Path, job: "Quickstart", text: str) -> str:
+    from manyheads.cli.head_example import shell_word
+
     if job.takes_prompt:
-        return f'{program_name()} predict {bundle} --prompt "{text}"'
-    return f'echo "{text}" | {program_name()} predict {bundle}'
+        return f"{program_name()} predict {bundle} --prompt {shell_word(text)}"
+    return f"echo {shell_word(text)} | {program_name()} predict {bundle}"
 
 
-def _show_next(bundle: Path, job: "Quickstart", corpus: str) -> None:
+def _example_rows(bundle: Path, job: "Quickstart", examples: _Examples) -> list[tuple[str, str]]:
+    """Return rows with the command to predict, and what changes without a head."""
+    from manyheads.cli.head_example import example_rows
+
+    tried = (pick("Try it:", "试一试："), _try_command(bundle, job, examples.text))
+    return [tried, *(example_rows(bundle, examples.ablation) if examples.is_searched else [])]
+
+
+def _show_next(bundle: Path, job: "Quickstart", corpus: str, examples: _Examples) -> None:
     from manyheads.bundle import load
     from manyheads.cli.train import echo_table
 
     other = "--direction de-en" if job.n_languages == 2 else f"--language {'en' if corpus == 'zh' else 'zh'}"
     task = "" if job.name == "translate" else f"--task {job.name} "
     loaded = load(bundle)
-    content = pick(
-        "(weights, tokenizer, recipe, scores: copy the folder anywhere)", "（权重、分词器、配方与得分，可整个复制）"
-    )
+    content = pick("(copy this folder anywhere)", "（整个文件夹可以复制到任何地方）")
     click.echo()
     echo_table(
         [
             (pick("Your model:", "模型："), f"{bundle}   {content}"),
             *_page_rows(bundle),
             *_vocabulary_rows(loaded, job, corpus),
-            (pick("Try next:", "接下来："), _try_command(bundle, job, corpus)),
-            ("", f"{program_name()} lens {bundle}"),
+            *_example_rows(bundle, job, examples),
+            (pick("Try next:", "接下来："), f"{program_name()} lens {bundle}"),
             ("", f"{program_name()} evaluate {bundle}"),
             ("", f"{program_name()} heads show {bundle}"),
             ("", f"{program_name()} quickstart {task}{other}"),
@@ -272,7 +308,7 @@ def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -
         [
             *_page_rows(bundle),
             *_vocabulary_rows(loaded, job, corpus),
-            (pick("Try it:", "试一试："), _try_command(bundle, job, corpus)),
+            *_example_rows(bundle, job, _choose_examples(bundle, job, corpus)),
             (pick("Train further:", "继续训练："), f"{command} --steps {2 * loaded.recipe['train']['steps']}"),
             (pick("Start over:", "重新开始："), f"{command} --overwrite"),
         ]
