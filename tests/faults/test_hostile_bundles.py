@@ -165,6 +165,18 @@ TENSORS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], dict[str, torch.Ten
     ),
     "type": (changed(**{NAME: torch.ones(1500, 16, dtype=torch.bool)}), "has weights of type BOOL"),
     "shape": (changed(**{NAME: torch.ones(16, 1500)}), r"is (16, 1500), not (1500, 16)"),
+    "nan": (
+        lambda weights: weights | {NAME: weights[NAME] * torch.nan},
+        "has numbers that are NaN or infinite: source_",
+    ),
+    "infinite": (
+        lambda weights: {name: torch.full_like(value, torch.inf) for name, value in weights.items()},
+        "more. It is damaged, or its training diverged",
+    ),
+    "infinite scales": (
+        changed(**{NAME: torch.ones(1500, 16, dtype=torch.int8), f"{NAME}.scale": torch.full((1500,), torch.inf)}),
+        "has numbers that are NaN or infinite: source_",
+    ),
     "many": (lambda weights: weights | {f"x{n}": torch.ones(1) for n in range(1000)}, "and 990 more"),
 }
 

@@ -32,6 +32,9 @@ def test_keys_are_read_from_the_environment_unless_there_is_a_file(tmp_path: Pat
         (b"a: short", "line 1: a key must have at least 16 printable ASCII"),
         (b"\n" + "密".encode() * 20, "line 2: a key must have"),
         (b"# nothing", "has no API key"),
+        (b"first-half-of-the#key-0123456789", "line 1: a key has no : or #"),
+        (b"a: first-half-of-the:key-0123456789", "line 1: a key has no : or #"),
+        (b"a: first-half-of-the: key-0123456789", "line 1: a key has no : or #"),
         (b"\xff" * 20, "it is not UTF-8"),
     ],
 )

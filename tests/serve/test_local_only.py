@@ -2,7 +2,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from manyheads.serve.local_only import MAX_BODY, LocalOnly
@@ -47,6 +47,15 @@ def test_own_origin_is_answered(client: TestClient) -> None:
 def test_another_site_cannot_read_the_api(client: TestClient, site: str) -> None:
     assert client.get("/api/echo", headers={"Sec-Fetch-Site": site}).status_code == 403
     assert client.get("/", headers={"Sec-Fetch-Site": site}).status_code == 200  # a link to the page may be followed
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_another_site_cannot_read_the_api_of_a_mounted_page(site: str) -> None:
+    page = LocalOnly(Starlette(routes=[Route("/", _echo), Route("/api/echo", _echo)]))
+    client = TestClient(Starlette(routes=[Mount("/lens/en-zh", page)]), base_url="http://127.0.0.1:8877")
+    assert client.get("/lens/en-zh/api/echo", headers={"Sec-Fetch-Site": site}).status_code == 403
+    assert client.get("/lens/en-zh/", headers={"Sec-Fetch-Site": site}).status_code == 200
+    assert client.get("/lens/en-zh/api/echo", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
 
 
 def test_a_form_is_refused(client: TestClient) -> None:

@@ -1,5 +1,6 @@
 """Bodies of LibreTranslate's /translate in every encoding."""
 
+import time
 from typing import Any
 from urllib.parse import urlencode
 
@@ -74,6 +75,31 @@ def test_a_field_that_is_there_twice_is_a_list(client: TestClient, service: Fake
 )
 def test_bodies_that_are_not_json_objects(client: TestClient, content: bytes, message: str) -> None:
     assert refusal(client, content=content, headers={"content-type": "application/json"}).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "charset", ["undefined", "punycode", "idna", "unicode_escape", "utf-7", "utf-16", "nonsense", '"x']
+)
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=b", FORM["content-type"], "application/json"])
+def test_charsets_but_utf8_are_refused(client: TestClient, charset: str, kind: str) -> None:
+    body = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n\\ud800+2AA-\r\n--b--\r\n'
+    headers = {"content-type": f"{kind}; charset={charset}"}
+    assert "is not supported. Send UTF-8." in refusal(client, 415, content=body, headers=headers)
+
+
+@pytest.mark.parametrize("value", [1, "a", [1], {}, None])
+def test_large_lists_are_refused_before_their_entries_are_checked(client: TestClient, value: object) -> None:
+    started = time.thread_time()
+    message = refusal(client, 413, json={"q": [value] * 200_000, "source": "en", "target": "zh"})
+    assert message == "q has 200,000 entries; at most 2,000 are allowed."
+    assert refusal(client, 413, json={f"x{n}": n for n in range(10_000)}).startswith("The body has 10,000 parameters")
+    assert time.thread_time() - started < 2  # of this thread, which writes the JSON
+
+
+def test_of_many_wrong_entries_the_first_is_named(client: TestClient) -> None:
+    message = refusal(client, json={"q": [1] * 2000, "source": "en", "target": "zh"})
+    assert "q.0: Input should be a valid string" in message
+    assert "q.1" not in message
 
 
 def test_forms_that_cannot_be_read(client: TestClient) -> None:

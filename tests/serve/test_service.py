@@ -55,6 +55,14 @@ def test_batched_answers_are_those_of_single_requests(service: ServiceProcess) -
     assert scores[0] == pytest.approx(scores[1], rel=1e-5)
 
 
+def nested(depth: int) -> list[object]:
+    """A list in a list in a list …"""
+    made: list[object] = []
+    for _ in range(depth - 1):
+        made = [made]
+    return made
+
+
 def test_candidates_alignment_and_decode_settings(service: ServiceProcess) -> None:
     (one,) = service.predict("猫在睡觉。", bundle="seq2seq", n_best=3, align=True)
     assert len(one["candidates"]) == 3
@@ -121,6 +129,8 @@ def test_other_tasks_stream_text_by_text(service: ServiceProcess) -> None:
         ({"bundle": "tag", "texts": "a", "beem": 3}, 422, "beem: Extra inputs are not permitted"),
         ({"bundle": "seq2seq", "texts": "a", "decode": {"beem": 3}}, 422, "decode.beem is not a setting. Did you mean"),
         ({"bundle": "seq2seq", "texts": "a", "decode": {"beam": 1000}}, 422, "this server allows at most 32"),
+        ({"bundle": "seq2seq", "texts": "a", "decode": {"stop": nested(953)}}, 422, "decode.stop"),
+        ({"bundle": "tag", "texts": [1] * 300_000}, 413, "texts has 300,000 entries; at most 2,000 are allowed"),
         ({"bundle": "tag", "texts": "a", "align": True}, 422, "align: a bundle of task tag has no cross-attention"),
         ({"bundle": "seq2seq", "texts": "a", "threshold": 0.5}, 422, "threshold: a bundle of task seq2seq has no"),
         ({"bundle": "masked", "texts": "a"}, 422, r"has no [MASK]"),
@@ -294,6 +304,20 @@ def test_keys_are_needed_and_limited(trained: Trained, tmp_path: Path) -> None:
     log = (tmp_path / "log").read_text()
     assert '"key": "reporting"' in log
     assert key not in log
+
+
+@pytest.mark.parametrize(
+    ("options", "last"), [((), 429), (("--proxy", "127.0.0.2"), 429), (("--proxy", "127.0.0.1"), 200)]
+)
+def test_a_forwarded_address_counts_only_from_a_proxy_that_was_named(
+    trained: Trained, tmp_path: Path, options: tuple[str, ...], last: int
+) -> None:
+    with serving_process(str(trained("tag")), log=tmp_path / "log", options=("--rate", "3", *options)) as own:
+        statuses = [
+            own.request("/v1/predict", {"texts": "a"}, {"X-Forwarded-For": f"10.0.0.{number}"}).status
+            for number in range(4)
+        ]
+    assert statuses == [200, 200, 200, last]
 
 
 def test_sigterm_ends_the_server_after_the_requests_under_way(trained: Trained, tmp_path: Path) -> None:

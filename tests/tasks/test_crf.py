@@ -57,6 +57,17 @@ def test_partition_and_best_path_equal_enumeration(chain: CRF, scores: Tensor) -
         assert tuple(best[row]) == paths[int(values.argmax())]
 
 
+@pytest.mark.parametrize("scale", [50.0, 5_000.0, 1e6])
+def test_partition_equals_enumeration_where_sums_of_exponentials_underflow(chain: CRF, scale: float) -> None:
+    scores = scale * torch.randn(6, 4, len(STATES), generator=torch.Generator().manual_seed(4))
+    with torch.no_grad():
+        chain.transitions *= scale
+    totals = chain.log_partition(scores, torch.ones(6, 4, dtype=torch.bool))
+    for row in range(6):
+        values = torch.tensor([score(chain, scores[row], path) for path in every_path(4)], dtype=torch.float64)
+        torch.testing.assert_close(totals[row].double(), values.logsumexp(0), rtol=1e-6, atol=1e-3)
+
+
 def test_probabilities_of_valid_paths_sum_to_one(chain: CRF, scores: Tensor) -> None:
     paths = torch.tensor(every_path(3))
     n_paths = len(paths)

@@ -112,6 +112,16 @@ _PATH = click.Path(path_type=Path)
     help=pick("Let pages of this site use the API; may be repeated.", "允许此网站的页面使用接口；可重复给出。"),
 )
 @click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help=pick(
+        "Take the client's address from X-Forwarded-For if this reverse proxy sends it; may be repeated.",
+        "请求来自此反向代理时，以其 X-Forwarded-For 中的地址作为客户端地址；可重复给出。",
+    ),
+)
+@click.option(
     "--check",
     is_flag=True,
     help=pick("Load the bundles, answer one text with each, and exit.", "加载模型包，各回答一段文本，然后退出。"),

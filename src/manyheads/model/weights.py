@@ -41,12 +41,20 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], origin: str) 
 
 
 def read_tensors(path: Path, error: type[ManyheadsError]) -> dict[str, Tensor]:
-    """Read a safetensors file; raise `error`, naming the file, if it is not one."""
+    """Read a safetensors file; raise `error`, naming the file, if it is not one or has a NaN or an infinite number."""
     read_header(path, error)
     try:
-        return load_file(path)
+        tensors = load_file(path)
     except (SafetensorError, OSError) as reason:
         raise error(f"{path} is not a safetensors file: {reason}.") from None
+    broken = [name for name, value in tensors.items() if not value.isfinite().all()]
+    if broken:  # one such number spoils every answer, often without a sign
+        names = ", ".join(broken[:3]) + (f" and {len(broken) - 3:,} more" if len(broken) > 3 else "")
+        raise error(
+            f"{path} has numbers that are NaN or infinite: {names}. It is damaged, or its training diverged: train "
+            "again with a lower train.learning_rate."
+        )
+    return tensors
 
 
 def read_header(path: Path, error: type[ManyheadsError]) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -2,6 +2,7 @@
 
 import hmac
 import os
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -19,8 +20,9 @@ _MAX_CLIENTS = 10_000  # whose rate is remembered
 def read_keys(path: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the names of the API keys by key: from a file, or from MANYHEADS_API_KEYS, or none.
 
-    A file has a key on each line, with a name before it (`reporting: 4f…`) or without; # begins a comment. In the
-    variable, commas take the place of line breaks.
+    A file has a key on each line, with a name before it (`reporting: 4f…`) or without, and neither has a
+    colon in it. A # at the beginning of a line or after a space begins a comment. In the variable, commas take the
+    place of line breaks.
     """
     if path is None:
         return _parse(environment.get(KEYS_VARIABLE, "").split(","), KEYS_VARIABLE)
@@ -38,11 +40,16 @@ def read_keys(path: Path | None, environment: Mapping[str, str] = os.environ) ->
 def _parse(lines: list[str], where: str) -> dict[str, str]:
     keys: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
-        content = line.partition("#")[0].strip()
+        content = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
         if not content:
             continue
-        name, separator, key = content.rpartition(":")
+        name, separator, key = content.partition(":")
         name, key = (name.strip(), key.strip()) if separator else (f"key{number}", content)
+        if ":" in key or "#" in key:  # a part of it would be taken for the whole key
+            raise ServeError(
+                f"{where}, line {number}: a key has no : or #. Write a name as name: key, and a comment as # with a "
+                "space before it."
+            )
         if len(key) < _MIN_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
             raise ServeError(
                 f"{where}, line {number}: a key must have at least {_MIN_LENGTH} printable ASCII characters. Make one "

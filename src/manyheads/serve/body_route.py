@@ -11,6 +11,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from manyheads.serve.request_bodies import refuse_many
+
 
 class BodyRoute(APIRoute):
     """A route of an endpoint with one parameter, a pydantic model of the body.
@@ -38,7 +40,9 @@ def _validated(model: type[BaseModel], body: bytes, content_type: str) -> BaseMo
     if not body or not is_json:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
     try:
-        return model.model_validate(json.loads(body))
+        content = json.loads(body)
+        refuse_many(content)
+        return model.model_validate(content)
     except ValidationError as error:
         faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False)]
         raise RequestValidationError(faults) from None

@@ -56,9 +56,12 @@ class CompletionRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: str = Field(description="Name of a language bundle.")
-    prompt: str | list[str] | list[int] | list[list[int]] = Field(
-        "", description="The prompt, or several. Token ids are not supported.", examples=["To be, or not"]
-    )
+    prompt: (
+        str
+        | Annotated[list[str], Field(fail_fast=True)]
+        | Annotated[list[int], Field(fail_fast=True)]
+        | Annotated[list[Annotated[list[int], Field(fail_fast=True)]], Field(fail_fast=True)]
+    ) = Field("", description="The prompt, or several. Token ids are not supported.", examples=["To be, or not"])
     max_tokens: Annotated[int, Field(ge=0)] | None = Field(16, description="The most tokens of a completion.")
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(1.0, description="0: the most probable token.")
     top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(

@@ -68,6 +68,8 @@ async def _run_server(
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=bool(settings.proxies),  # anybody can send them
+        forwarded_allow_ips=list(settings.proxies),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(settings.drain),
         limit_concurrency=settings.max_connections,

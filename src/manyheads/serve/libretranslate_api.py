@@ -47,7 +47,10 @@ _ERRORS = error_responses(
     },
 )
 
-Texts = Annotated[str | list[str], Field(description="The text, or several.", examples=["Two cats are sleeping."])]
+Texts = Annotated[
+    str | Annotated[list[str], Field(fail_fast=True)],
+    Field(description="The text, or several.", examples=["Two cats are sleeping."]),
+]
 _OrDefault = BeforeValidator(lambda value: value or "text")  # as LibreTranslate does for null and ""
 _NotNegative = BeforeValidator(lambda value: max(0, value) if isinstance(value, int) else value)
 

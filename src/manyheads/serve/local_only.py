@@ -59,7 +59,8 @@ class LocalOnly:
         host = without_port(headers.get("host", ""))
         if host not in self.hosts:
             return problem(421, f"This server does not answer for the host {host!r}. Open it as http://127.0.0.1.")
-        if headers.get("sec-fetch-site", "") not in _SAFE_SITES and request.url.path.startswith("/api"):
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))  # of the mounted page
+        if headers.get("sec-fetch-site", "") not in _SAFE_SITES and path.startswith("/api"):
             return problem(403, "Another site may not use this server.")
         origin = headers.get("origin")
         if origin is not None and is_foreign(origin, headers):

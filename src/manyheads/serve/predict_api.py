@@ -32,11 +32,13 @@ class PredictRequest(BaseModel):
     )
 
     bundle: str | None = Field(None, description="Name of the bundle; may be left out if one is served.")
-    texts: str | list[str] = Field(description="One text or several.")
+    texts: str | Annotated[list[str], Field(fail_fast=True)] = Field(description="One text or several.")
     n_best: Annotated[int, Field(ge=1, le=256)] | None = Field(None, description="Number of candidates per text.")
     align: bool = Field(False, description="Add word alignments of translations.")
     stream: bool = Field(False, description="Answer with server-sent events.")
-    decode: dict[str, Any] = Field(default_factory=dict, description="Changes of the bundle's decoding settings.")
+    decode: dict[str, bool | int | float | str | list[str] | None] = Field(
+        default_factory=dict, description="Changes of the bundle's decoding settings."
+    )
     threshold: Annotated[float, Field(ge=0, lt=1)] | None = Field(
         None, description="Leave out labels or spans that are less probable."
     )
@@ -57,7 +59,7 @@ class PredictRequest(BaseModel):
         texts = (self.texts,) if isinstance(self.texts, str) else tuple(self.texts)
         if not texts:
             raise ProblemError(422, "texts is empty. Give at least one text.")
-        decode = dict(self.decode)
+        decode: dict[str, Any] = dict(self.decode)
         if self.n_best is not None:
             decode |= _for_candidates(self.n_best, {**bundle.decode, **decode}, is_chosen="method" in decode)
         if self.abstain is not None:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -20,6 +21,7 @@ FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
 _MAX_FIELDS = 1000
+_MAX_PARAMETERS, _MAX_ENTRIES = 50, 2000  # of a JSON object, and of a list or an object in it
 _MAX_HEAD = 1000  # bytes before the content of a field of a multipart form
 _MAX_SHOWN = 300  # characters of what was wrong
 
@@ -31,11 +33,14 @@ async def read_body(request: Request, model: type[Model], *, strict: bool = Fals
 
     A parameter that a form has several times becomes a list. `strict` refuses "3" where 3 is expected.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    parsed, parameters = parse_options_header(request.headers.get("content-type", "").encode("latin-1"))
+    kind, charset = parsed.decode("latin-1"), parameters.get(b"charset", b"utf-8").decode("latin-1").lower()
+    if charset not in ("utf-8", "utf8", "us-ascii"):  # some of Python's codecs fail, or give text that is not Unicode
+        raise ProblemError(415, f"The charset {charset[:40]!r} is not supported. Send UTF-8.")
     if kind == JSON or kind.endswith("+json"):
         fields = _read_json(await request.body())
     elif kind == FORM:
-        fields = _merged(_read_form(await request.body()), request)
+        fields = _merged(read_form(await request.body()), request)
     elif kind == MULTIPART:
         fields = _merged(await _read_multipart(request), request)
     elif not await request.body():
@@ -46,6 +51,18 @@ async def read_body(request: Request, model: type[Model], *, strict: bool = Fals
         return model.model_validate(fields, strict=strict)
     except ValidationError as error:
         raise ProblemError(400, _described(error)) from None
+
+
+def refuse_many(content: object) -> None:
+    """Raise a ProblemError if a JSON object is so large that describing its faults would take long."""
+    if not isinstance(content, dict):
+        return
+    if len(content) > _MAX_PARAMETERS:
+        raise ProblemError(413, f"The body has {len(content):,} parameters; at most {_MAX_PARAMETERS} are allowed.")
+    for name, value in content.items():
+        if isinstance(value, list | dict) and len(value) > _MAX_ENTRIES:
+            detail = f"{name[:40]} has {len(value):,} entries; at most {_MAX_ENTRIES:,} are allowed."
+            raise ProblemError(413, detail)
 
 
 def body_schema(model: type[BaseModel], *kinds: str) -> dict[str, Any]:
@@ -88,10 +105,12 @@ def _read_json(body: bytes) -> dict[str, Any]:
         raise ProblemError(400, f"The body is not valid JSON ({str(error)[:80]}).") from None
     if not isinstance(content, dict):
         raise ProblemError(400, 'The body is not a JSON object such as {"q": "…"}.')
+    refuse_many(content)
     return content
 
 
-def _read_form(body: bytes) -> list[tuple[str, str]]:
+def read_form(body: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a form; raise a ProblemError if it has too many or is not UTF-8."""
     try:
         # curl sends UTF-8 as it is, browsers send it percent-encoded.
         text = body.decode()

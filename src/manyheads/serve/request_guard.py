@@ -10,7 +10,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection
-from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,13 +18,14 @@ from manyheads.serve.access import Access
 from manyheads.serve.error_shapes import error_response
 from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.problems import ProblemError
-from manyheads.serve.request_bodies import multipart_field
+from manyheads.serve.request_bodies import multipart_field, read_form
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
 
 access_log = logging.getLogger("manyheads.access")
 _OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings", "/languages")  # need no key
 _OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has no lens page
+_MAX_ADDRESS = 64  # characters
 _MAX_REFUSALS = 1000  # that are kept ready
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
 _HEADERS = (
@@ -134,7 +134,8 @@ class RequestGuard:
         name = self.access.name_of(key)
         scope.setdefault("state", {})["key_name"] = name
         client = scope.get("client")
-        self.access.count(f"key {name}" if name else f"address {client[0] if client else ''}")
+        address = str(client[0])[:_MAX_ADDRESS] if client else ""  # a proxy may pass on what somebody made up
+        self.access.count(f"key {name}" if name else f"address {address}")
 
     def _check_site(self, scope: Scope, headers: Headers) -> None:
         host = without_port(headers.get("host", ""))
@@ -231,9 +232,9 @@ def _key_inside(body: bytes, headers: Headers) -> str | None:
         if kind.startswith("multipart/form-data"):
             return multipart_field(body, kind, "api_key")
         if kind.startswith("application/x-www-form-urlencoded"):
-            return parse_qs(body.decode()).get("api_key", [None])[0]
+            return next((value for name, value in read_form(body) if name == "api_key"), None)
         content = json.loads(body)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ProblemError):
         return None
     key = content.get("api_key") if isinstance(content, dict) else None
     return key if isinstance(key, str) else None
