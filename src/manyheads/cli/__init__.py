@@ -4,6 +4,7 @@ Everything heavy is imported inside a command, so `--help` answers at once. An e
 a non-zero exit code, never a traceback. May import every other package.
 """
 
+import codecs
 import logging
 import os
 import sys
@@ -27,8 +28,7 @@ def main() -> NoReturn:
         limit_threads()
     if "RANK" in os.environ:  # torch warns of options that are meant, once per process
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    _prepare_streams()
     language.choose(requested_language(sys.argv[1:]))
     report_warnings()
     from manyheads.cli.root import commands  # the language must be known before help texts are chosen
@@ -55,6 +55,20 @@ def main() -> NoReturn:
         click.echo(language.pick("Stopped.", "已停止。"), err=True)
         sys.exit(130)
     sys.exit(0)
+
+
+def _prepare_streams() -> None:
+    """Make standard output and standard error accept any text."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # of a closed stream: no file must get its number
+        pass
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        else:  # ASCII is what Python uses if it does not know better; the terminal or file then most likely has UTF-8
+            is_unknown = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if is_unknown else None, errors="backslashreplace")
 
 
 def requested_language(arguments: list[str]) -> language.Language | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
+from manyheads.cli.output import open_output, quoted
 from manyheads.language import pick
 
 if TYPE_CHECKING:
@@ -227,7 +228,6 @@ class _Comparison:
 
     def cards(self, loaded: "Bundle", output: Path | None) -> "dict[str, Card]":
         """Translate all test sets, write the translations to `output`, and return the scorecards."""
-        from manyheads.cli.output import open_output
         from manyheads.metrics import compare, translation_card
         from manyheads.run import mark, uses_of
 
@@ -398,7 +398,7 @@ def _recipe_test_sets(loaded: "Bundle", bundle: Path, test_set: str | None) -> d
             raise click.UsageError(f"There is no test set {test_set!r}. Available: {', '.join(tests)}.")
         return {name: list(rows) for name, rows in tests.items() if test_set in (None, name)}
     except DataError as error:
-        raise DataError(f"{error} Or give a test set: manyheads evaluate {bundle} DATA.") from None
+        raise DataError(f"{error} Or give a test set: manyheads evaluate {quoted(bundle)} DATA.") from None
 
 
 def _read_other_output(path: Path, n_sentences: int) -> list[str]:
@@ -437,7 +437,6 @@ def _for_each(tests: Mapping[str, Rows], title: str, work: "Callable[..., Result
 
 
 def _write_confusion(card: "Card", path: Path) -> None:
-    from manyheads.cli.output import open_output
     from manyheads.metrics import Confusion
     from manyheads.report.confusion_matrix import confusion_svg
 
@@ -460,7 +459,6 @@ def _print_cards(
     import json
     from dataclasses import asdict
 
-    from manyheads.cli.output import open_output
     from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import show_cards
 

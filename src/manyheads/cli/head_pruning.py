@@ -15,7 +15,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from manyheads.bundle import load
-from manyheads.cli.output import check_output_folder, program_name
+from manyheads.cli.output import check_output_folder, program_name, quoted
 from manyheads.cli.progress import make_console
 from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
 from manyheads.compress.pruning import Method, PruningReport, count_to_remove, prune
@@ -79,7 +79,7 @@ def prune_bundle(bundle: Path, options: PruneOptions) -> None:
     _show_points(compressed.report.points, len(compressed.report.order), n_measuring)
     click.echo("\n" + pick("Pruned bundle:  ", "剪枝后的模型包：  ") + str(out))
     click.echo(pick("Curve:          ", "曲线：            ") + str(curve.with_suffix(".svg")))
-    click.echo(pick("Try next:       ", "接下来：          ") + f"{program_name()} evaluate {out}")
+    click.echo(pick("Try next:       ", "接下来：          ") + f"{program_name()} evaluate {quoted(out)}")
 
 
 def _run(bundle: Path, out: Path, options: PruneOptions) -> tuple[Compressed[PruningReport], int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import open_output, program_name
+from manyheads.cli.output import open_output, program_name, quoted
 from manyheads.language import pick, using
 
 if TYPE_CHECKING:
@@ -208,18 +208,13 @@ def init(
     with open_output(output) as stream:
         stream.write(_recipe_text(plan, output.parent))
     _show_plan(plan, machine)
-    click.echo(
-        pick(
-            f"Wrote {output} (commented). Next:  {program_name()} train {output}",
-            f"已写入 {output}（带注释）。下一步：  {program_name()} train {output}",
-        )
-    )
+    command = f"{program_name()} train {quoted(output)}"
+    click.echo(pick(f"Wrote {output} (commented). Next:  {command}", f"已写入 {output}（带注释）。下一步：  {command}"))
     if surveyed.n_rows < _FEW_ROWS and not surveyed.are_documents and not sets.settings.test:
-        command = f"{program_name()} train {output} --folds 5"
         click.echo(
             pick(
-                f"With so few rows, cross-validation scores the recipe better:  {command}",
-                f"数据很少，用交叉验证评分更可靠：  {command}",
+                f"With so few rows, cross-validation scores the recipe better:  {command} --folds 5",
+                f"数据很少，用交叉验证评分更可靠：  {command} --folds 5",
             )
         )
 

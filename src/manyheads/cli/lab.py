@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.options import COUNT
-from manyheads.cli.output import program_name
+from manyheads.cli.output import program_name, quoted
 from manyheads.language import current, pick
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _show_stored(
 
     if experiment is not None:
         if not (folder / RESULTS).exists():
-            command = f"{program_name()} lab {question.id} --on {experiment.recipe}"
+            command = f"{program_name()} lab {question.id} --on {quoted(experiment.recipe)}"
             raise click.UsageError(f"{folder} has no finished results on {experiment.recipe}. Run {command}.")
         found: Answered | None = own_answer(experiment.question, folder, experiment.recipe.name, experiment.data)
     else:

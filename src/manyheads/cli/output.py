@@ -1,6 +1,8 @@
 """Output of commands: standard output, or a file that appears only when it is complete."""
 
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -76,3 +78,8 @@ def program_name() -> str:
     if shutil.which("manyheads") is not None or started_as.name != "manyheads":
         return "manyheads"
     return os.path.relpath(started_as)
+
+
+def quoted(path: Path | str) -> str:
+    """Return a path as a word of a command to copy: quoted if a shell would split it, as it does at a space."""
+    return shlex.quote(str(path)) if re.search(r"[^\w@%+=:,./-]", str(path)) else str(path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
-from manyheads.cli.output import program_name
+from manyheads.cli.output import program_name, quoted
 from manyheads.language import pick
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def quantize(
         f"{after / 1e6:.1f} MB, was {before / 1e6:.1f} MB", f"{after / 1e6:.1f} MB，原为 {before / 1e6:.1f} MB"
     )
     click.echo("\n" + pick("Quantized bundle:  ", "量化后的模型包：  ") + f"{out} ({sizes})")
-    click.echo(pick("Try next:          ", "接下来：          ") + f"{program_name()} predict {out} YOUR-FILE")
+    click.echo(pick("Try next:          ", "接下来：          ") + f"{program_name()} predict {quoted(out)} YOUR-FILE")
 
 
 def describe_trade_off(trade_off: "TradeOff") -> str:

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from manyheads.cli.output import quoted
 from manyheads.language import pick
 from manyheads.metrics import (
     NO_LABEL,
@@ -73,8 +74,8 @@ def show_threshold(name: str, choice: ThresholdChoice, bundle: str, console: Con
     if choice.chosen:
         # Not wrapped, so that a command can be copied.
         option = f"--threshold {choice.chosen.threshold:g}"
-        for command in (f"manyheads predict {bundle} {option}", f"manyheads evaluate {bundle} DATA {option}"):
-            console.print(f"  {command}", markup=False, soft_wrap=True)
+        for words in (f"predict {quoted(bundle)}", f"evaluate {quoted(bundle)} DATA"):
+            console.print(f"  manyheads {words} {option}", markup=False, soft_wrap=True)
     for note in choice.notes():
         _print_note(str(note), console)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
-from manyheads.cli.output import program_name
+from manyheads.cli.output import program_name, quoted
 from manyheads.language import pick
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def shortlist(
         return
     _show_report(compressed.report)
     click.echo("\n" + pick("Bundle with shortlist:  ", "带候选词表的模型包：  ") + str(out))
-    click.echo(pick("Try next:               ", "接下来：              ") + f"{program_name()} predict {out} YOUR-FILE")
+    click.echo(
+        pick("Try next:               ", "接下来：              ") + f"{program_name()} predict {quoted(out)} YOUR-FILE"
+    )
 
 
 def _show_report(report: "ShortlistReport") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from manyheads.cli.output import program_name
+from manyheads.cli.output import program_name, quoted
 from manyheads.language import pick
 
 if TYPE_CHECKING:
@@ -116,10 +116,11 @@ def train(
     checked = read_recipe(recipe, overrides)
     resume_command = shlex.join([program_name(), *words])
     finished = run_with_progress(checked, folder, resume_command, title=str(recipe), plain=plain, group=group)
+    bundle = quoted(finished.bundle)
     lines = [
         (pick("Your model:", "模型："), str(finished.bundle)),
-        (pick("Try next:", "接下来："), f"{program_name()} predict {finished.bundle} {pick('YOUR-FILE', '文件')}"),
-        ("", f"{program_name()} evaluate {finished.bundle}"),
+        (pick("Try next:", "接下来："), f"{program_name()} predict {bundle} {pick('YOUR-FILE', '文件')}"),
+        ("", f"{program_name()} evaluate {bundle}"),
     ]
     click.echo()
     echo_table(lines)
