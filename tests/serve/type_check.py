@@ -2,7 +2,7 @@
 
     make lens-types
 
-The compiler is one package of npm, which unpacks it into build/. It runs on the Node.js inside Playwright's wheel.
+The compiler is one package of npm, which unpacks it into build/.
 """
 
 import shutil
@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from filelock import FileLock
-from playwright._impl._driver import compute_driver_executable
+
+from serve import node
 
 ROOT = Path(__file__).parents[2]
 _VERSION = "6.0.3"  # from 7.0 on, the compiler is a binary per platform
@@ -45,8 +46,10 @@ def _install(folder: Path) -> None:
 
 def check_types(config: Path = CONFIG) -> "subprocess.CompletedProcess[str]":
     """Run the checker with a configuration; a fault is a line of its output."""
-    node = Path(compute_driver_executable()[0])
-    command = [str(node), str(compiler() / "lib" / "tsc.js"), "--project", str(config), "--pretty", "false"]
+    runtime = node.find_node()
+    if runtime is None:
+        raise UnavailableError(node.MISSING)
+    command = [runtime, str(compiler() / "lib" / "tsc.js"), "--project", str(config), "--pretty", "false"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
