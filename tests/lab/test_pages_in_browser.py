@@ -10,7 +10,7 @@ from manyheads.lab.card_page import render_cards
 from manyheads.lab.lab_answers import shipped_answers
 from manyheads.lab.question_page import render_question
 
-from serve.axe import serious_faults
+from serve.axe import CONTRAST, serious_faults
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,15 @@ def visible_text(page: Page) -> str:
 
 
 @pytest.mark.parametrize("name", ["report", "cards"])
-def test_the_switch_shows_one_language_at_a_time(page: Page, files: dict[str, Path], name: str) -> None:
+def test_a_page_is_read_in_either_language_in_any_theme_on_any_screen(
+    page: Page, files: dict[str, Path], name: str
+) -> None:
     page.goto(files[name].as_uri())
+    assert page.locator("html").get_attribute("lang") == ("zh" if name == "report" else "en")  # as it was made
+    assert ("预测与结果" in visible_text(page)) == (name == "report")
+    assert serious_faults(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert serious_faults(page, CONTRAST) == []
     page.get_by_role("button", name="English").focus()
     page.keyboard.press("Enter")
     english = visible_text(page)
@@ -53,26 +60,7 @@ def test_the_switch_shows_one_language_at_a_time(page: Page, files: dict[str, Pa
     assert ("Predicted and measured" in english) == (name == "report")
     assert "准确率" in chinese and "准确率" not in english
     assert page.locator("svg.plot:visible").count() > 0
-
-
-def test_a_page_opens_in_the_language_it_was_made_in(page: Page, files: dict[str, Path]) -> None:
-    page.goto(files["report"].as_uri())
-    assert page.locator("html").get_attribute("lang") == "zh"
-    assert "预测与结果" in visible_text(page)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["report", "cards"])
-def test_axe_finds_no_serious_fault(page: Page, files: dict[str, Path], name: str, theme: str) -> None:
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    page.goto(files[name].as_uri())
-    assert serious_faults(page) == []
-
-
-@pytest.mark.parametrize("name", ["report", "cards"])
-def test_a_small_window_does_not_scroll_sideways(page: Page, files: dict[str, Path], name: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(files[name].as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

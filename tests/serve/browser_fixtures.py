@@ -29,11 +29,14 @@ def browser(shared_folder: Path) -> Iterator[Browser]:
         path = chromium.find_chromium() or chromium.install_chromium()
     if path is None:
         pytest.skip(chromium.MISSING)
-    if not node.starts(node.playwright_node()):
+    runtime = node.find_node()
+    if runtime is None:
         pytest.skip(node.MISSING)
     home = shared_folder / "home"
     home.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        started = chromium.start(playwright, path, home)
-        yield started
-        started.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAYWRIGHT_NODEJS_PATH", runtime)
+        with sync_playwright() as playwright:
+            started = chromium.start(playwright, path, home)
+            yield started
+            started.close()

@@ -8,8 +8,13 @@ from pathlib import Path
 from playwright.sync_api import Browser, Playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_PACKAGES = ("chromium", "fonts-wqy-microhei")
-MISSING = f"No Chromium. Install it for the tests of the lens page: apt-get install {' '.join(_PACKAGES)}"
+MISSING = "Chromium is not installed (Debian: apt install chromium)"
+_OPTIONS = (
+    "--no-sandbox",  # which root cannot use
+    "--disable-dev-shm-usage",  # /dev/shm is small or missing in a container
+    "--disable-gpu",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # nothing but the loopback address can be reached
+)
 
 
 def find_chromium() -> str | None:
@@ -18,11 +23,11 @@ def find_chromium() -> str | None:
 
 
 def install_chromium() -> str | None:
-    """Install the browser and a Chinese font if this is CI with root and apt; elsewhere nobody asked for it."""
+    """Install the browser if this is CI with root and apt; elsewhere nobody asked for it."""
     if os.environ.get("CI", "") in ("", "0", "false") or os.geteuid() != 0 or not shutil.which("apt-get"):
         return None
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *_PACKAGES]):
+    for words in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
         done = subprocess.run(["apt-get", *words], env=environment, capture_output=True, timeout=600, check=False)
         if done.returncode:
             return None
@@ -30,9 +35,5 @@ def install_chromium() -> str | None:
 
 
 def start(playwright: Playwright, path: str, home: Path) -> Browser:
-    """Start the browser. No name is resolved, so that nothing but the loopback address can be reached."""
-    return playwright.chromium.launch(
-        executable_path=path,
-        args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--disable-gpu"],
-        env={**os.environ, "HOME": str(home)},
-    )
+    """Start the browser."""
+    return playwright.chromium.launch(executable_path=path, args=_OPTIONS, env={**os.environ, "HOME": str(home)})

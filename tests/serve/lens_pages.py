@@ -5,9 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -22,7 +23,7 @@ from manyheads.serve.lens_session import LensSession
 from manyheads.serve.opened_bundle import OpenedBundle
 
 N_SURVEYED = 30  # texts; hundreds in use
-SECONDS = 30  # to wait for something on a busy machine
+SECONDS = 90  # to wait for something on a very busy machine
 expect.set_options(timeout=SECONDS * 1000)
 
 
@@ -95,6 +96,12 @@ class LensPage:
     def _on_request(self, request: Request) -> None:
         self.requests.append(request.url)
 
+    def tab(self) -> Self:
+        """Return a second tab of the same browser; it is checked together with this one."""
+        other = copy(self)
+        other.page = self.context.new_page()
+        return other
+
     def open(self, text: str = "", **state: object) -> Page:
         """Open the page in a state of its address and wait until it is drawn."""
         self.page.goto(self.address + self.hash_of(text, **state))
@@ -150,7 +157,12 @@ class LensPage:
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
     """Return a context with the size of a laptop's window, in English, unless told otherwise."""
-    defaults: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", "color_scheme": "light"}
+    defaults: dict[str, Any] = {
+        "viewport": {"width": 1280, "height": 900},
+        "locale": "en-US",
+        "color_scheme": "light",
+        "reduced_motion": "reduce",  # on a busy machine, painting what moves would take longer than all the rest
+    }
     context = browser.new_context(**defaults | options)
     context.set_default_timeout(SECONDS * 1000)
     return context

@@ -1,4 +1,4 @@
-"""Finds a Node.js that starts: the one inside Playwright's wheel, which drives the browser too, or an installed one."""
+"""Finds a Node.js that runs: the one of Playwright's wheel, or the system's."""
 
 import shutil
 import subprocess
@@ -6,20 +6,17 @@ from functools import cache
 
 from playwright._impl._driver import compute_driver_executable
 
-MISSING = "Playwright's Node.js does not start. Install the library that it needs: apt-get install libatomic1"
+MISSING = "Node.js is not installed (Debian: apt install nodejs)"
 
 
 @cache
-def starts(node: str) -> bool:
-    """Return whether a Node.js starts: a minimal Debian lacks a library that Playwright's needs."""
-    return subprocess.run([node, "--version"], capture_output=True, check=False).returncode == 0
-
-
-def playwright_node() -> str:
-    """Return the path of Playwright's Node.js."""
-    return str(compute_driver_executable()[0])
-
-
 def find_node() -> str | None:
-    """Return the path of a Node.js that starts."""
-    return next((node for node in (playwright_node(), shutil.which("node")) if node and starts(node)), None)
+    """Return the path of Node.js. That of Playwright needs libatomic, which a bare system lacks."""
+    return next((path for path in (compute_driver_executable()[0], shutil.which("node")) if path and _runs(path)), None)
+
+
+def _runs(path: str) -> bool:
+    try:
+        return subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False

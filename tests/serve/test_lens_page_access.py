@@ -5,62 +5,39 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from serve.axe import serious_faults
+from serve.axe import CONTRAST, serious_faults
 from serve.conftest import Open
 from serve.lens_pages import SECONDS
+from serve.test_lens_page import PAPER
 
 CAT = "猫在睡觉"
 PAGES = ("text", "heads", "head", "compare", "tour")
 MAX_TABS = 60  # to reach something with the tabulator
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_no_serious_fault(lens: Open, name: str, theme: str) -> None:
-    opened = lens(color_scheme=theme)
-    page = opened.open(CAT, page=name, pins=1, off="decoder.0.cross/1", attention="decoder.0.cross")
+def test_every_view_is_accessible_complete_and_fits(lens: Open, name: str) -> None:
+    opened = lens(viewport={"width": 390, "height": 800}, locale="zh-CN")
+    page = opened.open(CAT, page=name, attention="encoder.1.self")
+    expect(page.locator("html")).to_have_attribute("lang", "zh")
+    page.get_by_role("heading", level=2).first.wait_for()
+    for language in ("中文", "English"):
+        page.get_by_role("button", name=language).click()
+        expect(page.locator("html")).to_have_attribute("lang", "zh" if language == "中文" else "en")
+        # A key without a text would be shown as the key itself.
+        assert re.findall(r"\b[a-z]+_[a-z_]+\b", page.locator("#app").inner_text()) == []
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            opened.until(lambda: opened.overflow() <= 0)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    opened.open(CAT, page=name, pins=1, off="decoder.0.cross/1", attention="decoder.0.cross", lang="en")
     if name in ("heads", "head"):
         page.locator("table").first.wait_for(timeout=90_000)
     page.get_by_role("heading", level=2).first.wait_for()
     assert serious_faults(page) == []
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_overflows_and_both_languages_are_complete(lens: Open, name: str, width: int) -> None:
-    opened = lens(viewport={"width": width, "height": 800}, locale="zh-CN")
-    page = opened.open(CAT, page=name, attention="encoder.1.self")
-    expect(page.locator("html")).to_have_attribute("lang", "zh")
-    page.get_by_role("heading", level=2).first.wait_for()
-    opened.until(lambda: opened.overflow() <= 0)
-    # A key without a text would be shown as the key itself.
-    for _ in ("中文", "English"):
-        assert re.findall(r"\b[a-z]+_[a-z_]+\b", page.locator("#app").inner_text()) == []
-        page.get_by_role("button", name="English").click()
-    expect(page.locator("html")).to_have_attribute("lang", "en")
-    assert opened.overflow() <= 0
-
-
-def test_a_page_is_in_one_language_at_a_time(lens: Open) -> None:
-    opened = lens("tag", locale="en-US")
-    page = opened.open("Anna went to Paris on Monday.")
-    english = page.locator("#app").inner_text()
-    assert re.findall(r"[一-鿿]+", english.replace("中文", "")) == []
-    page.get_by_role("button", name="中文").click()
-    expect(page.get_by_role("heading", name="注意力头", exact=True)).to_be_visible()
-    opened.expect_state(lang="zh")
-
-
-def test_the_theme_follows_the_system_and_the_switch(lens: Open) -> None:
-    opened = lens(color_scheme="dark")
-    page = opened.open(CAT)
-    paper = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
-    assert max(page.evaluate(paper)) < 80
-    page.get_by_role("button", name="Light").click()
-    assert min(page.evaluate(paper)) > 200
-    opened.expect_state(theme="light")
-    page.get_by_role("button", name="Auto").click()
-    assert max(page.evaluate(paper)) < 80
+    page.emulate_media(color_scheme="dark")
+    opened.until(lambda: max(page.evaluate(PAPER)) < 80)
+    assert serious_faults(page, CONTRAST) == []
 
 
 NAME = "(node) => node.getAttribute('aria-label') || node.labels?.[0]?.textContent || node.textContent"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -24,66 +23,52 @@ def address() -> Iterator[str]:
         yield found
 
 
-class Visit:
-    """A page of /docs, and everything it asked for or complained about."""
-
-    def __init__(self, browser: Browser, address: str, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page: Page = self.context.new_page()
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(f"{address}/docs")
-        self.page.locator(".opblock").first.wait_for()
-
-    def wait_for_darkness(self, is_dark: bool) -> None:
-        self.page.locator("html.dark-mode" if is_dark else "html:not(.dark-mode)").wait_for()
-        background = self.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        assert (background == DARK) is is_dark
+def expect_darkness(page: Page, is_dark: bool) -> None:
+    page.locator("html.dark-mode" if is_dark else "html:not(.dark-mode)").wait_for()
+    background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (background == DARK) is is_dark
 
 
-def test_every_route_is_shown_without_a_request_to_another_server(browser: Browser, address: str) -> None:
-    visit = Visit(browser, address)
-    shown = visit.page.locator(".opblock-summary-path").all_inner_texts()
+def test_routes_are_read_and_tried_without_a_request_to_another_server(browser: Browser, address: str) -> None:
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    requests: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{address}/docs")
+    page.locator(".opblock").first.wait_for()
+    expect_darkness(page, True)
+    page.emulate_media(color_scheme="light")
+    expect_darkness(page, False)
+    page.emulate_media(color_scheme="dark")
+    expect_darkness(page, True)
+    shown = page.locator(".opblock-summary-path").all_inner_texts()
     paths = {re.sub(r"[\u200b\s]", "", path) for path in shown}
     assert {"/translate", "/detect", "/languages", "/v1/completions", "/v1/models"} <= paths
-    visit.page.locator(".opblock", has_text="/v1/completions").locator(".opblock-summary-control").click()
-    visit.page.locator(".opblock-body", has_text="Continue prompts.").wait_for()
-    assert visit.page.locator(".errors-wrapper").count() == 0
-    outside = [url for url in visit.requests if not url.startswith((address, "data:", "blob:"))]
-    assert outside == []
-    assert visit.complaints == []
-    visit.context.close()
+    page.locator(".opblock", has_text="/v1/completions").locator(".opblock-summary-control").click()
+    page.locator(".opblock-body", has_text="Continue prompts.").wait_for()
+    assert page.locator(".errors-wrapper").count() == 0
 
-
-def test_a_request_can_be_tried_on_the_page(browser: Browser, address: str) -> None:
-    visit = Visit(browser, address)
-    block = visit.page.locator(".opblock", has_text="/languages")
+    block = page.locator(".opblock", has_text="/languages")
     block.locator(".opblock-summary-control").click()
     block.get_by_role("button", name="Try it out").click()
     block.get_by_role("button", name="Execute").click()
     answer = block.locator(".responses-table.live-responses-table").inner_text()
     assert '"code": "en"' in answer
-    assert visit.complaints == []
-    visit.context.close()
+    assert [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
+    assert complaints == []
 
-
-@pytest.mark.parametrize(("scheme", "is_dark"), [("dark", True), ("light", False)])
-def test_the_page_follows_the_color_scheme(browser: Browser, address: str, scheme: Any, is_dark: bool) -> None:
-    visit = Visit(browser, address, color_scheme=scheme)
-    visit.wait_for_darkness(is_dark)
-    visit.page.emulate_media(color_scheme="light" if is_dark else "dark")
-    visit.wait_for_darkness(not is_dark)
-    assert visit.complaints == []
-    visit.context.close()
-
-
-def test_the_page_fits_a_phone(browser: Browser, address: str) -> None:
-    visit = Visit(browser, address, viewport={"width": 390, "height": 844})
-    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
-    visit.context.close()
+    page.set_viewport_size({"width": 390, "height": 844})  # a phone
+    page.reload()
+    page.locator(".opblock").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_darkness(page, True)  # a page that starts in the dark, and one that starts in the light
+    page.emulate_media(color_scheme="light")
+    page.reload()
+    expect_darkness(page, False)
+    context.close()
 
 
 def test_the_policy_of_the_page_allows_only_this_server() -> None:

@@ -46,10 +46,10 @@ def _install(folder: Path) -> None:
 
 def check_types(config: Path = CONFIG) -> "subprocess.CompletedProcess[str]":
     """Run the checker with a configuration; a fault is a line of its output."""
-    program = node.find_node()
-    if program is None:
+    runtime = node.find_node()
+    if runtime is None:
         raise UnavailableError(node.MISSING)
-    command = [program, str(compiler() / "lib" / "tsc.js"), "--project", str(config), "--pretty", "false"]
+    command = [runtime, str(compiler() / "lib" / "tsc.js"), "--project", str(config), "--pretty", "false"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
