@@ -2,8 +2,10 @@
 # `make test` and `make quickstart` need no set-up: both create and reuse .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint constraints.txt
-
+PIP_INSTALL = pip install --disable-pip-version-check -qq
+INSTALL := $(BIN)/$(PIP_INSTALL) --constraint constraints.txt
+# TORCH_INDEX=address: where torch is installed from, such as the address that "Get Started" of pytorch.org shows for CPU.
+TORCH_FROM = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 .PHONY: help quickstart test check proofs kills full-disk flips ingest scale format clean
 
 help:
@@ -12,6 +14,9 @@ help:
 	@echo "make check        lint, types, import contracts and the tests without the slow ones: before every commit"
 	@echo "make proofs       long tests, of which make test runs one of each kind: kills, full disks, speed, another"
 	@echo "                  device, trained quickstarts (a quarter of an hour)"
+	@echo "make test-oldest  the installed wheel with the oldest versions of its dependencies; test-newest: the newest"
+	@echo "make lock         refresh constraints.txt: the newest versions of everything (minutes)"
+	@echo "make dist         the source distribution and a manylinux wheel, in dist/"
 	@echo "make quickstarts  train a classifier, a tagger and a language model on the built-in corpora (minutes)"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
@@ -43,8 +48,8 @@ help:
 	@test -w . || { echo "This folder is read-only. Install into a folder of yours: $(PYTHON) -m venv venv && venv/bin/pip \
 	install --constraint '$(CURDIR)/constraints.txt' torch '$(CURDIR)' && venv/bin/manyheads quickstart"; exit 1; }
 	@echo "Installing manyheads and what it needs into .venv (once)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "  torch";     $(INSTALL) torch
+	@test -x $(BIN)/pip || $(PYTHON) tools/environment.py .venv
+	@echo "  torch";     $(INSTALL) torch $(TORCH_FROM)
 	@echo "  manyheads"; $(INSTALL) --editable .
 	@touch $@
 
@@ -97,6 +102,23 @@ test: .venv/installed-dev
 
 proofs: .venv/installed-dev
 	$(PYTEST) -m proof
+
+# The installed wheel with the oldest versions that pyproject.toml allows, and with the newest, in environments of their
+# own. TORCH=2.6.0: with another torch, which brings 5 GB of CUDA packages on Linux unless TORCH_INDEX is given.
+TORCH ?= 2.13.0
+.PHONY: test-oldest test-newest
+test-oldest test-newest: test-%:
+	@test -x .venv-$*/bin/pip || $(PYTHON) tools/environment.py .venv-$*
+	@mkdir -p build && echo "torch==$(TORCH)" >build/$*.txt
+	@$(if $(filter oldest,$*),$(PYTHON) tools/oldest.py >>build/$*.txt)
+	@.venv-$*/bin/$(PIP_INSTALL) torch==$(TORCH) $(TORCH_FROM)
+	@.venv-$*/bin/$(PIP_INSTALL) --upgrade --upgrade-strategy eager --constraint build/$*.txt ".[serve]" pytest
+	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest --confcutdir tests/installed tests/installed/quick.py
+
+# Versions that are held back are at the top of constraints.txt, each with its reason.
+.PHONY: lock
+lock:
+	@$(PYTHON) tools/lock.py
 
 # The last results are in benchmarks/quality.md.
 .PHONY: quickstarts
@@ -200,14 +222,17 @@ format: .venv/installed-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .peers build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest dist .peers build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The native engine: its wheel, its tests under sanitizers, and a fuzz test against the torch engine.
 NATIVE = src/manyheads/decode/native
 NATIVE_TESTS = tests/decode/test_native.py tests/decode/test_native_limits.py tests/decode/test_native_fuzz.py
-.PHONY: wheel sanitize fuzz-native
-wheel: .venv/installed
-	$(BIN)/pip wheel . --no-deps --constraint constraints.txt --wheel-dir dist
+.PHONY: dist sanitize fuzz-native
+# auditwheel checks that the wheel runs on every Linux that its tag promises. Without a C compiler the wheel is pure Python.
+dist: .venv/installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	@for wheel in dist/*linux_*.whl; do test ! -e "$$wheel" || $(BIN)/auditwheel show "$$wheel"; done
 
 # AddressSanitizer must be loaded before Python, and Python never frees some memory: leaks are tested in test_native_limits.py.
 sanitize: .venv/installed-dev

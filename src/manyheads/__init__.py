@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from manyheads.model import ModelSettings, Tap, Transformer, attention, attention_weights, gated
     from manyheads.text.tokenizer import Tokenizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AblatedBundle": "manyheads.api",

@@ -81,4 +81,4 @@ def test_mistyped_command_gets_a_suggestion(manyheads: Run) -> None:
 
 
 def test_version(manyheads: Run) -> None:
-    assert manyheads("--version").stdout == "manyheads, version 0.1.0\n"
+    assert manyheads("--version").stdout == "manyheads, version 0.2.0\n"
