@@ -1,4 +1,4 @@
-# `make test`: lint, types, import contracts, the documentation and the tests, in ten minutes on two idle cores.
+# `make test`: lint, types, import contracts, the documentation and the tests, in about ten minutes on two idle cores.
 # `make test` and `make quickstart` need no set-up: both create and reuse .venv.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,10 +8,10 @@ INSTALL := $(BIN)/pip install --disable-pip-version-check -qq --constraint const
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
-	@echo "make test         lint, types, import contracts, documentation and tests (ten minutes on two idle cores)"
+	@echo "make test         lint, types, import contracts, documentation and tests (about ten minutes on two idle cores)"
 	@echo "make check        lint, types, import contracts and the tests without the slow ones: before every commit"
 	@echo "make proofs       long tests, of which make test runs one of each kind: kills, full disks, speed, another"
-	@echo "                  device, trained quickstarts (a quarter of an hour)"
+	@echo "                  device, trained quickstarts (many minutes)"
 	@echo "make quickstarts  train a classifier, a tagger and a language model on the built-in corpora (minutes)"
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
