@@ -11,7 +11,8 @@ import pytest
 from cli.warm_process import WarmProcess
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-_SET_BY_LIBRARIES = {"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR"}  # scikit-learn and torch
+_AT_START = frozenset(os.environ)
+_SET_BY_LIBRARIES = ("GOMP_", "KMP_", "MALLOC_", "MKL_", "OMP_", "TORCH")  # when they are imported or called
 
 
 @pytest.fixture(scope="session")
@@ -48,9 +49,11 @@ def new_manyheads(tmp_path: Path) -> Run:
 
 
 def environment_of(n_threads: int) -> dict[str, str]:
-    """Return the environment of a command: as a user's, without what libraries put into that of this process."""
-    users = {name: value for name, value in os.environ.items() if name not in _SET_BY_LIBRARIES}
-    return users | {"OMP_NUM_THREADS": str(n_threads), "COLUMNS": "110"}
+    """Return the environment of a command: without what libraries have put into that of this process since."""
+    given = {
+        name: value for name, value in os.environ.items() if name in _AT_START or not name.startswith(_SET_BY_LIBRARIES)
+    }
+    return given | {"OMP_NUM_THREADS": str(n_threads), "COLUMNS": "110"}
 
 
 def run_new_process(

@@ -20,7 +20,7 @@ def _planted(bug: str) -> None:
     if bug == "dies":
         os.kill(os.getpid(), signal.SIGSEGV)
     if bug == "grows":
-        bytearray(b"x") * 300_000_000
+        bytearray(b"x") * 700_000_000
     if bug == "floods":
         raise DataError("x" * 10_000)
 
