@@ -208,3 +208,9 @@ def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
     assert user_cache_folder("native") == Path(tempfile.gettempdir()) / f"manyheads-{os.getuid()}" / "native"
+
+
+def test_an_error_names_the_file_and_not_its_temporary_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        atomic_write(tmp_path / "none" / "file", b"content")
+    assert caught.value.filename == str(tmp_path / "none" / "file")

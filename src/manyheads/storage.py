@@ -64,7 +64,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def atomic_write(path: Path, content: bytes) -> None:
     """Write a file so that readers see the old content or the new, never a part, even after a crash."""
     temporary = path.with_name(f".{path.name}.partial")
-    with naming_full_disk(path):
+    try:
         try:
             temporary.write_bytes(content)
             sync(temporary)
@@ -72,6 +72,8 @@ def atomic_write(path: Path, content: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         sync(path.parent)
+    except OSError as error:  # it names the temporary file
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def remove_partial(parent: Path, names: str) -> None:

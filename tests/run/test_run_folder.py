@@ -40,6 +40,14 @@ def test_entry_after_a_truncated_one_on_the_same_line_is_read(tmp_path: Path) ->
     assert list(RunFolder(tmp_path).log()) == [{"event": "Step", "step": 7}]
 
 
+def test_folder_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RecipeError) as caught:
+        RunFolder(tmp_path / "file" / "run").claim()
+    where = tmp_path / "file" / "run"
+    assert str(caught.value) == f"{where} cannot be written (Not a directory). Choose another folder with -o."
+
+
 def test_folder_without_a_log_is_not_a_run_folder(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"is not a run folder: it has no log\.jsonl"):
         RunFolder(tmp_path).log()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.options import VALID_FILES
+from manyheads.cli.output import check_folder_of
 from manyheads.language import pick
 
 if TYPE_CHECKING:
@@ -251,8 +252,7 @@ def _check_folder(path: Path) -> None:
 
     if path.is_dir():
         raise DataError(f"{path} is a folder. Choose a file to write to.")
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: the folder {path.parent} does not exist.")
+    check_folder_of(path)
 
 
 def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -40,10 +40,7 @@ def open_output(path: Path | None, *reading: str, keep_partial: bool = False) ->
         with naming_full_disk(path), target.open("w", encoding="utf-8") as stream:
             yield stream
         return
-    if not target.parent.is_dir():
-        raise DataError(f"{path}: the folder {path.parent} does not exist.")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"{path} cannot be written: permission denied. Choose another file.")
+    check_folder_of(path)
     aside = target.with_name(f"{target.name}.{uuid4().hex[:8]}.partial")
     try:
         # A full disk may fail only when the file is closed.
@@ -60,6 +57,15 @@ def _clean_up(aside: Path, *, keep: bool) -> None:
         click.echo(pick(f"The output so far is in {aside}.", f"已写出的部分保存在 {aside}。"), err=True)
     else:
         aside.unlink(missing_ok=True)
+
+
+def check_folder_of(path: Path) -> None:
+    """Raise an error if no file can be written in the folder of `path`."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise DataError(f"{path}: the folder {path.parent} does not exist.")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"{path} cannot be written: permission denied. Choose another file.")
 
 
 def check_output_folder(out: Path, bundle: Path, *, overwrite: bool) -> None:

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from manyheads.bounded_files import read_json
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import read_toml
-from manyheads.storage import LOCK, MANIFEST, is_locked
+from manyheads.storage import DISK_FULL, LOCK, MANIFEST, is_locked
 from manyheads.train import Checkpoints
 
 FORMAT = 3  # of run folders; older ones are refused
@@ -135,10 +135,17 @@ class RunFolder:
         """Create the folder; refuse a folder that contains other files, so that none is overwritten."""
         if self.path.exists() and not self.path.is_dir():
             raise RecipeError(f"{self.path} is a file; a run needs a folder. Choose another with -o.")
-        self.path.mkdir(parents=True, exist_ok=True)
-        if any(self.path.iterdir()) and not self.exists:
-            raise RecipeError(f"{self.path} contains other files and is not a run folder. Choose another with -o.")
-        self.log_file.touch()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()) and not self.exists:
+                raise RecipeError(f"{self.path} contains other files and is not a run folder. Choose another with -o.")
+            self.log_file.touch()
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise
+            raise RecipeError(
+                f"{self.path} cannot be written ({error.strerror}). Choose another folder with -o."
+            ) from None
 
     def check_format(self) -> None:
         """Refuse a folder written by an older version of manyheads."""
