@@ -161,7 +161,7 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
         "viewport": {"width": 1280, "height": 900},
         "locale": "en-US",
         "color_scheme": "light",
-        "reduced_motion": "reduce",  # on a busy machine, painting what moves would take longer than all the rest
+        "reduced_motion": "reduce",  # nothing is painted while a test waits
     }
     context = browser.new_context(**defaults | options)
     context.set_default_timeout(SECONDS * 1000)
