@@ -210,7 +210,7 @@ NATIVE_TESTS = tests/decode/test_native.py tests/decode/test_native_limits.py te
 # auditwheel checks that the libraries run on every Linux with glibc 2.28, as those of PyTorch do, and tags the wheel so.
 MANYLINUX = manylinux_2_28_$(shell uname -m)
 dist: .venv/installed-dev
-	@test "$$(uname -s)" = Linux && command -v cc gcc clang >/dev/null || { echo "make dist needs Linux and a C compiler (gcc)." >&2; exit 1; }
+	@test "$$(uname -s)" = Linux && { command -v cc || command -v gcc || command -v clang; } >/dev/null || { echo "make dist needs Linux and a C compiler (gcc)." >&2; exit 1; }
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat $(MANYLINUX) --wheel-dir dist dist/*-linux_*.whl
