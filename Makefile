@@ -228,11 +228,19 @@ clean:
 NATIVE = src/manyheads/decode/native
 NATIVE_TESTS = tests/decode/test_native.py tests/decode/test_native_limits.py tests/decode/test_native_fuzz.py
 .PHONY: dist sanitize fuzz-native
-# auditwheel checks that the wheel runs on every Linux that its tag promises. Without a C compiler the wheel is pure Python.
+# auditwheel checks that the libraries run on every Linux with glibc 2.28, as those of PyTorch do, and tags the wheel so.
+MANYLINUX = manylinux_2_28_$(shell uname -m)
 dist: .venv/installed-dev
+	@test "$$(uname -s)" = Linux && { command -v cc || command -v gcc || command -v clang; } >/dev/null || { echo "make dist needs Linux and a C compiler (gcc)." >&2; exit 1; }
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	@for wheel in dist/*linux_*.whl; do test ! -e "$$wheel" || $(BIN)/auditwheel show "$$wheel"; done
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat $(MANYLINUX) --wheel-dir dist dist/*-linux_*.whl
+	rm dist/*-linux_*.whl
+
+# The steps of the Dockerfile, for a machine to throw away, such as a fresh virtual machine (root).
+.PHONY: docker-check
+docker-check:
+	sh tools/run_dockerfile.sh
 
 # AddressSanitizer must be loaded before Python, and Python never frees some memory: leaks are tested in test_native_limits.py.
 sanitize: .venv/installed-dev

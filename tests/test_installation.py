@@ -40,7 +40,8 @@ def test_an_error_of_another_cause_keeps_its_traceback(tmp_path: Path) -> None:
 
 def test_unsupported_and_missing_versions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def requires(name: str) -> list[str]:
-        return ["click>=99", "absent-package>=1", "rich>=1", "other>=1; extra == 'serve'", "old>=1; python_version < '3'"]
+        conditional = ["other>=1; extra == 'serve'", "old>=1; python_version < '3'"]
+        return ["click>=99", "absent-package>=1", "rich>=1", *conditional]
 
     assert installation.find_unmet() == []
     monkeypatch.setattr(metadata, "requires", requires)

@@ -1,4 +1,4 @@
-"""Prints the oldest version of each dependency that pyproject.toml allows, as constraints for pip (`make test-oldest`)."""
+"""Prints the oldest versions that pyproject.toml allows, as constraints for pip (`make test-oldest`)."""
 
 import re
 import sys

@@ -47,7 +47,7 @@ def find_unmet() -> list[tuple[str, str | None]]:
         requirements = [Requirement(text) for text in metadata.requires("manyheads") or []]
     except (ImportError, metadata.PackageNotFoundError):  # run from a clone
         return []
-    unmet = []
+    unmet: list[tuple[str, str | None]] = []
     for requirement in requirements:
         if re.search(r"\bextra\b", str(requirement.marker or "")):
             continue

@@ -4,6 +4,11 @@
 #define LOGITS_ROWS 48  /* computed at once: few enough to stay in the cache, enough to reuse each weight */
 #define ENCODE_ROWS 256 /* tokens of new sentences that are encoded together */
 
+#if defined(__x86_64__) && defined(__GLIBC__)
+/* The pow of glibc 2.29 differs in errno only; with the older one, a wheel runs wherever PyTorch's do (glibc 2.28). */
+__asm__(".symver pow, pow@GLIBC_2.2.5");
+#endif
+
 /* ((5 + length) / 6)^alpha of Wu 2016. */
 static float penalty(int length, float alpha) { return (float)pow((5.0 + length) / 6.0, alpha); }
 
