@@ -1,11 +1,18 @@
 """`manyheads heads`: its subcommands, importance and pruning."""
 
 import json
+import shlex
 from pathlib import Path
 
+from click import Context
+
 from manyheads import corpora, load
+from manyheads.bundle import Bundle
+from manyheads.cli.root import commands
+from manyheads.lens.visible_ablation import find_visible_ablation
 
 from cli.conftest import Run
+from lens.test_visible_ablation import with_idle_heads, with_visible_heads
 
 FEW = ("--sample", "3")
 
@@ -96,3 +103,38 @@ def test_learning_rate_needs_fine_tuning(manyheads: Run, bundle_folder: Path) ->
     done = manyheads("heads", "prune", bundle_folder, *options)
     assert done.returncode == 1
     assert "The learning rate 2 is not between 0 and 1. Use one like 0.0005." in done.stderr
+
+
+def test_example_of_a_head_with_the_commands_that_show_it(manyheads: Run, untrained: Bundle, tmp_path: Path) -> None:
+    with_visible_heads(untrained).save(tmp_path / "bundle")
+    found = find_visible_ablation(load(tmp_path / "bundle"))
+    assert found is not None
+    payload = json.loads(manyheads("heads", "example", "bundle", "--json").stdout)
+    assert payload.pop("head") == str(found.head)
+    assert payload == {name: getattr(found, name) for name in ("text", "answer", "without", "before", "after")}
+
+    done = manyheads("heads", "example", "bundle", "--lang", "en")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line[17:] for line in done.stdout.splitlines()]
+    assert lines[0].startswith(f"switch off {found.head}, and ")
+    assert lines[1:4] == [f"  {text}" for text in (found.text, found.answer, found.without)]
+    command, *words = shlex.split(lines[4].removesuffix("\\") + lines[5])
+    assert (command, words.pop(0)) == ("manyheads", "lens")
+    parameters = commands.commands["lens"].make_context("lens", words, parent=Context(commands)).params
+    assert (parameters["texts"], parameters["off"]) == ((found.text,), (str(found.head),))
+    shown: dict[str, object] = {}
+    code = "\n".join(["import manyheads", *lines[6:8], f"answers = {lines[8]}"])
+    exec(code.replace('load("bundle")', f"load({str(tmp_path / 'bundle')!r})"), shown)
+    assert shown["answers"] == [found.without]
+    chinese = manyheads("heads", "example", "bundle", "--lang", "zh").stdout
+    assert f"关掉 {found.head}，" in chinese
+    assert "switch off" not in chinese
+
+
+def test_no_example_offers_the_importance(manyheads: Run, untrained: Bundle, tmp_path: Path) -> None:
+    with_idle_heads(untrained).save(tmp_path / "bundle")
+    done = manyheads("heads", "example", "bundle", "--lang", "en")
+    assert done.returncode == 0
+    assert "no single head changes an answer" in done.stdout
+    assert "manyheads heads importance bundle" in done.stdout
+    assert manyheads("heads", "example", "bundle", "--json").stdout == "null\n"

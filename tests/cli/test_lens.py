@@ -11,7 +11,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from manyheads.cli.root import commands
 from manyheads.serve.local_server import listen
 
 from cli.conftest import Run
@@ -29,6 +31,21 @@ def test_one_file(bundle_folder: Path, manyheads: Run, tmp_path: Path) -> None:
     assert [one["text"] for one in data["traces"]] == [TEXT, "The cat sees the dog."]
     assert data["survey"]["a"]["state"] == "ready"
     assert len(data["examples"]) == len(data["survey"]["a"]["heads"])
+
+
+OFF = "off=decoder.0.cross%2F1&attention=decoder.0.cross&head=1"
+
+
+def test_heads_that_are_off_when_the_page_opens(
+    bundle_folder: Path, manyheads: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = manyheads("lens", bundle_folder, TEXT, "--off", "decoder.0.cross/1", "--html", "lens.html")
+    assert done.returncode == 0
+    assert f'data-state="{OFF.replace("&", "&amp;")}"' in (tmp_path / "lens.html").read_text(encoding="utf-8")
+    monkeypatch.setattr("manyheads.serve.local_server.run", lambda app, listener, ready: listener.close())
+    words = ["lens", str(bundle_folder), TEXT, "--off", "decoder.0.cross/1", "--no-browser", "--lang", "en"]
+    served = CliRunner().invoke(commands, words)
+    assert f"/#lang=en&{OFF}&text=Two+cats+are+sleeping." in served.output
 
 
 def test_unreadable_rows_are_reported_and_the_page_is_written(
@@ -63,6 +80,8 @@ def test_pictures(bundle_folder: Path, manyheads: Run, tmp_path: Path, more: tup
             ["BUNDLE", TEXT, "--head", "encoder.9.self/0", "--svg", "x.svg"],
             "There is no head encoder.9.self/0. Did you mean encoder.0.self/0?",
         ),
+        (["BUNDLE", TEXT, "--off", "encoder.9.self/0"], "There is no head encoder.9.self/0. Did you mean"),
+        (["BUNDLE", TEXT, "--off", "encoder.0.self", "--svg", "x.svg"], "--off is for the page"),
         (["BUNDLE", TEXT, "--head", "nonsense", "--svg", "x.svg"], "is not a head"),
         (["BUNDLE", TEXT, "--svg", "no/folder/x.svg"], "the folder no/folder does not exist"),
         (["BUNDLE", TEXT, "--html", "BUNDLE"], "is a folder. Choose a file to write to."),

@@ -17,7 +17,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 NOT_PROMISES = (
     "Train your own Transformer",
     "It implements the Transformer of 2017",
-    "The lens page of the model",
+    "The lens page of a model",
     "One head is switched off",
     "From a clone",
     "Both commands create",  # tests run inside that .venv

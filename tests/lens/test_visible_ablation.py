@@ -12,6 +12,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, find_heads
+from manyheads.lens.examples import sample_examples
 from manyheads.lens.visible_ablation import (
     VisibleAblation,
     _WordCounts,
@@ -19,19 +20,42 @@ from manyheads.lens.visible_ablation import (
     texts_without_remarks,
 )
 from manyheads.model import Transformer
+from manyheads.tasks.lens_examples import Example, plain_text
 
 from model.makers import shaken
 
-COUNTS = _WordCounts({"那": 90, "本": 4, "书": 3, "红色": 3, "给": 2, "买": 2, "。": 100, "的": 60}, 100)
+COUNTS = _WordCounts(
+    {"那": 90, "本": 4, "书": 3, "红色": 3, "给": 2, "买": 2, "戴": 2, "穿": 2, "。": 100, "的": 60},
+    100,
+    {"买": {"buy", "bought"}, "给": {"give"}, "戴": {"wears"}, "穿": {"wore", "wears"}},
+)
+
+
+def with_visible_heads(untrained: Bundle) -> Bundle:
+    """Return a bundle with random weights so large that single heads matter."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = shaken(Transformer(untrained.task.model.settings)).eval()
+    task: Any = replace(untrained.task, model=model)  # type: ignore[type-var]
+    return replace(untrained, task=task)
+
+
+@torch.no_grad()
+def with_idle_heads(untrained: Bundle) -> Bundle:
+    """Return a bundle whose heads add nothing."""
+    model = Transformer(untrained.task.model.settings).eval()
+    for attention in model.attentions():
+        attention.output.weight.zero_()
+    task: Any = replace(untrained.task, model=model)  # type: ignore[type-var]
+    return replace(untrained, task=task)
 
 
 @pytest.fixture(scope="module")
 def bundle(untrained: Bundle) -> Iterator[Bundle]:
-    """A bundle with random weights so large that single heads matter."""
-    torch.manual_seed(3)
-    task: Any = replace(untrained.task, model=shaken(Transformer(untrained.task.model.settings)).eval())  # type: ignore[type-var]
-    yield replace(untrained, task=task)
-    assert all(attention.gate is None for attention in task.model.attentions())
+    """A bundle that must end without gates."""
+    made = with_visible_heads(untrained)
+    yield made
+    assert all(attention.gate is None for attention in made.task.model.attentions())
 
 
 def test_what_is_found_is_what_the_model_answers(bundle: Bundle) -> None:
@@ -47,13 +71,9 @@ def test_what_is_found_is_what_the_model_answers(bundle: Bundle) -> None:
 
 
 def test_no_head_changes_an_answer(untrained: Bundle) -> None:
-    model = Transformer(untrained.task.model.settings).eval()
-    with torch.no_grad():
-        for attention in model.attentions():
-            attention.output.weight.zero_()
-    task: Any = replace(untrained.task, model=model)  # type: ignore[type-var]
-    assert find_visible_ablation(replace(untrained, task=task)) is None
-    whole = OpenBundle(task=task, decode=untrained.decode, recipe=untrained.recipe)
+    idle = with_idle_heads(untrained)
+    assert find_visible_ablation(idle) is None
+    whole = OpenBundle(task=idle.task, decode=idle.decode, recipe=idle.recipe)
     with pytest.raises(LensError, match=r"No single head changes an answer\. .*heads importance"):
         whole.visible_ablation()
 
@@ -78,6 +98,14 @@ def test_difference_is_in_whole_words(answer: str, without: str, difference: tup
     assert COUNTS.difference(answer, without) == difference
 
 
+def test_words_and_what_they_translate_are_those_of_the_examples(bundle: Bundle) -> None:
+    words = _WordCounts.of(sample_examples(bundle, 200))
+    assert words.n_texts == 200
+    assert "who" in words.translated["谁"]
+    assert words.counts["。"] > 100
+    assert not _WordCounts.of([Example((plain_text("a"),))]).counts
+
+
 def change(before: str, after: str, text: str = "A text.") -> VisibleAblation:
     return VisibleAblation(Head("decoder.0.cross", 0), text, before, after, *COUNTS.difference(before, after))
 
@@ -88,6 +116,7 @@ def change(before: str, after: str, text: str = "A text.") -> VisibleAblation:
         ("买书。", "给书。", True),
         ("红色书", "给书", True),
         ("那书", "给书", False),  # 那 is a function word
+        ("戴书", "穿书", False),  # both translate "wears"
         ("买书。", "红书。", False),  # no word
         ("买书。", "买书", False),
         ("买书。", "红色的书。", False),  # two words
@@ -99,14 +128,15 @@ def test_clear_is_one_content_word_that_becomes_another(before: str, after: str,
     assert labels.is_clear(VisibleAblation(Head("encoder.0.self", 0), "A text.", "good", "bad", "good", "bad"))
 
 
-def test_clear_changes_rank_first_then_small_ones_and_short_texts() -> None:
+def test_clear_changes_rank_first_then_missing_words_then_small_changes() -> None:
     ranked = [
         change("红色买", "红色给", "A."),
         change("红色买", "红色给", "A longer text."),
-        change("那书", "给书"),
+        change("买书", "书"),
+        change("那书", "书"),  # a function word is missing
         change("那书买", "给红色的"),
     ]
-    assert sorted([ranked[number] for number in (3, 1, 2, 0)], key=COUNTS.rank) == ranked
+    assert sorted([ranked[number] for number in (3, 1, 4, 2, 0)], key=COUNTS.rank) == ranked
 
 
 def test_texts_with_unseen_words_or_a_low_confidence_are_left_out(untrained: Bundle) -> None:

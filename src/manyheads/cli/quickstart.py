@@ -241,26 +241,20 @@ def _page_rows(bundle: Path) -> list[tuple[str, str]]:
     folder = RunFolder(bundle.parent)
     pages = (
         (folder.report_file, pick("curves, samples, scores", "曲线、样例、得分")),
-        (folder.lens_file, pick("what every head does; switch heads off", "每个头在做什么，可逐个关闭")),
+        (folder.lens_file, pick("every head; switch heads off", "每个头，可逐个关掉")),
     )
     rows = [f"{file}   {pick(f'({what})', f'（{what}）')}" for file, what in pages if file.exists()]
     return [(pick("Open:", "打开：") if not number else "", row) for number, row in enumerate(rows)]
 
 
-def _try_command(bundle: Path, job: "Quickstart", text: str) -> str:
-    from manyheads.cli.head_example import shell_word
-
-    if job.takes_prompt:
-        return f"{program_name()} predict {bundle} --prompt {shell_word(text)}"
-    return f"echo {shell_word(text)} | {program_name()} predict {bundle}"
-
-
 def _example_rows(bundle: Path, job: "Quickstart", examples: _Examples) -> list[tuple[str, str]]:
-    """Return rows with the command to predict, and what changes without a head."""
-    from manyheads.cli.head_example import example_rows
+    """Return rows with the command to predict, and what changes without a head; a command takes two lines."""
+    from manyheads.cli.head_example import example_rows, shell_word
 
-    tried = (pick("Try it:", "试一试："), _try_command(bundle, job, examples.text))
-    return [tried, *(example_rows(bundle, examples.ablation) if examples.is_searched else [])]
+    text, predict = shell_word(examples.text), f"{program_name()} predict {bundle}"
+    command = (predict, f"--prompt {text}") if job.takes_prompt else (f"echo {text}", f"| {predict}")
+    rows = [(pick("Try it:", "试一试："), f"{command[0]} \\"), ("", f"  {command[1]}")]
+    return [*rows, *(example_rows(bundle, examples.ablation) if examples.is_searched else [])]
 
 
 def _show_next(bundle: Path, job: "Quickstart", corpus: str, examples: _Examples) -> None:

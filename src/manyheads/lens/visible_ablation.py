@@ -2,8 +2,8 @@
 
 Trained weights differ between processors, and so do the heads that matter for a text: an example that holds for one
 model may not hold for the next. This searches the model at hand. Short held-out texts are answered without each head,
-one attention after another from the last one. The best example replaces exactly one word by another, and both are
-content words. The search is deterministic for a bundle and its machine.
+one attention after another from the last one. The best example replaces exactly one content word by another; next best
+is one that is missing. The search is deterministic for a bundle and its machine.
 """
 
 from collections import Counter
@@ -22,12 +22,12 @@ from manyheads.tasks.lens_examples import Example
 from manyheads.text.words import Word, split_text
 
 _N_DRAWN = 400  # examples of the bundle's own data
-_N_ANSWERED = 80  # of the shortest of them
-_N_TEXTS = 40  # answered again without each head
+_N_ANSWERED = 150  # of the shortest of them
+_N_TEXTS = 100  # answered again without each head
 _N_HEADS = 64  # at most
-_N_CONFIRMED = 6  # changes of one attention that are tried with the bundle's own search
+_N_CONFIRMED = 6  # changes that are tried with the bundle's own search
 _MIN_WORDS = 5  # of a text, punctuation included
-_MAX_SHARE = 0.05  # of texts: a word that occurs in more of them is a function word
+_MAX_SHARE = 0.1  # of texts: a word that occurs in more of them is a function word
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,12 @@ def find_visible_ablation(bundle: Bundle) -> VisibleAblation | None:
     unclear: list[VisibleAblation] = []
     for heads in _attentions(bundle):
         found = [change for head in heads for change in _changes(bundle, head, cases, quick, words)]
-        found.sort(key=words.rank)
-        for change in found[:_N_CONFIRMED]:
-            for confirmed in _changes(bundle, change.head, {change.text: change.answer}, bundle.decode, words):
-                if words.is_clear(confirmed):
-                    return confirmed
-                unclear.append(confirmed)
-    return min(unclear, key=words.rank, default=None)
+        clear = [change for change in found if words.is_clear(change)]
+        for confirmed in _confirmed(bundle, clear, words):
+            if words.is_clear(confirmed):
+                return confirmed
+        unclear += found
+    return next(_confirmed(bundle, unclear, words), None)
 
 
 def texts_without_remarks(bundle: Bundle, texts: Iterable[str]) -> list[str]:
@@ -99,6 +98,12 @@ def _shown(prediction: Prediction) -> str:
     return prediction.answer if isinstance(prediction.answer, str) else prediction.line()
 
 
+def _confirmed(bundle: Bundle, changes: Iterable[VisibleAblation], words: "_WordCounts") -> Iterator[VisibleAblation]:
+    """Yield the best changes as they are with the bundle's own search, as far as it also answers otherwise."""
+    for change in sorted(changes, key=words.rank)[:_N_CONFIRMED]:
+        yield from _changes(bundle, change.head, {change.text: change.answer}, bundle.decode, words)
+
+
 def _attentions(bundle: Bundle) -> Iterator[list[Head]]:
     """Yield the heads of each attention, the last attention first: its heads act on single words."""
     n_heads = 0
@@ -122,16 +127,23 @@ def _changes(
 
 @dataclass(frozen=True)
 class _WordCounts:
-    """In how many references each word occurs; empty if the examples have none."""
+    """In how many references each word occurs, and what it translates; empty if the examples do not tell."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     n_texts: int = 0
+    translated: Mapping[str, set[str]] = field(default_factory=dict)  # source words of each word
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> "_WordCounts":
-        targets = [example.texts[1] for example in examples if len(example.texts) > 1]
+        pairs = [example for example in examples if len(example.texts) > 1]
+        targets = [example.texts[1] for example in pairs]
         texts = [{*(one.words or (word.text for word in split_text(one.text, "word")))} for one in targets]
-        return cls(Counter(word for text in texts for word in text), len(texts))
+        translated: dict[str, set[str]] = {}
+        for example in pairs:
+            for source, target in example.sure or ():
+                words = translated.setdefault(example.texts[1].words[target], set())
+                words.add(example.texts[0].words[source].lower())
+        return cls(Counter(word for text in texts for word in text), len(texts), translated)
 
     def split(self, text: str) -> list[Word]:
         """Split a text into words. Characters that form a known word, as in Chinese, are one word."""
@@ -156,16 +168,23 @@ class _WordCounts:
         return before, after
 
     def is_clear(self, change: VisibleAblation) -> bool:
-        """Return whether one content word becomes another."""
-        return all(len(self.split(part)) == 1 and self._has_content(part) for part in (change.before, change.after))
-
-    def rank(self, change: VisibleAblation) -> tuple[bool, int, int, int]:
-        """Return the key to sort by: clear changes of long words first, then small changes; short texts first."""
-        lengths = [len(part) for part in (change.before, change.after)]
-        is_clear = self.is_clear(change)
-        return not is_clear, -min(lengths) if is_clear else max(lengths), len(change.text), change.head.number
-
-    def _has_content(self, word: str) -> bool:
-        if not any(character.isalpha() for character in word):
+        """Return whether one content word becomes another, and not one that translates the same word."""
+        before, after = change.before, change.after
+        if not self._is_content_word(before) or not self._is_content_word(after):
             return False
-        return not self.counts or 0 < self.counts.get(word, 0) <= max(1, _MAX_SHARE * self.n_texts)
+        return not self.translated.get(before, set()) & self.translated.get(after, set())
+
+    def rank(self, change: VisibleAblation) -> tuple[int, int, int, int]:
+        """Return the key to sort by: clear changes of long words, then missing words, then the smallest change."""
+        lengths = [len(part) for part in (change.before, change.after)]
+        kind, size = 2, max(lengths)
+        if self.is_clear(change):
+            kind, size = 0, -min(lengths)
+        elif not change.after and self._is_content_word(change.before):
+            kind = 1
+        return kind, size, len(change.text), change.head.number
+
+    def _is_content_word(self, part: str) -> bool:
+        if len(self.split(part)) != 1 or not any(character.isalpha() for character in part):
+            return False
+        return not self.counts or 0 < self.counts.get(part, 0) <= max(1, _MAX_SHARE * self.n_texts)

@@ -44,8 +44,8 @@ QUICKSTART = Quickstart(
     },
     examples={language: texts[1:3] for language, texts in SENTENCES.items()},
     own_data=Bilingual(
-        "YOUR.conll   (a word and its tag per line, an empty line after each sentence)",
-        "你的.conll   （每行一个词及其标签，句末空一行）",
+        "YOUR.conll   (a word and its tag per line)",
+        "你的.conll   （每行一个词及其标签）",
     ),
     demo=demo,
 )
