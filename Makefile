@@ -189,6 +189,11 @@ bench-bfloat16: .venv/installed
 plan-check: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale/plan_check.py --data $(abspath $(DATA)) $(ARGS)
 
+# Estimates at load 0 and 10 against runs, and the speed of training beside busy loops. ARGS=--speed-only: two minutes.
+.PHONY: busy-check
+busy-check: .venv/installed
+	$(BIN)/python benchmarks/busy.py --data $(abspath $(DATA)) $(ARGS)
+
 # BertViz is installed into .peers/. It needs Chromium, 12 GB of memory and 5 GB of disk for a while.
 .PHONY: bench-lens
 bench-lens: .venv/installed-dev

@@ -1,5 +1,6 @@
 """`plan`: time follows from FLOP and rates, with and without text to try."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,11 @@ def test_trial_on_missing_text_uses_the_built_in_corpus(tmp_path: Path) -> None:
     trial = try_recipe(recipe)
     assert "there is no such file" in trial.data_problem
     plan = make_plan(recipe, trial=trial)
+    assert plan.replicated.total == pytest.approx(trial.estimate.peak_memory, rel=0.1)  # the same sizes as in the trial
+    larger = replace(recipe, train=replace(recipe.train, batch_tokens=recipe.train.batch_tokens * 1000))
+    more = make_plan(larger, trial=trial).replicated
+    assert more.program == plan.replicated.program
+    assert more.activations == pytest.approx(1000 * plan.replicated.activations)
     assert set(plan.seconds) == {"training", "validation", "checkpoints"}
     assert plan.batch.n_source == plan.batch.n_target == 200
     assert plan.recipe.model.vocab_size == 400

@@ -7,12 +7,20 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads import corpora
 from manyheads.errors import DataError, RecipeError
-from manyheads.init.cost_estimate import CostEstimate, measure_cost, nominal_seconds, quiet_mean, thread_speedup
+from manyheads.init.cost_estimate import (
+    CostEstimate,
+    load_of,
+    measure_cost,
+    nominal_seconds,
+    quiet_mean,
+    thread_speedup,
+)
 from manyheads.init.plan import Plan, propose
 from manyheads.init.recipe_text import recipe_text, with_files_from
 from manyheads.init.survey import survey
@@ -269,6 +277,22 @@ def test_speedup_of_threads() -> None:
     assert speedups == pytest.approx([1.0, 1.67, 2.5, 4.71], abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("n_busy", "n_threads", "expected"),
+    [(10, 1, 5.5), (10, 2, 6.0), (4, 2, 3.0), (2, 1, 1.5)],
+)
+def test_slowdown_beside_busy_programs(
+    monkeypatch: pytest.MonkeyPatch, n_busy: int, n_threads: int, expected: float
+) -> None:
+    monkeypatch.setattr("manyheads.init.cost_estimate.count_cores", lambda: 2)
+    waited = (n_busy + 1) / 2  # one thread among n + 1 on two cores
+    assert load_of(waited, n_threads) == (pytest.approx(expected), n_busy)
+
+
+def test_idle_machine_has_no_slowdown() -> None:
+    assert load_of(1.1, 2) == (1.0, 0)
+
+
 def test_slow_machine_gets_a_smaller_model() -> None:
     widths = []
 
@@ -321,6 +345,7 @@ def test_cost_of_seq2seq_is_measured(tmp_path: Path) -> None:
     found = survey(data)
     recipe = plan_for(found, data).recipe
     recipe = replace(recipe, task=replace(recipe.task, consistency=5.0, consistency_after=10))
+    n_threads = torch.get_num_threads()
     estimate = measure_cost(recipe, found)
     assert 0 < estimate.step_seconds[0] <= estimate.step_seconds[1]  # without and with R-Drop
     assert replace(estimate, step_seconds=(1.0, 2.0), slowdown=1.0).idle_seconds(recipe) >= 10 + 2 * (
@@ -330,6 +355,7 @@ def test_cost_of_seq2seq_is_measured(tmp_path: Path) -> None:
     assert estimate.n_parameters > 1_000_000
     assert estimate.peak_memory > 100e6
     assert estimate.slowdown >= 1
+    assert torch.get_num_threads() == n_threads  # the trial has one, and restores the others
     assert 1 <= estimate.batches_per_epoch < 50
 
 

@@ -56,8 +56,8 @@ class RunPlan:
     precision: str
     replicated: DeviceMemory
     sharded: DeviceMemory
-    seconds: dict[str, float]  # by part of the run; on this machine, processor time as in the trial
-    slowdown: float  # wall-clock time over processor time in the trial
+    seconds: dict[str, float]  # by part of the run; of this machine when it is idle
+    slowdown: float  # factor due to the machine's present load
     trial: Trial | None
     price: float | None  # of one device for an hour
 
@@ -167,6 +167,9 @@ def make_plan(
         )
         for is_sharded in (False, True)
     ]
+    if accelerator is None and trial is not None:
+        program = _program_memory(recipe, trial)
+        memory = [replace(one, program=program) for one in memory]
     return RunPlan(
         recipe=recipe,
         parameters=parameters,
@@ -225,6 +228,19 @@ def _measured_seconds(
         "checkpoints": saves * estimate.save_seconds,
         **({"scoring": estimate.finish_seconds} if is_own else {}),
     }
+
+
+def _program_memory(recipe: Recipe, trial: Trial) -> float:
+    """What the trial took beside the model and a batch: it is the same for every size of them."""
+    tried = replace(recipe.model, vocab_size=trial.estimate.vocab_size)
+    known = device_memory(
+        tried,
+        sum(count_parameters(tried).values()),
+        trial.estimate.batches[0],
+        has_ema=recipe.train.ema_decay is not None,
+        uses_bfloat16=_uses_bfloat16(recipe, None),
+    )
+    return max(0.0, trial.estimate.peak_memory - known.total)
 
 
 def _passes(recipe: Recipe, n_phases: int) -> tuple[int, ...]:

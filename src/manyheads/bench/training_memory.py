@@ -21,6 +21,7 @@ class DeviceMemory:
     gathered: float  # whole weights of the layers at work, with FSDP
     activations: float  # what the backward pass needs
     logits: float
+    program: float = 0.0  # everything else in the memory of a CPU: Python, PyTorch, the text, temporary buffers
 
     @property
     def total(self) -> float:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
-_SLOWED = 1.2  # other programs that slow the machine down by less are not mentioned
 _FEW_ROWS = 1000  # without a test set, cross-validation is proposed
 
 
@@ -399,12 +398,18 @@ def _cost(plan: "Plan", machine: "Machine") -> str:
     memory = f"{plan.estimate.peak_memory / 1e9:.1f} GB"
     idle, now = _duration(plan.idle_seconds), _duration(plan.seconds)
     may_stop = plan.recipe.train.patience is not None
-    is_slowed = plan.estimate.slowdown > _SLOWED
     about = pick("at most about" if may_stop else "about", "最多约需" if may_stop else "约需")
-    load = pick(f", {now} at its present load", f"，按目前负载约 {now}") if is_slowed else ""
+    n_busy = plan.estimate.n_busy
+    load = ""
+    if n_busy:
+        programs = f"{n_busy} busy process{'es' if n_busy > 1 else ''}"
+        load = pick(
+            f"\n          beside its present load ({programs}) about {now}",
+            f"\n          按目前负载（{n_busy} 个繁忙进程）约 {now}",
+        )
     return pick(
-        f"{about} {idle} on this machine when idle ({where}){load}; {memory} of memory",
-        f"本机（{where}）空闲时{about} {idle}{load}；内存 {memory}",
+        f"{about} {idle} on this machine when idle ({where}); {memory} of memory{load}",
+        f"本机（{where}）空闲时{about} {idle}；内存 {memory}{load}",
     )
 
 
@@ -431,11 +436,11 @@ def _notes(plan: "Plan") -> list[str]:
 
 def _load_notes(plan: "Plan") -> list[str]:
     """That a busy machine does not keep to the budget."""
-    if plan.budget is None or plan.seconds <= plan.budget or plan.estimate.slowdown <= _SLOWED:
+    if plan.budget is None or plan.seconds <= plan.budget or not plan.estimate.n_busy:
         return []
     return [
         pick(
-            "the machine is busy: the budget is planned for an idle one, and at the present load it takes longer.",
+            "the budget is for an idle machine; this one is busy and takes longer.",
             "机器正忙；时间按空闲时安排，目前负载下训练会更久。",
         )
     ]

@@ -33,6 +33,7 @@ _CHINESE = {
     "gathered": "聚集的层",
     "activations": "激活值",
     "logits": "logits",
+    "program": "程序",
     "preparation": "数据准备",
     "training": "训练",
     "validation": "验证",
@@ -296,6 +297,7 @@ def _show_memory(made: "RunPlan") -> None:
         "gathered": pick("embeddings and one layer", "嵌入与一层"),
         "activations": pick("see docs/plan.md", "见 docs/plan.zh.md"),
         "logits": pick("2 blocks of 256 rows", "两块，各 256 行"),
+        "program": pick("Python, PyTorch and text", "Python、PyTorch 与文本"),
     }
     for name, size in [*replicated.items(), ("", made.replicated.total)]:
         other = made.sharded.total if not name else sharded[name]
@@ -330,16 +332,19 @@ def _show_time(made: "RunPlan") -> None:
         if made.accelerator
         else pick(f"{made.n_devices} × this machine", f"{made.n_devices} × 本机")
     )
-    _heading(pick(f"Time on {where}", f"时间（{where}）"))
+    idle = "" if made.accelerator else pick(" when idle", "，空闲时")
+    _heading(pick(f"Time on {where}{idle}", f"时间（{where}{idle}）"))
     for name, seconds in made.seconds.items():
         _line(_name(name), f"{_duration(seconds):>10}")
     if len(made.seconds) > 1:
         _line(pick("in total", "合计"), f"{_duration(made.total_seconds):>10}")
-    if made.slowdown > 1.2:
+    n_busy = made.trial.estimate.n_busy if made.trial else 0
+    if n_busy:
+        programs = f"{n_busy} process{'es' if n_busy > 1 else ''}"
         _line(
             pick("now", "目前"),
             f"{_duration(made.total_seconds * made.slowdown):>10}   "
-            + pick(f"other programs run: × {made.slowdown:.1f}", f"有其他程序在运行：× {made.slowdown:.1f}"),
+            + pick(f"beside its present load ({programs})", f"按目前负载（{n_busy} 个繁忙进程）"),
         )
     if made.cost is not None:
         _line(

@@ -28,6 +28,7 @@ from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
 from manyheads.metrics import Score
+from manyheads.metrics.bootstrap import N_RESAMPLES
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.flops import BatchShape
@@ -47,6 +48,10 @@ _TRIAL_SECONDS = 4.0  # of processor time for each phase of training; a slower s
 _MAX_TRIAL_FACTOR = 4  # a busy machine may take so many times that long
 # The part of an update that threads share (Amdahl); the rest is Python, small tensors and threads waiting for others.
 _PARALLEL = 0.8
+_SCORED_ROW = 8 * N_RESAMPLES  # bytes: how often each row of a test set is drawn for the confidence interval
+# Bytes: engines, metrics and results of scoring a whole test set, of which the trial scores a few rows. Measured
+# 2026-11-18: 110 MB (classifier, 3,080 rows) and 200 MB (translator, 1,000 rows).
+_SCORING = 150_000_000
 SLOWED = 1.2  # other programs that slow the machine down by less are not mentioned
 # The nominal speed: weights × padded tokens per second, forward and backward, of one core of a server of 2026. What a
 # layer does beside its matrices (norms, softmax, dropout) costs as much as _BESIDE weights for each of its features.
@@ -76,7 +81,7 @@ class CostEstimate:
     vocab_size: int
     n_too_long: int  # rows that training keeps out
     is_exact: bool  # whether the trial read all the text; if not, the vocabulary and these rows are estimates
-    peak_memory: int  # bytes, at most
+    peak_memory: int  # bytes, of the whole program; on a GPU, of the device
     batches_per_epoch: float
     prepare_seconds: float
     step_seconds: tuple[float, ...]  # of each training phase, see `TaskInit.step_counts`
@@ -84,6 +89,7 @@ class CostEstimate:
     save_seconds: float
     finish_seconds: float
     slowdown: float  # factor due to the machine's present load
+    n_busy: int = 0  # as many programs that always run would slow this machine down as much
     baseline: tuple[str, Score] | None = None  # the linear model of the task and its score on validation rows
     batches: tuple[BatchShape, ...] = ()  # the mean shape of the batches of each phase
 
@@ -114,6 +120,18 @@ def nominal_seconds(recipe: Recipe, vocab_size: int) -> float:
 def thread_speedup(n_threads: int) -> float:
     """How many times as fast as one thread several are in training on an idle machine: 1.7 for two, 2.5 for four."""
     return 1 / (1 - _PARALLEL + _PARALLEL / n_threads)
+
+
+def load_of(waited: float, n_threads: int) -> tuple[float, int]:
+    """How many times as long a run takes beside other programs, and how many programs that always run cost as much.
+
+    `waited` is the wall-clock time of one thread over its processor time. Beside n such programs, each of t threads
+    gets c / (n + t) of c cores, or a whole one.
+    """
+    if waited <= SLOWED:
+        return 1.0, 0
+    n_busy = max(1, round(waited * count_cores() - 1))
+    return waited + (n_threads - 1) / count_cores(), n_busy
 
 
 def this_machine(device: str = "auto") -> Machine:
@@ -204,9 +222,10 @@ class _Trial:
         self.encoded = Encoded.open(folder / "data", texts)
         self.device = device
         torch.manual_seed(recipe.seed)
-        started = self.clock()
+        started, memory = self.clock(), _peak_memory(device)
         self.task = task_class.create(Transformer(self.recipe.model), self.tokenizer, recipe.task, texts)
         self.prepare_seconds += (self.clock() - started) * self.share  # a linear model is fitted to all rows
+        self.row_memory = _peak_memory(device) - memory + sum(one.stat().st_size for one in folder.rglob("*"))
         self.task.module.to(device)
 
     @property
@@ -223,6 +242,8 @@ class _Trial:
         # What is done once cannot be repeated until the machine is quiet, but was slowed down as training was.
         noise = max(1.0, sum(means) / sum(quiet))
         speedup = thread_speedup(self.n_threads) if self.is_cpu else 1.0
+        waited = (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])
+        slowdown, n_busy = load_of(waited, self.n_threads if self.is_cpu else 1)
         self.task.module.eval()
         validate, finish = part.scoring_seconds(self.task, self.survey, self.recipe.decode, self._timed)
         save = self._timed(lambda: Checkpoints(self.folder, 1).save(trainers[0], snapshot=True))
@@ -231,26 +252,26 @@ class _Trial:
             vocab_size=self.tokenizer.vocab_size,
             n_too_long=round(self.n_too_long * self.share),
             is_exact=self.share == 1.0,
-            peak_memory=_peak_memory(self.device),
+            peak_memory=self._peak_memory(),
             batches_per_epoch=max(1.0, self.n_batches * self.share),
             prepare_seconds=self.prepare_seconds / noise,
             step_seconds=tuple(seconds / speedup for seconds in quiet),
             validate_seconds=validate / noise,
             save_seconds=save / noise,
             finish_seconds=finish / noise,
-            slowdown=self._slowdown(),
+            slowdown=slowdown,
+            n_busy=n_busy,
             baseline=self._baseline(),
             batches=batches,
         )
 
-    def _slowdown(self) -> float:
-        """What other programs cost a run: what they cost the trial, and more, since its threads also share the cores.
-
-        Beside n programs that always run, t threads on c cores each get c / (n + t) of one.
-        """
-        slowdown = (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])
-        more = (self.n_threads - 1) / count_cores() if self.is_cpu and slowdown > SLOWED else 0.0
-        return max(1.0, slowdown + more)
+    def _peak_memory(self) -> int:
+        """The peak of the trial, and what a run has more of: rows to train on and to score."""
+        peak = _peak_memory(self.device)
+        if not self.is_cpu:
+            return peak
+        rows = self.row_memory * (self.share - 1) + _SCORED_ROW * self.survey.n_scored
+        return round(peak + rows + _SCORING)
 
     def _baseline(self) -> tuple[str, Score] | None:
         rows = validation_rows(self.task, self.survey)

@@ -38,7 +38,10 @@ def resamples(n_items: int, n_resamples: int = N_RESAMPLES) -> Iterator[Draw]:
 
 def resample_matrix(n_items: int, n_resamples: int = N_RESAMPLES) -> NDArray[np.float64]:
     """Return the draws of `resamples` as one matrix [resamples, items], to multiply per-item counts with."""
-    return np.stack(list(resamples(n_items, n_resamples))).astype(np.float64)
+    matrix = np.empty((n_resamples, n_items))
+    for row, draw in zip(matrix, resamples(n_items, n_resamples), strict=True):
+        row[:] = draw
+    return matrix
 
 
 def confidence_interval(resampled: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
