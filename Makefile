@@ -1,4 +1,4 @@
-# `make test`: lint, types, import contracts, the documentation and the tests, in about ten minutes on two idle cores.
+# `make test`: lint, types, import contracts, the documentation and the tests, in about a quarter of an hour on two idle cores.
 # `make test` and `make quickstart` need no set-up: both create and reuse .venv.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,7 +10,7 @@ TORCH_FROM = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 
 help:
 	@echo "make quickstart   train a translator on the built-in corpus, score it, write its bundle (minutes)"
-	@echo "make test         lint, types, import contracts, documentation and tests (about ten minutes on two idle cores)"
+	@echo "make test         lint, types, import contracts, documentation and tests (about a quarter of an hour on two idle cores)"
 	@echo "make check        lint, types, import contracts and the tests without the slow ones: before every commit"
 	@echo "make proofs       long tests, of which make test runs one of each kind: kills, full disks, speed, another"
 	@echo "                  device, trained quickstarts (many minutes)"

@@ -20,6 +20,7 @@ from contextlib import suppress  # noqa: E402
 from multiprocessing import forkserver  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from filelock import FileLock  # noqa: E402
@@ -41,6 +42,8 @@ from serve.browser_fixtures import browser, shared_folder  # noqa: E402, F401
 # A background job starts with SIGINT ignored, and so would every process that a test starts and sends a SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)  # a second thread would slow down tensors as small as those of tests
+hypothesis.settings.register_profile("tests", deadline=None)  # the clock of a busy machine says nothing
+hypothesis.settings.load_profile("tests")
 
 
 def small_table(**changes: object) -> dict[str, object]:
