@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,14 @@ def test_the_package_is_the_installed_one() -> None:
 
     assert Path(package.__file__).is_relative_to(sys.prefix)
     assert re.fullmatch(r"manyheads \d+\.\d+\.\d+\n", manyheads("--version").replace(", version", ""))
+
+
+def test_a_cpu_only_install_takes_less_than_1_2_gb() -> None:
+    if "+cpu" not in metadata.version("torch"):
+        pytest.skip("this torch is not the CPU build")
+    files = {file.locate() for package in metadata.distributions() for file in package.files or ()}
+    sizes = [Path(file).stat().st_blocks * 512 for file in files if file.suffix != ".pyc" and Path(file).exists()]
+    assert sum(sizes) < 1.2e9  # without bytecode: docs/install.md
 
 
 def test_predict_and_evaluate(bundle: str) -> None:
