@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from manyheads.model import ModelSettings, Transformer
 from manyheads.train import waiting_threads
 from manyheads.train.waiting_threads import LoadRule, SpareTeam, waiting_by_load
 
@@ -51,6 +52,23 @@ def test_spare_team_has_threads_of_its_own_until_it_ends() -> None:
     while n_threads() > before and time.monotonic() < deadline:  # the threads of OpenMP end a little later
         time.sleep(0.01)
     assert (during - before, n_threads() - before) == (2, 0)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_spare_team_changes_no_bit() -> None:
+    def gradients() -> list[bytes]:
+        torch.manual_seed(1)
+        model = Transformer(ModelSettings.preset("tiny", vocab_size=500)).train()
+        ids = torch.randint(4, 500, (40, 28))
+        model.hidden(ids, ids).square().mean().backward()
+        return [one.grad.numpy().tobytes() for one in model.parameters() if one.grad is not None]
+
+    alone = gradients()
+    team = SpareTeam()
+    beside = gradients()
+    team.end()
+    assert len(alone) > 100
+    assert alone == beside
 
 
 @pytest.mark.usefixtures("two_threads")
