@@ -1,6 +1,7 @@
 """`RunFolder`: the log reader, and folders written by older versions."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def test_folder_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -
         RunFolder(tmp_path / "file" / "run").claim()
     where = tmp_path / "file" / "run"
     assert str(caught.value) == f"{where} cannot be written (Not a directory). Choose another folder with -o."
+
+
+def test_folder_whose_name_is_not_in_utf_8_is_refused_before_training(tmp_path: Path) -> None:
+    named = tmp_path / os.fsdecode("你好".encode("gbk"))
+    with pytest.raises(RecipeError, match=r"the name of this folder is not in UTF-8\. Choose another with -o\."):
+        RunFolder(named).claim()
+    assert not named.exists()
 
 
 def test_folder_without_a_log_is_not_a_run_folder(tmp_path: Path) -> None:

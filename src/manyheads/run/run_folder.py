@@ -135,6 +135,8 @@ class RunFolder:
         """Create the folder; refuse a folder that contains other files, so that none is overwritten."""
         if self.path.exists() and not self.path.is_dir():
             raise RecipeError(f"{self.path} is a file; a run needs a folder. Choose another with -o.")
+        if any("\ud800" <= character <= "\udfff" for character in str(self.path)):  # safetensors could not read from it
+            raise RecipeError(f"{self.path}: the name of this folder is not in UTF-8. Choose another with -o.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             if any(self.path.iterdir()) and not self.exists:
