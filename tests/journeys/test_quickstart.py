@@ -176,7 +176,7 @@ def test_quickstart_trains_a_translation_model(new_manyheads: Run, tmp_path: Pat
     model = load(bundle)
     # What the README shows is Chinese; the words depend on the processor that trained the model.
     readme = (ROOT / "README.md").read_text("utf-8")
-    (texts,) = re.findall(r"^print\(model\.predict\((\[.+?\])\)\)", readme, re.MULTILINE)
+    (texts,) = re.findall(r"^print\(model\.predict\((\[\".+?\])\)\)", readme, re.MULTILINE)
     assert all(CHINESE_SENTENCE.fullmatch(answer) for answer in model.predict(ast.literal_eval(texts)))
     stock = Seq2Seq.quickstart.examples
     assert quick_score("chrF", model.predict(stock["en"]), stock["zh"], "zh") >= 60
