@@ -213,7 +213,8 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     """Read a bundle after verifying its checksums.
 
     `engine` is "native", "torch", or "auto" for the fastest that supports the model and the settings. A fallback to
-    "torch" is logged once. The shortlist of a bundle is used if the engine supports it and `use_shortlist` is true.
+    "torch" is logged once; that of "auto" only after many texts. The shortlist of a bundle is used if the engine
+    supports it and `use_shortlist` is true.
     """
     selector = EngineSelector(engine)  # an unknown engine fails before anything is read
     folder = Path(path)

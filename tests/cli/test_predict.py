@@ -136,10 +136,7 @@ def test_unseen_words_are_named(manyheads: Run, untrained: Bundle, tmp_path: Pat
     options = ("--greedy", "--json", "--no-repeat-ngram", "1")
     done = manyheads("predict", tmp_path / "words", *options, stdin="The Xylophon\nthe dog\na xylophon 17\n")
     assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "Engine: torch. The native engine does not support no_repeat_ngram.",
-        "Warning: 2 words did not occur in training: Xylophon (lines 1, 3), a (line 3).",
-    ]
+    assert done.stderr == "Warning: 2 words did not occur in training: Xylophon (lines 1, 3), a (line 3).\n"
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["unseen_words"] for row in rows] == [["Xylophon"], [], ["a", "xylophon"]]
     assert [row["warnings"] for row in rows] == [[], [], []]

@@ -76,7 +76,13 @@ EVENTS: list[Event] = [
 def draw(*, plain: bool, warmup: int = 2, width: int = 140) -> str:
     stream = StringIO()
     console = Console(
-        file=stream, force_terminal=not plain, width=width, no_color=True, highlight=False, soft_wrap=plain
+        file=stream,
+        force_terminal=not plain,
+        width=width,
+        no_color=True,
+        highlight=False,
+        soft_wrap=plain,
+        _environ={},  # TERM=dumb has no bar
     )
     last = show_run(iter(EVENTS), console, TrainSettings(steps=11, warmup=warmup), plain=plain)
     assert isinstance(last, Finished)

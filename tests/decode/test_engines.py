@@ -101,7 +101,7 @@ def test_a_gated_model_is_decoded_by_torch(messages: Messages) -> None:
             assert selector.fallback == "The native engine cannot run a model with gated heads."
     assert_current(selector, model, "native")
     assert selector.fallback is None
-    assert messages() == ["Engine: torch. The native engine cannot run a model with gated heads."]
+    assert messages() == []  # worth a line for many texts only
 
 
 @needs_compiler

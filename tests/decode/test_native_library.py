@@ -112,14 +112,13 @@ def test_a_silent_selector_logs_nothing(empty_cache: Path, monkeypatch: pytest.M
 
 
 @needs_compiler
-def test_unsupported_search_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    selector, model = EngineSelector(), make_model()
-    with caplog.at_level(logging.INFO, logger="manyheads"):
-        for _ in range(2):
-            assert _select(selector, model, DecodeSettings(method="sample")) == "torch"
-    assert [record.message for record in caplog.records if "Engine: torch" in record.message] == [
-        "Engine: torch. The native engine does not support sampling."
-    ]
+def test_auto_reports_an_unsupported_search_once_and_only_for_many_texts(messages: Messages) -> None:
+    selector, model, sampling = EngineSelector(), make_model(), DecodeSettings(method="sample")
+    assert _select(selector, model, sampling) == "torch"
+    assert messages() == []
+    for _ in range(2):
+        assert selector.select(model, SPECIAL_TOKENS, sampling, 5000).name == "torch"
+    assert messages() == ["Engine: torch. The native engine does not support sampling."]
 
 
 def test_asking_for_torch_reports_nothing(caplog: pytest.LogCaptureFixture) -> None:

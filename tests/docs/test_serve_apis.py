@@ -51,7 +51,7 @@ def test_both_pages_have_the_same_examples() -> None:
         assert blocks("serve-apis.md", language) == blocks("serve-apis.zh.md", language) != []
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="The examples are commands of curl: install curl")
 @pytest.mark.parametrize(("command", "shown"), commands(), ids=[str(number) for number in range(len(commands()))])
 def test_commands_answer_as_shown(address: str, command: str, shown: str) -> None:
     assert ADDRESS in command

@@ -137,8 +137,7 @@ class EngineSelector:
     ) -> Engine:
         """Return the engine that decodes this many texts with these settings.
 
-        A fallback to `torch` is logged once. If "auto" finds that this machine has no other engine for the model, that
-        is logged only after many texts.
+        A fallback to `torch` is logged once; that of "auto" only after many texts.
         """
         self.fallback = None
         self._n_texts += n_texts
@@ -161,11 +160,10 @@ class EngineSelector:
                 continue
             engine = self._build(name, model, special_tokens)
             if isinstance(engine, EngineError):
-                self._fall_back(str(engine), is_logged=self.name != "auto" or self._n_texts >= _MANY_TEXTS)
+                self._fall_back(str(engine))
                 continue
             if lacking := engine.unsupported(settings):
-                level = logging.INFO if self.name == "auto" else logging.WARNING
-                self._fall_back(f"The {name} engine does not support {lacking}.", level)
+                self._fall_back(f"The {name} engine does not support {lacking}.")
                 continue
             yield engine
 
@@ -193,8 +191,9 @@ class EngineSelector:
                 self._built[name] = error
         return self._built[name]
 
-    def _fall_back(self, reason: str, level: int = logging.WARNING, *, is_logged: bool = True) -> None:
+    def _fall_back(self, reason: str) -> None:
         self.fallback = reason
-        if is_logged and not self.is_silent and reason not in self._reported:
+        is_worth_a_line = self.name != "auto" or self._n_texts >= _MANY_TEXTS
+        if is_worth_a_line and not self.is_silent and reason not in self._reported:
             self._reported.add(reason)
-            logger.log(level, "Engine: torch. %s", reason)
+            logger.warning("Engine: torch. %s", reason)
