@@ -39,6 +39,9 @@ builtin_rows = 1000
 {SMALL}
 n_encoder_layers = 1
 n_decoder_layers = 1
+[decode]
+method = "greedy"
+max_new_tokens = 8
 """
 OTHER = f"""
 [data]
@@ -128,7 +131,7 @@ def test_lens_page_and_walk(bundle: str) -> None:
 
 
 def test_heads_and_quantize(bundle: str) -> None:
-    assert "decoder.0.cross/0" in manyheads("heads", "show", bundle)
+    assert "decoder.0.cross/0" in manyheads("heads", "show", bundle, "--sample", "20")
     manyheads("quantize", bundle, "-o", "small")
     assert manyheads("predict", "small", text="Two cats are sleeping.\n").count("\n") == 1
 
