@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,23 @@ sys.path.insert(0, str(HERE / "speed"))
 
 from frame import stamp  # noqa: E402
 
+from manyheads.cli import SPIN_COUNT  # noqa: E402
 from manyheads.cores import count_cores  # noqa: E402
+from manyheads.init.cost_estimate import thread_speedup  # noqa: E402
 from manyheads.settings import to_toml  # noqa: E402
 from manyheads.tasks import TASKS  # noqa: E402
 
 LOADS = (0, 2, 10)
+TOKENS = 1500  # of a batch
 SECONDS = 8.0  # of training for each speed
-# Variables of OpenMP, threads, and whether waiting follows the load.
-VARIANTS: dict[str, tuple[dict[str, str], int, bool]] = {
-    "1 thread": ({"GOMP_SPINCOUNT": "50000"}, 1, False),
-    "2 threads, before: spin 50,000 times": ({"GOMP_SPINCOUNT": "50000"}, 2, False),
-    "2 threads, spin 2,000 times": ({"GOMP_SPINCOUNT": "2000"}, 2, False),
-    "2 threads, OMP_WAIT_POLICY=passive": ({"OMP_WAIT_POLICY": "passive"}, 2, False),
-    "2 threads, after: as the load is": ({"GOMP_SPINCOUNT": "50000"}, 2, True),
+SPIN_COUNTS = (100, 500, 2000, 10_000, 50_000)
+# Variables of OpenMP, and threads.
+VARIANTS: dict[str, tuple[dict[str, str], int]] = {
+    "1 thread": ({}, 1),
+    "2 threads, OMP_WAIT_POLICY=passive": ({"OMP_WAIT_POLICY": "passive"}, 2),
+    **{f"2 threads, spin {count:,} times": ({"GOMP_SPINCOUNT": str(count)}, 2) for count in SPIN_COUNTS},
 }
-AFTER, BEFORE = "2 threads, after: as the load is", "2 threads, before: spin 50,000 times"
+CHOSEN = f"2 threads, spin {SPIN_COUNT:,} times"
 # A program that ends by itself, should this one be killed.
 _LOOP = "import time\nend = time.time() + 900\nwhile time.time() < end: pass"
 
@@ -54,7 +56,7 @@ def busy_loops(number: int) -> Iterator[None]:
             loop.wait()
 
 
-def train_on_request(n_threads: int, *, by_load: bool) -> None:
+def train_on_request(n_threads: int) -> None:
     """The worker: prepare the quickstart translator, then train for `SECONDS` for every line of standard input."""
     import torch
 
@@ -63,30 +65,28 @@ def train_on_request(n_threads: int, *, by_load: bool) -> None:
     from manyheads.model import ModelSettings, Transformer
     from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
     from manyheads.train import Trainer, TrainSettings
-    from manyheads.train.waiting_threads import waiting_by_load
 
     with Sentences.make() as sentences:
         settings = ModelSettings.preset("tiny", vocab_size=sentences.tokenizer.vocab_size)
         torch.manual_seed(1)
         task = Seq2Seq(Transformer(settings), sentences.tokenizer, Seq2SeqSettings())
-        training_task = task.training_task(TrainingData(sentences.encoded, 1500))
-        schedule = TrainSettings(steps=10**6, batch_tokens=1500, learning_rate=1e-3, warmup=100)
+        training_task = task.training_task(TrainingData(sentences.encoded, TOKENS))
+        schedule = TrainSettings(steps=10**6, batch_tokens=TOKENS, learning_rate=1e-3, warmup=100)
         steps = Trainer(task.module, training_task, schedule, width=settings.width, seed=1).run()
         next(steps)
         print("ready", flush=True)
-        with waiting_by_load() if by_load else nullcontext():
-            for _ in sys.stdin:
-                started, n_tokens = time.perf_counter(), 0
-                while (spent := time.perf_counter() - started) < SECONDS:
-                    n_tokens += next(steps).n_tokens
-                print(n_tokens / spent, flush=True)
+        for _ in sys.stdin:
+            started, n_tokens = time.perf_counter(), 0
+            while (spent := time.perf_counter() - started) < SECONDS:
+                n_tokens += next(steps).n_tokens
+            print(n_tokens / spent, flush=True)
 
 
 def measure_speed() -> dict[str, dict[str, float]]:
     """Tokens per second of each variant at each load; one variant at a time."""
     speeds: dict[str, dict[str, float]] = {}
-    for name, (variables, n_threads, by_load) in VARIANTS.items():
-        words = [sys.executable, __file__, "--worker", str(n_threads), *(["--by-load"] if by_load else [])]
+    for name, (variables, n_threads) in VARIANTS.items():
+        words = [sys.executable, __file__, "--worker", str(n_threads)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_"))}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         with subprocess.Popen(words, env=environment | variables, **pipes) as worker:
@@ -172,10 +172,10 @@ def tables(results: dict[str, Any]) -> str:
     for name, by_load in speeds.items():
         lines.append(f"| {name} | " + " | ".join(f"{by_load[str(load)]:,.0f}" for load in LOADS) + " |")
     # Each of two threads gets c / (n + 2) of a core beside n loops on c cores, a whole one at most.
-    fair = {load: speeds[BEFORE]["0"] * min(1.0, results["cores"] / (load + 2)) for load in LOADS}
+    fair = {load: speeds[CHOSEN]["0"] * min(1.0, results["cores"] / (load + 2)) for load in LOADS}
     lines.append("| fair share of 2 threads | " + " | ".join(f"{fair[load]:,.0f}" for load in LOADS) + " |")
-    shares = (f"{speeds[AFTER][str(load)] / fair[load]:.2f}" for load in LOADS)
-    lines += ["| after / fair share | " + " | ".join(shares) + " |", ""]
+    shares = (f"{speeds[CHOSEN][str(load)] / fair[load]:.2f}" for load in LOADS)
+    lines += [f"| {CHOSEN} / fair share | " + " | ".join(shares) + " |", ""]
     lines += [
         "| recipe | estimate at load 0, s | at load 10, s | taken at load 0, s | load 0 / taken | load 10 / load 0 "
         "| memory estimated, GB | peak, GB | ratio |",
@@ -187,8 +187,9 @@ def tables(results: dict[str, Any]) -> str:
             f"| {one['busy'] / one['idle']:.2f} | {one['memory'] / 1e9:.2f} | {one['peak'] / 1e9:.2f} "
             f"| {one['memory'] / one['peak']:.2f} |"
         )
-    gain = speeds[BEFORE]["0"] / speeds["1 thread"]["0"]
-    lines += ["", f"Speed-up of two threads on the idle machine: {gain:.2f} (`thread_speedup` assumes 1.67)."]
+    gain = speeds[CHOSEN]["0"] / speeds["1 thread"]["0"]
+    assumed = thread_speedup(2, TOKENS / speeds["1 thread"]["0"])
+    lines += ["", f"Speed-up of two threads on the idle machine: {gain:.2f} (`thread_speedup` assumes {assumed:.2f})."]
     return "\n".join(lines)
 
 
@@ -197,10 +198,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of banking77 and tinyshakespeare")
     parser.add_argument("--speed-only", action="store_true", help="only the speed of training, two minutes")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--by-load", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        return train_on_request(options.worker, by_load=options.by_load)
+        return train_on_request(options.worker)
     if not options.speed_only and options.data is None:
         parser.error("--data is needed for estimates; or give --speed-only")
     os.environ["MANYHEADS_LANG"] = "en"

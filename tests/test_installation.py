@@ -31,6 +31,11 @@ def test_a_package_that_cannot_be_imported_is_one_line(tmp_path: Path, module: s
     )
 
 
+def test_a_missing_package_is_installed_by_its_name() -> None:
+    explained = installation.explain(ImportError("No module named 'absent'", name="absent"))
+    assert explained is not None and explained.endswith("Run: pip install absent")
+
+
 def test_an_error_of_another_cause_keeps_its_traceback(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import manyheads.cli as cli\ncli.report_warnings = None\n")
     ran = run_with(tmp_path, "walk")

@@ -30,9 +30,12 @@ def explain(error: Exception) -> str | None:
             f"{reason}. This is a 32-bit Python, for which PyTorch has no builds. Use a 64-bit one.",
             f"{reason}。当前是 32 位 Python，PyTorch 不提供 32 位版本。请改用 64 位。",
         )
-    command = f"pip install --force-reinstall {package}" if _is_installed(package) else "pip install ."
-    if not package or (_is_installed("manyheads") and not _is_installed(package)):
-        command = "pip install --force-reinstall manyheads"
+    if not package:
+        command = "pip check"
+    elif _is_installed(package):
+        command = f"pip install --force-reinstall {package}"
+    else:
+        command = f"pip install {package}" if _is_installed("manyheads") else "pip install ."
     return pick(
         f"{reason}. The installation is incomplete or damaged. Run: {command}",
         f"{reason}。安装不完整或已损坏。请运行：{command}",

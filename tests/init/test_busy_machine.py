@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from manyheads import corpora
+from manyheads.cli import SPIN_COUNT
 from manyheads.cores import count_cores
 
 _LOOP = "import time\nend = time.time() + 600\nwhile time.time() < end: pass"  # ends by itself, come what may
@@ -23,9 +24,8 @@ from manyheads.bench.sentences import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
 from manyheads.train import Trainer, TrainSettings
-from manyheads.train.waiting_threads import waiting_by_load
 
-with Sentences.make() as sentences, waiting_by_load():
+with Sentences.make() as sentences:
     settings = ModelSettings.preset("tiny", vocab_size=sentences.tokenizer.vocab_size)
     task = Seq2Seq(Transformer(settings), sentences.tokenizer, Seq2SeqSettings())
     data = task.training_task(TrainingData(sentences.encoded, 1500))
@@ -78,10 +78,10 @@ def test_idle_time_is_the_same_beside_ten_busy_loops(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.skipif(sys.platform != "linux", reason="waiting follows the load on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU OpenMP, whose threads spin, is that of Linux")
 def test_two_threads_keep_half_of_their_fair_share_beside_ten_busy_loops() -> None:
     """Each of two threads would get c / 12 of c cores; beside loops of others, those count on both sides."""
-    environment = os.environ | {"OMP_NUM_THREADS": "2", "GOMP_SPINCOUNT": "50000"}
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "GOMP_SPINCOUNT": str(SPIN_COUNT)}
     with subprocess.Popen(
         [sys.executable, "-c", _TRAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as worker:
@@ -91,7 +91,6 @@ def test_two_threads_keep_half_of_their_fair_share_beside_ten_busy_loops() -> No
         print("go", file=worker.stdin, flush=True)
         alone = float(worker.stdout.readline())
         with busy_loops(10):
-            time.sleep(2)  # until the load is noticed
             print("go", file=worker.stdin, flush=True)
             beside = float(worker.stdout.readline())
         worker.stdin.close()

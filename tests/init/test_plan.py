@@ -273,8 +273,11 @@ def test_quiet_mean_of_few_updates() -> None:
 
 
 def test_speedup_of_threads() -> None:
-    speedups = [thread_speedup(n_threads) for n_threads in (1, 2, 4, 64)]
-    assert speedups == pytest.approx([1.0, 1.67, 2.5, 4.71], abs=0.01)
+    assert [thread_speedup(1, seconds) for seconds in (0.01, 1.0)] == [1.0, 1.0]
+    # Measured on two cores: classifier, translators of the presets tiny and small, language model (decision 0052).
+    measured = {0.014: 1.18, 0.126: 1.45, 0.77: 1.70, 0.37: 1.66}
+    assert [thread_speedup(2, seconds) for seconds in measured] == pytest.approx(list(measured.values()), rel=0.06)
+    assert thread_speedup(4, 1.0) > 2.4
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,15 @@ from manyheads import language
 from manyheads.cores import limit_threads
 from manyheads.errors import LostProcessError, ManyheadsError
 
+SPIN_COUNT = 2000  # how often a waiting OpenMP thread looks before it sleeps (docs/decisions/0053)
+
 
 def main() -> NoReturn:
     """Run the command line."""
-    # Threads that wait by spinning starve the working ones on a busy machine (docs/decisions/0005). OpenMP reads this
-    # when torch is first imported; a policy that the user has set is kept.
+    # Threads that wait by spinning starve the working ones on a busy machine. OpenMP reads this when torch is first
+    # imported; a policy that the user has set is kept.
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "50000")
+        os.environ.setdefault("GOMP_SPINCOUNT", str(SPIN_COUNT))
     if not any(word.startswith("--processes") for word in sys.argv):  # these share the cores: see run/supervisor.py
         limit_threads()
     if "RANK" in os.environ:  # torch warns of options that are meant, once per process

@@ -46,8 +46,9 @@ _TRIAL_BATCHES = 6  # different ones, since batches differ
 _TRIAL_STEPS = 61
 _TRIAL_SECONDS = 4.0  # of processor time for each phase of training; a slower step is still done twice
 _MAX_TRIAL_FACTOR = 4  # a busy machine may take so many times that long
-# The part of an update that threads share (Amdahl); the rest is Python, small tensors and threads waiting for others.
-_PARALLEL = 0.8
+# The part of an update that threads share (Amdahl): at most _PARALLEL, and half of that if it takes _UNSHARED seconds,
+# most of which are Python, small tensors and threads that wait for one another.
+_PARALLEL, _UNSHARED = 0.85, 0.03
 _SCORED_ROW = 8 * N_RESAMPLES  # bytes: how often each row of a test set is drawn for the confidence interval
 # Bytes: engines, metrics and results of scoring a whole test set, of which the trial scores a few rows. Measured
 # 2026-11-18: 110 MB (classifier, 3,080 rows) and 200 MB (translator, 1,000 rows).
@@ -117,9 +118,13 @@ def nominal_seconds(recipe: Recipe, vocab_size: int) -> float:
     return recipe.train.batch_tokens * recipe.train.accumulation_steps * weights / _NOMINAL_SPEED
 
 
-def thread_speedup(n_threads: int) -> float:
-    """How many times as fast as one thread several are in training on an idle machine: 1.7 for two, 2.5 for four."""
-    return 1 / (1 - _PARALLEL + _PARALLEL / n_threads)
+def thread_speedup(n_threads: int, seconds: float) -> float:
+    """How many times as fast as one thread several are on an idle machine, for an update of so many seconds.
+
+    Two threads: 1.1 for 10 ms, 1.5 for 100 ms, 1.7 for 1 s.
+    """
+    parallel = _PARALLEL * seconds / (seconds + _UNSHARED)
+    return 1 / (1 - parallel + parallel / n_threads)
 
 
 def load_of(waited: float, n_threads: int) -> tuple[float, int]:
@@ -241,9 +246,10 @@ class _Trial:
         quiet, means, batches = zip(*map(self._step, trainers), strict=True)
         # What is done once cannot be repeated until the machine is quiet, but was slowed down as training was.
         noise = max(1.0, sum(means) / sum(quiet))
-        speedup = thread_speedup(self.n_threads) if self.is_cpu else 1.0
+        n_threads = self.n_threads if self.is_cpu else 1
+        speedups = [thread_speedup(n_threads, seconds / self.recipe.train.accumulation_steps) for seconds in quiet]
         waited = (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])
-        slowdown, n_busy = load_of(waited, self.n_threads if self.is_cpu else 1)
+        slowdown, n_busy = load_of(waited, n_threads)
         self.task.module.eval()
         validate, finish = part.scoring_seconds(self.task, self.survey, self.recipe.decode, self._timed)
         save = self._timed(lambda: Checkpoints(self.folder, 1).save(trainers[0], snapshot=True))
@@ -255,10 +261,10 @@ class _Trial:
             peak_memory=self._peak_memory(),
             batches_per_epoch=max(1.0, self.n_batches * self.share),
             prepare_seconds=self.prepare_seconds / noise,
-            step_seconds=tuple(seconds / speedup for seconds in quiet),
-            validate_seconds=validate / noise,
+            step_seconds=tuple(seconds / speedup for seconds, speedup in zip(quiet, speedups, strict=True)),
+            validate_seconds=validate / noise / speedups[-1],
             save_seconds=save / noise,
-            finish_seconds=finish / noise,
+            finish_seconds=finish / noise / speedups[-1],
             slowdown=slowdown,
             n_busy=n_busy,
             baseline=self._baseline(),

@@ -24,7 +24,6 @@ from manyheads.run.trainer_setup import check_device, create_task, create_traine
 from manyheads.run.warm_start import freeze
 from manyheads.settings import to_table
 from manyheads.train import ProcessGroup
-from manyheads.train.waiting_threads import waiting_by_load
 
 _START = "start"
 _WHAT = {
@@ -51,8 +50,7 @@ def follow_run(recipe: Recipe, path: Path, group: ProcessGroup) -> None:
         task.module.to(device)
         trainer = create_trainer(recipe, data, task, group, task)
         trainer.share()
-        with waiting_by_load():
-            trainer.follow()
+        trainer.follow()
         group.finish()
     except BaseException as error:
         group.report_failure(error)

@@ -57,7 +57,6 @@ from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, Tu
 from manyheads.text.seen_words import SeenWords
 from manyheads.train import Checkpoints, ProcessGroup, Trainer
 from manyheads.train.micro_batches import check_divisible, choose_micro_batches
-from manyheads.train.waiting_threads import waiting_by_load
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "train.shard", "train.compile", "decode", "device")
@@ -257,7 +256,7 @@ class _Run:
         trainer.share()
         if trainer.step or warnings:
             yield Resumed(trainer.step, warnings)
-        with self.stop.deferred(), waiting_by_load():
+        with self.stop.deferred():
             is_stopped = yield from self._train(trainer, checkpoints)
             self.group.command("stop")
             self.group.finish()
