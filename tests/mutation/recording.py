@@ -4,6 +4,7 @@
 The lines of a process that a test starts count for all tests of its file: such a process often serves several tests.
 """
 
+import ast
 import json
 import shutil
 import subprocess
@@ -106,6 +107,8 @@ def _entry(folder: Path, now: dict[str, str], name: str) -> dict[str, Any]:
         data.read()
         for source in data.measured_files():
             in_processes.setdefault(source, set()).update(data.lines(source) or [])
+    for source, lines in in_processes.items():  # every process that imports a file runs its other lines
+        lines &= _lines_in_functions(Path(source).read_bytes())
     relative = {file: str(Path(file).relative_to(REPOSITORY)) for file in {*content["lines"], *in_processes}}
     return {
         "digests": {file: now[file] for file in [name, *relative.values()] if file in now},
@@ -114,6 +117,13 @@ def _entry(folder: Path, now: dict[str, str], name: str) -> dict[str, Any]:
         "lines": {relative[file]: lines for file, lines in content["lines"].items()},
         "in_processes": {relative[file]: sorted(lines) for file, lines in in_processes.items()},
     }
+
+
+def _lines_in_functions(source: bytes) -> set[int]:
+    functions = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return {line for node in functions for line in range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
 
 
 def _record(items: dict[str, Any]) -> None:
@@ -126,7 +136,7 @@ def _record(items: dict[str, Any]) -> None:
             settings = folder / "coverage.ini"
             settings.write_text(
                 f"[run]\nparallel = true\ndata_file = {folder}/processes\nconcurrency = thread,multiprocessing\n"
-                f"sigterm = true\npatch = _exit\ninclude = {SOURCE}/*\n"
+                f"sigterm = true\npatch = _exit,fork\ninclude = {SOURCE}/*\n"
                 "disable_warnings = no-data-collected,module-not-imported,no-sysmon\n",
                 encoding="utf-8",
             )
