@@ -51,6 +51,8 @@ class StandIn(ModuleType):
         return decorate
 
     def wait(self, references: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        if num_returns > len(references):  # as Ray does
+            raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait")
         return references[-num_returns:], references[:-num_returns]
 
     def get(self, reference: Any) -> str:
