@@ -21,7 +21,7 @@ help:
 	@echo "make multi30k     the published benchmark (an hour or two); multi30k-raw: on raw, cased text"
 	@echo "make snips        understanding and language models, one recipe each: also $(wordlist 2,9,$(RECIPES))"
 	@echo "make kills        kill a run 200 times and compare its bytes with an undisturbed one's (an hour)"
-	@echo "make mutants      change the code in N=400 places and count which changes the tests notice (half an hour)"
+	@echo "make mutants      change the code in N=400 places and count which changes the tests notice (hours, resumable)"
 	@echo "make full-disk    a small filesystem that is full at every 16 KB of a run (root on Linux; an hour)"
 	@echo "make flips        change 1,000 bytes of a run's files, one at a time: each must be detected (a minute)"
 	@echo "make fuzz         random inputs against readers, recipes, bundles and the native engine (ten minutes)"
@@ -133,10 +133,11 @@ fresh:
 kills full-disk flips: .venv/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/faults/long.py $@ $(ARGS)
 
-# MODULE=decode/sampling: only files whose path starts with this. N=0: all. ARGS=--survivors: run the survivors again.
+# MODULE=decode/sampling: only files whose path starts with this. N=0: all. ARGS=--survivors: run the survivors again;
+# ARGS=--report: only show what has a result. In the background: nohup make mutants N=1000 > build/mutants.log 2>&1 &
 .PHONY: mutants
 mutants: .venv/installed-dev
-	OMP_NUM_THREADS=1 PYTHONPATH=src:tests nice -n 15 $(BIN)/python -m mutation.run -n $(or $(N),400) \
+	OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/src:$(CURDIR)/tests nice -n 19 $(BIN)/python -m mutation.run -n $(or $(N),400) \
 	  --seed $(or $(SEED),0) --module "$(MODULE)" $(ARGS)
 
 check: .venv/installed-dev lint

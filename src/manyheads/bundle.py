@@ -36,6 +36,7 @@ from manyheads.model.weights import (
     quantize_weights,
     read_header,
     read_tensors,
+    refuse_infinite,
     save_tensors,
     weights_of,
 )
@@ -225,7 +226,9 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     require_files(folder, sealed, _FILES, BundleError)
     tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     task, decode, scores = _restore(folder, config, tokenizer)
-    load_weights(task.module, dequantize_weights(read_tensors(folder / _WEIGHTS, BundleError)), f"{folder}/{_WEIGHTS}")
+    weights = dequantize_weights(read_tensors(folder / _WEIGHTS, BundleError))
+    refuse_infinite(weights, folder / _WEIGHTS, BundleError)  # again: a huge scale makes finite numbers infinite
+    load_weights(task.module, weights, f"{folder}/{_WEIGHTS}")
     if _BASELINE in sealed:
         task = _with_baseline(task, folder)
     task.module.to(pick_device(device)).eval()

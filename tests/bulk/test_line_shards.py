@@ -76,6 +76,9 @@ def test_a_line_longer_than_the_limit_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(line_shards, "_BLOCK_BYTES", 60)
     (tmp_path / "fits").write_text("x" * 99 + "\n" + "y" * 99 + "\n")
     assert plan_shards([tmp_path / "fits"], 10).n_lines == 2
+    (tmp_path / "last").write_text("short\n" + "x" * 101)  # the last line, without a line end
+    with pytest.raises(DataError, match="last, line 2 is longer than"):
+        plan_shards([tmp_path / "last"], 10)
     (tmp_path / "long").write_text("short\n" + "x" * 100 + "\nshort\n")
     with pytest.raises(DataError, match="long, line 2 is longer than"):
         plan_shards([tmp_path / "long"], 10)

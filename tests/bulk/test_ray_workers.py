@@ -51,6 +51,8 @@ class StandIn(ModuleType):
         return decorate
 
     def wait(self, references: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        if num_returns > len(references):  # as Ray does
+            raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait")
         return references[-num_returns:], references[:-num_returns]
 
     def get(self, reference: Any) -> str:
@@ -93,7 +95,11 @@ def task_for(folder: Path, **spec: Any) -> WorkerTask:
     return WorkerTask(open_numbers, {"folder": str(folder), **spec}, str(folder), len(SHARDS), ".txt")
 
 
-def test_shards_are_written_by_tasks_and_crashes_made_up_for(ray: StandIn, tmp_path: Path) -> None:
+def test_shards_are_written_by_tasks_and_crashes_made_up_for(
+    ray: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[str] = []
+    monkeypatch.setattr("manyheads.bulk.ray_workers.use_one_thread", lambda: limits.append("one thread"))
     ray.crashes = [1, 3]
     workers = RayWorkers(task_for(tmp_path), 2)
     assert workers.n_slots == 4
@@ -102,6 +108,7 @@ def test_shards_are_written_by_tasks_and_crashes_made_up_for(ray: StandIn, tmp_p
     assert [folder.file(number).read_text() for number in range(4)] == ["0\n", "1\n", "2\n", "3\n"]
     assert all(folder.is_finished(number) for number in range(4))
     assert ray.options == {"num_cpus": 1, "max_retries": 0}  # Ray itself repeats nothing
+    assert limits == ["one thread"]  # once in a process
     workers.close()
     assert not ray.is_running
 

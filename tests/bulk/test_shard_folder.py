@@ -134,3 +134,17 @@ def test_two_jobs_cannot_use_one_folder_at_once(tmp_path: Path) -> None:
         ShardFolder(tmp_path, 1).open(JOB),
     ):
         pass
+
+
+def test_sync_writes_shards_and_records_before_the_folders_that_name_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ShardFolder(tmp_path / "job", 2)
+    with folder.open(JOB):
+        for number in range(2):
+            folder.write(number, write_text("a\n"))
+        synced: list[str] = []
+        monkeypatch.setattr("manyheads.bulk.shard_folder.sync", lambda path: synced.append(path.name))
+        folder.sync()
+    files = [path.name for number in range(2) for path in (folder.file(number), folder._record_file(number))]
+    assert synced == [*files, "records", "job"]

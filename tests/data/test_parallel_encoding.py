@@ -17,7 +17,6 @@ from manyheads.text.readers import Row
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 ROWS = [("x" * (number % 40), "中" * (number % 7)) for number in range(3000)]
-THIS_PROCESS = os.getpid()
 
 
 @pytest.fixture
@@ -63,8 +62,10 @@ def test_files_do_not_depend_on_the_number_of_processes(texts: Texts, tmp_path: 
 
 
 def test_processes_that_die_are_made_up_for(texts: Texts, tmp_path: Path) -> None:
+    this_process = os.getpid()
+
     def encode_or_die(rows: Sequence[Row]) -> list[list[list[int]]]:
-        if os.getpid() != THIS_PROCESS and rows[0] == ROWS[130 * 7 % len(ROWS)]:
+        if os.getpid() != this_process and rows[0] == ROWS[130 * 7 % len(ROWS)]:
             os.kill(os.getpid(), signal.SIGKILL)
         return encode(rows)
 
@@ -79,7 +80,7 @@ def test_errors_are_raised_here_and_no_process_is_left(texts: Texts) -> None:
 
     with pytest.raises(DataError, match=r"Line 5 cannot be encoded\."):
         list(encode_texts(texts, fail, 30, n_processes=2))
-    children = Path(f"/proc/{THIS_PROCESS}/task/{THIS_PROCESS}/children").read_text().split()
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     assert not [child for child in children if b"Z" in Path(f"/proc/{child}/stat").read_bytes().split()[2:3]]
 
 

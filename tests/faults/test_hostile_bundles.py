@@ -177,6 +177,14 @@ TENSORS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], dict[str, torch.Ten
         changed(**{NAME: torch.ones(1500, 16, dtype=torch.int8), f"{NAME}.scale": torch.full((1500,), torch.inf)}),
         "has numbers that are NaN or infinite: source_",
     ),
+    "infinite after scaling": (
+        changed(**{NAME: torch.full((1500, 16), 9, dtype=torch.int8), f"{NAME}.scale": torch.full((1500,), 1e38)}),
+        "has numbers that are NaN or infinite: source_",
+    ),
+    "infinite in 32 bits": (
+        lambda weights: weights | {NAME: torch.full((1500, 16), 1e300, dtype=torch.float64)},
+        "has numbers that are NaN or infinite: source_",
+    ),
     "many": (lambda weights: weights | {f"x{n}": torch.ones(1) for n in range(1000)}, "and 990 more"),
 }
 

@@ -121,7 +121,10 @@ class _Changes(ast.NodeVisitor):
                     self.visit(child)
                     self.statement = outer
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.visit(node.args)  # default values are evaluated outside of the function
         outer = self.function, self.returns_bool
         self.scope.append(node.name)

@@ -1,77 +1,69 @@
 """Which tests run which lines, measured with coverage.py and kept in build/mutants/recorded.json.
 
-`python -m mutation.recording FILE…` runs these test files and brings the table up to date.
+`python -m mutation.recording FILE…` runs these test files, each in a fork, and brings the table up to date after each.
+The lines of a process that a test starts count for all tests of its file: such a process often serves several tests.
 """
 
-import hashlib
+import ast
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import coverage
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SOURCE = REPOSITORY / "src" / "manyheads"
-FOLDER = REPOSITORY / "build" / "mutants"
-OPTIONS = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
+from mutation.forks import (
+    FOLDER,
+    OPTIONS,
+    REPOSITORY,
+    SOURCE,
+    Collected,
+    digests,
+    environment_of,
+    own_folder,
+    run_forked,
+    shared_folder,
+)
+
 _TABLE = FOLDER / "recorded.json"
-_PACKAGES = ("model", "train", "decode", "metrics", "data")
-_TEST_FOLDERS = (*_PACKAGES, "reference")
-_TEST_FILES = ("test_storage.py", "test_bundle.py", "faults/test_order.py")
-
-
-def source_files() -> list[Path]:
-    """The files to mutate."""
-    files = [file for package in _PACKAGES for file in sorted((SOURCE / package).rglob("*.py"))]
-    return [*files, SOURCE / "storage.py"]
-
-
-def test_files() -> list[Path]:
-    """The files with the tests that are run."""
-    tests = REPOSITORY / "tests"
-    files = [file for folder in _TEST_FOLDERS for file in sorted((tests / folder).glob("test_*.py"))]
-    return [*files, *(tests / name for name in _TEST_FILES)]
+# Started by Python in every process whose PYTHONPATH has its folder: measures that process.
+_STARTUP = "import coverage\ncoverage.process_startup()\n"
 
 
 def recorded() -> dict[str, Any]:
     """The table; test files that changed, or that run a source file which changed, are run first."""
-    table = _read()
-    changed = {name for name, digest in _digests().items() if table["digests"].get(name) != digest}
-    stale = {name for name in changed if name.startswith("tests/")}
-    for name, lines in table["lines"].items():
-        if name in changed:
-            stale |= {test.partition("::")[0] for tests in lines.values() for test in tests}
-    stale &= _digests().keys()
+    now, table = digests(), _read()
+    stale = [name for name in now if name.startswith("tests/") and _is_stale(name, now, table)]
     if stale:
-        sys.stderr.write(f"Recording which lines {len(stale)} test files run (minutes).\n")
-        command = [sys.executable, "-m", "mutation.recording", *sorted(stale)]
-        subprocess.run(command, cwd=REPOSITORY, check=True)
+        sys.stderr.write(f"Recording which lines {len(stale)} test files run (half an hour for all).\n")
+        subprocess.run([sys.executable, "-m", "mutation.recording", *stale], cwd=REPOSITORY, check=True)
     return _read()
+
+
+def _is_stale(name: str, now: dict[str, str], table: dict[str, Any]) -> bool:
+    """Whether a test file, or a source file it ran, has changed since it was recorded."""
+    return name not in table or any(now.get(file) != digest for file, digest in table[name]["digests"].items())
 
 
 def _read() -> dict[str, Any]:
     if not _TABLE.exists():
-        return {"digests": {}, "seconds": {}, "lines": {}}
+        return {}
     return dict(json.loads(_TABLE.read_text(encoding="utf-8")))
-
-
-def _digests() -> dict[str, str]:
-    files = [*source_files(), *test_files()]
-    return {str(file.relative_to(REPOSITORY)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 class Recorder:
     """A pytest plugin: every test is one context of the measurement."""
 
     def __init__(self) -> None:
-        self.coverage = coverage.Coverage(data_file=None, include=[str(file) for file in source_files()])
+        self.coverage = coverage.Coverage(data_file=None, include=[f"{SOURCE}/*"])
         self.seconds: dict[str, float] = {}  # of each test, with its fixtures
         self.failed: set[str] = set()
-        self.coverage.start()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -87,29 +79,91 @@ class Recorder:
         if not report.passed:
             self.failed.add(report.nodeid)
 
-    def update(self, table: dict[str, Any], digests: dict[str, str], ran: set[str]) -> None:
-        """Replace what the table says about the test files that ran, and about source files that changed."""
+    def record(self, items: list[Any], folder: Path) -> int:
+        """Run the tests of a file and write what they ran to a file in the folder."""
+        self.coverage.start()
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         self.coverage.stop()
-        kept = digests.keys() - ran
-        for file in source_files():
-            name = str(file.relative_to(REPOSITORY))
-            old = table["lines"].get(name, {}) if table["digests"].get(name) == digests[name] else {}
-            lines = {line: [test for test in tests if test.partition("::")[0] in kept] for line, tests in old.items()}
-            for number, tests in self.coverage.get_data().contexts_by_lineno(str(file)).items():
-                lines.setdefault(str(number), []).extend(test for test in tests if test and test not in self.failed)
-            table["lines"][name] = lines
-        table["seconds"] |= self.seconds
-        table["digests"] = digests
+        data = self.coverage.get_data()
+        lines: dict[str, dict[int, list[str]]] = {}
+        for file in data.measured_files():
+            by_line = data.contexts_by_lineno(file)
+            lines[file] = {line: [test for test in tests if test] for line, tests in by_line.items()}
+        content = {"lines": lines, "seconds": self.seconds, "failed": sorted(self.failed)}
+        (folder / "recorded.json").write_text(json.dumps(content), encoding="utf-8")
+        return 0
+
+
+def _entry(folder: Path, now: dict[str, str], name: str) -> dict[str, Any]:
+    """What the table says about a test file: from what its tests and the processes they started have written."""
+    file = folder / "recorded.json"  # missing if there are no tests, or if their process was killed
+    content = (
+        json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"lines": {}, "seconds": {}, "failed": []}
+    )
+    in_processes: dict[str, set[int]] = {}
+    for file in folder.glob("processes.*"):
+        data = coverage.CoverageData(basename=str(file))
+        data.read()
+        for source in data.measured_files():
+            in_processes.setdefault(source, set()).update(data.lines(source) or [])
+    for source, lines in in_processes.items():  # every process that imports a file runs its other lines
+        lines &= _lines_in_functions(Path(source).read_bytes())
+    relative = {file: str(Path(file).relative_to(REPOSITORY)) for file in {*content["lines"], *in_processes}}
+    return {
+        "digests": {file: now[file] for file in [name, *relative.values()] if file in now},
+        "seconds": {test: seconds for test, seconds in content["seconds"].items() if test not in content["failed"]},
+        "failed": content["failed"],
+        "lines": {relative[file]: lines for file, lines in content["lines"].items()},
+        "in_processes": {relative[file]: sorted(lines) for file, lines in in_processes.items()},
+    }
+
+
+def _lines_in_functions(source: bytes) -> set[int]:
+    functions = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return {line for node in functions for line in range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
+
+
+def _record(items: dict[str, Any]) -> None:
+    now, table, shared = digests(), _read(), shared_folder()
+    startup = Path(tempfile.mkdtemp(prefix="mutant-startup-"))
+    (startup / "sitecustomize.py").write_text(_STARTUP, encoding="utf-8")
+    for name in sys.argv[1:]:
+        chosen = [item for test, item in items.items() if test.startswith(f"{name}::")]
+        with own_folder(shared) as folder:
+            settings = folder / "coverage.ini"
+            settings.write_text(
+                f"[run]\nparallel = true\ndata_file = {folder}/processes\nconcurrency = thread,multiprocessing\n"
+                f"sigterm = true\npatch = _exit,fork\ninclude = {SOURCE}/*\n"
+                "disable_warnings = no-data-collected,module-not-imported,no-sysmon\n",
+                encoding="utf-8",
+            )
+            environment = environment_of(folder, startup) | {"COVERAGE_PROCESS_START": str(settings)}
+            environment["MANYHEADS_TEST_BUNDLES"] = str(shared)
+            recorder = Recorder()
+            if chosen:
+                plugins = chosen[0].config.pluginmanager
+                plugins.register(recorder)
+                code = run_forked(partial(recorder.record, chosen, folder), environment)
+                plugins.unregister(recorder)
+                if code:
+                    sys.stderr.write(f"Left out, as its process ended with code {code}: {name}\n")
+            table[name] = _entry(folder, now, name)
+        _TABLE.with_suffix(".new").write_text(json.dumps(table), encoding="utf-8")
+        _TABLE.with_suffix(".new").replace(_TABLE)
+        sys.stderr.write(f"{name}: {len(table[name]['seconds'])} tests\n")
+        for test in table[name]["failed"]:
+            sys.stderr.write(f"Left out, as it fails when recorded: {test}\n")
+    shutil.rmtree(startup)
 
 
 def main() -> None:
     """Run the given test files and write the table."""
-    digests, recorder = _digests(), Recorder()
-    pytest.main([*OPTIONS, *sys.argv[1:]], plugins=[recorder])
-    table = _read()
-    recorder.update(table, digests, set(sys.argv[1:]))
     FOLDER.mkdir(parents=True, exist_ok=True)
-    _TABLE.write_text(json.dumps(table), encoding="utf-8")
+    shared_folder().mkdir(exist_ok=True)
+    pytest.main([*OPTIONS, *sys.argv[1:]], plugins=[Collected(_record)])
 
 
 if __name__ == "__main__":

@@ -10,109 +10,161 @@ mutant that has a result is not run again. See docs/decisions/0025-mutants.md.
 import argparse
 import gc
 import hashlib
+import importlib
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 
+from mutation.forks import (
+    FOLDER,
+    OPTIONS,
+    REPOSITORY,
+    SOURCE,
+    Collected,
+    end_group,
+    environment_of,
+    own_folder,
+    run_forked,
+    run_tests,
+    shared_folder,
+    source_files,
+    test_files,
+)
 from mutation.operators import Mutant, find_mutants
-from mutation.recording import FOLDER, OPTIONS, REPOSITORY, SOURCE, recorded, source_files, test_files
+from mutation.recording import recorded
 
 _RESULTS = FOLDER / "results.jsonl"
-_MAX_SECONDS = 30.0  # of tests per mutant, as recorded
+_EXPLAINED = REPOSITORY / "benchmarks" / "mutants.md"  # contains the name of each survivor that is explained
+_MAX_SECONDS = 60.0  # of tests per mutant, as recorded
 _MAX_BYTES = 6 << 30  # of memory per mutant
-_TIMEOUTS = (signal.SIGALRM, signal.SIGXCPU, signal.SIGKILL)
-_SURVIVED, _KILLED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
+_TIMEOUTS = (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL)
+_PASSED, _FAILED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
 
 
-def tests_of(mutant: Mutant, table: dict[str, Any]) -> list[str]:
-    """The tests that run the changed line: those of its own test file first, then the fastest first."""
-    by_line = table["lines"].get(str(mutant.path.relative_to(REPOSITORY)), {})
-    # Lines outside of functions run at import: every test that runs a function of the file may notice the change.
-    lines = [str(line) for line in mutant.lines] if mutant.function else list(by_line)
-    tests = {test for line in lines for test in by_line.get(line, [])}
-    own = f"/test_{mutant.path.stem}.py::"
-    seconds = table["seconds"]
+def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
+    """The tests that run the changed line: those of its own test file first, then the fastest first.
+
+    After them come the tests of files that run the line in a process of their own.
+    """
+    source = str(mutant.path.relative_to(REPOSITORY))
+    own = f"/test_{mutant.path.stem}.py"
+    ranked: list[tuple[bool, bool, float, str]] = []
+    for file, entry in table.items():
+        by_line = {int(line): tests for line, tests in entry["lines"].get(source, {}).items()}
+        in_processes = set(entry["in_processes"].get(source, []))
+        # Lines outside of functions run at import: every test that runs a function of the file may notice the change.
+        lines = set(mutant.lines) if mutant.function else {*by_line, *in_processes}
+        exact = {test for line in lines for test in by_line.get(line, [])}
+        for test, seconds in entry["seconds"].items():
+            if test in exact or lines & in_processes:
+                ranked.append((test not in exact, not file.endswith(own), seconds, test))
     chosen, total = [], 0.0
-    for test in sorted(tests, key=lambda test: (own not in test, seconds[test], test)):
-        total += seconds[test]
+    for _, _, seconds, test in sorted(ranked):
+        total += seconds
         if total <= _MAX_SECONDS or not chosen:
             chosen.append(test)
     return chosen
 
 
-class Forks:
-    """A pytest plugin that collects all tests and runs each mutant in a fork of this process."""
+class Mutation:
+    """Runs each mutant in a fork of this process, which has imported everything and collected all tests."""
 
     def __init__(self, mutants: list[Mutant], table: dict[str, Any]) -> None:
         self.mutants, self.table = mutants, table
+        self.functions: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
+        self.items: dict[str, Any] = {}
+        self.shared = shared_folder()
+        self.checked: set[str] = set()  # tests that failed on a mutant and passed on the unchanged code afterwards
+        self.unreliable: set[str] = set()  # tests that failed on both
 
-    def pytest_configure(self) -> None:
-        """Let a failing property test fail at once, without a search for the simplest example."""
-        from hypothesis import Phase, settings  # pytest has to prepare for it before it is imported
-
-        settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate])
-        settings.load_profile("mutants")
-
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the mutants instead of the tests."""
-        items = {item.nodeid: item for item in session.items}
-        functions: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
+    def run(self, items: dict[str, Any]) -> None:
+        """Run all mutants."""
+        self.items = items
+        for file in source_files():
+            name = ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts)
+            importlib.import_module(name.removesuffix(".__init__"))
+        gc.unfreeze()  # the tests' conftest.py hides all objects from the garbage collector
         for found in gc.get_objects():
             if type(found) is FunctionType:  # isinstance would call properties of lazy modules
-                functions[found.__code__.co_filename, found.__code__.co_qualname].append(found)
+                self.functions[found.__code__.co_filename, found.__code__.co_qualname].append(found)
+        gc.freeze()
         for mutant in self.mutants:
             started = time.monotonic()
-            tests = [test for test in tests_of(mutant, self.table) if test in items]
-            changed = functions[str(mutant.path), mutant.function]
-            outcome = _run_in_fork(mutant, changed, [items[test] for test in tests], session) if tests else "survived"
-            if outcome == "not replaced":
-                outcome = run_in_copy(mutant, tests)
-            _write(mutant, outcome, len(tests), time.monotonic() - started)
-        return True
+            outcome, by, n_tests = self.outcome(mutant)
+            seconds = round(time.monotonic() - started, 1)
+            row = {"mutant": mutant.name, "outcome": outcome, "by": by, "tests": n_tests, "seconds": seconds}
+            with _RESULTS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            sys.stderr.write(f"{outcome:8}  {mutant.name}\n")
 
+    def outcome(self, mutant: Mutant) -> tuple[str, str, int]:
+        """What became of a mutant, the test that failed, and the number of tests chosen for it."""
+        while True:
+            tests = [test for test in choose_tests(mutant, self.table) if test in self.items.keys() - self.unreliable]
+            if not tests:
+                return "survived", "", 0
+            code, failed = self.run_changed(mutant, tests)
+            if code == _PASSED:
+                return "survived", "", len(tests)
+            if code in _TIMEOUTS:  # nothing is learned if the unchanged code takes as long
+                is_slow = self.run_unchanged(tests) in _TIMEOUTS
+                return "undecided" if is_slow else "timeout", "", len(tests)
+            if failed in self.checked or self.run_unchanged([failed] if failed else tests) == _PASSED:
+                self.checked |= {failed} - {""}
+                return "killed", failed, len(tests)
+            if not failed:
+                return "undecided", "", len(tests)
+            self.unreliable.add(failed)
+            sys.stderr.write(f"Left out, as it fails on the unchanged code, too: {failed}\n")
 
-def _run_in_fork(mutant: Mutant, functions: list[FunctionType], items: list[Any], session: pytest.Session) -> str:
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        _end_group(child)
-        if os.WIFSIGNALED(status):
-            return "timeout" if os.WTERMSIG(status) in _TIMEOUTS else "killed"
-        return {_SURVIVED: "survived", _NOT_REPLACED: "not replaced"}.get(os.WEXITSTATUS(status), "killed")
-    try:
+    def run_changed(self, mutant: Mutant, tests: Sequence[str]) -> tuple[int, str]:
+        """Run tests with the change until one fails; return the exit code and that test."""
+        with own_folder(self.shared) as folder:
+            source = _changed_source(mutant, folder)
+            environment = environment_of(folder, source)
+            functions = self.functions[str(mutant.path), mutant.function] if mutant.function else []
+            code = _NOT_REPLACED
+            if functions:
+                body = partial(self._run, tests, folder, functions, mutant)
+                code = run_forked(body, environment, [source])
+            if code == _NOT_REPLACED:
+                code = _run_new_process(tests, folder, environment)
+            failed = folder / "failed"
+            return code, failed.read_text(encoding="utf-8") if failed.exists() else ""
+
+    def run_unchanged(self, tests: Sequence[str]) -> int:
+        """Run tests without a change; return the exit code."""
+        with own_folder(self.shared) as folder:
+            return run_forked(partial(self._run, tests, folder), environment_of(folder))
+
+    def _run(
+        self, tests: Sequence[str], folder: Path, functions: Sequence[FunctionType] = (), mutant: Mutant | None = None
+    ) -> int:
+        """Replace the code of the functions by the mutant's and run tests; called in a fork."""
         _limit()
-        output = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(output, stream)
-        try:
-            code = _code_named(mutant.function, compile(mutant.apply(mutant.path.read_bytes()), mutant.path, "exec"))
-            for function in functions:
-                function.__code__ = code
-        except (LookupError, ValueError):
-            os._exit(_NOT_REPLACED)
-        if not functions:
-            os._exit(_NOT_REPLACED)
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if session.testsfailed:
-                os._exit(_KILLED)
-        os._exit(_SURVIVED)
-    finally:
-        os._exit(_KILLED)
+        if mutant is not None:
+            try:
+                module = compile(mutant.apply(mutant.path.read_bytes()), mutant.path, "exec")
+                code = _code_named(mutant.function, module)
+                for function in functions:
+                    function.__code__ = code
+            except (LookupError, ValueError):
+                return _NOT_REPLACED
+        failed = run_tests([self.items[test] for test in tests])
+        (folder / "failed").write_text(failed, encoding="utf-8")
+        return _FAILED if failed else _PASSED
 
 
 def _code_named(name: str, code: CodeType) -> CodeType:
@@ -130,48 +182,43 @@ def _code_named(name: str, code: CodeType) -> CodeType:
     return found[0]
 
 
-def run_in_copy(mutant: Mutant, tests: list[str]) -> str:
-    """Run the tests in a new process whose source has the change."""
-    if not tests:
-        return "survived"
-    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        shutil.copytree(SOURCE, Path(folder, "manyheads"), ignore=shutil.ignore_patterns("__pycache__"))
-        changed = Path(folder, "manyheads", mutant.path.relative_to(SOURCE))
-        changed.write_bytes(mutant.apply(mutant.path.read_bytes()))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-x", *OPTIONS, *tests],
-            env=os.environ | {"PYTHONPATH": folder},
-            cwd=REPOSITORY,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=_limit,
-        )
-        status = process.wait()
-        _end_group(process.pid)
-    return "survived" if status == 0 else "timeout" if -status in _TIMEOUTS else "killed"
+def _changed_source(mutant: Mutant, folder: Path) -> Path:
+    """A folder from which processes import the package with the change: links to all of its other files."""
+    original, changed = SOURCE, folder / "source" / SOURCE.name
+    for part in mutant.path.relative_to(SOURCE).parts:
+        changed.mkdir(parents=True)
+        for entry in original.iterdir():
+            if entry.name not in (part, "__pycache__"):
+                (changed / entry.name).symlink_to(entry)
+        original, changed = original / part, changed / part
+    changed.write_bytes(mutant.apply(mutant.path.read_bytes()))
+    return folder / "source"
+
+
+def _run_new_process(tests: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
+    """Run tests in a new process, which imports the changed source."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-x", *OPTIONS, *tests],
+        env=os.environ | environment,
+        cwd=REPOSITORY,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_limit,
+    )
+    status = process.wait()
+    end_group(process.pid)
+    return status
 
 
 def _limit() -> None:
-    """Bound the time and memory of this process; its group is ended with it."""
-    os.setsid()
+    """Bound the time and memory of this process."""
     seconds = int(2 * _MAX_SECONDS)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(int(10 * _MAX_SECONDS))  # for a mutant that waits
+    signal.alarm(int(3 * _MAX_SECONDS))  # for a mutant that waits
     resource.setrlimit(resource.RLIMIT_DATA, (_MAX_BYTES, _MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _end_group(leader: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
-
-
-def _write(mutant: Mutant, outcome: str, n_tests: int, seconds: float) -> None:
-    row = {"mutant": mutant.name, "outcome": outcome, "tests": n_tests, "seconds": round(seconds, 1)}
-    with _RESULTS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    sys.stderr.write(f"{outcome:8}  {mutant.name}\n")
 
 
 def _results() -> dict[str, str]:
@@ -187,20 +234,43 @@ def _native_library() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def report(mutants: list[Mutant]) -> None:
-    """Write how many mutants were killed, per package, and every survivor."""
-    outcomes = _results()
+def package_of(mutant: Mutant) -> str:
+    """The package of a mutant's file."""
+    return mutant.path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def in_sample_order(mutants: Sequence[Mutant], seed: str) -> list[Mutant]:
+    """Mutants at random, from each package in turn.
+
+    The order in a package depends on names only: a larger sample contains the smaller one, also after a change to
+    other code.
+    """
+    by_package: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in sorted(mutants, key=lambda mutant: hashlib.sha256(f"{seed} {mutant.name}".encode()).digest()):
+        by_package[package_of(mutant)].append(mutant)
+    ranks = sorted((rank, package) for package, found in by_package.items() for rank in range(len(found)))
+    return [by_package[package][rank] for rank, package in ranks]
+
+
+def report(mutants: Sequence[Mutant]) -> None:
+    """Write how many mutants were noticed, per package, and every survivor."""
+    outcomes, explanations = _results(), _EXPLAINED.read_text(encoding="utf-8")
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant in mutants:
-        package = mutant.path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        counts[package][outcomes.get(mutant.name, "not run")] += 1
-    for mutant in mutants:
-        if outcomes.get(mutant.name) == "survived":
-            sys.stdout.write(f"survived  {mutant.name}  (line {mutant.lines[0]})\n")
-    for package, count in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
-        n_run = count.total() - count["not run"]
-        share = (n_run - count["survived"]) / max(1, n_run)
-        sys.stdout.write(f"{package:8}  {share:6.1%} of {n_run:4} killed ({count['timeout']} by a timeout)\n")
+        outcome = outcomes.get(mutant.name)
+        if outcome == "survived":
+            is_explained = f"`{mutant.name}`" in explanations
+            outcome = "explained" if is_explained else "survived"
+            sys.stdout.write(f"{outcome:9}  {mutant.name}  (line {mutant.lines[0]})\n")
+        if outcome is not None:
+            counts[package_of(mutant)][outcome] += 1
+    sys.stdout.write("\n| package | run | noticed | of them by a timeout | survivors explained | not explained |\n")
+    sys.stdout.write("| --- | --- | --- | --- | --- | --- |\n")
+    for package, count in [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]:
+        n_run = count.total() - count["undecided"]
+        noticed = count["killed"] + count["timeout"]
+        cells = (n_run, f"{noticed} ({noticed / max(1, n_run):.1%})", count["timeout"], count["explained"])
+        sys.stdout.write(f"| {package} | {' | '.join(map(str, cells))} | {count['survived']} |\n")
 
 
 def main() -> None:
@@ -210,26 +280,21 @@ def main() -> None:
     parser.add_argument("--seed", default="0", help="of the sample")
     parser.add_argument("--module", default="", help="only files whose path starts with this, such as decode/sampling")
     parser.add_argument("--survivors", action="store_true", help="run the survivors again")
+    parser.add_argument("--report", action="store_true", help="run nothing, report what has a result")
     chosen = parser.parse_args()
     os.chdir(REPOSITORY)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(FOLDER / "hypothesis")
-    os.environ.setdefault("MANYHEADS_NATIVE_LIBRARY", _native_library())
     mutants = [mutant for file in source_files() for mutant in find_mutants(file)]
     mutants = [mutant for mutant in mutants if str(mutant.path.relative_to(SOURCE)).startswith(chosen.module)]
-    # The order depends on names only: a larger sample contains the smaller one, also after a change to other code.
-    mutants.sort(key=lambda mutant: hashlib.sha256(f"{chosen.seed} {mutant.name}".encode()).digest())
-    mutants = mutants[: chosen.n or None]
-    table, outcomes = recorded(), _results()
-    is_again = {"survived"} if chosen.survivors else set()
+    mutants = in_sample_order(mutants, chosen.seed)[: chosen.n or None]
+    outcomes = _results()
+    is_again = {"survived", "undecided"} if chosen.survivors else set()
     todo = [mutant for mutant in mutants if outcomes.get(mutant.name) in {None, *is_again}]
-    in_functions = [mutant for mutant in todo if mutant.function]
-    if in_functions:
-        pytest.main([*OPTIONS, "-s", *map(str, test_files())], plugins=[Forks(in_functions, table)])
-    for mutant in todo:
-        if not mutant.function:
-            started, tests = time.monotonic(), tests_of(mutant, table)
-            _write(mutant, run_in_copy(mutant, tests), len(tests), time.monotonic() - started)
+    if todo and not chosen.report:
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(FOLDER / "hypothesis")
+        os.environ.setdefault("MANYHEADS_NATIVE_LIBRARY", _native_library())
+        mutation = Mutation(todo, recorded())
+        pytest.main([*OPTIONS, *map(str, test_files())], plugins=[Collected(mutation.run)])
     report(mutants)
 
 

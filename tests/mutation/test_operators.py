@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from mutation.forks import source_files
 from mutation.operators import Mutant, find_mutants
-from mutation.recording import source_files
 
 
 def mutants_of(tmp_path: Path, code: str) -> list[Mutant]:
@@ -54,6 +54,11 @@ def test_a_mutant_names_its_outermost_function_and_its_statement(tmp_path: Path)
     assert ("", "1", [1]) in found
     assert ("", "2", [3]) in found
     assert ("B.d", "3", [6, 7]) in found
+
+
+def test_a_mutant_of_a_coroutine_names_it(tmp_path: Path) -> None:
+    (mutant,) = mutants_of(tmp_path, "async def f():\n    await g()\n    return 1\n")[-1:]
+    assert mutant.function == "f"
 
 
 def test_equal_changes_in_one_function_have_different_names(tmp_path: Path) -> None:

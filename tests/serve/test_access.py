@@ -13,8 +13,8 @@ KEY, OTHER = "k" * 16, "o" * 20
 
 def test_keys_are_read_from_a_file_with_and_without_names(tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    path.write_text(f"# ours\nreporting: {KEY}  # monthly\n\n{OTHER}\n")
-    assert read_keys(path, {}) == {KEY: "reporting", OTHER: "key4"}
+    path.write_text(f"# ours\nreporting of every month: {KEY}  # monthly\n\n{OTHER}\n")
+    assert read_keys(path, {}) == {KEY: "reporting of every month", OTHER: "key4"}
 
 
 def test_keys_are_read_from_the_environment_unless_there_is_a_file(tmp_path: Path) -> None:
@@ -33,6 +33,7 @@ def test_keys_are_read_from_the_environment_unless_there_is_a_file(tmp_path: Pat
         (b"\n" + "密".encode() * 20, "line 2: a key must have"),
         (b"# nothing", "has no API key"),
         (b"first-half-of-the#key-0123456789", "line 1: a key has no : or #"),
+        (b"first-half-of-the:second-half-of-it", "line 1: a key has no : or #"),
         (b"a: first-half-of-the:key-0123456789", "line 1: a key has no : or #"),
         (b"a: first-half-of-the: key-0123456789", "line 1: a key has no : or #"),
         (b"\xff" * 20, "it is not UTF-8"),

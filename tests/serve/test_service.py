@@ -55,61 +55,6 @@ def test_batched_answers_are_those_of_single_requests(service: ServiceProcess) -
     assert scores[0] == pytest.approx(scores[1], rel=1e-5)
 
 
-def test_candidates_alignment_and_decode_settings(service: ServiceProcess) -> None:
-    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", n_best=3, align=True)
-    assert len(one["candidates"]) == 3
-    assert one["source_words"] == ["猫", "在", "睡", "觉", "。"]
-    assert all(len(link) == 2 for link in one["alignment"])
-    (short,) = service.predict("猫在睡觉。", bundle="seq2seq", decode={"max_new_tokens": 1})
-    assert not short["candidates"][0]["finished"]
-
-
-def test_glossary_keep_and_prefix(service: ServiceProcess) -> None:
-    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", glossary={"猫": "tiger"}, keep=["睡觉"], prefix="Look:")
-    assert one["answer"].startswith("Look:")
-    assert "tiger" in one["answer"]
-    assert "睡觉" in one["answer"]
-    refused = service.request("/v1/predict", {"bundle": "tag", "texts": "a", "glossary": {"a": "b"}})
-    assert (refused.status, refused.json["detail"]) == (
-        422,
-        "glossary, keep and prefix are for translation; this is a bundle of the task tag.",
-    )
-
-
-def test_tags_of_html_stay(service: ServiceProcess) -> None:
-    html = "<p>猫在<b>睡觉</b>。</p><pre>猫</pre>"
-    (one,) = service.predict(html, bundle="seq2seq", format="html", glossary={"猫": "tiger"})
-    assert one["answer"].startswith("<p>")
-    assert one["answer"].endswith("</p><pre>猫</pre>")
-    assert one["answer"].count("<b>") == one["answer"].count("</b>") == 1
-    assert "tiger" in one["answer"]
-    for body in ({"bundle": "tag"}, {"bundle": "seq2seq", "align": True}):
-        assert service.request("/v1/predict", {"texts": html, "format": "html", **body}).status == 422
-
-
-def test_a_translation_with_low_confidence_abstains(service: ServiceProcess) -> None:
-    (one,) = service.predict("猫在睡觉。", bundle="seq2seq", abstain=1.0)
-    assert (one["abstained"], one["answer"]) == (True, "")
-    assert one["candidates"][0]["text"]
-
-
-def test_a_language_bundle_streams_what_it_would_answer(service: ServiceProcess) -> None:
-    answer = service.request("/v1/predict", {"bundle": "language", "texts": "从前", "stream": True})
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    lines = [line.removeprefix("data: ") for line in answer.content.decode().split("\n\n") if line]
-    assert lines[-1] == "[DONE]"
-    *deltas, last = [json.loads(line) for line in lines[:-1]]
-    (expected,) = service.predict("从前", bundle="language")
-    assert "".join(one["delta"] for one in deltas) == last["done"]["answer"] == expected["answer"]
-    assert last["done"]["n_new_tokens"] == expected["n_new_tokens"] > 0
-
-
-def test_other_tasks_stream_text_by_text(service: ServiceProcess) -> None:
-    answer = service.request("/v1/predict", {"bundle": "tag", "texts": ["a", "b"], "stream": True})
-    events = [json.loads(line[6:]) for line in answer.content.decode().split("\n\n")[:2]]
-    assert [(one["index"], one["done"]["source"]) for one in events] == [(0, "a"), (1, "b")]
-
-
 @pytest.mark.parametrize(
     ("body", "status", "detail"),
     [
@@ -150,11 +95,6 @@ def test_a_body_that_is_not_declared_as_json_is_refused(service: ServiceProcess)
     answer = service.request("/v1/predict", b'{"bundle": "tag", "texts": "a"}', headers)
     assert (answer.status, answer.headers["content-type"]) == (415, "application/problem+json")
     assert "Content-Type: application/json" in answer.json["detail"]
-
-
-def test_a_stream_has_the_limits_of_a_request(service: ServiceProcess) -> None:
-    body = {"bundle": "tag", "texts": [""] * 1001, "stream": True}
-    assert service.request("/v1/predict", body).status == 413
 
 
 def test_a_hostile_form_is_refused_at_once(service: ServiceProcess) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from manyheads.errors import CheckpointError
 from manyheads.model.weights import save_tensors
@@ -46,6 +47,23 @@ def test_a_damaged_checkpoint_is_reported_and_an_older_one_restored(tmp_path: Pa
     assert trainer.step == 10
     assert trainer.weights()["0.weight"][0].item() == 10.0
     assert names(tmp_path / "snapshots") == ["step-00000010"]  # step 20 will be trained again
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.safetensors"])
+def test_a_checkpoint_or_snapshot_with_infinite_numbers_is_not_used(tmp_path: Path, file: str, value: float) -> None:
+    checkpoints = Checkpoints(tmp_path, n_snapshots=2)
+    checkpoints.save(trainer_at(10), snapshot=True)
+    for folder in (tmp_path / "checkpoints" / "step-00000010", tmp_path / "snapshots" / "step-00000010"):
+        path = folder / file
+        if path.exists():
+            save_tensors(load_file(path) | {"0.weight": torch.full((8, 1), value)}, path)
+            write_manifest(folder)
+    with pytest.raises(CheckpointError, match="has numbers that are NaN or infinite"):
+        checkpoints.restore(trainer_at(0))
+    if file == "weights.safetensors":
+        with pytest.raises(CheckpointError, match="has numbers that are NaN or infinite"):
+            checkpoints.averaged()
 
 
 def test_without_a_checkpoint_a_run_starts_at_step_0(tmp_path: Path) -> None:

@@ -47,14 +47,19 @@ def read_tensors(path: Path, error: type[ManyheadsError]) -> dict[str, Tensor]:
         tensors = load_file(path)
     except (SafetensorError, OSError) as reason:
         raise error(f"{path} is not a safetensors file: {reason}.") from None
-    broken = [name for name, value in tensors.items() if not value.isfinite().all()]
+    refuse_infinite(tensors, path, error)
+    return tensors
+
+
+def refuse_infinite(tensors: Mapping[str, Tensor], path: Path, error: type[ManyheadsError]) -> None:
+    """Raise `error`, naming the file the tensors are from, if a number is NaN, or infinite in 32 bits."""
+    broken = [name for name, value in tensors.items() if not value.float().isfinite().all()]
     if broken:  # one such number spoils every answer, often without a sign
         names = ", ".join(broken[:3]) + (f" and {len(broken) - 3:,} more" if len(broken) > 3 else "")
         raise error(
             f"{path} has numbers that are NaN or infinite: {names}. It is damaged, or its training diverged: train "
             "again with a lower train.learning_rate."
         )
-    return tensors
 
 
 def read_header(path: Path, error: type[ManyheadsError]) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -44,8 +44,9 @@ def _parse(lines: list[str], where: str) -> dict[str, str]:
         if not content:
             continue
         name, separator, key = content.partition(":")
+        is_name_a_key = len(name) >= _MIN_LENGTH and key[:1].strip() != ""  # a key with a colon looks like name:key
         name, key = (name.strip(), key.strip()) if separator else (f"key{number}", content)
-        if ":" in key or "#" in key:  # a part of it would be taken for the whole key
+        if ":" in key or "#" in key or is_name_a_key:  # a part of it would be taken for the whole key
             raise ServeError(
                 f"{where}, line {number}: a key has no : or #. Write a name as name: key, and a comment as # with a "
                 "space before it."

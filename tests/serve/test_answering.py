@@ -1,0 +1,28 @@
+"""`AnsweringBundle`: what a worker answers."""
+
+from pathlib import Path
+from typing import Any
+
+from manyheads.serve.answering import AnsweringBundle
+from manyheads.serve.work import Work
+
+TEXTS = ("Two cats are sleeping.", "The teacher bought a book.", "a", "The dog that we saw was old.")
+
+
+def answers(bundle: AnsweringBundle, *texts: str, **decode: Any) -> list[Any]:
+    work = Work("m", texts, decode)
+    how = {"decode": work.decode, "align": False, "threshold": None, "options": {}}
+    return [answer["ok"] for answer in bundle.answer(texts, how)]
+
+
+def test_a_sample_does_not_depend_on_the_other_texts_of_its_batch(bundle_folder: Path) -> None:
+    """Texts of several clients are answered in one batch: the seed is that of each text, not of the batch."""
+    bundle = AnsweringBundle.open("m", bundle_folder)
+    sampling = {"method": "sample", "seed": 7, "n_best": 2, "max_new_tokens": 8}
+    alone = [answers(bundle, text, **sampling)[0] for text in TEXTS]
+    assert answers(bundle, *TEXTS, **sampling) == alone
+    assert answers(bundle, *TEXTS[::-1], **sampling) == alone[::-1]
+    # Else the equality would say nothing.
+    assert [answers(bundle, text, **(sampling | {"seed": 8}))[0]["answer"] for text in TEXTS] != [
+        one["answer"] for one in alone
+    ]
