@@ -39,6 +39,8 @@ EVENTS: list[Event] = [
         device="cpu",
         seconds=1.0,
         warnings=["ids are damaged."],
+        n_valid=77,
+        valid_dropped={"in test": 23},
     ),
     Resumed(9, ["step-00000010: weights.safetensors is damaged."]),
     *(
@@ -105,6 +107,12 @@ def test_terminal_shows_a_bar_with_speed_loss_and_a_sample() -> None:
     assert "The [dog] sleeps." in text  # brackets are not rich's markup
     assert "weights.safetensors is damaged. An older checkpoint is used." in text
     assert "learning 3,000 tokens" in text
+
+
+def test_rows_dropped_from_validation_are_shown() -> None:
+    assert "  validation  77 of 100 sentence pairs · 23 kept out: 23 in test\n" in draw(plain=True)
+    with using("zh"):
+        assert "  验证集      77 / 100 句对 · 排除 23：与测试集重复 23\n" in draw(plain=True)
 
 
 def test_plain_lines_have_the_same_content() -> None:

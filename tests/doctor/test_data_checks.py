@@ -12,6 +12,7 @@ from manyheads.doctor.corpus_stats import Source, collect_stats
 from manyheads.doctor.diagnosis import check_data
 from manyheads.doctor.misalignment import check_alignment
 from manyheads.errors import DataError
+from manyheads.language import using
 from manyheads.run import Recipe
 
 from doctor.makers import healthy, make_stats
@@ -211,3 +212,18 @@ def test_only_training_drops_blank_lines() -> None:
 def test_too_few_pairs_to_check_alignment() -> None:
     finding = check_alignment(make_stats([("a", "bbbb"), ("aaaa", "b"), ("aa", "bb")]))
     assert (finding.verdict, "too few to be sure" in finding.message) == ("good", True)
+
+
+def test_validation_rows_of_the_test_set_are_reported() -> None:
+    pairs = healthy()
+    test = make_stats([(pairs[3][0].upper() + "  ", "Etwas ganz anderes."), ("", "Leer.")], "test")
+    found = [
+        data_checks.check_validation_leakage(make_stats(valid, "valid"), test)
+        for valid in ([pairs[1], ("", "Nichts.")], pairs[:10], [pairs[3]])
+    ]
+    assert [finding.verdict for finding in found] == ["good", "warning", "bad"]
+    assert "1 of 10 (10.0 %) pairs of valid have a text of test" in found[1].message
+    assert "Validation drops them." in found[1].message and "leave out test" in found[2].fix
+    with using("zh"):
+        finding = data_checks.check_validation_leakage(make_stats(pairs[:10], "valid"), test)
+        assert "valid 的 1 / 10 (10.0 %)" in finding.message

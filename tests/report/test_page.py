@@ -420,3 +420,12 @@ def test_numbers_beyond_every_float_are_left_out() -> None:
     assert number(2**62) == 2.0**62
     assert math.isnan(number(10**400))
     assert math.isnan(number(True))
+
+
+def test_rows_dropped_from_validation_are_reported(tmp_path: Path) -> None:
+    dropped = {"noun": "sentence pairs", "n_valid": 77, "valid_dropped": {"in test": 23}}
+    shown = words(page_of(tmp_path, PREPARED | dropped, step(1)))
+    assert "77 of 100 sentence pairs · 23 kept out: 23 in test" in shown
+    assert "77 / 100 句对 · 排除 23：与测试集重复 23" in shown
+    for faulty in ({"n_valid": "many"}, {"valid_dropped": {"in test": "many"}}, {"valid_dropped": 3}):
+        assert "kept out: 23" not in words(page_of(tmp_path, PREPARED | dropped | faulty, step(1)))

@@ -1,18 +1,36 @@
 """Scores of a set that was used to train, to choose a checkpoint or to calibrate are marked as optimistic."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
 
 from manyheads import corpora
 from manyheads.bundle import Bundle, load
-from manyheads.errors import BundleError
+from manyheads.data import CleanSettings
+from manyheads.errors import BundleError, DataError
+from manyheads.init.survey import survey
 from manyheads.metrics import Baseline, masked_card, read_sections, score_notes
-from manyheads.run import BaselineScored, DecodingChosen, Finished, Recipe, mark, run, uses_of
+from manyheads.run import (
+    BaselineScored,
+    Corpus,
+    DataSettings,
+    DecodingChosen,
+    Finished,
+    Prepared,
+    Recipe,
+    fold_recipes,
+    mark,
+    run,
+    uses_of,
+)
+from manyheads.tasks import Classify
+from manyheads.text.readers import Row
 from test_bundle import reseal
 
 Table = Callable[..., dict[str, object]]
@@ -148,3 +166,106 @@ def test_notes_in_both_languages() -> None:
     assert tuned.en == "The set was also used to choose the length penalty: its scores are optimistic."
     assert tuned.zh == "这个集合还用于选择长度惩罚，得分偏乐观。"
     assert list(score_notes(30, [])) == list(score_notes(None, ["unknown"])) == []
+
+
+@pytest.fixture
+def choosing(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+    """The rows that chose something: the checkpoint, mixture and temperature, or the score of the baseline."""
+    chosen: list[Row] = []
+    for name in ("validate", "calibrate", "baseline_tally"):
+        method = getattr(Classify, name)
+
+        def record(task: Classify, rows: Sequence[Row], *others: object, method: Any = method) -> object:
+            if sys._getframe(1).f_code.co_name != "score_rows":  # which compares with the baseline
+                chosen.extend(rows)
+            return method(task, rows, *others)
+
+        monkeypatch.setattr(Classify, name, record)
+    return chosen
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> str:
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    return str(path)
+
+
+def with_data(table: Table, rows_file: Path, *, drop_leaked: bool = True, **data: object) -> Recipe:
+    recipe = recipe_of(table, rows_file, patience=1)
+    settings: Any = {"train": (str(rows_file),), **data}
+    return replace(recipe, data=DataSettings(**settings), clean=CleanSettings(drop_leaked=drop_leaked))
+
+
+def rows_of(path: Path) -> list[Row]:
+    return [tuple(line.split("\t")) for line in path.read_text("utf-8").splitlines()[1:]]
+
+
+def is_common(rows: Sequence[Row], others: Sequence[Row]) -> bool:
+    return not {text.lower() for text, _ in rows}.isdisjoint(text.lower() for text, _ in others)
+
+
+def test_rows_of_the_test_set_do_not_choose_the_model(
+    recipe_table: Table, rows_file: Path, tmp_path: Path, choosing: list[Row]
+) -> None:
+    """The test set is a part of the training file, in other case and with other labels."""
+    test = [(text.upper(), "tool") for text, _ in rows_of(rows_file)[::2]]
+    recipe = with_data(recipe_table, rows_file, test=(write_rows(tmp_path / "test.tsv", test),))
+    events = list(run(recipe, tmp_path / "run"))
+    assert choosing and not is_common(choosing, test)
+    (prepared,) = [event for event in events if isinstance(event, Prepared)]
+    assert prepared.n_valid == len(set(choosing))
+    assert prepared.valid_dropped == {"in test": 12 - prepared.n_valid} and 0 < prepared.n_valid < 12
+    scores = load(tmp_path / "run" / "bundle").scores
+    assert {score.used_for for score in scores["test"]} == {()}
+
+
+def test_rows_of_a_fold_do_not_choose_its_model(
+    recipe_table: Table, rows_file: Path, tmp_path: Path, choosing: list[Row]
+) -> None:
+    """The validation set is a part of the training file."""
+    valid = write_rows(tmp_path / "valid.tsv", rows_of(rows_file)[::3])
+    recipe = with_data(recipe_table, rows_file, valid=(valid,))
+    tested: list[Row] = []
+    for number, fold in enumerate(fold_recipes(recipe, 2), start=1):
+        choosing.clear()
+        events = list(run(fold, tmp_path / str(number)))
+        test = list(Corpus.of(fold).tests()["test"])
+        assert choosing and not is_common(choosing, test)
+        (prepared,) = [event for event in events if isinstance(event, Prepared)]
+        assert sum(prepared.valid_dropped.values()) + (prepared.n_valid or 0) == 20
+        tested += test
+    assert sorted(tested) == sorted(rows_of(rows_file))  # each fold is another one
+
+
+@pytest.mark.parametrize("name", ["valid.tsv", "copy.tsv"])
+def test_a_test_set_that_is_the_validation_set_is_refused(
+    recipe_table: Table, rows_file: Path, tmp_path: Path, name: str
+) -> None:
+    rows = [(f"the other {number}", "tool") for number in range(20)]
+    files = [write_rows(tmp_path / file, rows) for file in ("valid.tsv", name)]
+    recipe = with_data(recipe_table, rows_file, valid=(files[0],), test=(files[1],))
+    with pytest.raises(
+        DataError, match=r"^Each row of the validation set has a text that is in the test set .*texts\.$"
+    ):
+        list(run(recipe, tmp_path / "run"))
+    with pytest.raises(DataError, match=r"^Each row of the validation set has a text that is in the test set"):
+        survey(recipe.data, recipe.task)
+
+
+@pytest.mark.parametrize("n_leaked", [0, 1])
+def test_scores_of_rows_that_training_keeps_on_request_are_marked(
+    recipe_table: Table, rows_file: Path, tmp_path: Path, n_leaked: int
+) -> None:
+    test = [(f"the other {number}", "tool") for number in range(20)] + [
+        (text.upper(), label) for text, label in rows_of(rows_file)[:n_leaked]
+    ]
+    path = write_rows(tmp_path / "test.tsv", test)
+    recipe = with_data(recipe_table, rows_file, test=(path,), drop_leaked=False)
+    list(run(recipe, tmp_path / "run"))
+    bundle = load(tmp_path / "run" / "bundle")
+    mark = ("training",) if n_leaked else ()
+    assert {score.used_for for score in bundle.scores["test"]} == {mark}
+    assert uses_of(bundle, "test") == mark
+    copy = tmp_path / "copy.tsv"
+    copy.write_bytes(rows_file.read_bytes())
+    assert uses_of(bundle, copy.name, [copy]) == ("training",)  # by its content
+    assert uses_of(bundle, "test.tsv", [Path(path)]) == ()

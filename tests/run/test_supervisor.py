@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from manyheads.language import using
 from manyheads.run.supervisor import supervise
 
 
@@ -57,6 +58,17 @@ def test_restarts_are_limited_and_the_process_that_only_lost_another_is_not_name
     assert code == 75
     assert [line[:36] for line in lines] == ["Process 1 of 2 was killed (SIGSEGV)."] * 2
     assert "No restart is left" in lines[1]
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_a_process_that_is_lost_but_has_not_ended_is_named(silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.run.supervisor._GRACE", 1.0)
+    code, lines = outcome(f"os.kill(os.getpid(), signal.SIGSTOP) if rank == {silent} else sys.exit(75)", n_restarts=0)
+    assert code == 75
+    assert [line.split(". ")[0] for line in lines] == [f"Process {silent} of 2 does not answer"]
+    with using("zh"):
+        code, lines = outcome(f"time.sleep(60) if rank == {silent} else sys.exit(75)", n_restarts=0)
+        assert lines[0].startswith(f"进程 {silent}（共 2 个）没有响应。")
 
 
 def test_an_error_of_rank_0_is_not_repeated_and_not_restarted() -> None:

@@ -16,12 +16,13 @@ def run_ranks(
     *arguments: Any,
     absent: int = 0,
     stopped: int = 0,
+    first_stopped: bool = False,
     timeout: float = 60,
     patience: float = 120,
 ) -> list[Any]:
     """Call work(group, *arguments) in n processes; return its results by rank, or the exit code of one that died.
 
-    The last `absent` processes are not started; the last `stopped` ones never answer.
+    The last `absent` processes are not started; the last `stopped` ones, or the first, never answer.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -49,11 +50,12 @@ def run_ranks(
     results: list[Any] = []
     for rank, (process, here) in enumerate(started):
         try:
-            is_awaited = rank < n - stopped
+            is_awaited = rank < n - stopped and not (first_stopped and rank == 0)
             results.append(here.recv() if is_awaited and here.poll(patience) else None)
         except EOFError:
             process.join(10)
             results.append(process.exitcode)
+    for process, _ in started:
         process.kill()
         process.join()
     return results

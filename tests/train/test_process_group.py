@@ -1,6 +1,8 @@
 """Training on several processes: the numbers of one, resumption at another world size, and processes that are lost."""
 
+import logging
 import os
+import re
 import signal
 import socket
 import time
@@ -148,7 +150,7 @@ def test_the_heartbeat_of_a_process_that_gives_up_ends_at_once() -> None:
 def lose_the_leader(group: ProcessGroup) -> None:
     if group.is_first:
         os._exit(3)
-    group.start_heartbeat()
+    group.share()
 
 
 def test_a_process_that_ends_before_the_first_heartbeat_is_lost() -> None:
@@ -176,6 +178,45 @@ def test_a_process_that_ends_is_named(how: str, kind: type[Exception], message: 
 def test_a_process_that_hangs_ends_the_others() -> None:
     first, second, _ = run_ranks(3, fail, "hangs", stopped=1, timeout=2)
     assert (first, second) == (75, 75)
+
+
+def wait_for_a_stopped_process(group: ProcessGroup, stopped: int, waits: str, folder: Path) -> None:
+    """Do what processes do before training, until the heartbeat ends this one; write what it reports to a file."""
+    logging.getLogger("manyheads").addHandler(logging.FileHandler(folder / str(group.rank)))
+    group.exchange("started", {})
+    if group.rank == stopped:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if waits == "exchanges":
+        group.exchange("data", {})
+    elif group.is_first:
+        time.sleep(600)  # prepares
+    group.share({})
+
+
+@pytest.mark.parametrize("waits", ["exchanges", "prepares"])
+def test_a_process_that_is_stopped_before_training_is_named(tmp_path: Path, waits: str) -> None:
+    results = run_ranks(2, wait_for_a_stopped_process, 1, waits, tmp_path, stopped=1, timeout=4)
+    assert results[0] == 75
+    (line,) = (tmp_path / "0").read_text("utf-8").splitlines()
+    assert re.match(r"Process 1 \(on .*\) of 2 died or does not answer\. Everything up to", line)
+
+
+def test_a_leader_that_is_stopped_before_training_is_named(tmp_path: Path) -> None:
+    results = run_ranks(2, wait_for_a_stopped_process, 0, "prepares", tmp_path, first_stopped=True, timeout=4)
+    assert results[1] == 75
+    assert (tmp_path / "1").read_text("utf-8") == "Process 0 of 2 does not answer: process 1 ends.\n"
+
+
+def prepare_for_long(group: ProcessGroup, seconds: float) -> dict[str, Any]:
+    """Let rank 0 compute without a pause, as cleaning and tokenizing do, while the others wait."""
+    end = time.monotonic() + (seconds if group.is_first else 0)
+    while time.monotonic() < end:
+        sorted(range(10_000))
+    return group.share({"done": True})
+
+
+def test_a_process_that_prepares_for_longer_than_the_timeout_is_not_lost() -> None:
+    assert run_ranks(2, prepare_for_long, 12.0, timeout=5) == [{"done": True}] * 2
 
 
 def test_a_missing_process_is_named() -> None:

@@ -121,6 +121,9 @@ def _show_prepared(event: Prepared, console: Console) -> None:
         _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
     rows = rows_name(event.noun, event.n_rows, event.dropped)
     _print_row(console, pick("text", "文本"), str(rows))
+    if event.n_valid is not None and event.valid_dropped:
+        rows = rows_name(event.noun, event.n_valid, event.valid_dropped)
+        _print_row(console, pick("validation", "验证集"), str(rows))
     tokens = pick(f"{event.vocab_size:,} tokens", f"词表大小 {event.vocab_size:,}")
     _print_row(console, pick("tokenizer", "分词器"), tokens)
     if event.warm_start:

@@ -22,7 +22,7 @@ from manyheads.doctor.character_classes import (
 )
 from manyheads.doctor.corpus_stats import CorpusStats
 from manyheads.language import pick
-from manyheads.tasks.findings import MAX_EXAMPLES, Finding, share, verdict_of
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, Verdict, share, verdict_of
 
 _LONG_LINE = 2000  # bytes
 _RATIO = 4.0  # an outlier is this many times longer or shorter than usual
@@ -180,6 +180,36 @@ def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -
             "Remove them from the training files, or set clean.drop_leaked = true: a score on texts seen in"
             " training is too high.",
             "请从训练集中删除这些文本，或设 clean.drop_leaked = true，否则得分虚高。",
+        ),
+    )
+
+
+def check_validation_leakage(valid: CorpusStats, test: CorpusStats) -> Finding:
+    """Count validation rows with a text of the test set, which would choose the model by its test rows."""
+    known = np.stack([np.isin(valid.hashes[:, side], test.hashes[:, side]) for side in valid.sides], axis=1)
+    is_known = (known & ~valid.is_blank).any(axis=1)
+    count = int(is_known.sum())
+    verdict: Verdict = "good" if not count else "bad" if count == len(valid) else "warning"
+    return Finding(
+        "leakage",
+        verdict,
+        pick(
+            f"{share(count, len(valid))} {valid.noun.en} of {valid.name} have a text of {test.name}, ignoring case and"
+            " spacing.",
+            f"{valid.name} 的 {share(count, len(valid))} {valid.noun.zh}含有 {test.name} 中的文本，不计大小写和空格。",
+        )
+        + pick(" Validation drops them." if count else "", "验证时会自动去掉。" if count else ""),
+        valid.examples(np.flatnonzero(is_known)),
+        ""
+        if verdict == "good"
+        else pick(
+            f"Nothing would be left to validate on: leave out {test.name}, or give two sets without common texts.",
+            f"这样就没有可用于验证的数据：请去掉 {test.name}，或提供互不重复的两个集合。",
+        )
+        if verdict == "bad"
+        else pick(
+            f"Scores of {test.name} are not affected. If too few are left to validate on, give another {valid.name}.",
+            f"不影响 {test.name} 的得分；若剩下的验证数据太少，请另换 {valid.name}。",
         ),
     )
 

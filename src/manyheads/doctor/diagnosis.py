@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -145,7 +145,12 @@ def check_data(
     if not len(train):
         return
     yield data_checks.check_duplicates(train, clean, None if counts is None else counts.get(DUPLICATE, 0))
-    yield from merge_good([data_checks.check_leakage(train, stats, clean) for stats in held if len(stats)])
+    yield from merge_good(
+        [
+            *(data_checks.check_leakage(train, stats, clean) for stats in held if len(stats)),
+            *(data_checks.check_validation_leakage(*pair) for pair in pairwise(held) if all(map(len, pair))),
+        ]
+    )
     checks: list[Callable[[CorpusStats], Finding]] = [
         data_checks.check_blank,
         partial(data_checks.check_encoding, clean=clean),

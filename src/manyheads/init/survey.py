@@ -9,8 +9,9 @@ from random import Random
 from typing import Any
 
 from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lines
+from manyheads.data.split import HELD_OUT, NOTHING_TO_VALIDATE_ON, without
 from manyheads.errors import DataError
-from manyheads.run.corpus import HELD_OUT, Corpus, without
+from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.proposal import Survey, pluralized
@@ -43,14 +44,17 @@ def survey(
     are_documents = fields.n_fields == 1
     examined, n_read, n_characters_read = _examine(corpus, where)
     part.check_rows(examined, where)
-    held_out = list(corpus.valid())
+    valid_dropped: Counter[str] = Counter()
+    held_out = list(corpus.valid(valid_dropped))
+    if not held_out and valid_dropped:
+        raise DataError(NOTHING_TO_VALIDATE_ON)
     tests = list(corpus.tests()["test"]) if data.test else []
     # Documents lack the end of the text already.
     held_out_of_training = dict.fromkeys(() if data.valid or are_documents else held_out)
     dropped: Counter[str] = Counter()
     rest = without(examined, held_out_of_training, dropped)
     # Rows are not read again for it; of documents, whole ones are held out of the examined ones.
-    unseen = corpus.held_out_rows() if are_documents else [*held_out, *tests]
+    unseen = corpus.split.held_out(()) if are_documents else [*held_out, *tests]
     kept = list(clean(rest, cleaning, dropped, unseen, fields))
     dropped = Counter({reason: count for reason, count in dropped.items() if reason != KEPT and count})
     if not kept and {*dropped} - {HELD_OUT}:
@@ -136,7 +140,7 @@ def _examine(corpus: Corpus, where: str) -> tuple[list[Row], int, int]:
     """A sample of the training rows, the number of all rows, and the number of their characters."""
     data = corpus.data
     if corpus.fields.n_fields == 1:
-        return _first_documents(islice(corpus.train(), _MAX_COUNTED))
+        return _first_documents(islice(chain.from_iterable(corpus.split.training_sets()), _MAX_COUNTED))
     read = partial(corpus.task_class.read, data.train, data.columns(), corpus.task)
     examined, n_read = _sample(islice(tolerate_bad_lines(read), _MAX_COUNTED), _MAX_EXAMINED)
     if not examined:

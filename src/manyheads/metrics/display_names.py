@@ -44,6 +44,7 @@ _CHINESE = {
     "bad encoding": "编码错误",
     "duplicate": "重复",
     "in valid or test": "与验证集或测试集重复",
+    "in test": "与测试集重复",
     "held out for validation": "留作验证",
     # Terms of the loss
     "label smoothing": "标签平滑",
@@ -82,7 +83,7 @@ def loss_name(unit: str, terms: Mapping[str, float]) -> Bilingual:
 
 
 def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Bilingual:
-    """Return how many rows are trained on, and how many are kept out and why, the most frequent reason first."""
+    """Return how many rows are used, and how many are kept out and why, the most frequent reason first."""
     reasons = sorted(
         ((count, display_name(reason)) for reason, count in dropped.items() if count), key=lambda one: -one[0]
     )

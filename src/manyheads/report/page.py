@@ -23,6 +23,7 @@ from manyheads.metrics import (
     loss_name,
     loss_unit_name,
     read_sections,
+    rows_name,
     score_notes,
 )
 from manyheads.report.confusion_matrix import confusion_svg
@@ -63,6 +64,7 @@ def render_page(name: str, recipe: str, history: History, now: float) -> str:
             curves=_curves(history),
             metric=display_name(history.validations[-1].metric) if history.validations else None,
             funnel=_funnel(history.prepared),
+            valid_rows=_valid_rows(history.prepared),
             samples=_samples_over_time(history.validations),
             cards=[_card(set_name, record) for set_name, record in _records(history.finished).items()],
             signatures=_signatures(history.finished),
@@ -249,9 +251,7 @@ class _Bar:
 
 def _funnel(prepared: Mapping[str, Any]) -> list[_Bar]:
     """Return bars from the rows read, over those dropped, to those kept for training."""
-    kept, dropped = number(prepared.get("n_rows")), prepared.get("dropped")
-    reasons = {str(name): number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
-    reasons = {name: count for name, count in reasons.items() if count > 0}
+    kept, reasons = number(prepared.get("n_rows")), _reasons(prepared.get("dropped"))
     total = kept + sum(reasons.values())
     if not total > 0:
         return []
@@ -261,6 +261,20 @@ def _funnel(prepared: Mapping[str, Any]) -> list[_Bar]:
         left -= count
         bars.append(_Bar("out", display_name(name), count, 100 * left / total, 100 * count / total))
     return [*bars, _Bar("kept", Bilingual("kept", "保留"), kept, 0.0, 100 * kept / total)]
+
+
+def _valid_rows(prepared: Mapping[str, Any]) -> Bilingual | None:
+    """Return how many rows are validated on, if some are not."""
+    kept, reasons = number(prepared.get("n_valid")), _reasons(prepared.get("valid_dropped"))
+    if not (math.isfinite(kept) and reasons):
+        return None
+    return rows_name(str(prepared.get("noun")), int(kept), {name: int(count) for name, count in reasons.items()})
+
+
+def _reasons(dropped: object) -> dict[str, float]:
+    """Return the number of rows for each reason of which there are some."""
+    counts = {str(name): number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
+    return {name: count for name, count in counts.items() if 0 < count < math.inf}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
@@ -12,8 +12,9 @@ from typing import Any
 
 from manyheads import corpora
 from manyheads.data import Cleaner, CleanSettings, Texts
-from manyheads.data.cleaning import BAD_ENCODING, DUPLICATE, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
+from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection_reason, tolerate_bad_lines
 from manyheads.data.corpus_cache import content_key
+from manyheads.data.split import Rows, Split, without
 from manyheads.errors import DataError
 from manyheads.run.held_out import assign_folds, hold_out, hold_out_by_label
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe
@@ -24,18 +25,17 @@ from manyheads.text.files import OnBad
 from manyheads.text.readers import Row
 
 COUNTS = "counts.json"  # beside cached text: the number of rows dropped for each reason, and the corpus boundaries
-HELD_OUT = "held out for validation"
 _FORMAT = 6  # of cached text; increase it when the same files give other rows
-_ONE_IN = 20  # characters of documents are held out if there is no validation set
 _BUILTIN_TEST = 1000
 _NO_CLEANING = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
-
-Rows = Iterable[Row]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The rows of a recipe. Nothing is kept in memory: every call reads the files again."""
+    """The rows of a recipe, split so that no text is in two sets; only `clean.drop_leaked = false` keeps some.
+
+    Nothing is kept in memory: every call reads the files again.
+    """
 
     data: DataSettings
     seed: int
@@ -62,34 +62,30 @@ class Corpus:
         """The rules that training applies; the built-in corpus is not cleaned."""
         return _NO_CLEANING if self.data.builtin else self.clean
 
+    @property
+    def split(self) -> Split:
+        """How the rows are split; the sets of the built-in corpus have no common text by construction."""
+        read_valid: Callable[[], Rows] | None = None
+        if self.data.builtin:
+            read_valid = partial(self._builtin, "valid", _BUILTIN_TEST)
+        elif self.data.valid:
+            read_valid = partial(self._read, self.data.valid)
+        fraction = self.data.valid_fraction
+        return Split(self.fields, self._read_training_files, read_valid, self._test_rows, self._hold_out, fraction)
+
     def train(self) -> Rows:
         """Return the training rows, not yet cleaned."""
-        held_out = self._sampled_valid_rows()
-        return chain.from_iterable(without(rows, held_out, Counter()) for rows in self._training_sets())
+        return self.split.train(drops_leaked=self.cleaning.drop_leaked)
 
-    def valid(self) -> Rows:
-        """Return the validation rows."""
-        if self.data.builtin:
-            return self._builtin("valid", _BUILTIN_TEST)
-        if self.data.valid:
-            return self._read(self.data.valid)
-        return self._valid_documents() if self._is_documents else self._sampled_valid_rows()
+    def valid(self, counts: "Counter[str] | None" = None) -> Rows:
+        """Return the validation rows; those that the test set contains are dropped and added to `counts`."""
+        return self.split.valid(Counter() if counts is None else counts)
 
     def tests(self) -> dict[str, Rows]:
         """Return the rows of each test set by its name; without a test set, those of the validation set."""
         if self.data.builtin:
             return {name: self._builtin(name, _BUILTIN_TEST) for name in ("test", "compositional")}
         return {"test": self._test_rows()} if self.data.test or self.data.fold else {"valid": self.valid()}
-
-    def held_out_rows(self) -> Rows:
-        """Return the validation and test rows, which training must not see.
-
-        Of documents without a validation set they are the whole ones: two parts of one document may well be alike.
-        """
-        if self.data.builtin:
-            return ()
-        valid = self._valid_documents(are_whole=True) if self._is_documents and not self.data.valid else self.valid()
-        return chain(valid, self._test_rows())
 
     def given_sets(self) -> dict[str, list[MixSettings]]:
         """Return the files of each set that the recipe names, by set: several corpora only for a mix."""
@@ -153,8 +149,9 @@ class Corpus:
             scheme = getattr(self.task, "scheme", "auto")  # of tags: the same file gives other rows
             if scheme != "auto":
                 parts["scheme"] = scheme
-            if self._is_documents and not self.data.valid:
-                parts["leaked documents"] = "dropped"  # earlier versions kept them
+            if self._divides_documents:
+                # Earlier versions kept them, and divided one that the test set contains.
+                parts["leaked documents"] = "dropped whole" if self.data.test else "dropped"
         return content_key([_FORMAT, self.task.kind, self.task_class.fields(self.task), parts])
 
     def write(self, folder: Path) -> None:
@@ -172,20 +169,14 @@ class Corpus:
         return sum(counts, Counter[str]())
 
     def _cleaned(self, counts: "list[Counter[str]]", scratch: Path | None = None) -> Iterator[Iterator[Row]]:
-        held_out = self._sampled_valid_rows()
-        unseen = chain(held_out, self._test_rows()) if held_out else self.held_out_rows()
+        split = self.split
+        sampled = split.sampled()
         # Windows cannot rename a folder with an open file, so hashes stay in memory there.
         scratch = scratch if os.name == "posix" else None
-        cleaner = Cleaner(self.cleaning, unseen if self.cleaning.drop_leaked else (), self.fields, scratch)
+        cleaner = Cleaner(self.cleaning, split.held_out(sampled), self.fields, scratch)
         counted: set[Row] = set()
-        for rows, count in zip(self._training_sets(), counts, strict=True):
-            yield cleaner.clean(without(rows, held_out, count, counted), count)
-
-    def _training_sets(self) -> Iterator[Rows]:
-        """Yield the training rows of each corpus; documents without a validation set lack the end of the text."""
-        if not self._is_documents or self.data.builtin or self.data.valid:
-            return self._read_training_files()
-        return self._training_documents()
+        for rows, count in zip(split.training_sets(), counts, strict=True):
+            yield cleaner.clean(without(rows, sampled, count, counted), count)
 
     def _read_training_files(self) -> Iterator[Rows]:
         """Yield the rows of each corpus, without those of the fold to test on."""
@@ -224,8 +215,8 @@ class Corpus:
         return part.labels_of(row, self.task) if part.is_labeled else ()
 
     def _valid_and_test_files(self) -> list[tuple[str, ...]]:
-        """Return the validation files, and the test files if leaked rows are dropped from training."""
-        sets = (self.data.valid, self.data.test if self.clean.drop_leaked else ())
+        """Return the validation files, and the test files if the training rows depend on them."""
+        sets = (self.data.valid, self.data.test if self.clean.drop_leaked or self._divides_documents else ())
         return [files for files in sets if files]
 
     def _builtin(self, split: str, count: int) -> Rows:
@@ -236,61 +227,16 @@ class Corpus:
     ) -> Iterator[Row]:
         return self.task_class.read(files, self.columns(files, corpus), self.task, on_bad)
 
-    def _sampled_valid_rows(self) -> dict[Row, None]:
-        """Return the rows held out if there is no validation set."""
-        if self.data.builtin or self.data.valid or self._is_documents:
-            return {}
-        rows = filter(self._is_usable, chain.from_iterable(self._read_training_files()))
+    def _hold_out(self, rows: Rows) -> dict[Row, None]:
+        """Choose the rows to validate on if there is no validation set."""
+        usable = filter(self._is_usable, rows)
         if self.task_class.init.is_labeled:
-            return hold_out_by_label(rows, self._stratum, self.data.valid_fraction)
-        return hold_out(rows, self.data.valid_fraction)
+            return hold_out_by_label(usable, self._stratum, self.data.valid_fraction)
+        return hold_out(usable, self.data.valid_fraction)
 
     @property
-    def _is_documents(self) -> bool:
-        """Whether a row is a whole document: too few and too long to hold out single rows."""
-        return self.fields.n_fields == 1
-
-    def _valid_documents(self, *, are_whole: bool = False) -> Iterator[Row]:
-        """Yield the end of the text, which is held out if there is no validation set."""
-        n_before = self._n_training_characters()
-        for (text,) in chain.from_iterable(self._read_training_files()):
-            if len(text) > n_before and not (are_whole and n_before > 0):
-                yield (text[max(0, n_before) :],)
-            n_before -= len(text)
-
-    def _training_documents(self) -> Iterator[Rows]:
-        """Yield the text of each corpus up to the part that is held out; read each to its end before the next."""
-        n_left = self._n_training_characters()
-
-        def cut(rows: Rows) -> Iterator[Row]:
-            nonlocal n_left
-            for (text,) in rows:
-                if n_left > 0:
-                    yield (text[:n_left],)
-                n_left -= len(text)
-
-        for rows in self._read_training_files():
-            yield cut(rows)
-
-    def _n_training_characters(self) -> int:
-        total = sum(len(text) for rows in self._read_training_files() for (text,) in rows)
-        return total - round(total * (self.data.valid_fraction or 1 / _ONE_IN))
-
-
-def without(
-    rows: Rows, held_out: Mapping[Row, None], counts: "Counter[str]", counted: set[Row] | None = None
-) -> Iterator[Row]:
-    """Yield the rows that are not held out; count the others as HELD_OUT, their further copies as DUPLICATE.
-
-    `counted` are the held-out rows that other corpora contain too and that are counted already; it is extended.
-    """
-    counted = set() if counted is None else counted
-    for row in rows:
-        if row not in held_out:
-            yield row
-            continue
-        counts[DUPLICATE if row in counted else HELD_OUT] += 1
-        counted.add(row)
+    def _divides_documents(self) -> bool:
+        return self.fields.n_fields == 1 and not self.data.valid
 
 
 def _contents(files: tuple[str, ...], digests: Mapping[str, str]) -> list[list[str]]:

@@ -6,15 +6,17 @@ of the recipe with `data.fold` set; it can be interrupted and resumed like any o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from manyheads.bundle import load
 from manyheads.errors import RecipeError
-from manyheads.metrics import Score, Tally
+from manyheads.metrics import Score, Tally, Use
 from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import Recipe
+from manyheads.run.scoring import uses_of
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,18 @@ def score_folds(bundles: Sequence[Path]) -> CrossValidation:
 
     The interval holds for these rows. It does not include how much the score depends on the choice of training rows.
     """
-    tallies = [_tally(path) for path in bundles]
+    tallies, uses = zip(*map(_tally, bundles), strict=True)
     pooled = replace(tallies[0], counts=np.concatenate([tally.counts for tally in tallies]))
     score = pooled.score()
     signature = f"{score.signature}|folds:{len(bundles)}"
-    return CrossValidation(replace(score, signature=signature), [tally.score() for tally in tallies])
+    return CrossValidation(
+        replace(score, signature=signature, used_for=tuple(dict.fromkeys(chain.from_iterable(uses)))),
+        [replace(tally.score(), used_for=use) for tally, use in zip(tallies, uses, strict=True)],
+    )
 
 
-def _tally(path: Path) -> Tally:
+def _tally(path: Path) -> tuple[Tally, tuple[Use, ...]]:
+    """Return the tally of a fold's rows, and what its run used them for besides scoring."""
     bundle = load(path)
-    (rows,) = Corpus.of(Recipe.from_table(bundle.recipe)).tests().values()
-    return bundle.engine_task.tally(list(rows), bundle.decode)
+    ((name, rows),) = Corpus.of(Recipe.from_table(bundle.recipe)).tests().items()
+    return bundle.engine_task.tally(list(rows), bundle.decode), uses_of(bundle, name)

@@ -38,6 +38,8 @@ class Prepared:
     has_too_few_cores: bool = False  # this machine has fewer cores than the run has threads
     old_torch: str | None = None  # the version of PyTorch that the run started with, if this is another
     warm_start: str | None = None  # which weights were copied from `init_from`
+    n_valid: int | None = None  # validation rows
+    valid_dropped: Mapping[str, int] = field(default_factory=dict)  # rows not validated on, by reason
 
 
 @dataclass(frozen=True)

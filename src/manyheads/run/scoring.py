@@ -1,5 +1,6 @@
 """Score a set of rows, and mark the scores if the set was used for something else too."""
 
+import filecmp
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,13 +66,24 @@ def validation_uses(recipe: Recipe, *, is_calibrated: bool, is_tuned: bool = Fal
 def uses_of(bundle: Bundle, name: str, files: Sequence[Path] = ()) -> tuple[Use, ...]:
     """Return what the bundle's run used a set for: a set of its recipe, by its name, or any files.
 
-    Files among which only some were used are marked, too.
+    Files are compared with those of the recipe by path and by content. If only some of them were used, all are marked.
     """
     if not files:
-        return tuple(bundle.validation_used_for) if name == VALID else ()
+        own = tuple(bundle.validation_used_for) if name == VALID else ()
+        return next((score.used_for for score in bundle.scores.get(name, ())), own)
     data: DataSettings = Recipe.from_table(bundle.recipe).data
-    chosen = {file.resolve() for file in files}
-    trained = {Path(file).resolve() for corpus in data.corpora for file in corpus.files}
-    validated = {Path(file).resolve() for file in data.valid}
-    training: tuple[Use, ...] = ("training",) if chosen & trained else ()
-    return (*training, *bundle.validation_used_for) if chosen & validated else training
+    trained = [Path(file) for corpus in data.corpora for file in corpus.files]
+    training: tuple[Use, ...] = ("training",) if _have_common_file(files, trained) else ()
+    is_validated = _have_common_file(files, [Path(file) for file in data.valid])
+    return (*training, *bundle.validation_used_for) if is_validated else training
+
+
+def _have_common_file(files: Sequence[Path], others: Sequence[Path]) -> bool:
+    return any(_are_same(file, other) for file in files for other in others)
+
+
+def _are_same(file: Path, other: Path) -> bool:
+    try:
+        return file.resolve() == other.resolve() or filecmp.cmp(file, other, shallow=False)
+    except OSError:  # the data of the recipe is elsewhere
+        return False

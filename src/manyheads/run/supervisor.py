@@ -35,6 +35,7 @@ class _Death:
     rank: int
     code: int  # negative: the number of a signal
     last_line: str = ""  # of its standard error
+    is_silent: bool = False  # it has not ended, but does not answer
 
     @property
     def is_crash(self) -> bool:
@@ -46,6 +47,11 @@ class _Death:
             return pick(
                 f"Process {self.rank} of {n_processes} was killed ({name}).",
                 f"进程 {self.rank}（共 {n_processes} 个）被终止（{name}）。",
+            )
+        if self.is_silent:
+            return pick(
+                f"Process {self.rank} of {n_processes} does not answer.",
+                f"进程 {self.rank}（共 {n_processes} 个）没有响应。",
             )
         if self.code == LOST:
             return pick(
@@ -173,6 +179,8 @@ class _Processes:
             if later is not None and is_cause and later.code != LOST:
                 return later
             time.sleep(_POLL)
+        if self._running and death.code == LOST:  # what was lost is still there, for instance stopped
+            return _Death(min(self._running), LOST, is_silent=True)
         return death
 
     def _last_line(self, rank: int) -> str:

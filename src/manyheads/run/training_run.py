@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
@@ -18,11 +18,13 @@ import torch
 
 from manyheads.bounded_files import MAX_BYTES
 from manyheads.bundle import Bundle, load
-from manyheads.data.cleaning import KEPT
+from manyheads.data.cleaning import KEPT, TextSet
+from manyheads.data.split import NOTHING_TO_VALIDATE_ON
+from manyheads.data.texts import chunks
 from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, ManyheadsError, RecipeError, TrainingError
 from manyheads.language import pick
-from manyheads.metrics import display_name
+from manyheads.metrics import Use, display_name
 from manyheads.model import evaluating
 from manyheads.model.size import refuse_too_large
 from manyheads.model.weights import count_parameters, load_weights, weights_of
@@ -305,17 +307,20 @@ class _Run:
             has_too_few_cores=self.environment.is_short_of_cores,
             old_torch=None if self.environment.torch == torch.__version__ else self.environment.torch,
             warm_start=copied,
+            n_valid=len(self.valid),
+            valid_dropped=dict(self.valid_dropped),
         )
         if isinstance(self.task, HasBaseline) and self.task.baseline_name:
             tally = self.task.baseline_tally(list(self.task.usable(self.valid)))
             yield BaselineScored(self.task.baseline_name, tally.score())
 
     def _read_held_out_rows(self) -> None:
-        """Read the validation set and the test sets to the end, so that faulty files are reported before training."""
-        self.valid = list(self.corpus.valid())
-        for rows in self.corpus.tests().values() if self.recipe.data.test else ():
-            deque(rows, maxlen=0)
+        """Read the validation set and the test set to the end, so that faulty files are reported before training."""
+        self.valid_dropped = Counter[str]()
+        self.valid = list(self.corpus.valid(self.valid_dropped))
         self.valid_sample = list(islice(self.task.usable(self.valid), self.task.init.n_validated))
+        if not self.valid and self.valid_dropped:
+            raise DataError(NOTHING_TO_VALIDATE_ON)
         if not self.valid_sample:
             raise DataError("The validation set is empty. Set data.valid, or give more training text.")
 
@@ -422,12 +427,21 @@ class _Run:
         cards = {}
         for name, rows in self.corpus.tests().items():
             yield Stage(pick(f"scoring the {name} set", f"计算得分：{display_name(name)}"))
-            cards[name] = score_rows(engine_task, rows, decode, uses if name == VALID else ())
+            own_uses = (*self._training_use(name), *(uses if name == VALID else ()))
+            cards[name] = score_rows(engine_task, rows, decode, own_uses)
         scores = {name: card.scores for name, card in cards.items()}
         table, words = to_table(self.recipe), self._seen_words()
         bundle = Bundle(task, decode, table, scores, validation_used_for=uses, decoding_choice=choice, seen_words=words)
         bundle.save(self.folder.bundle)
         yield Finished(bundle=self.folder.bundle, cards=cards)
+
+    def _training_use(self, name: str) -> tuple[Use, ...]:
+        """Return the mark of a set of which training kept a text, which `clean.drop_leaked = false` allows."""
+        if self.recipe.data.builtin or self.recipe.clean.drop_leaked:
+            return ()
+        scored = TextSet(self.corpus.tests()[name], self.corpus.fields)
+        is_trained_on = any(scored.has(chunk).any() for chunk in chunks(self.data.encoded.texts))
+        return ("training",) if is_trained_on else ()
 
     def _seen_words(self) -> SeenWords | None:
         """The words of the training texts, and of those of the bundle `init_from`; None if they are not known."""

@@ -136,7 +136,6 @@ class Trainer(Generic[B]):
             if self.ema is not None and ema is not None:
                 weights = weights_of(self.model)
                 self.ema.weights = {name: shard_like(value, weights[name]) for name, value in ema.items()}
-        self.group.start_heartbeat()
 
     def _share_state(self) -> None:
         """Copy weights, EMA, optimizer state and progress from rank 0 to the other processes."""

@@ -1,9 +1,11 @@
 """`ProcessGroup`: the processes that train one model together.
 
 Rank 0 leads: it prepares the data, validates, logs and saves, and tells the others before each step what comes next.
-The others only compute. A heartbeat in a thread of its own notices a process that died, hangs or is unreachable.
+The others only compute. From the start, a heartbeat in a thread of its own notices a process that died, is stopped or
+is unreachable. A process that prepares data for hours has a heartbeat.
 """
 
+import atexit
 import json
 import logging
 import os
@@ -30,7 +32,7 @@ LOST = 75  # exit code of a process that lost another one; "temporary failure" i
 _DEFAULT_TIMEOUT = 120.0
 _BEATS = 8  # heartbeats per timeout
 _PATIENT = timedelta(days=30)  # of collectives: the heartbeat notices a lost process long before
-_EXCHANGE = timedelta(hours=1)  # a process may read all data before it has something to exchange
+_POLL = 0.05  # seconds between two looks into the store
 _GRACE = 2.0  # seconds in which the other processes tell rank 0 that they are alive
 _LOOPBACK = "127.0.0.1"
 _GIVE_UP = 15.0  # seconds in which a process that lost the others reports this and ends
@@ -76,6 +78,8 @@ class ProcessGroup:
             dist.init_process_group(
                 backend, store=PrefixStore("group", store), rank=rank, world_size=size, timeout=_PATIENT
             )
+            beats = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
+        group._start_heartbeat(beats)
         return group
 
     @property
@@ -114,7 +118,9 @@ class ProcessGroup:
         with self.naming_lost():
             self.store.set(f"{name}/{self.rank}", json.dumps(message))
             keys = [f"{name}/{rank}" for rank in range(self.size)]
-            self.store.wait(keys, _EXCHANGE)
+            # To wait in the store would block the heartbeat's thread when it asks the store who is lost.
+            while not self.store.check(keys):
+                time.sleep(_POLL)
             messages = [json.loads(self.store.get(key)) for key in keys]
             self.store.set(f"{name}/{self.rank}/done", "")
         if self.is_first:  # the store ends with it, so the others must have read what they need
@@ -167,13 +173,11 @@ class ProcessGroup:
                 raise self._explain_loss() from None
             raise
 
-    def start_heartbeat(self) -> None:
+    def _start_heartbeat(self, beats: Any) -> None:
         """Notice from now on, in a thread, when another process does not answer; this process then ends."""
-        if not self.is_alone:
-            with self.naming_lost():
-                group = dist.new_group(backend="gloo", timeout=timedelta(seconds=self.timeout))
-            self._heartbeat = threading.Thread(target=self._beat, args=(group,), daemon=True, name="heartbeat")
-            self._heartbeat.start()
+        self._heartbeat = threading.Thread(target=self._beat, args=(beats,), daemon=True, name="heartbeat")
+        self._heartbeat.start()
+        atexit.register(self.abandon)
 
     def _beat(self, group: Any) -> None:
         supervisor = int(os.environ.get(SUPERVISOR_VARIABLE, "0"))
@@ -215,17 +219,16 @@ class ProcessGroup:
         """Return the error that another process reported, or name the processes that do not answer."""
         if self.is_first:
             return self._find_lost()
-        lost = LostProcessError(f"Process {self.rank} of {self.size} lost the connection to the others.")
         # The store is at rank 0. If that is unreachable, nothing bounds the time that asking it takes.
-        guard = threading.Timer(_GIVE_UP, self._give_up, [lost])
+        guard = threading.Timer(_GIVE_UP, self._give_up)
         guard.daemon = True
         guard.start()
         with suppress(RuntimeError):
             self.store.set(f"alive/{self.rank}", "1")
-        return lost
+        return LostProcessError(f"Process {self.rank} of {self.size} lost the connection to the others.")
 
-    def _give_up(self, error: LostProcessError) -> None:
-        logger.error(str(error))
+    def _give_up(self) -> None:
+        logger.error(f"Process 0 of {self.size} does not answer: process {self.rank} ends.")
         os._exit(LOST)
 
     def _find_lost(self) -> TrainingError:
@@ -240,7 +243,7 @@ class ProcessGroup:
                         return TrainingError(f"Process {rank} of {self.size}: {reason}")
                     if self.store.check([f"alive/{rank}"]):
                         alive.add(rank)
-                time.sleep(0.05)
+                time.sleep(_POLL)
         lost = [rank for rank in others if rank not in alive] or list(others)
         hosts = [self._host_of(rank) for rank in lost]
         named = ", ".join(f"{rank} (on {host})" for rank, host in zip(lost, hosts, strict=True))
