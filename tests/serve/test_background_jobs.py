@@ -45,7 +45,8 @@ def test_errors_end_the_job_and_not_the_thread(caplog: pytest.LogCaptureFixture)
 
         return work
 
-    faulty, broken = jobs.submit("faulty", fail(DataError("No rows."))), jobs.submit("broken", fail(ValueError("/secret/file")))
+    faulty = jobs.submit("faulty", fail(DataError("No rows.")))
+    broken = jobs.submit("broken", fail(ValueError("/secret/file")))
     fine = jobs.submit("fine", lambda report: {"fine": True})
     for job in (faulty, broken, fine):
         _wait(job)

@@ -69,7 +69,8 @@ class TracedText:
 class LensSession:
     """The bundles that a page shows, and the texts that were traced.
 
-    With a secret, only who has sent a text knows the id of its trace. Without one, files have the same bytes every time.
+    With a secret, only those who sent a text know the id of its trace. Without one, a saved page has the same bytes
+    every time.
     """
 
     def __init__(self, bundles: Sequence[OpenedBundle], secret: bytes = b"") -> None:

@@ -1,4 +1,4 @@
-"""`load_served`: a bundle as a server loads it. Here, and only here, it is decided which data a server may read and show.
+"""`load_served`: a bundle as a server loads it. This module alone decides which data a server may read and show.
 
 A recipe names the files of the training, validation and test rows, which are the owner's own. Unless the owner shares
 them (`manyheads serve --share-examples`), a served bundle forgets these names while it is loaded: nothing that is asked
