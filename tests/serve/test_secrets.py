@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from manyheads.serve.access import Access
 from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession
+from manyheads.serve.lens_session import LensSession, TraceRequest
 from manyheads.serve.service import Service
 from manyheads.serve.service_app import make_service_app
 from manyheads.serve.settings import ServeSettings
@@ -118,9 +118,14 @@ def walk(walker: Walker) -> None:
     walker.ask(("GET", "/metrics"))
 
 
+def with_mask(text: str) -> str:
+    """Return a text that a masked model answers, too."""
+    return f"{text} [MASK]"
+
+
 def send_texts(walker: Walker, text: str) -> None:
     """Send a text to every route that takes one."""
-    ask, text = walker.ask, f"{text} [MASK]"
+    ask, text = walker.ask, with_mask(text)
     for bundle in (*NAMES, "none"):
         for fields in ({}, {"align": True, "n_best": 2}, {"stream": True}, {"format": "html"}, {"decode": {"x": 1}}):
             ask(("POST", "/v1/predict"), {"bundle": bundle, "texts": [text], **fields})
@@ -194,7 +199,7 @@ def walk_lens(walker: Walker, bundle: str) -> None:
         picture = "/api/traces/{id}/picture/{attention}/{number:int}"
         ask("GET", picture, search=f"?format={form}", id=id, **place)
     ask("GET", "/api/traces/{id}/page.html", id=id)
-    ask("GET", "/api/traces/{id}/page.html", id="0" * 20)
+    ask("GET", "/api/traces/{id}/page.html", id=TraceRequest("a", with_mask(VISITOR)).id())  # a guess
 
 
 def contrast(trace: dict[str, Any]) -> dict[str, Any]:
