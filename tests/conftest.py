@@ -73,6 +73,8 @@ _FORKED = ("manyheads.cli.progress", "manyheads.cli.train", "manyheads.run", "ma
 _LONG = frozenset(
     {
         "test_a_killed_sweep_ends_with_the_same_rows_and_leaves_no_process",
+        "test_a_server_shows_nothing_of_the_owner",
+        "test_a_server_that_shares_examples_shows_them",
         "test_a_thousand_classes",
         "test_every_variant_generates_the_same_tokens",
         "test_quickstart_of_other_tasks_ends_with_a_demo_and_next_commands",

@@ -28,9 +28,9 @@ expect.set_options(timeout=SECONDS * 1000)
 
 
 @contextmanager
-def serving(*bundles: Path) -> Iterator[str]:
-    """Serve the page of one or two bundles and yield its address."""
-    session = LensSession([OpenedBundle.open(path, id) for path, id in zip(bundles, "ab", strict=False)])
+def serving(*bundles: Path, session: LensSession | None = None) -> Iterator[str]:
+    """Serve the page of one or two bundles, or of a session, and yield its address."""
+    session = session or LensSession([OpenedBundle.open(path, id) for path, id in zip(bundles, "ab", strict=False)])
     with background_jobs() as app_of:
         config = uvicorn.Config(app_of(session), port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)

@@ -3,6 +3,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from manyheads.errors import DataError
 from manyheads.serve.background_jobs import BackgroundJobs, Job
 
@@ -34,7 +36,7 @@ def test_a_job_runs_once_and_reports_progress() -> None:
     assert (job.state, job.done, job.result, len(seen)) == ("ready", 1.0, {"answer": 42}, 1)
 
 
-def test_errors_end_the_job_and_not_the_thread() -> None:
+def test_errors_end_the_job_and_not_the_thread(caplog: pytest.LogCaptureFixture) -> None:
     jobs = BackgroundJobs()
 
     def fail(error: Exception) -> Callable[[Callable[[float], None]], dict[str, Any]]:
@@ -43,12 +45,21 @@ def test_errors_end_the_job_and_not_the_thread() -> None:
 
         return work
 
-    faulty, broken = jobs.submit("faulty", fail(DataError("No rows."))), jobs.submit("broken", fail(ValueError("x")))
+    faulty = jobs.submit("faulty", fail(DataError("No rows.")))
+    broken = jobs.submit("broken", fail(ValueError("/secret/file")))
     fine = jobs.submit("fine", lambda report: {"fine": True})
     for job in (faulty, broken, fine):
         _wait(job)
     assert (faulty.state, faulty.message) == ("failed", {"en": "No rows.", "zh": "No rows."})
-    assert broken.state == "failed" and broken.message is not None and "ValueError: x" in broken.message["en"]
+    assert (broken.state, broken.message) == (
+        "failed",
+        {
+            "en": "This is a bug in manyheads: ValueError. The terminal shows where.",
+            "zh": "这是 manyheads 的一个错误：ValueError。出错位置见终端。",
+        },
+    )
+    assert "ValueError at" in caplog.text and "test_background_jobs.py" in caplog.text
+    assert "/secret/file" not in caplog.text
     assert (fine.state, fine.result) == ("ready", {"fine": True})
 
 

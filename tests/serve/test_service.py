@@ -130,6 +130,9 @@ def test_other_sites_may_not_use_the_server(service: ServiceProcess) -> None:
         answer = service.request("/v1/predict", body, headers)
         assert answer.status == status
         assert "access-control-allow-origin" not in answer.headers
+    for path in ("model", "heads", "timeline", "heads/encoder.0.self/0/effect"):  # GETs that start a computation
+        for site in ("cross-site", "same-site"):
+            assert service.request(f"/lens/tag/api/{path}", headers={"Sec-Fetch-Site": site}).status == 403
 
 
 def test_health_metrics_and_bundles(service: ServiceProcess, trained: Trained) -> None:

@@ -122,6 +122,14 @@ _PATH = click.Path(path_type=Path)
     ),
 )
 @click.option(
+    "--share-examples",
+    is_flag=True,
+    help=pick(
+        "Let visitors see texts of the validation data, and the snapshots of training, on the lens pages.",
+        "允许访问者在透镜页面上看到验证数据中的文本和训练快照。",
+    ),
+)
+@click.option(
     "--check",
     is_flag=True,
     help=pick("Load the bundles, answer one text with each, and exit.", "加载模型包，各回答一段文本，然后退出。"),

@@ -9,11 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from manyheads.bundle import Bundle, load
+from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of, split_words
 from manyheads.lens.markup_translation import MarkupTranslator
+from manyheads.serve.private_data import load_served
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
 from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
@@ -34,12 +35,12 @@ class AnsweringBundle:
     served: Mapping[str, Any]  # the fields of ServedBundle
 
     @classmethod
-    def open(cls, name: str, path: Path) -> "AnsweringBundle":
+    def open(cls, name: str, path: Path, *, share_examples: bool = False) -> "AnsweringBundle":
         """Load a bundle; the version is that of the files that were loaded, even if they are replaced meanwhile."""
         before = _version(path)
-        bundle = load(path)
+        bundle = load_served(path, share_examples=share_examples)
         if _version(path) != before:
-            bundle, before = load(path), _version(path)
+            bundle, before = load_served(path, share_examples=share_examples), _version(path)
         settings, model = bundle.task.settings, bundle.task.model
         served = {
             "name": name,

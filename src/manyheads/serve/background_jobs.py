@@ -1,13 +1,16 @@
 """`BackgroundJobs`: long computations of the lens in one thread, with progress, while the page stays responsive."""
 
+import logging
 import queue
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from manyheads.errors import ManyheadsError
 
+logger = logging.getLogger(__name__)
 _SECONDS_TO_STOP = 3.0
 
 Work = Callable[[Callable[[float], None]], Any]  # takes a function that receives the share done
@@ -62,14 +65,23 @@ class BackgroundJobs:
             except ManyheadsError as error:
                 job.message, job.state = {"en": str(error), "zh": str(error)}, "failed"
             except Exception as error:  # a bug must not leave the page waiting for ever
-                text = f"{type(error).__name__}: {error}"
-                job.message = {"en": f"The computation failed ({text}).", "zh": f"计算出错（{text}）。"}
+                job.message = _bug(error)
                 job.state = "failed"
 
     def _report(self, job: Job, done: float) -> None:
         if self._stopped.is_set():
             raise _StoppedError
         job.done = done
+
+
+def _bug(error: Exception) -> dict[str, str]:
+    """Log where an error was raised, but show its type only: the message may contain a path, or somebody's text."""
+    name = type(error).__name__
+    logger.error("A bug in manyheads: %s at\n%s", name, "".join(traceback.format_tb(error.__traceback__)))
+    return {
+        "en": f"This is a bug in manyheads: {name}. The terminal shows where.",
+        "zh": f"这是 manyheads 的一个错误：{name}。出错位置见终端。",
+    }
 
 
 class _StoppedError(Exception):

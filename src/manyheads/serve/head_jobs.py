@@ -18,6 +18,11 @@ from manyheads.serve.lens_session import LensSession
 from manyheads.serve.opened_bundle import OpenedBundle
 
 _RUNNING_SURVEY = {"n_texts": 0, "measures": [], "heads": []}
+_PRIVATE = Bilingual(
+    "This server does not show the data that the model was trained or validated on, so heads cannot be measured on it. "
+    "Type a text of your own.",
+    "此服务不展示模型的训练数据和验证数据，因此无法据此测量注意力头。请自行输入文本。",
+)
 _RUNNING_EFFECT = {"metric": "", "baseline": 0.0, "change": 0.0, "low": 0.0, "high": 0.0, "n_rows": 0}
 
 
@@ -50,6 +55,8 @@ class HeadJobs:
         opened = self._check(bundle, head)
 
         def work(report: Callable[[float], None]) -> HeadEffect:
+            if not opened.has_rows:
+                return HeadEffect("failed", message=_PRIVATE)
             return head_effect(opened.copy, head, files=opened.valid)
 
         job = self._jobs.submit(f"effect {bundle} {head}", work)
@@ -82,6 +89,8 @@ class HeadJobs:
         opened = self._session.opened(bundle)
 
         def work(report: Callable[[float], None]) -> HeadSurvey:
+            if not opened.has_rows:
+                return HeadSurvey(message=_PRIVATE)
             return survey_heads(opened.copy, files=opened.valid, progress=report)
 
         return self._jobs.submit(f"survey {bundle}", work)

@@ -1,10 +1,11 @@
 """`LensPages`: the lens page of every bundle that is served, at /lens/NAME/.
 
 A bundle is loaded for the lens when its page is first opened, in the process of the service. The page has no way to
-send an API key, so a server that needs keys does not offer it.
+send an API key, so a server that needs keys does not offer it. What it may show is decided in `private_data`.
 """
 
 import asyncio
+import secrets
 from pathlib import Path
 
 from starlette.responses import RedirectResponse
@@ -57,10 +58,13 @@ class LensPages:
         from manyheads.serve.lens_app import make_app
         from manyheads.serve.lens_session import LensSession
         from manyheads.serve.opened_bundle import OpenedBundle
+        from manyheads.serve.private_data import without_path
 
+        path, settings = Path(self.service.pool.folders[name]), self.service.settings
         try:
-            opened = OpenedBundle.open(Path(self.service.pool.folders[name]))
-        except ManyheadsError as error:
-            raise ProblemError(503, str(error)) from None
-        settings = self.service.settings
-        return make_app(LensSession([opened]), {settings.host, *settings.allowed_hosts})
+            opened = OpenedBundle.open_served(path, name, share_examples=settings.share_examples)
+        except (ManyheadsError, OSError) as error:
+            raise ProblemError(503, without_path(error, path, name)) from None
+        # With a secret of its own, nobody can find out by an id whether somebody else has sent a text.
+        session = LensSession([opened], secret=secrets.token_bytes())
+        return make_app(session, {settings.host, *settings.allowed_hosts})

@@ -50,11 +50,10 @@ class TraceRequest:
     answer: str | None = None
     step: int | None = None
 
-    @property
-    def id(self) -> str:
-        """A name of the request that depends on its content alone."""
+    def id(self, secret: bytes = b"") -> str:
+        """Return a name of the request that depends on its content, and on the secret of the session."""
         content = json.dumps([self.bundle, self.text, self.answer, self.step])
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=10, key=secret).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +67,14 @@ class TracedText:
 
 
 class LensSession:
-    """The bundles that a page shows, and the texts that were traced."""
+    """The bundles that a page shows, and the texts that were traced.
 
-    def __init__(self, bundles: Sequence[OpenedBundle]) -> None:
+    With a secret, only those who sent a text know the id of its trace. Without one, a saved page has the same bytes
+    every time.
+    """
+
+    def __init__(self, bundles: Sequence[OpenedBundle], secret: bytes = b"") -> None:
+        self._secret = secret
         self.bundles = {opened.id: opened for opened in bundles}
         self._traced: OrderedDict[str, TracedText] = OrderedDict()
         self._requests: OrderedDict[str, TraceRequest] = OrderedDict()
@@ -88,16 +92,17 @@ class LensSession:
 
     def trace(self, request: TraceRequest) -> TracedText:
         """Return a traced text, from memory if it was traced before."""
+        id = request.id(self._secret)
         with self._lock:
-            if request.id in self._traced:
-                self._traced.move_to_end(request.id)
-                return self._traced[request.id]
+            if id in self._traced:
+                self._traced.move_to_end(id)
+                return self._traced[id]
         opened = self.opened(request.bundle)
         with opened.lock:
-            traced = _trace(opened, request)
+            traced = _trace(opened, request, id)
         with self._lock:
-            self._requests[request.id] = request
-            self._traced[request.id] = traced
+            self._requests[id] = request
+            self._traced[id] = traced
             while len(self._traced) > 1 and (
                 len(self._traced) > _MAX_TEXTS or sum(one.maps.n_bytes for one in self._traced.values()) > _MAX_BYTES
             ):
@@ -204,7 +209,7 @@ def _deadline(seconds: float) -> Callable[[float], None]:
     return check
 
 
-def _trace(opened: OpenedBundle, request: TraceRequest) -> TracedText:
+def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
     task = opened.task_at(request.step)
     _check(opened, request)
     answered = answer_text(task, request.text, opened.decode, request.answer)
@@ -217,7 +222,7 @@ def _trace(opened: OpenedBundle, request: TraceRequest) -> TracedText:
     output = task.lens_output(model_input)
     if opened.aligner is not None and request.step is None:
         output = opened.aligner.align_output(model_input.text, output)
-    view = _view(request, sides_of(model_input, task.tokenizer), model_input, maps, output)
+    view = _view(id, request, sides_of(model_input, task.tokenizer), model_input, maps, output)
     view["notes"] += [note._asdict() for note in answered.notes] + ([_DELETED] if opened.is_deleted else [])
     return TracedText(request, model_input, maps, view)
 
@@ -235,11 +240,11 @@ def _check(opened: OpenedBundle, request: TraceRequest) -> None:
 
 
 def _view(
-    request: TraceRequest, sides: Sides, model_input: ModelInput, maps: HeadMaps, output: LensOutput
+    id: str, request: TraceRequest, sides: Sides, model_input: ModelInput, maps: HeadMaps, output: LensOutput
 ) -> dict[str, Any]:
     content = output.to_json()
     return {
-        "id": request.id,
+        "id": id,
         "bundle": request.bundle,
         "text": request.text,
         "answer": model_input.answer,

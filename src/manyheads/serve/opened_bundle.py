@@ -18,6 +18,7 @@ from manyheads.errors import LensError, ManyheadsError
 from manyheads.lens.aligner import Aligner, choose_aligner
 from manyheads.lens.examples import sample_examples
 from manyheads.model.weights import load_weights
+from manyheads.serve.private_data import load_served
 from manyheads.tasks import Task
 from manyheads.train import Checkpoints
 
@@ -36,6 +37,8 @@ class OpenedBundle:
     bundle: Bundle
     valid: Sequence[Path] = ()  # files with rows to observe heads on, instead of the recipe's validation set
     texts: Sequence[str] = ()  # that the page suggests first
+    served_as: str = ""  # its name on a server
+    is_private: bool = False  # whether nothing outside its folder may be read or shown: see `private_data`
     lock: threading.RLock = field(default_factory=threading.RLock)
     _at_step: tuple[int, Task] | None = None  # the snapshot that was used last
 
@@ -44,10 +47,21 @@ class OpenedBundle:
         """Load a bundle."""
         return cls(id, path.resolve(), load(path, engine="torch"), valid, texts)
 
+    @classmethod
+    def open_served(cls, path: Path, name: str, *, share_examples: bool) -> "OpenedBundle":
+        """Load a bundle for the visitors of a server."""
+        bundle = load_served(path, share_examples=share_examples, engine="torch")
+        return cls("a", path, bundle, served_as=name, is_private=not share_examples)
+
     @property
     def name(self) -> str:
-        """The name of the run's folder, or of the bundle's folder if it stands alone."""
-        return self.path.parent.name if self.path.name == "bundle" else self.path.name
+        """The name on a server, or that of the run's folder, or of the bundle's folder if it stands alone."""
+        return self.served_as or (self.path.parent.name if self.path.name == "bundle" else self.path.name)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there may be rows to observe heads on; a private bundle has those of the built-in corpus only."""
+        return not self.is_private or bool(self.bundle.recipe)
 
     @property
     def is_deleted(self) -> bool:
@@ -66,9 +80,9 @@ class OpenedBundle:
 
     @cached_property
     def steps(self) -> Sequence[int]:
-        """The steps of the run's snapshots, if there are several."""
+        """The steps of the run's snapshots, if there are several; they are outside the folder of the bundle."""
         folder = self.path.parent
-        if self.path.name != "bundle" or not (folder / "snapshots").is_dir():
+        if self.is_private or self.path.name != "bundle" or not (folder / "snapshots").is_dir():
             return ()
         steps = Checkpoints(folder, 1).snapshot_steps()
         return tuple(steps) if len(steps) > 1 else ()
@@ -148,6 +162,7 @@ class OpenedBundle:
             "max_characters": MAX_CHARACTERS,
             "examples": list(dict.fromkeys([*self.texts, *self.examples]))[:_N_EXAMPLES],
             "steps": list(self.steps) if is_live else [],
+            "is_private": self.is_private,
             "takes_answer": model.settings.has_decoder,
             "is_live": is_live,
         }

@@ -29,7 +29,9 @@ class Service:
             batch_texts=settings.batch_texts,
             batch_characters=settings.batch_characters,
         )
-        self.pool = WorkerPool(folders, settings.workers, queue, self.metrics.batch_done)
+        self.pool = WorkerPool(
+            folders, settings.workers, queue, self.metrics.batch_done, share_examples=settings.share_examples
+        )
         self.metrics.watch(self.pool)
 
     @property

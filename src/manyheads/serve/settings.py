@@ -19,6 +19,7 @@ class ServeSettings:
     rate: float | None = None  # requests per minute and key, or per client address without keys; default: any number
     allowed_hosts: tuple[str, ...] = ()  # names in the Host header besides those of the loopback interface
     cors_origins: tuple[str, ...] = ()  # web sites whose pages may use the API; default: none
+    share_examples: bool = False  # whether visitors may see rows of the owner's data: see `private_data`
     proxies: tuple[str, ...] = ()  # addresses whose X-Forwarded-For header names the client; default: none
 
     max_body: int = 1_000_000  # bytes

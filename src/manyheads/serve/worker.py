@@ -25,13 +25,14 @@ import torch
 
 from manyheads.errors import ManyheadsError
 from manyheads.serve.answering import AnsweringBundle
+from manyheads.serve.private_data import without_path
 
 logger = logging.getLogger(__name__)
 _END: dict[str, Any] = {}
 _NICENESS = 10  # the service, which refuses requests that are too many, comes before the workers if all cores are busy
 
 
-def run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
+def run_worker(connection: Connection, folders: Mapping[str, str], *, share_examples: bool = False) -> None:
     """Serve batches until the pipe is closed; `folders` are the bundles by name."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -42,21 +43,26 @@ def run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     try:
-        bundles = {name: AnsweringBundle.open(name, Path(folder)) for name, folder in folders.items()}
+        bundles = {
+            name: AnsweringBundle.open(name, Path(folder), share_examples=share_examples)
+            for name, folder in folders.items()
+        }
         for bundle in bundles.values():
             bundle.warm_up()
     except (ManyheadsError, OSError, MemoryError) as error:
         _send(connection, {"failed": [500, str(error) or type(error).__name__]})
         return
     _send(connection, {"ready": [bundle.served for bundle in bundles.values()]})
-    _Worker(connection, bundles).run()
+    _Worker(connection, bundles, share_examples=share_examples).run()
 
 
 class _Worker:
     """Answers messages one after the other; streams advance by one piece between them."""
 
-    def __init__(self, connection: Connection, bundles: dict[str, AnsweringBundle]) -> None:
-        self.connection, self.bundles = connection, bundles
+    def __init__(
+        self, connection: Connection, bundles: dict[str, AnsweringBundle], *, share_examples: bool = False
+    ) -> None:
+        self.connection, self.bundles, self.share_examples = connection, bundles, share_examples
         self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.streams: dict[int, Iterator[dict[str, Any]]] = {}
 
@@ -115,12 +121,12 @@ class _Worker:
             _send(self.connection, {"id": number, **event})
 
     def _load(self, message: dict[str, Any]) -> None:
-        name = message["load"]
+        name, path = message["load"], Path(message["path"])
         try:
-            bundle = AnsweringBundle.open(name, Path(message["path"]))
+            bundle = AnsweringBundle.open(name, path, share_examples=self.share_examples)
             bundle.warm_up()
         except (ManyheadsError, OSError, MemoryError) as error:
-            _send(self.connection, {"id": message["id"], "error": [422, str(error) or type(error).__name__]})
+            _send(self.connection, {"id": message["id"], "error": [422, without_path(error, path, name)]})
             return
         self.bundles[name] = bundle
         _send(self.connection, {"id": message["id"], "loaded": bundle.served})

@@ -36,11 +36,11 @@ def _context() -> Any:
     return context
 
 
-def _run_worker(connection: Connection, folders: Mapping[str, str]) -> None:
+def _run_worker(connection: Connection, folders: Mapping[str, str], share_examples: bool) -> None:
     """Run in the new process, which has torch; the process of the service does not import it."""
     from manyheads.serve.worker import run_worker
 
-    run_worker(connection, folders)
+    run_worker(connection, folders, share_examples=share_examples)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +69,16 @@ class WorkerPool:
     """Answers texts with a number of worker processes."""
 
     def __init__(
-        self, folders: Mapping[str, str], n_workers: int, queue: BatchQueue, on_batch: Callable[[int, float], None]
+        self,
+        folders: Mapping[str, str],
+        n_workers: int,
+        queue: BatchQueue,
+        on_batch: Callable[[int, float], None],
+        *,
+        share_examples: bool = False,
     ) -> None:
         self.folders, self.n_workers, self.queue, self.on_batch = dict(folders), n_workers, queue, on_batch
+        self.share_examples = share_examples
         self.bundles: dict[str, ServedBundle] = {}
         self.n_restarts = 0
         self.n_failures = 0  # starts that failed since the last that succeeded
@@ -196,7 +203,8 @@ class WorkerPool:
         context = _context()
         ours, theirs = context.Pipe()
         number = next(self._numbers)
-        process = context.Process(target=_run_worker, args=(theirs, self.folders), name=f"manyheads-worker-{number}")
+        given = (theirs, self.folders, self.share_examples)
+        process = context.Process(target=_run_worker, args=given, name=f"manyheads-worker-{number}")
         process.daemon = True
         await asyncio.to_thread(process.start)
         theirs.close()

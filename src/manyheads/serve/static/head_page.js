@@ -84,7 +84,8 @@ export function mountHeadPage(root, context) {
   /** @param {SurveyHead | undefined} head */
   function buildCard(head) {
     const survey = context.data.heads;
-    if (!head) return [el("p", { class: "note-small" }, survey?.state === "failed" ? t("heads_failed") : t("head_coming"))];
+    if (!head && survey?.state === "failed") return [el("p", { class: "caution" }, survey.message ? context.pick(survey.message) : t("heads_failed"))];
+    if (!head) return [el("p", { class: "note-small" }, t("head_coming"))];
     const swatch = el("span", { class: "swatch large" });
     swatch.style.setProperty("background-color", roleColor(head));
     const others = head.roles.slice(1).map((role) => context.pick(role.names));
@@ -123,6 +124,7 @@ export function mountHeadPage(root, context) {
   }
 
   function buildExamples() {
+    if (context.data.heads?.state === "failed") return []; // the card says why
     const title = [el("h3", {}, t("examples_title")), el("p", { class: "note-small" }, t("examples_note"))];
     if (failure) return [...title, el("p", { class: "caution" }, failure)];
     if (!found) return [...title, el("p", { class: "note-small" }, t("examples_coming"))];

@@ -59,7 +59,7 @@ export function mountHeadsPage(root, context) {
     const title = el("h2", {}, t("heads_title"));
     if (!survey) return [title, el("p", { class: "note-small" }, t("heads_waiting"))];
     const message = survey.message ? context.pick(survey.message) : "";
-    if (survey.state === "failed") return [title, el("p", { class: "caution", role: "alert" }, t("heads_failed"), " ", message)];
+    if (survey.state === "failed") return [title, el("p", { class: "caution", role: "alert" }, message || t("heads_failed"))];
     const summary = el("p", { class: "note-small" }, t("heads_summary", { count, texts: survey.n_texts }));
     if (survey.state !== "running") return [title, summary];
     return [title, el("p", { class: "note-small" }, message || t("heads_running"), ` · ${t("heads_so_far", { done: survey.heads.length, count })}`), progressBar(t("heads_running"), survey.done)];

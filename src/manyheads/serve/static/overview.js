@@ -238,7 +238,7 @@ export function mountOverview(root, context) {
 
   function rolesNote() {
     const { heads, info } = context.data;
-    if (heads?.state === "failed") return `${t("heads_failed")} ${heads.message ? context.pick(heads.message) : ""}`;
+    if (heads?.state === "failed") return heads.message ? context.pick(heads.message) : t("heads_failed");
     if (!heads && !info.is_live) return t("overview_roles_none");
     return t("overview_roles_coming");
   }

@@ -145,8 +145,9 @@ export function mountTimeline(root, context) {
   }
 
   function buildNote() {
-    const { steps, is_live: isLive } = context.data.info;
+    const { steps, is_live: isLive, is_private: isPrivate } = context.data.info;
     if (!isLive) return [el("p", {}, t("not_in_file"))];
+    if (isPrivate) return [el("p", {}, t("timeline_private"))];
     if (steps.length < 2) {
       return [el("p", {}, t("timeline_none")), el("pre", {}, "[train]\nkeep_all_snapshots = true"), el("p", { class: "note-small" }, t("timeline_none_why"))];
     }

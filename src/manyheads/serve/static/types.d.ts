@@ -164,6 +164,7 @@ export type ModelInfo = {
   steps: number[];
   takes_answer: boolean;
   is_live: boolean; // false in a file
+  is_private: boolean; // on a server that shows nothing of the owner's data
 };
 
 export type TraceRequest = { bundle: string; text: string; answer: string | null; step: number | null };

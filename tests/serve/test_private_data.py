@@ -1,0 +1,149 @@
+"""What a served bundle still knows of the data it was trained on, and what it answers without."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manyheads.bundle import Bundle, load
+from manyheads.errors import BundleError, LensError
+from manyheads.lens import heads_of
+from manyheads.lens.aligner import Aligner, OcclusionAligner
+from manyheads.run import Recipe
+from manyheads.serve import head_jobs
+from manyheads.serve.answering import AnsweringBundle
+from manyheads.serve.head_jobs import HeadJobs
+from manyheads.serve.lens_session import LensSession, TraceRequest
+from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.private_data import load_served, without_files, without_path
+from manyheads.settings import to_table
+
+from lens.makers import SHORT, TEXTS, task_of
+from serve.marked_bundles import MARKS, make_bundles
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make_bundles(tmp_path_factory.mktemp("marked"))
+
+
+def measured(opened: OpenedBundle) -> dict[str, Any]:
+    """Ask for everything about the heads of a bundle, and about its first, until it is finished."""
+    jobs, head = HeadJobs(LensSession([opened])), heads_of(opened.bundle.task.model)[0]
+    deadline = time.monotonic() + 120
+    try:
+        while "running" in (jobs.survey("a")["state"], jobs.effect("a", head)["state"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return {
+            "survey": jobs.survey("a"),
+            "effect": jobs.effect("a", head),
+            "examples": jobs.examples("a", head)["examples"],
+            "saved": jobs.finished("a"),
+        }
+    finally:
+        jobs.stop()
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"data": {"train": ["/etc/passwd"]}},
+        {"data": {"valid": ["/etc/passwd"], "train": ["a"]}},
+        {"data": {"test": ["/etc/passwd"]}},
+        {"data": {"mix": [{"files": ["/etc/passwd"]}]}},
+        {"data": {"folder": "/etc", "train": ["passwd"]}},
+        {"data": {"builtin": "", "train": ["/etc/passwd"]}},
+        {"data": "/etc/passwd", "init_from": "/etc/passwd"},
+        {},
+    ],
+)
+def test_a_recipe_with_files_is_forgotten(recipe: dict[str, Any]) -> None:
+    assert without_files(recipe) == {}
+
+
+def test_of_the_builtin_corpus_nothing_but_its_languages_stay() -> None:
+    recipe = {
+        "data": {"builtin": "en-zh", "valid": ["/etc/passwd"], "folder": "/etc", "later_setting": "/etc/passwd"},
+        "task": {"kind": "seq2seq"},
+        "seed": 7,
+        "init_from": "/etc/passwd",
+        "later_section": {"file": "/etc/passwd"},
+    }
+    assert without_files(recipe) == {"data": {"builtin": "en-zh"}, "task": {"kind": "seq2seq"}, "seed": 7}
+
+
+def test_the_owner_decides(bundles: dict[str, Path]) -> None:
+    path = bundles["classify"]
+    assert load_served(path, share_examples=True).recipe == load(path).recipe
+    assert load_served(path).recipe == {}
+    assert AnsweringBundle.open("own", path).bundle.recipe == {}
+    assert OpenedBundle.open_served(path, "own", share_examples=False).bundle.recipe == {}
+
+
+def test_an_error_has_the_name_of_the_bundle_for_its_path() -> None:
+    path = Path("/home/owner/runs/mail/bundle")
+    error = BundleError(f"{path}/weights.safetensors is damaged. Copy {path} again.")
+    assert without_path(error, path, "en-zh") == "en-zh/weights.safetensors is damaged. Copy en-zh again."
+    assert without_path(MemoryError(), path, "en-zh") == "MemoryError"
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_heads_are_not_measured_on_private_data(kind: str, bundles: dict[str, Path]) -> None:
+    opened = OpenedBundle.open_served(bundles[kind], kind, share_examples=False)
+    assert opened.describe()["examples"] == []
+    found = measured(opened)
+    for answer in (found["survey"], found["effect"]):
+        assert answer["state"] == "failed"
+        assert answer["message"]["en"].startswith("This server does not show the data")
+        assert answer["message"]["zh"].startswith("此服务不展示")
+    assert found["examples"] == []
+    assert MARKS["valid"] not in str(found)
+
+
+def test_a_private_page_still_answers_texts(bundles: dict[str, Path]) -> None:
+    session = LensSession([OpenedBundle.open_served(bundles["seq2seq"], "en-zh", share_examples=False)])
+    traced = session.trace(TraceRequest("a", TEXTS["seq2seq"])).view
+    assert traced["output"]["answer"] and traced["attentions"]
+    assert session.importance(traced["id"])["heads"]
+
+
+def test_snapshots_beside_a_bundle_are_shared_with_examples_only(bundles: dict[str, Path]) -> None:
+    shared = OpenedBundle.open_served(bundles["seq2seq"], "en-zh", share_examples=True)
+    assert shared.describe()["steps"] == [10, 20]
+    assert not shared.describe()["is_private"]
+    private = OpenedBundle.open_served(bundles["seq2seq"], "en-zh", share_examples=False)
+    assert private.describe()["steps"] == []
+    assert private.describe()["is_private"]
+    with pytest.raises(LensError, match="There is no snapshot of step 10"):
+        private.task_at(10)
+
+
+def test_words_are_aligned_without_private_data(bundles: dict[str, Path]) -> None:
+    """By occlusion: the heads that align are chosen on validation rows."""
+    assert isinstance(AnsweringBundle.open("en-zh", bundles["seq2seq"]).aligner, OcclusionAligner)
+    shared = AnsweringBundle.open("en-zh", bundles["seq2seq"], share_examples=True)
+    assert isinstance(shared.aligner, Aligner)
+
+
+def test_examples_of_a_service_are_never_own_data(bundles: dict[str, Path]) -> None:
+    for share_examples in (False, True):
+        for path in bundles.values():
+            assert AnsweringBundle.open("own", path, share_examples=share_examples).served["examples"] == []
+
+
+def test_the_builtin_corpus_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe.from_table({"data": {"builtin": "en"}, "task": {"kind": "classify"}, "seed": 3})
+    Bundle(task_of("classify"), SHORT, to_table(recipe)).save(tmp_path / "bundle")
+    private = OpenedBundle.open_served(tmp_path / "bundle", "reviews", share_examples=False)
+    own = OpenedBundle.open(tmp_path / "bundle")
+    assert len(private.examples) == 8
+    assert private.examples == own.examples
+    assert AnsweringBundle.open("reviews", tmp_path / "bundle").served["examples"]
+    survey = head_jobs.survey_heads
+    monkeypatch.setattr(head_jobs, "survey_heads", lambda bundle, **options: survey(bundle, 10, **options))
+    found = measured(private)
+    assert (found["survey"]["state"], found["effect"]["state"]) == ("ready", "ready")
+    assert found["examples"]
+    assert found["effect"] == measured(own)["effect"]
