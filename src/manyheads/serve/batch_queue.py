@@ -136,7 +136,8 @@ class BatchQueue:
         """
         oldest = next(iter(sharing[0][1]))
         n_each = -(-sum(len(texts) for _, texts in sharing) // self.n_workers)
-        n_wanted = min(self.batch_texts, max(-(-n_each // 2), min(_SMALL, n_each)))
+        is_long, _ = oldest.kind
+        n_wanted = 1 if is_long else min(self.batch_texts, max(-(-n_each // 2), min(_SMALL, n_each)))
         n_own, most = max(1, self.batch_texts // self.n_clients), self.batch_seconds / self.n_clients
         ranked = []
         for client, texts in sharing:

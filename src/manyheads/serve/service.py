@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -107,8 +108,12 @@ class Service:
             raise ProblemError(429, "Too many streams are open. Try again in 1 s.", {"Retry-After": "1"})
         self.charge(client, work.cost(work.texts[0], self.bundles[work.bundle]))
         self.metrics.texts_received(work)
-        async with asyncio.timeout(self.settings.timeout):
-            async for event in self.pool.stream(work.how, work.texts[0], client):
+        events = self.pool.stream(work.how, work.texts[0], client)
+        async with (
+            asyncio.timeout(self.settings.timeout),
+            aclosing(events),
+        ):  # ends it with this one, not some time later
+            async for event in events:
                 yield event
 
     async def reload(self, name: str) -> ServedBundle:

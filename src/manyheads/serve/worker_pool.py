@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.process import BaseProcess
@@ -114,7 +114,7 @@ class WorkerPool:
             task.cancel()
         for worker in self._workers:
             worker.is_ready = False
-            worker.writer.close()
+            worker.writer.transport.abort()  # `close` would wait until everything is sent
         for worker in self._workers:
             await asyncio.to_thread(worker.process.join, 2.0)
             if worker.process.is_alive():
@@ -131,7 +131,7 @@ class WorkerPool:
         self.queue.add(list(texts), asyncio.get_running_loop().time())
         self._dispatch()
 
-    async def stream(self, how: str, text: str, client: str = "") -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, how: str, text: str, client: str = "") -> AsyncGenerator[dict[str, Any], None]:
         """Yield the events of one stream."""
         ready = [worker for worker in self._workers if worker.is_ready]
         if not ready or self._is_closing:
@@ -359,7 +359,7 @@ class WorkerPool:
     def _lose(self, worker: _Worker) -> None:
         """Take back what a dead worker was doing, and start another one."""
         worker.is_ready = False
-        worker.writer.close()
+        worker.writer.transport.abort()  # `close` would wait until everything is sent
         self._workers.remove(worker)
         ended: dict[str, Any] = {"error": [503, "A worker stopped. Try again."]}
         for future in worker.calls.values():
