@@ -74,22 +74,7 @@ class ServiceProcess:
 
     def workers(self) -> list[int]:
         """The process ids of the workers: the children of the fork server."""
-        return self._children(self._children([self.process.pid]))
-
-    def copies(self, workers: Iterable[int]) -> list[int]:
-        """The process ids of copies of workers, which answer long texts."""
-        return self._children(workers)
-
-    def _children(self, parents: Iterable[int]) -> list[int]:
-        wanted, found = set(parents), []
-        for status in Path("/proc").glob("[0-9]*/status"):
-            try:
-                fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-            except (OSError, ProcessLookupError):
-                continue
-            if int(fields["PPid"]) in wanted:
-                found.append(int(fields["Pid"]))
-        return sorted(found)
+        return children(children([self.process.pid]))
 
     def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
         deadline = time.monotonic() + seconds
@@ -103,6 +88,19 @@ class ServiceProcess:
                 pass
             time.sleep(0.05)
         raise AssertionError(f"the server is not ready: {self.log.read_text()}")
+
+
+def children(parents: Iterable[int]) -> list[int]:
+    """The process ids of the children of some processes."""
+    wanted, found = set(parents), []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        except (OSError, ProcessLookupError):
+            continue
+        if int(fields["PPid"]) in wanted:
+            found.append(int(fields["Pid"]))
+    return sorted(found)
 
 
 @contextmanager

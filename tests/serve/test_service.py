@@ -425,20 +425,6 @@ def test_long_texts_of_one_client_do_not_hold_up_others(trained: Trained, tmp_pa
             one.exception()
 
 
-def test_a_long_text_has_the_same_answer_and_ends_with_its_client(service: ServiceProcess, trained: Trained) -> None:
-    text = "猫在睡觉。老师昨天买了书。" * 300
-    (one,) = service.predict(text, bundle="seq2seq", decode={"method": "beam", "beam": 32})
-    (expected,) = load(trained("seq2seq")).predictions([text], method="beam", beam=32)
-    assert one["answer"] == expected.answer
-    workers = set(service.workers())
-    body = json.dumps({"bundle": "seq2seq", "texts": text * 5, "decode": {"method": "beam", "beam": 32}}).encode()
-    with socket.create_connection((service.host, service.port)) as client:
-        client.sendall(_post(body))
-        _wait(lambda: service.copies(workers))
-    _wait(lambda: not service.copies(workers))
-    assert set(service.workers()) == workers
-
-
 def test_a_stopped_worker_does_not_stop_the_service(trained: Trained, tmp_path: Path) -> None:
     with (
         serving_process(str(trained("seq2seq")), log=tmp_path / "log", options=("--timeout", "1")) as own,

@@ -3,10 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from manyheads.bundle import load
 from manyheads.serve import worker_pool
 from manyheads.serve.access import current_client
 from manyheads.serve.batch_queue import BatchQueue, QueuedText
@@ -18,6 +20,7 @@ from manyheads.serve.worker_pool import WorkerPool
 
 from own_thread import in_own_thread
 from serve.fake_workers import Behavior, FakeProcess, FakeWorkers, Message, answer_all
+from serve.service_process import children
 
 LONG = 1e4  # tokens
 
@@ -39,7 +42,8 @@ def run_with(
         pool = WorkerPool({"b": "folder"}, n_workers, queue, lambda n_texts, seconds: None)
         await pool.start()
         try:
-            await test(pool, fake)
+            async with asyncio.timeout(120):
+                await test(pool, fake)
         finally:
             fake.may_read.set()
             await pool.close()
@@ -314,3 +318,33 @@ def test_the_limits_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ProblemError, match=message) as caught:
             check(*texts, **decode)
         assert caught.value.status == status
+
+
+def test_a_copy_of_a_worker_gives_the_same_answer_and_ends_with_its_client(
+    monkeypatch: pytest.MonkeyPatch, trained: Callable[[str], Path]
+) -> None:
+    """With a real worker, for which every text is a long one."""
+    monkeypatch.setattr(worker_pool, "_SECONDS_PER_TOKEN", 1.0)
+    bundle, text = trained("seq2seq"), "猫在睡觉。老师昨天买了书。"
+
+    async def main() -> None:
+        service = Service({"b": str(bundle)}, ServeSettings(workers=1, timeout=300))
+        await service.start()
+        try:
+            (pid,) = service.pool.pids
+            (one,) = await service.predict(Work("b", (text,)))
+            assert one["answer"] == load(bundle).predictions([text])[0].answer
+            (wrong,) = await asyncio.gather(service.predict(Work("b", ("a",), {"beem": 3})), return_exceptions=True)
+            assert isinstance(wrong, ProblemError)
+            assert wrong.status == 422
+            service.pool._seconds_per_token.clear()
+            work = Work("b", (text * 1500,), {"method": "beam", "beam": 32})
+            long = asyncio.create_task(service.predict(work))
+            await eventually(lambda: children([pid]))
+            long.cancel()
+            await eventually(lambda: not children([pid]))
+            assert service.pool.pids == [pid]
+        finally:
+            await service.close()
+
+    in_own_thread(lambda: asyncio.run(main()))()
