@@ -1,13 +1,15 @@
-"""Malformed requests: raw sockets, slow connections and schemathesis, and what they leave behind."""
+"""Malformed requests: raw sockets, slow readers and writers and schemathesis, and what they leave behind."""
 
 import argparse
 import asyncio
 import random
 import re
+import socket
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from process_tree import n_descriptors, rss, tree
 from systems import Server, start_manyheads
 
 N_AT_ONCE = 24
-N_SLOW = 100  # connections that send one byte now and then
+N_SLOW = 500  # connections that send one byte now and then, and as many that do not read their answers
+PAUSE = 0.05  # seconds that the event loop may be busy without a look at its sockets
 WAIT = 60.0  # seconds for an answer; the server's own deadline is 30
 GROWTH = 1.05  # of memory, from after the first tenth to the end
 ASKED = {"texts": ["Two cats are sleeping."]}
@@ -121,14 +124,56 @@ async def _slowloris(server: Server) -> dict[str, Any]:
             writer.close()
 
     tasks = [asyncio.create_task(slow(number)) for number in range(N_SLOW)]
-    latencies = []
-    while not all(task.done() for task in tasks):
+    others = await _others(server, lambda: all(task.done() for task in tasks))
+    return {"connections": N_SLOW, "closed": closed, **others}
+
+
+async def _others(server: Server, is_over: Callable[[], bool]) -> dict[str, float]:
+    """Send requests that must be answered until something else is over; return the slowest, and the highest memory."""
+    latencies, memory = [], [rss([server.pid])]
+    while not is_over():
         start = time.monotonic()
         response = await fetch(server.port, "/v1/predict", ASKED)
         assert response.status == 200, f"status {response.status} while slow clients are connected"
         latencies.append(time.monotonic() - start)
+        memory.append(rss([server.pid]))
         await asyncio.sleep(0.5)
-    return {"connections": N_SLOW, "closed": closed, "slowest_other_request": round(max(latencies), 3)}
+    return {
+        "slowest_other_request": round(max(latencies, default=0.0), 3),
+        "http_megabytes": round(max(memory) / 1e6, 1),
+        "longest_pause": await pause(server),
+    }
+
+
+async def pause(server: Server) -> float:
+    """Return the longest pause of the event loop since the last call, as the server measures it."""
+    lines = (await fetch(server.port, "/metrics")).body.decode().splitlines()
+    return round(next(float(line.split()[1]) for line in lines if line.startswith("manyheads_longest_pause")), 4)
+
+
+async def _unread(server: Server) -> dict[str, Any]:
+    """Ask for much and read nothing; the server must close the connections. Their sockets are ours, so it is the
+    number of its descriptors that shows it."""
+    before, sockets = n_descriptors(server.pid), list[socket.socket]()
+    asked = f"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode() * 200
+    await pause(server)
+    for _ in range(N_SLOW):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.connect(("127.0.0.1", server.port))
+        one.sendall(asked)
+        sockets.append(one)
+        await asyncio.sleep(0)
+    start = time.monotonic()
+
+    def is_over() -> bool:
+        return n_descriptors(server.pid) <= before + 2 or time.monotonic() - start > 60
+
+    others = await _others(server, is_over)
+    open_ = max(0, n_descriptors(server.pid) - before - 2)
+    for one in sockets:
+        one.close()
+    return {"connections": N_SLOW, "open_after": round(time.monotonic() - start, 1), "open": open_, **others}
 
 
 def _schemathesis(server: Server, examples: int, seed: int) -> dict[str, Any]:
@@ -159,8 +204,11 @@ def run_malformed(given: argparse.Namespace) -> dict[str, Any]:
         before = fetch_now(server.port, "/v1/predict", ASKED).json()
         asyncio.run(_flood(server, max(200, given.number // 10), given.seed + 1))  # memory is allocated once
         descriptors, bytes_before = n_descriptors(server.pid), rss(tree(server.pid))
+        asyncio.run(pause(server))
         raw = asyncio.run(_flood(server, given.number, given.seed))
+        raw["longest_pause"] = asyncio.run(pause(server))
         slow = asyncio.run(_slowloris(server))
+        unread = asyncio.run(_unread(server))
         time.sleep(2)
         ready = fetch_now(server.port, "/ready").status
         same = fetch_now(server.port, "/v1/predict", ASKED).json() == before
@@ -168,13 +216,17 @@ def run_malformed(given: argparse.Namespace) -> dict[str, Any]:
         left = [descriptors, n_descriptors(server.pid)]
         log = server.log.read_text(errors="replace")
         names = [f"t={given.bundle}", *(f"b{number}={path}" for number, path in enumerate(given.others))]
-        with start_manyheads(names, given.workers) as other:  # schemathesis also gets bundles of other tasks
-            tested = _schemathesis(other, given.examples, given.seed)
-            ready = max(ready, fetch_now(other.port, "/ready").status)
-            log += other.log.read_text(errors="replace")
+        tested: dict[str, Any] = {"cases": 0, "server_errors": 0}
+        if given.examples:
+            with start_manyheads(names, given.workers) as other:  # schemathesis also gets bundles of other tasks
+                tested = _schemathesis(other, given.examples, given.seed)
+                ready = max(ready, fetch_now(other.port, "/ready").status)
+                log += other.log.read_text(errors="replace")
         return {
             "passed": not raw["faults"]
             and slow["closed"] == N_SLOW
+            and not unread["open"]
+            and max(raw["longest_pause"], slow["longest_pause"], unread["longest_pause"]) <= PAUSE
             and not tested["server_errors"]
             and ready == 200
             and same
@@ -183,6 +235,7 @@ def run_malformed(given: argparse.Namespace) -> dict[str, Any]:
             and "Traceback" not in log,
             "raw": raw,
             "slowloris": slow,
+            "unread": unread,
             "schemathesis": tested,
             "ready_afterwards": ready,
             "same_answer_afterwards": same,

@@ -8,6 +8,7 @@
     drains      100 times: SIGTERM under load; no request that was sent before it may be lost
     kills       100 times: SIGKILL of a worker under load; ready again in 5 s, no request may be harmed
     soak        half an hour under load, with bundles of several tasks; memory may grow by less than 2 %
+    fair        ten clients beside one with 100 times their load: p99 at most twice that without it
     malformed   100,000 malformed requests from raw sockets and from schemathesis: no 5xx, no leak
 
 Everything runs on the loopback interface. Results are written to benchmarks/serve.json and serve.md.
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fault_fair import run_fair
 from fault_malformed import run_malformed
 from fault_restarts import run_drains, run_kills
 from fault_steady import run_batched, run_soak
@@ -30,6 +32,7 @@ from frame import stamp, store
 
 RESULT = ROOT / "benchmarks" / "serve.json"
 FAULTS = {
+    "fair": (run_fair, 30),
     "batched": (run_batched, 10_000),
     "drains": (run_drains, 100),
     "kills": (run_kills, 100),
@@ -46,7 +49,7 @@ def main() -> None:
         "--others", type=Path, nargs="*", default=[], help="bundles of other tasks, for the soak and for schemathesis"
     )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--count", type=int, help="texts, drains, kills or requests; default: as above")
+    parser.add_argument("--count", type=int, help="seconds, texts, drains, kills or requests; default: as above")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the soak")
     parser.add_argument("--examples", type=int, default=300, help="that schemathesis tries for each operation")
     parser.add_argument("--seed", type=int, default=1)

@@ -240,10 +240,56 @@ def pipelined(draw: Random, port: int) -> Attack:
     return Attack("pipelined", (content,), half_closes=True, may_be_fine=True)
 
 
+def many_values(draw: Random, port: int) -> Attack:
+    """A body of a megabyte with as many values as fit, in the form that is slowest to read or to refuse."""
+    value = draw.choice((b"1", b"[]", b"{}", b'""', b"null", b"1e5", b'"\\\\"', b'{"a":[]}'))
+    values = b",".join([value] * (draw.choice((6000, 100_000, 960_000)) // (len(value) + 1)))
+    name = draw.choice((b"texts", b"q", b"prompt", b"keep", b"decode"))
+    body = b'{"%s": [%s], "source": "en", "target": "zh", "model": "t"}' % (name, values)
+    if draw.random() < 0.3:
+        body = b"{%s}" % b",".join(b'"%d": %s' % (number, value) for number in range(draw.choice((6000, 50_000))))
+    if draw.random() < 0.2:
+        form = b"&".join([b"a=b"] * draw.choice((1001, 240_000)))
+        return Attack("many values", (request(port, "POST", "/translate", form, _FORM),))
+    return Attack("many values", (request(port, "POST", draw.choice(_PATHS[:6]), body[:999_000]),))
+
+
+_FORM = "application/x-www-form-urlencoded"
+_CHARSETS = (
+    *("undefined", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "utf-16", "utf-32", "hex"),
+    *("base64", "rot13", "zlib", "cp037", "mbcs", "nonsense", "", "x" * 500, "utf-8\x00", '"', "utf-8; charset=utf-7"),
+)
+
+
+def odd_charset(draw: Random, port: int) -> Attack:
+    charset, path = draw.choice(_CHARSETS), draw.choice(("/translate", "/detect", "/v1/predict", "/v1/completions"))
+    field = draw.choice((b"\\ud800", b"+2AA-", b"\\N{NULL}", b"\xff\xfe\x00\xd8", b"\\x", b"xn--\xff", b"a"))
+    if draw.random() < 0.7:
+        head = b'--b\r\nContent-Disposition: form-data; name="q"\r\nContent-Type: text/plain; charset=%s\r\n\r\n'
+        body = head % charset.encode("latin-1") + field + b"\r\n--b--\r\n"
+        kind = "multipart/form-data; boundary=b"
+    else:
+        body, kind = b"q=" + field + b"&source=en&target=zh", draw.choice((_FORM, "application/json"))
+    content = request(port, "POST", path, body, f"{kind}; charset={charset}")
+    return Attack("odd charset", (content,), may_be_fine=True)
+
+
+def deep_options(draw: Random, port: int) -> Attack:
+    """Settings nested as deeply as Python's parser still reads, and its writer perhaps no longer writes."""
+    depth = draw.choice((90, 190, 201, *range(900, 1001)))
+    opening, closing = draw.choice(((b"[", b"]"), (b'{"a":', b"}")))
+    name = draw.choice((b"stop", b"beam", b"x"))
+    nested = opening * depth + b"1" + closing * depth
+    body = b'{"texts": "a", "decode": {"%s": %s}}' % (name, nested)
+    if draw.random() < 0.3:
+        body = b'{"texts": "a", "%s": %s}' % (draw.choice((b"glossary", b"keep", b"stream", b"format")), nested)
+    return Attack("deep options", (request(port, "POST", "/v1/predict", body),))
+
+
 KINDS: tuple[tuple[int, Callable[[Random, int], Attack]], ...] = (  # with how often each is drawn
     (18, bad_json), (24, wrong_types), (5, nul_bytes), (2, deep_nesting), (8, invalid_utf8), (8, wrong_kind),
     (6, wrong_method), (1, huge_body), (6, wrong_length), (4, bad_chunks), (6, bad_head), (4, garbage),
-    (4, half_closed), (3, gone), (1, pipelined),
+    (4, half_closed), (3, gone), (1, pipelined), (2, many_values), (4, odd_charset), (3, deep_options),
 )  # fmt: skip
 
 

@@ -211,8 +211,8 @@ def malformed_section(record: Mapping[str, Any]) -> str:
         f"a 200 to "
         f"nonsense, a traceback, no answer). {slow['connections']} slow connections: {slow['closed']} were "
         f"closed by the "
-        f"server; other requests took at most {slow['slowest_other_request']} s meanwhile. schemathesis: "
-        f"{tested['cases']:,} "
+        f"server; other requests took at most {slow['slowest_other_request']} s meanwhile.{_unread(record)} "
+        f"schemathesis: {tested['cases']:,} "
         f"cases, {tested['server_errors']} server errors. Afterwards: ready {record['ready_afterwards']}, the "
         f"same answer: "
         f"{verdict(record['same_answer_afterwards'])}, memory × {record['memory_ratio']}, descriptors "
@@ -221,7 +221,34 @@ def malformed_section(record: Mapping[str, Any]) -> str:
     )
 
 
+def _unread(record: Mapping[str, Any]) -> str:
+    """What later versions of the measurement have as well."""
+    if "unread" not in record:
+        return ""
+    unread, pauses = record["unread"], [record[name]["longest_pause"] for name in ("raw", "slowloris", "unread")]
+    return (
+        f" {unread['connections']} clients that do not read: {unread['open']} were still connected after "
+        f"{unread['open_after']} s; other requests took at most {unread['slowest_other_request']} s, and the HTTP "
+        f"process had {unread['http_megabytes']} MB at most. Longest pause of the event loop, measured inside: "
+        f"{', '.join(f'{1000 * one:.0f} ms' for one in pauses)} (requests, slow writers, slow readers; goal: 50 ms)."
+    )
+
+
+def fair_section(record: Mapping[str, Any]) -> str:
+    rows = [
+        [name, one["requests"], one["milliseconds"]["p50"], one["milliseconds"]["p99"]]
+        for name, one in (("alone", record["alone"]), ("beside the other client", record["beside"]))
+    ]
+    heavy = record["heavy"]
+    return (
+        f"Ten clients that send {record['rate']:g} requests a second each, and one that sends 100 times as many; every "
+        f"client has a key of its own. p99 beside it ÷ p99 alone: **{record['ratio']}** (goal: 2). The other client: "
+        f"{heavy['statuses']}.\n\n" + table(["the ten clients", "requests", "p50 (ms)", "p99 (ms)"], rows)
+    )
+
+
 FAULTS = {
+    "fair": ("One client with 100 times the load of ten others", fair_section),
     "batched": ("A batch answers what a text alone would get", batched_section),
     "drains": ("SIGTERM", drains_section),
     "kills": ("A killed worker", kills_section),

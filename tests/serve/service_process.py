@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,21 +68,13 @@ class ServiceProcess:
         assert answer.status == 200, answer.content
         return list(answer.json["predictions"])
 
-    def metric(self, name: str) -> float:
-        lines = self.request("/metrics").content.decode().splitlines()
+    def metric(self, name: str, headers: Mapping[str, str] | None = None) -> float:
+        lines = self.request("/metrics", headers=headers).content.decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if re.match(rf"{name}[ {{]", line))
 
     def workers(self) -> list[int]:
         """The process ids of the workers: the children of the fork server."""
-        processes = {}
-        for status in Path("/proc").glob("[0-9]*/status"):
-            try:
-                fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-            except (OSError, ProcessLookupError):
-                continue
-            processes[int(fields["Pid"])] = int(fields["PPid"])
-        children = {pid for pid, parent in processes.items() if parent == self.process.pid}
-        return sorted(pid for pid, parent in processes.items() if parent in children)
+        return children(children([self.process.pid]))
 
     def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
         deadline = time.monotonic() + seconds
@@ -96,6 +88,19 @@ class ServiceProcess:
                 pass
             time.sleep(0.05)
         raise AssertionError(f"the server is not ready: {self.log.read_text()}")
+
+
+def children(parents: Iterable[int]) -> list[int]:
+    """The process ids of the children of some processes."""
+    wanted, found = set(parents), []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        except (OSError, ProcessLookupError):
+            continue
+        if int(fields["PPid"]) in wanted:
+            found.append(int(fields["Pid"]))
+    return sorted(found)
 
 
 @contextmanager

@@ -75,3 +75,24 @@ def test_a_client_is_limited_to_its_rate_and_others_are_not() -> None:
     access.count("a")
     with pytest.raises(ProblemError):
         access.count("a")
+
+
+def test_a_large_request_counts_as_several_and_is_paid_for_afterwards() -> None:
+    now = 0.0
+    access = Access({}, rate=60, clock=lambda: now)
+    access.count("a")
+    access.charge("a", 4000)  # as one: it has been counted
+    for _ in range(59):
+        access.count("a")
+    with pytest.raises(ProblemError):
+        access.count("a")
+    now = 60.0
+    access.count("a")
+    access.charge("a", 400_000)  # one hundred in all, of which it had sixty
+    with pytest.raises(ProblemError) as caught:
+        access.count("a")
+    assert caught.value.headers == {"Retry-After": "41"}
+    access.count("b")
+    now = 101.0
+    access.count("a")
+    Access({}).charge("a", 1e9)  # without a rate, nothing is counted

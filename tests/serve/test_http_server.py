@@ -1,9 +1,86 @@
 """The process that answers HTTP."""
 
+import socket
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from manyheads.serve.http_server import _protocol, _TimedSelector
+
+LARGE = b"x" * 20_000_000
+REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with much more than the sockets hold."""
+    await Response(LARGE)(scope, receive, send)
+
+
+@contextmanager
+def serving(write_timeout: float) -> Iterator[uvicorn.Server]:
+    config = uvicorn.Config(app, port=0, http=_protocol(60, write_timeout), log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    _wait(lambda: server.started)
+    try:
+        yield server
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(60)
+
+
+def _connect(server: uvicorn.Server) -> socket.socket:
+    client = socket.create_connection(server.servers[0].sockets[0].getsockname(), timeout=60)
+    client.sendall(REQUEST)
+    return client
+
+
+def _wait(is_done: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_it_does_not_import_torch() -> None:
     script = "import sys, manyheads.serve.http_server; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_clients_that_do_not_read_their_answers_are_disconnected() -> None:
+    with serving(write_timeout=0.2) as server:
+        clients = [_connect(server) for _ in range(3)]
+        _wait(lambda: len(server.server_state.connections) == 3)
+        _wait(lambda: not server.server_state.connections)
+        for client in clients:
+            client.close()
+
+
+def test_a_client_that_reads_slowly_gets_all_of_its_answer() -> None:
+    with serving(write_timeout=3) as server, _connect(server) as client:
+        n_read, end = 0, time.monotonic() + 4  # longer than the time limit
+        while time.monotonic() < end:
+            n_read += len(client.recv(500_000))
+            time.sleep(0.2)
+        while n_read < len(LARGE):
+            data = client.recv(1_000_000)
+            assert data
+            n_read += len(data)
+
+
+def test_the_longest_pause_is_measured_from_one_look_at_the_sockets_to_the_next() -> None:
+    with _TimedSelector() as selector:
+        selector.select(0)
+        selector.longest_pause()
+        time.sleep(0.05)
+        selector.select(0)
+        assert selector.longest_pause() >= 0.05
+        assert selector.longest_pause() == 0

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from manyheads.serve.access import Access
+from manyheads.serve.access import Access, current_client
 from manyheads.serve.request_guard import RequestGuard
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
@@ -15,17 +15,24 @@ from own_thread import in_own_thread
 
 
 async def _ask(
-    guard: RequestGuard, path: str, host: bytes = b"127.0.0.1", origin: bytes = b""
+    guard: RequestGuard,
+    path: str,
+    host: bytes = b"127.0.0.1",
+    origin: bytes = b"",
+    *,
+    address: str = "127.0.0.1",
+    body: bytes = b"{}",
+    headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> tuple[int, dict[bytes, bytes]]:
     scope: Scope = {
         "type": "http",
         "method": "POST",
         "path": path,
-        "headers": [(b"host", host), (b"content-length", b"2"), *([(b"origin", origin)] if origin else [])],
-        "client": ("127.0.0.1", 1),
+        "headers": [(b"host", host), *([(b"origin", origin)] if origin else []), *headers],
+        "client": (address, 1),
     }
     sent: list[Message] = []
-    messages = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Any:
         message = next(messages, None)
@@ -79,5 +86,95 @@ def test_the_address_that_is_served_is_answered_for_and_no_other() -> None:
         assert (await _ask(guard, "/ready", b"[2001:db8::1]:8876"))[0] == 200
         assert (await _ask(guard, "/ready", b"[::1]"))[0] == 200
         assert (await _ask(guard, "/ready", b"[2001:db8::2]:8876"))[0] == 421
+
+    asyncio.run(run())
+
+
+async def _fine(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse(current_client.get())(scope, receive, send)
+
+
+@in_own_thread
+def test_of_too_many_requests_those_of_the_client_with_the_most_are_refused() -> None:
+    async def run() -> None:
+        finish, n_begun = asyncio.Event(), 0
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal n_begun
+            n_begun += 1
+            await finish.wait()
+            await _fine(scope, receive, send)
+
+        settings = ServeSettings(max_requests=4)
+        guard = RequestGuard(app, settings, Access({}), ServiceMetrics(), lambda: 7, ["/v1/predict"])
+        asked = [asyncio.create_task(_ask(guard, "/v1/predict", address="a")) for _ in range(4)]
+        while n_begun < 4:
+            await asyncio.sleep(0)
+        assert (await _ask(guard, "/v1/predict", address="a"))[0] == 429
+        asked += [asyncio.create_task(_ask(guard, "/v1/predict", address="b")) for _ in range(2)]
+        while n_begun < 6:
+            await asyncio.sleep(0)
+        assert (await _ask(guard, "/v1/predict", address="b"))[0] == 429  # two of four are its share
+        assert (await _ask(guard, "/v1/predict", address="a"))[0] == 429
+        asked.append(asyncio.create_task(_ask(guard, "/v1/predict", address="c")))
+        while n_begun < 7:
+            await asyncio.sleep(0)
+        finish.set()
+        assert {(await one)[0] for one in asked} == {200}
+
+    asyncio.run(run())
+
+
+@in_own_thread
+def test_a_body_has_at_most_as_many_bytes_as_allowed() -> None:
+    async def run() -> None:
+        guard = RequestGuard(_fine, ServeSettings(max_body=10), Access({}), ServiceMetrics(), lambda: 1)
+        length = ((b"content-length", b"10"),)
+        assert (await _ask(guard, "/v1/predict", body=b"x" * 10))[0] == 200
+        assert (await _ask(guard, "/v1/predict", body=b"x" * 10, headers=length))[0] == 200
+        assert (await _ask(guard, "/v1/predict", body=b"x" * 11))[0] == 413
+        assert (await _ask(guard, "/v1/predict", body=b"", headers=((b"content-length", b"11"),)))[0] == 413
+
+    asyncio.run(run())
+
+
+KEY, OTHER = "k" * 16, "o" * 16
+MULTIPART = b'--b\r\nContent-Disposition: form-data; name="api_key"\r\n\r\n%s\r\n--b--\r\n'
+
+
+@in_own_thread
+def test_a_key_may_be_inside_the_body_of_what_clients_of_libretranslate_use() -> None:
+    async def run() -> None:
+        guard = RequestGuard(_fine, ServeSettings(), Access({KEY: "ours"}, rate=100), ServiceMetrics(), lambda: 1)
+        for kind, body in (
+            (b"application/json", b'{"api_key": "%s"}'),
+            (b"application/x-www-form-urlencoded", b"q=a&api_key=%s"),
+            (b"multipart/form-data; boundary=b", MULTIPART),
+        ):
+            headers = ((b"content-type", kind),)
+            for path in ("/translate", "/detect"):
+                assert (await _ask(guard, path, body=body % KEY.encode(), headers=headers))[0] == 200
+                assert (await _ask(guard, path, body=body % OTHER.encode(), headers=headers))[0] == 401
+            assert (await _ask(guard, "/v1/predict", body=body % KEY.encode(), headers=headers))[0] == 401
+        assert (await _ask(guard, "/translate", body=b"{}"))[0] == 401
+        both = ((b"content-type", b"application/json"), (b"x-api-key", OTHER.encode()))
+        assert (await _ask(guard, "/translate", body=b'{"api_key": "%s"}' % KEY.encode(), headers=both))[0] == 401
+
+    asyncio.run(run())
+
+
+@in_own_thread
+def test_handlers_know_whose_request_they_answer() -> None:
+    async def run() -> None:
+        seen: list[str] = []
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            seen.append(current_client.get())
+            await _fine(scope, receive, send)
+
+        for access in (Access({}), Access({KEY: "ours"})):
+            guard = RequestGuard(app, ServeSettings(), access, ServiceMetrics(), lambda: 1)
+            await _ask(guard, "/v1/predict", address="1.2.3.4", headers=((b"x-api-key", KEY.encode()),))
+        assert seen == ["address 1.2.3.4", "key ours"]
 
     asyncio.run(run())

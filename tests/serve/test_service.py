@@ -66,15 +66,16 @@ def test_batched_answers_are_those_of_single_requests(service: ServiceProcess) -
         ({"bundle": "tag", "texts": "a", "beem": 3}, 422, "beem: Extra inputs are not permitted"),
         ({"bundle": "seq2seq", "texts": "a", "decode": {"beem": 3}}, 422, "decode.beem is not a setting. Did you mean"),
         ({"bundle": "seq2seq", "texts": "a", "decode": {"beam": 1000}}, 422, "this server allows at most 32"),
-        (b'{"bundle": "tag", "texts": "a", "decode": {"stop": %s}}' % (b"[" * 953 + b"]" * 953), 422, "decode.stop"),
-        ({"bundle": "tag", "texts": [1] * 300_000}, 413, "texts has 300,000 entries; at most 2,000 are allowed"),
+        (b'{"bundle": "tag", "texts": "a", "decode": {"stop": %s}}' % (b"[" * 953 + b"]" * 953), 400, "not too deeply"),
+        (b'{"bundle": "tag", "texts": "a", "decode": {"stop": %s}}' % (b"[" * 100 + b"]" * 100), 422, "decode.stop"),
+        ({"bundle": "tag", "texts": [1] * 300_000}, 413, "The body has 300,000 values; at most 5,000 are allowed"),
         ({"bundle": "tag", "texts": "a", "align": True}, 422, "align: a bundle of task tag has no cross-attention"),
         ({"bundle": "seq2seq", "texts": "a", "threshold": 0.5}, 422, "threshold: a bundle of task seq2seq has no"),
         ({"bundle": "masked", "texts": "a"}, 422, r"has no [MASK]"),
         ({"bundle": "tag", "texts": "x" * 20_001}, 413, "texts[0] has 20,001 characters; at most 20,000 are allowed"),
         ({"bundle": "tag", "texts": ["x"] * 1001}, 413, "1,001 texts; at most 1,000 are allowed"),
-        ({"bundle": "tag", "texts": "\ud800"}, 422, "surrogate"),
-        ({"bundle": "language", "texts": "a", "decode": {"stop": ["\ud800"]}}, 422, "surrogate"),
+        ({"bundle": "tag", "texts": "\ud800"}, 400, "The body is not valid"),
+        ({"bundle": "language", "texts": "a", "decode": {"stop": ["\ud800"]}}, 400, "The body is not valid"),
         ({"bundle": "language", "texts": "a", "decode": {"stop": ["a"] * 17}}, 422, "at most 16"),
         (b"{", 400, "The body is not valid"),
         (b'{"texts": "\xff"}', 400, "The body is not valid: send JSON"),
@@ -185,14 +186,16 @@ def _wait(is_done: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+def _post(body: bytes) -> bytes:
+    head = ("POST /v1/predict HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json")
+    return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
 def test_a_request_whose_client_disconnects_is_cancelled(service: ServiceProcess) -> None:
     cancelled = service.metric("manyheads_cancelled_total")
     body = json.dumps({"bundle": "seq2seq", "texts": ["猫在睡觉。" * 40] * 500}).encode()
-    head = (
-        f"POST /v1/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    )
     with socket.create_connection((service.host, service.port)) as client:
-        client.sendall(f"{head}\r\n\r\n".encode() + body)
+        client.sendall(_post(body))
         _wait(lambda: service.metric("manyheads_queue_texts_waiting") > 0)
     _wait(lambda: service.metric("manyheads_cancelled_total") == cancelled + 1)
     _wait(lambda: service.metric("manyheads_queue_texts_waiting") == 0, 5)
@@ -339,3 +342,42 @@ def test_slow_clients_are_disconnected(trained: Trained, tmp_path: Path) -> None
                 for _ in range(1000):
                     endless.sendall(b"X-Header: " + b"x" * 8000 + b"\r\n")
         assert own.predict("a")
+
+
+KEYS = {"MANYHEADS_API_KEYS": f"heavy:{'h' * 32},light:{'l' * 32}"}
+HEAVY, LIGHT = {"X-API-Key": "h" * 32}, {"X-API-Key": "l" * 32}
+
+
+def test_long_texts_of_one_client_do_not_hold_up_others(trained: Trained, tmp_path: Path) -> None:
+    with (
+        serving_process(str(trained("seq2seq")), log=tmp_path / "log", environment=KEYS) as own,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        body = {"texts": ["Two cats. " * 1990] * 48}
+        long = [threads.submit(own.request, "/v1/predict", body, HEAVY) for _ in range(2)]
+        _wait(lambda: own.metric("manyheads_queue_texts_waiting", LIGHT) > 0)
+        for number in range(20):
+            answer = own.request("/v1/predict", {"texts": f"猫在睡觉。{number}"}, LIGHT)
+            assert answer.status == 200
+        assert own.metric("manyheads_queue_texts_waiting", LIGHT) > 0, "the long texts were answered first"
+        assert own.workers()
+        own.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        own.process.send_signal(signal.SIGINT)  # do not wait for the long texts
+        for one in long:
+            one.exception()
+
+
+def test_a_stopped_worker_does_not_stop_the_service(trained: Trained, tmp_path: Path) -> None:
+    with (
+        serving_process(str(trained("seq2seq")), log=tmp_path / "log", options=("--timeout", "1")) as own,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        (worker,) = own.workers()
+        os.kill(worker, signal.SIGSTOP)
+        body = {"texts": "a", "glossary": {str(number): "x" * 900 for number in range(900)}}  # more than a socket holds
+        asked = threads.submit(own.request, "/v1/predict", body)
+        _wait(lambda: own.metric("manyheads_texts_total") == 1)  # the service answers this beside it
+        assert asked.result().status == 504
+        _wait(lambda: worker not in own.workers() and own.request("/ready").status == 200)
+        assert own.predict("猫")

@@ -68,7 +68,10 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
-    help=pick("Requests per minute and key. [default: unlimited]", "每个密钥每分钟的请求数。[默认：不限]"),
+    help=pick(
+        "Requests per minute and key; one with much text counts as several. [default: unlimited]",
+        "每个密钥每分钟的请求数；文本多的请求按多个计算。[默认：不限]",
+    ),
 )
 @click.option(
     "--timeout",

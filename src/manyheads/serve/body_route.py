@@ -1,7 +1,6 @@
 """`BodyRoute`: a route whose endpoint takes one JSON body, validated without FastAPI's dependencies."""
 
 import inspect
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from manyheads.serve.request_bodies import refuse_many
+from manyheads.serve.request_bodies import read_json
 
 
 class BodyRoute(APIRoute):
@@ -40,13 +39,9 @@ def _validated(model: type[BaseModel], body: bytes, content_type: str) -> BaseMo
     if not body or not is_json:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
     try:
-        content = json.loads(body)
-        refuse_many(content)
-        return model.model_validate(content)
+        return model.model_validate(read_json(body))
     except ValidationError as error:
         faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False)]
         raise RequestValidationError(faults) from None
-    except json.JSONDecodeError:
-        raise RequestValidationError([{"type": "json_invalid", "loc": ("body",), "msg": "JSON decode error"}]) from None
-    except (ValueError, RecursionError):  # not UTF-8, a number with too many digits, too deeply nested
+    except ValueError:  # not UTF-8, a number with too many digits, too deeply nested, half a surrogate pair
         raise HTTPException(400) from None

@@ -1,10 +1,12 @@
-"""Run the service: uvicorn with a time limit for headers, and an end that answers every request under way."""
+"""Run the service: uvicorn with time limits for clients, and an end that answers every request under way."""
 
 import asyncio
 import gc
 import logging
+import selectors
 import signal
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +23,7 @@ from manyheads.serve.settings import ServeSettings
 
 logger = logging.getLogger(__name__)
 _MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
+_MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
 
@@ -38,7 +41,9 @@ def run_service(
     """
     service = Service(folders, settings)
     app = make_service_app(service, access)
-    with asyncio.Runner() as runner:
+    selector = _TimedSelector()
+    service.metrics.watch_pauses(selector.longest_pause)
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
         runner.run(_serve(service, app, listener, settings, on_start))
 
 
@@ -64,7 +69,7 @@ async def _run_server(
 ) -> None:
     config = uvicorn.Config(
         app,
-        http=_protocol(settings.read_timeout),
+        http=_protocol(settings.read_timeout, settings.write_timeout),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -98,16 +103,37 @@ def _reload_all(service: Service) -> None:
     task.add_done_callback(_tasks.discard)
 
 
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with a limit of the time in which the headers of a request must arrive."""
+class _TimedSelector(selectors.DefaultSelector):
+    """Measures how long the event loop is busy between two looks at its sockets, while it answers nobody else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._awake, self._longest = time.monotonic(), 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._longest = max(self._longest, time.monotonic() - self._awake)
+        events = super().select(timeout)
+        self._awake = time.monotonic()
+        return events
+
+    def longest_pause(self) -> float:
+        """Return the longest time in seconds since the last call."""
+        longest, self._longest = self._longest, 0.0
+        return longest
+
+
+def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol with limits of the times to send the headers of a request and to read its answer."""
 
     class TimedProtocol(HttpToolsProtocol):
         _header_timer: asyncio.TimerHandle | None = None
+        _write_timer: asyncio.TimerHandle | None = None
         _n_bytes = 0  # since the headers of the latest request began
         _n_header = 0  # bytes of the names and values among them
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            transport.set_write_buffer_limits(high=0)  # `pause_writing` is called if anything could not be sent
             self._wait_for_headers()
 
         def data_received(self, data: bytes) -> None:
@@ -136,13 +162,34 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
+            if self._write_timer is not None:
+                self._write_timer.cancel()
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._wait_for_reader()
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._write_timer is not None:
+                self._write_timer.cancel()
+
+        def _wait_for_reader(self) -> None:
+            n_unread = self.transport.get_write_buffer_size()
+            self._write_timer = self.loop.call_later(write_timeout, self._close_unread, n_unread)
+
+        def _close_unread(self, n_before: int) -> None:
+            if self.transport.get_write_buffer_size() > n_before - _MIN_READ:
+                self.transport.abort()  # `close` would wait until everything is sent
+            else:
+                self._wait_for_reader()
 
         def _is_between_requests(self) -> bool:
             return self.cycle is None or self.cycle.response_complete
 
         def _wait_for_headers(self) -> None:
-            self._header_timer = self.loop.call_later(seconds, self._close_slow)
+            self._header_timer = self.loop.call_later(read_timeout, self._close_slow)
 
         def _stop_timer(self) -> None:
             self._n_bytes = 0

@@ -9,16 +9,17 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from manyheads.serve.access import Access
+from manyheads.serve.access import Access, current_client
 from manyheads.serve.error_shapes import error_response
 from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.problems import ProblemError
-from manyheads.serve.request_bodies import multipart_field, read_form
+from manyheads.serve.request_bodies import multipart_field, read_form, read_json
 from manyheads.serve.service_metrics import ServiceMetrics
 from manyheads.serve.settings import ServeSettings
 
@@ -52,7 +53,7 @@ class RequestGuard:
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
         self.wait = wait  # seconds after which a refused client should try again
         self._refusals: dict[tuple[str, int], tuple[Message, Message]] = {}
-        self._n_requests = 0  # POST requests that have been read and are not answered yet
+        self._under_way: Counter[str] = Counter()  # POST requests by client that are not answered yet
         host = f"[{settings.host}]" if ":" in settings.host else settings.host  # as the Host header has IPv6 addresses
         self.hosts = {*LOOPBACK, *settings.allowed_hosts, host}
 
@@ -61,7 +62,7 @@ class RequestGuard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if self._n_requests >= self.settings.max_requests and await self._refuse_early(scope, send):
+        if not self.access.needs_key and self._is_full(_address(scope)) and await self._refuse_early(scope, send):
             return
         headers = Headers(scope=scope)
         answer = _Answer(send, self._cors(headers))
@@ -81,28 +82,31 @@ class RequestGuard:
         """Check the key, read the body, and run the handler until the client disconnects."""
         path, key = scope["path"], _key(headers)
         is_open = path in _OPEN or (path.startswith(_OPEN_FOLDERS) and "/api/" not in path)
-        key_is_inside = path in _KEY_IN_BODY and key is None
-        if not is_open and not key_is_inside:
-            self._admit(scope, key)
+        key_is_inside = path in _KEY_IN_BODY and key is None and self.access.needs_key
         is_counted = not is_open and scope["method"] == "POST"
-        if is_counted:
-            self._refuse_overload()  # before the body is read and parsed: refusing must be cheap
+        if not is_open and not key_is_inside:
+            self._admit(scope, key, is_counted=is_counted)  # before the body is read and parsed: refusing is cheap
         body = await _read(receive, headers, self.settings)
         if key_is_inside:
-            self._admit(scope, _key_inside(body, headers) if self.access.needs_key else None)
+            self._admit(scope, _key_inside(body, headers), is_counted=is_counted)
         if not is_counted:
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
             return
-        self._n_requests += 1
+        client = current_client.get()
+        self._under_way[client] += 1
         try:
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
         finally:
-            self._n_requests -= 1
+            self._under_way -= Counter([client])
 
-    def _refuse_overload(self) -> None:
-        """Refuse a request if many are under way; those that are still being read do not count."""
-        if self._n_requests >= self.settings.max_requests:
-            raise _overload(self.settings.max_requests, self.wait())
+    def _is_full(self, client: str) -> bool:
+        """Whether too many requests are under way, and this client has its share of them or more.
+
+        Those that are still being read do not count.
+        """
+        if self._under_way.total() < self.settings.max_requests:
+            return False
+        return self._under_way[client] * len(self._under_way) >= self.settings.max_requests
 
     async def _refuse_early(self, scope: Scope, send: Send) -> bool:
         """Refuse a request before anything else about it is checked, if it is one of those that count.
@@ -130,12 +134,15 @@ class RequestGuard:
             self._refusals[path, wait] = head, {"type": "http.response.body", "body": response.body}
         return self._refusals[path, wait]
 
-    def _admit(self, scope: Scope, key: str | None) -> None:
+    def _admit(self, scope: Scope, key: str | None, *, is_counted: bool) -> None:
+        """Find out who asks; raise a ProblemError if there are too many requests, of all or of this client."""
         name = self.access.name_of(key)
         scope.setdefault("state", {})["key_name"] = name
-        client = scope.get("client")
-        address = str(client[0])[:_MAX_ADDRESS] if client else ""  # a proxy may pass on what somebody made up
-        self.access.count(f"key {name}" if name else f"address {address}")
+        client = f"key {name}" if name else _address(scope)
+        current_client.set(client)
+        if is_counted and self._is_full(client):
+            raise _overload(self.settings.max_requests, self.wait())
+        self.access.count(client)
 
     def _check_site(self, scope: Scope, headers: Headers) -> None:
         host = without_port(headers.get("host", ""))
@@ -218,6 +225,11 @@ def _overload(n_requests: int, wait: int) -> ProblemError:
     )
 
 
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return f"address {str(client[0])[:_MAX_ADDRESS]}" if client else ""  # a proxy may pass on what somebody made up
+
+
 def _key(headers: Headers) -> str | None:
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
@@ -233,8 +245,8 @@ def _key_inside(body: bytes, headers: Headers) -> str | None:
             return multipart_field(body, kind, "api_key")
         if kind.startswith("application/x-www-form-urlencoded"):
             return next((value for name, value in read_form(body) if name == "api_key"), None)
-        content = json.loads(body)
-    except (ValueError, RecursionError, ProblemError):
+        content = read_json(body)
+    except (ValueError, ProblemError):
         return None
     key = content.get("api_key") if isinstance(content, dict) else None
     return key if isinstance(key, str) else None

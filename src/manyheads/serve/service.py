@@ -2,10 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from manyheads.serve.access import current_client
 from manyheads.serve.batch_queue import BatchQueue, QueuedText
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.service_metrics import ServiceMetrics
@@ -23,11 +25,13 @@ class Service:
     def __init__(self, folders: Mapping[str, str], settings: ServeSettings) -> None:
         self.settings = settings
         self.metrics = ServiceMetrics()
+        self.charge: Callable[[str, float], None] = lambda client, cost: None  # called with the cost of each request
         queue = BatchQueue(
+            n_workers=settings.workers,
             max_texts=settings.queue_texts,
             max_characters=settings.queue_characters,
             batch_texts=settings.batch_texts,
-            batch_characters=settings.batch_characters,
+            batch_seconds=settings.batch_seconds,
         )
         self.pool = WorkerPool(
             folders, settings.workers, queue, self.metrics.batch_done, share_examples=settings.share_examples
@@ -75,7 +79,12 @@ class Service:
         """Return the JSON of one table for each text, in order, as the workers wrote it."""
         work, loop = self.check(request), asyncio.get_running_loop()
         deadline = loop.time() + self.settings.timeout
-        queued = [QueuedText(work.how, text, deadline, loop.create_future()) for text in work.texts]
+        client, bundle = current_client.get(), self.bundles[work.bundle]
+        queued = [
+            QueuedText(work.how, text, deadline, loop.create_future(), client, work.bundle, work.cost(text, bundle))
+            for text in work.texts
+        ]
+        self.charge(client, sum(one.cost for one in queued))
         self.pool.submit(queued)
         self.metrics.texts_received(work)
         answers = [one.answer for one in queued]
@@ -96,11 +105,17 @@ class Service:
         work = self.check(request)
         if len(work.texts) != 1:
             raise ProblemError(422, "stream: a stream has one text. Send one request for each text.")
-        if self.pool.n_streams >= self.settings.max_streams:
+        client, n_left = current_client.get(), self.settings.max_streams - self.pool.n_streams
+        if self.pool.n_streams_of(client) >= n_left:  # so that one client does not take them all
             raise ProblemError(429, "Too many streams are open. Try again in 1 s.", {"Retry-After": "1"})
+        self.charge(client, work.cost(work.texts[0], self.bundles[work.bundle]))
         self.metrics.texts_received(work)
-        async with asyncio.timeout(self.settings.timeout):
-            async for event in self.pool.stream(work.how, work.texts[0]):
+        events = self.pool.stream(work.how, work.texts[0], client)
+        async with (
+            asyncio.timeout(self.settings.timeout),
+            aclosing(events),
+        ):  # ends it with this one, not some time later
+            async for event in events:
                 yield event
 
     async def reload(self, name: str) -> ServedBundle:
@@ -118,10 +133,10 @@ class Service:
                     413,
                     f"texts[{number}] has {len(text):,} characters; at most {limits.max_text:,} are allowed.",
                 )
-        self._check_cost(request.decode)
+        self._check_decode(request.decode)
         return request if request.bundle else replace(request, bundle=self.find(None).name)
 
-    def _check_cost(self, decode: Mapping[str, Any]) -> None:
+    def _check_decode(self, decode: Mapping[str, Any]) -> None:
         """Refuse settings that would occupy a worker for very long."""
         limits = self.settings
         for name, most in (("beam", limits.max_beam), ("n_best", limits.max_beam)):

@@ -57,8 +57,9 @@ def make_service_app(service: Service, access: Access) -> RequestGuard:
     app.add_exception_handler(Exception, _bug)
 
     def wait() -> int:
-        return service.pool.seconds_for(service.pool.queue.n_texts)
+        return service.pool.queue.retry_after
 
+    service.charge = access.charge
     paths = {route.path for router in routers for route in router.routes if isinstance(route, Route)}
     return RequestGuard(app, service.settings, access, service.metrics, wait, paths)
 

@@ -1,5 +1,6 @@
 """`ServiceMetrics`: what Prometheus reads at /metrics. No metric contains text of users."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -45,6 +46,14 @@ class ServiceMetrics:
             ("manyheads_streams_open", "Streams under way", lambda: pool.n_streams),
         ):
             Gauge(name, description, registry=self.registry).set_function(value)
+
+    def watch_pauses(self, longest: Callable[[], float]) -> None:
+        """Report the longest time since metrics were read in which the HTTP process answered nobody."""
+        name, description = (
+            "manyheads_longest_pause_seconds",
+            "Longest busy time of the event loop since the last reading",
+        )
+        Gauge(name, description, registry=self.registry).set_function(longest)
 
     def texts_received(self, work: Work) -> None:
         """Count the texts of a request."""

@@ -25,6 +25,10 @@ class ServedBundle:
     examples: tuple[str, ...] = ()  # texts to try, if it was trained on the built-in corpus; never a user's own data
 
 
+_BYTES = 3  # of UTF-8 in a token, about: a Chinese character, or most of a short English word
+_CONSTRAINED = 4  # times as many hypotheses with a glossary or terms to keep
+
+
 @dataclass(frozen=True)
 class Work:
     """Texts for one bundle, and how to answer them."""
@@ -47,3 +51,21 @@ class Work:
             "options": self.options,
         }
         return json.dumps(table, ensure_ascii=False, sort_keys=True)
+
+    def cost(self, text: str, bundle: ServedBundle) -> float:
+        """About how many tokens the bundle reads and writes for a text, times the hypotheses of its search."""
+        n_tokens = 1 + len(text.encode("utf-8", "surrogatepass")) / _BYTES
+        decode = {**bundle.decode, **self.decode}
+        if bundle.task == "language":
+            n_tokens += _number(decode.get("max_new_tokens"))
+        if bundle.task not in ("seq2seq", "language"):
+            return n_tokens
+        hypotheses = {"beam": "beam", "sample": "n_best"}.get(str(decode.get("method", "beam")), "")
+        width = _number(decode.get(hypotheses))
+        is_constrained = bool(self.options.get("glossary") or self.options.get("keep"))
+        return n_tokens * width * (_CONSTRAINED if is_constrained else 1)
+
+
+def _number(value: object) -> int:
+    """A setting of a client, which a worker checks later."""
+    return max(1, value) if isinstance(value, int) else 1

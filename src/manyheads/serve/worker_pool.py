@@ -1,33 +1,38 @@
 """`WorkerPool`: worker processes, the queue before them, and what happens when one of them dies.
 
 Workers are forked from a server process that has imported torch once (multiprocessing's "forkserver"), so a new one is
-ready in about a second. The texts of a worker that dies are given to another one, twice at most.
+ready in about a second. The texts of a worker that dies are given to another one, twice at most. Messages to a worker
+are buffered, so that one that does not read delays nobody but those who wait for its answers.
 """
 
 import asyncio
 import json
 import logging
 import multiprocessing
+import socket
+import struct
 import sys
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, TypeVar
 
 from manyheads.errors import BundleError
-from manyheads.serve.batch_queue import BatchQueue, QueuedText, QueueFullError
+from manyheads.serve.batch_queue import BatchQueue, QueuedText
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.work import ServedBundle
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 _MAX_ATTEMPTS = 3  # a text during which this many workers died is refused
 _MAX_PAUSE = 5.0  # seconds before a worker that dies again and again is started again
 _GRACE = 2.0  # seconds after the deadline of a batch before its worker is ended
 _START_TIMEOUT = 300.0  # seconds until a worker must have loaded its bundles
-_RECENT = 50  # batches that the speed is estimated from
+_SECONDS_PER_TOKEN = 1e-4  # of a bundle that has not answered yet; a small model needs about as much
+_NEWEST = 0.1  # weight of the latest batch in the estimate
+_SIZE = struct.Struct("!i")  # before each message, as in multiprocessing's connections
 
 
 def _context() -> Any:
@@ -36,19 +41,20 @@ def _context() -> Any:
     return context
 
 
-def _run_worker(connection: Connection, folders: Mapping[str, str], share_examples: bool) -> None:
+def _run_worker(connection: socket.socket, folders: Mapping[str, str], share_examples: bool) -> None:
     """Run in the new process, which has torch; the process of the service does not import it."""
     from manyheads.serve.worker import run_worker
 
     run_worker(connection, folders, share_examples=share_examples)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Batch:
     """Texts that a worker answers together."""
 
     number: int
     texts: list[QueuedText]
+    started: float
 
 
 @dataclass(eq=False)
@@ -57,10 +63,10 @@ class _Worker:
 
     number: int
     process: BaseProcess
-    connection: Connection
+    writer: asyncio.StreamWriter
     is_ready: bool = False
     batches: deque[_Batch] = field(default_factory=deque)  # the one that it is answering, and perhaps the next
-    started: float = 0.0  # when it began the first
+    long: _Batch | None = None  # a long text, which it answers beside them
     streams: dict[int, "asyncio.Queue[dict[str, Any]]"] = field(default_factory=dict)
     calls: dict[int, "asyncio.Future[dict[str, Any]]"] = field(default_factory=dict)
 
@@ -87,9 +93,10 @@ class WorkerPool:
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[Any]] = set()  # references, so that they are not garbage-collected
         self._is_closing = False
-        self._recent: deque[tuple[int, float]] = deque(maxlen=_RECENT)
-        self._seconds_per_text = 0.1  # of one worker
+        self._seconds_per_token: dict[str, float] = {}  # by bundle; of short batches, so that it is high for long texts
+        self._stream_clients: Counter[str] = Counter()
         self._reloading = asyncio.Lock()
+        self._waiting_reloads: dict[str, asyncio.Task[ServedBundle]] = {}
         self.on_change: Callable[[], None] = lambda: None
 
     @property
@@ -113,8 +120,8 @@ class WorkerPool:
         for task in self._tasks:
             task.cancel()
         for worker in self._workers:
-            self._forget(worker)
-            worker.connection.close()
+            worker.is_ready = False
+            worker.writer.transport.abort()  # `close` would wait until everything is sent
         for worker in self._workers:
             await asyncio.to_thread(worker.process.join, 2.0)
             if worker.process.is_alive():
@@ -126,22 +133,12 @@ class WorkerPool:
         """Queue the texts of a request; raise a ProblemError with status 429 if the queue is full."""
         if self._is_closing:
             raise ProblemError(503, "The server is shutting down. Try again later.")
-        try:
-            self.queue.add(list(texts))
-        except QueueFullError as error:
-            wait = self.seconds_for(error.n_waiting)
-            raise ProblemError(
-                429,
-                f"The queue is full: {error.n_waiting:,} texts are waiting. Try again in {wait} s.",
-                headers={"Retry-After": str(wait)},
-            ) from None
+        for one in texts:
+            one.seconds = one.cost * self._seconds_per_token.get(one.bundle, _SECONDS_PER_TOKEN)
+        self.queue.add(list(texts), asyncio.get_running_loop().time())
         self._dispatch()
 
-    def seconds_for(self, n_texts: int) -> int:
-        """About how long the workers need for this many texts, in whole seconds."""
-        return max(1, round(n_texts * self._seconds_per_text / max(1, self.n_ready)))
-
-    async def stream(self, how: str, text: str) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, how: str, text: str, client: str = "") -> AsyncGenerator[dict[str, Any], None]:
         """Yield the events of one stream."""
         ready = [worker for worker in self._workers if worker.is_ready]
         if not ready or self._is_closing:
@@ -149,6 +146,7 @@ class WorkerPool:
         worker = min(ready, key=lambda one: (len(one.streams), len(one.batches)))
         number, events = next(self._ids), asyncio.Queue[dict[str, Any]]()
         worker.streams[number] = events
+        self._stream_clients[client] += 1
         try:
             self._send(worker, {"id": number, "stream": how, "texts": [text]})
             while True:
@@ -159,6 +157,7 @@ class WorkerPool:
                 if "done" in event:
                     return
         finally:
+            self._stream_clients -= Counter([client])
             if worker.streams.pop(number, None) is not None and worker in self._workers:
                 self._send(worker, {"cancel": number})
 
@@ -167,19 +166,30 @@ class WorkerPool:
         """The number of streams under way."""
         return sum(len(worker.streams) for worker in self._workers)
 
+    def n_streams_of(self, client: str) -> int:
+        """The number of streams of one client under way."""
+        return self._stream_clients[client]
+
     async def reload(self, name: str) -> ServedBundle:
         """Load a bundle again in every worker; if the first cannot, the old one goes on serving.
 
         It goes on when the client that asked for it disconnects: otherwise workers would have different versions.
+        Everybody who asks before it begins gets the same.
         """
-        task = asyncio.get_running_loop().create_task(self._reload(name))
+        if name not in self._waiting_reloads:
+            task = self._waiting_reloads[name] = self._run(self._reload(name))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # marks it as seen
+        return await asyncio.shield(self._waiting_reloads[name])
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # marks it as seen
-        return await asyncio.shield(task)
+        return task
 
     async def _reload(self, name: str) -> ServedBundle:
         async with self._reloading:
+            del self._waiting_reloads[name]  # whoever asks from now on may mean newer files
             reloaded = None
             for worker in [worker for worker in self._workers if worker.is_ready]:
                 number = next(self._ids)
@@ -201,19 +211,24 @@ class WorkerPool:
     async def _start_worker(self) -> None:
         """Start one worker and wait until it has loaded the bundles."""
         context = _context()
-        ours, theirs = context.Pipe()
+        ours, theirs = socket.socketpair()
         number = next(self._numbers)
         given = (theirs, self.folders, self.share_examples)
         process = context.Process(target=_run_worker, args=given, name=f"manyheads-worker-{number}")
         process.daemon = True
-        await asyncio.to_thread(process.start)
-        theirs.close()
-        worker = _Worker(number, process, ours)
+        try:
+            await asyncio.to_thread(process.start)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        worker = _Worker(number, process, writer)
         self._workers.append(worker)
-        loop = asyncio.get_running_loop()
-        started: asyncio.Future[dict[str, Any]] = loop.create_future()
+        started: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         worker.calls[0] = started
-        loop.add_reader(ours.fileno(), self._receive, worker)
+        self._run(self._read(worker, reader))
         try:
             event = await asyncio.wait_for(started, _START_TIMEOUT)
         except TimeoutError:
@@ -232,16 +247,24 @@ class WorkerPool:
             for name in self.folders:
                 await self.reload(name)
 
-    def _receive(self, worker: _Worker) -> None:
-        """Read one message of a worker, or notice that it has ended."""
+    async def _read(self, worker: _Worker, reader: asyncio.StreamReader) -> None:
+        """Read the messages of a worker until it ends."""
         try:
-            message = json.loads(worker.connection.recv_bytes())
+            while True:
+                (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+                self._receive(worker, json.loads(await reader.readexactly(size)))
         except (EOFError, OSError):
             self._lose(worker)
-            return
+
+    def _receive(self, worker: _Worker, message: dict[str, Any]) -> None:
         number = message.get("id", 0)
         if "answers" in message:
-            self._finish(worker, message["answers"])
+            self._finish(worker, number, message["answers"])
+        elif "stopped" in message:
+            if worker.long is not None and worker.long.number == number:
+                batch, worker.long = worker.long, None
+                self._retry(batch.texts)
+                self._dispatch()
         elif number in worker.calls:
             future = worker.calls.pop(number)
             if not future.done():
@@ -252,15 +275,19 @@ class WorkerPool:
             if "delta" not in message:
                 del worker.streams[number]
 
-    def _finish(self, worker: _Worker, answers: Sequence[dict[str, Any]]) -> None:
-        batch, now = worker.batches.popleft().texts, asyncio.get_running_loop().time()
-        seconds, worker.started = now - worker.started, now
-        self._recent.append((len(batch), seconds))
-        n_done, total = (sum(column) for column in zip(*self._recent, strict=True))
-        self._seconds_per_text = total / max(1, n_done)
-        self.on_batch(len(batch), seconds)
+    def _finish(self, worker: _Worker, number: int, answers: Sequence[dict[str, Any]]) -> None:
+        now = asyncio.get_running_loop().time()
+        if worker.long is not None and worker.long.number == number:
+            batch, worker.long = worker.long, None
+        elif worker.batches and worker.batches[0].number == number:
+            batch = worker.batches.popleft()
+            if worker.batches:
+                worker.batches[0].started = now
+        else:  # a long text that was cancelled when its answer was under way
+            return
+        self._measure(batch, now - batch.started)
         self._dispatch()
-        for one, answer in zip(batch, answers, strict=True):
+        for one, answer in zip(batch.texts, answers, strict=True):
             if one.answer.done():
                 continue
             if "ok" in answer:
@@ -268,29 +295,59 @@ class WorkerPool:
             else:
                 one.answer.set_exception(ProblemError(*answer["error"]))
 
-    def _dispatch(self) -> None:
-        """Give batches to idle workers; if many texts wait, also the next batch to busy ones, which then never idle."""
-        ready = sorted((worker for worker in self._workers if worker.is_ready), key=lambda worker: len(worker.streams))
-        idle = [worker for worker in ready if not worker.batches]
-        for position, worker in enumerate(idle):
-            self._give(worker, len(idle) - position)
-        for worker in ready:
-            if len(worker.batches) == 1 and self.queue.n_texts >= self.queue.batch_texts * len(ready):
-                self._give(worker, 1)
+    def _measure(self, batch: _Batch, seconds: float) -> None:
+        """Learn from the time of a batch how fast its bundle is."""
+        self.on_batch(len(batch.texts), seconds)
+        bundle, now = batch.texts[0].bundle, seconds / max(1.0, sum(one.cost for one in batch.texts))
+        before = self._seconds_per_token.get(bundle, now)
+        self._seconds_per_token[bundle] = before + _NEWEST * (now - before)
 
-    def _give(self, worker: _Worker, n_idle: int) -> None:
+    def _dispatch(self) -> None:
+        """Give batches to idle workers, and a long text to each worker without one.
+
+        If many texts of one client wait, busy workers get the next batch, too, and then never idle. With several
+        clients, whoever comes next would wait for it.
+        """
+        ready = sorted((worker for worker in self._workers if worker.is_ready), key=lambda worker: len(worker.streams))
+        for worker in ready:
+            if not worker.batches:
+                self._give(worker)
+            if worker.long is None:
+                self._give_long(worker)
+        if self.queue.n_clients == 1:
+            for worker in ready:
+                if len(worker.batches) == 1 and self.queue.n_texts >= self.queue.batch_texts * len(ready):
+                    self._give(worker)
+
+    def _give(self, worker: _Worker) -> None:
         """Send a worker the next batch, if there is one."""
         loop = asyncio.get_running_loop()
-        texts = self.queue.take(loop.time(), n_idle)
+        texts = self.queue.take(loop.time())
         if not texts:
             return
-        batch = _Batch(next(self._ids), texts)
-        if not worker.batches:
-            worker.started = loop.time()
+        batch = _Batch(next(self._ids), texts, loop.time())
         worker.batches.append(batch)
         message = {"id": batch.number, "predict": texts[0].how, "texts": [one.text for one in texts]}
         self._send(worker, message)
         loop.call_at(max(one.deadline for one in texts) + _GRACE, self._stop_useless, worker, batch.number)
+
+    def _give_long(self, worker: _Worker) -> None:
+        """Send a worker the next long text, if there is one; it is cancelled when nobody waits for it."""
+        now = asyncio.get_running_loop().time()
+        texts = self.queue.take(now, is_long=True)
+        if not texts:
+            return
+        batch = worker.long = _Batch(next(self._ids), texts, now)
+        (one,) = texts
+        message = {"id": batch.number, "predict": one.how, "texts": [one.text], "seconds": one.deadline - now + _GRACE}
+        self._send(worker, message)
+        one.answer.add_done_callback(lambda _: self._cancel_long(worker, batch))
+
+    def _cancel_long(self, worker: _Worker, batch: _Batch) -> None:
+        if worker.long is batch and worker in self._workers:
+            worker.long = None
+            self._send(worker, {"cancel": batch.number})
+            self._dispatch()
 
     def _stop_useless(self, worker: _Worker, number: int) -> None:
         """End a worker that is still busy with a batch that nobody waits for any more; another one is started.
@@ -303,19 +360,14 @@ class WorkerPool:
             worker.process.kill()
 
     def _send(self, worker: _Worker, message: Mapping[str, Any]) -> None:
-        try:
-            worker.connection.send_bytes(json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-        except OSError:
-            logger.debug("worker %d does not read: its end is noticed when its pipe is read", worker.number)
-
-    def _forget(self, worker: _Worker) -> None:
-        asyncio.get_running_loop().remove_reader(worker.connection.fileno())
-        worker.is_ready = False
+        """Send a message; it is buffered here if the worker does not read, and lost if the worker has ended."""
+        content = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        worker.writer.write(_SIZE.pack(len(content)) + content)
 
     def _lose(self, worker: _Worker) -> None:
         """Take back what a dead worker was doing, and start another one."""
-        self._forget(worker)
-        worker.connection.close()
+        worker.is_ready = False
+        worker.writer.transport.abort()  # `close` would wait until everything is sent
         self._workers.remove(worker)
         ended: dict[str, Any] = {"error": [503, "A worker stopped. Try again."]}
         for future in worker.calls.values():
@@ -323,26 +375,31 @@ class WorkerPool:
                 future.set_result(ended)
         for events in worker.streams.values():
             events.put_nowait(ended)
-        retried = []
-        for position, batch in enumerate(worker.batches):
-            for one in batch.texts:
-                one.n_attempts += position == 0
-                if one.answer.done():
-                    continue
-                if one.n_attempts >= _MAX_ATTEMPTS:
-                    one.answer.set_exception(ProblemError(500, "Three workers stopped while they had this text."))
-                else:
-                    retried.append(one)
-        self.queue.add(retried, is_retry=True)
+        if worker.long is not None:
+            worker.batches.append(worker.long)
+        begun, *others = [batch.texts for batch in worker.batches] or [[]]
+        self._retry([one for texts in others for one in texts], n_attempts=0)
+        self._retry(begun)
         if self._is_closing or not self.bundles:
             return
         self.n_restarts += 1
         logger.warning("Worker %d stopped; another one is started.", worker.number)
         self.on_change()
-        task = asyncio.get_running_loop().create_task(self._replace())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._run(self._replace())
         self._dispatch()
+
+    def _retry(self, texts: Sequence[QueuedText], n_attempts: int = 1) -> None:
+        """Queue texts again whose worker has died, unless too many workers did."""
+        retried = []
+        for one in texts:
+            one.n_attempts += n_attempts
+            if one.answer.done():
+                continue
+            if one.n_attempts >= _MAX_ATTEMPTS:
+                one.answer.set_exception(ProblemError(500, "Three workers stopped while they had this text."))
+            else:
+                retried.append(one)
+        self.queue.add(retried, asyncio.get_running_loop().time(), is_retry=True)
 
     async def _replace(self) -> None:
         """Start a worker, with pauses if that fails again and again."""
