@@ -83,7 +83,7 @@ def _data(folder: Path, kind: str) -> dict[str, Sequence[str]]:
 def _row(kind: str, text: str, number: int) -> str:
     match kind:
         case "seq2seq":
-            return f"{text}\tthe dog {number}\n"
+            return f"{text}\t{text.replace('cat', 'dog')}\n"
         case "classify":
             return f"{text}\t{'ab'[number % 2]}\n"
         case "tag":
