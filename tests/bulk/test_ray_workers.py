@@ -28,6 +28,7 @@ class StandIn(ModuleType):
         self.started: dict[str, Any] = {}
         self.options: dict[str, Any] = {}
         self.crashes: list[int] = []  # shards whose worker crashes, once each
+        self.task_error: Exception | None = None  # raised in the worker, outside of our code
         self.is_running = False
 
     def init(self, **options: Any) -> None:
@@ -60,6 +61,10 @@ class StandIn(ModuleType):
         if shard.number in self.crashes:
             self.crashes.remove(shard.number)
             raise self.exceptions.RayError
+        if self.task_error is not None:
+            error = self.exceptions.RayTaskError()
+            error.cause = self.task_error
+            raise error
         return str(function(task, shard))
 
     def shutdown(self) -> None:
@@ -151,3 +156,9 @@ def test_errors_of_workers_end_the_job_or_fail_the_shard(ray: StandIn, tmp_path:
             lambda shard: finished.append(shard.number),
         )
     assert sorted(finished) == [0, 1, 3]
+
+
+def test_a_task_that_fails_outside_of_our_code_ends_the_job(ray: StandIn, tmp_path: Path) -> None:
+    ray.task_error = ModuleNotFoundError("No module named 'manyheads'\nTraceback")
+    with pytest.raises(JobError, match=r"^A worker of Ray failed: No module named 'manyheads'\.$"):
+        run_shards(RayWorkers(task_for(tmp_path), 1), SHARDS, lambda shard: None)

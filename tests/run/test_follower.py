@@ -1,12 +1,13 @@
 """Runs of several processes: the same as one, and refused if the processes disagree."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from manyheads.errors import DataError, RecipeError
 from manyheads.run import Interrupted, Prepared, RunFolder, follow_run, read_recipe, run
+from manyheads.run.follower import refuse_start
 from manyheads.train import ProcessGroup
 
 from faults.running import differences, outcome, write_recipe
@@ -96,3 +97,15 @@ def test_settings_that_do_not_fit(tmp_path: Path, recipe: Path) -> None:
     )
     with pytest.raises(RecipeError, match=r"2 processes cannot share .* Use train\.micro_batches = 2"):
         raise refused
+
+
+def test_an_error_before_the_start_is_sent_to_the_others_and_raised_here() -> None:
+    sent: list[Any] = []
+
+    class Group:
+        def exchange(self, _: str, message: dict[str, str]) -> None:
+            sent.append(message["error"])
+
+    with pytest.raises(DataError, match="no such file"), refuse_start(cast(ProcessGroup, Group())):
+        raise DataError("no such file")
+    assert sent == ["no such file"]

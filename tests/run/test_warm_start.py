@@ -68,6 +68,8 @@ def test_freeze_selects_parameters_by_prefix() -> None:
     assert any(name.startswith("encoder.0.") for name in trainable)
     with pytest.raises(RecipeError, match=r'freeze = "encoder.7" names no part of the model. Did you mean encoder'):
         freeze(frozen, ["encoder.7"])
+    with pytest.raises(RecipeError, match=r"Did you mean source_embedding\?"):
+        freeze(frozen, ["source_embeding"])
     with pytest.raises(RecipeError, match="leaves no parameter to train"):
         freeze(model("encoder"), ["encoder", "source_embedding"])
 

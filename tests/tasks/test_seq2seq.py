@@ -37,6 +37,15 @@ def training_task(untrained: Bundle, tmp_path: Path) -> Seq2SeqTrainingTask:
     return Seq2SeqTrainingTask(task.model.eval(), task.tokenizer, Seq2SeqSettings(), data)
 
 
+def test_the_longest_row_that_is_kept_fills_the_model_with_its_eos(training_task: Seq2SeqTrainingTask) -> None:
+    settings = training_task.model.settings
+    longest = Seq2Seq.max_row_length(settings, Seq2SeqSettings())
+    rows = training_task.data.encoded.columns[0]
+    index = max(range(len(rows)), key=lambda row: len(rows[row]))
+    source = training_task.make(np.array([index]), seed=0).source
+    assert longest + source.size(1) - len(rows[index]) == settings.max_length
+
+
 def test_loss_is_the_mean_over_real_target_tokens(training_task: Seq2SeqTrainingTask) -> None:
     """Batched with padding or one by one, the sum over tokens is the same."""
     batch = training_task.make(np.arange(6), seed=0)
