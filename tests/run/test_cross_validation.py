@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from manyheads.bundle import load
 from manyheads.cli.root import commands
 from manyheads.errors import DataError, RecipeError
-from manyheads.run import Corpus, DataSettings, Recipe, fold_recipes, score_folds
+from manyheads.run import Corpus, DataSettings, Recipe, fold_recipes, read_recipe, score_folds
 from manyheads.run.held_out import assign_folds
 from manyheads.settings import to_toml
 from manyheads.tasks import ClassifySettings
@@ -47,8 +47,9 @@ def test_folds_are_equal_in_size_and_labels_whatever_the_order() -> None:
 def test_each_row_is_tested_once_and_never_trained_on(recipe_file: Path) -> None:
     data = str(recipe_file.parent / "rows.tsv")
     tested = []
-    for fold in (1, 2, 3):
-        corpus = Corpus(DataSettings(train=(data,), folds=3, fold=fold), 1, task=ClassifySettings())
+    for recipe in fold_recipes(read_recipe(recipe_file), 3):
+        assert recipe.data.train == (data,)
+        corpus = Corpus.of(recipe)
         train, valid, test = set(corpus.train()), set(corpus.valid()), list(corpus.tests()["test"])
         assert train | valid | set(test) == set(ROWS)
         assert not (train & valid or train & set(test) or valid & set(test))
@@ -70,6 +71,7 @@ def test_pooled_score_through_the_command_and_again_without_training(recipe_file
     assert "step" not in again.output and "cross-validation  n = 40" in again.output
     bundles = [tmp_path / "folds" / f"fold-{fold}" / "bundle" for fold in (1, 2)]
     assert load(bundles[0]).scores["test"][0].n == 20
+    assert [load(bundle).recipe["data"]["fold"] for bundle in bundles] == [1, 2]
     assert score_folds(bundles).score.value == result["score"]["value"]
     changed = CliRunner().invoke(commands, [*command, "model.dropout=0.4"])
     assert isinstance(changed.exception, RecipeError) and "another recipe" in str(changed.exception)

@@ -270,3 +270,28 @@ def test_rows_that_calibrated_are_scored_by_cross_fitting() -> None:
     crossed = {score.name: score.value for score in task.score_calibrated(rows, ANY).scores}
     assert crossed["calibration error"] > error
     assert crossed["accuracy"] == pytest.approx(50, abs=2)
+
+
+@pytest.mark.parametrize("baseline", [False, True])
+def test_a_text_is_scored_by_a_fit_to_the_other_half(baseline: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The label of a text must not reach its own probabilities: neither the share nor the temperature."""
+    task = make_task(Classify, ClassifySettings(baseline=baseline), ROWS)
+    found: list[np.ndarray] = []
+    card = Classify._card
+
+    def record(task: Classify, rows: object, probabilities: np.ndarray) -> object:
+        found.append(probabilities.copy())
+        return card(task, rows, probabilities)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Classify, "_card", record)
+    rows = ROWS[::3] + ROWS[1::3]  # both halves have both labels
+    for half in (0, 1):
+        changed = [
+            (text, "bad" if row % 2 == half and row % 3 == 0 else label) for row, (text, label) in enumerate(rows)
+        ]
+        assert changed != rows
+        found.clear()
+        for labels in (rows, changed):
+            task.score_calibrated(labels, ANY)
+        assert (found[0][half::2] == found[1][half::2]).all()
+        assert (found[0][1 - half :: 2] != found[1][1 - half :: 2]).any()

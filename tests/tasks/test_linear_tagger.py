@@ -15,7 +15,7 @@ from manyheads.tasks import HasBaseline, StoresBaseline, Tag, TagSettings
 from manyheads.tasks.tag import linear_tagger
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
-from manyheads.tasks.tag.tag_prediction import Shares
+from manyheads.tasks.tag.tag_prediction import Scores, Shares
 
 from tasks.small import make_task
 from tasks.test_tag import PLAIN, ROWS
@@ -163,3 +163,44 @@ def test_pruned_tagger_keeps_its_baseline() -> None:
     smaller = remove_heads(task, ["encoder.0.self/1"])
     assert smaller.baseline_tally(PLAIN).value == task.baseline_tally(PLAIN).value == 100.0
     assert smaller.shares == task.shares
+
+
+def test_scores_and_transitions_are_mixed_by_the_shares() -> None:
+    own, linear = (Scores([torch.randn(4, 9), torch.randn(2, 9)], torch.randn(2, 3)) for _ in range(2))
+    mixed = own.mixed(linear, Shares(tags=0.25, intents=0.75))
+    for words, one, other in zip(mixed.words, own.words, linear.words, strict=True):
+        torch.testing.assert_close(words, 0.75 * one + 0.25 * other)
+    torch.testing.assert_close(mixed.intents, 0.25 * own.intents + 0.75 * linear.intents)
+
+    task = replace(make_task(Tag, TagSettings(intents=True), ROWS), shares=Shares(tags=0.25, intents=0.75))
+    torch.nn.init.normal_(task.module.crf.transitions)
+    torch.nn.init.normal_(task.linear.transitions)
+    expected = 0.75 * task.module.crf.transitions.detach() + 0.25 * task.linear.transitions
+    torch.testing.assert_close(task.word_tagger.crf.transitions, expected)
+
+
+def test_transitions_of_the_linear_tagger_decide_with_its_share() -> None:
+    """Scores leave the second word open; transitions of the linear tagger continue a span, the others end it."""
+    task = make_task(Tag, TagSettings(), PLAIN)
+    for transitions in (task.module.crf.transitions.data, task.linear.transitions):
+        transitions.zero_()
+    begin, inside = STATES.path_of(["B-PER", "I-PER", "I-PER"])[:2]
+    single = STATES.path_of(["B-PER", "O"])[0]
+    task.linear.transitions[begin, inside] = 8.0
+    task.module.crf.transitions.data[single, single] = 5.0
+    scores = Scores([torch.zeros(3, len(STATES))], torch.zeros(1, 0))
+    lengths = [
+        len(replace(task, shares=Shares(share, 0.0)).word_tagger.decode(scores, scores)[0].spans)
+        for share in (0.0, 1.0)
+    ]
+    assert lengths == [3, 1]
+
+
+def test_tags_and_intents_have_shares_of_their_own() -> None:
+    """The linear tagger is right about tags and wrong about intents, the Transformer the other way round."""
+    task = make_task(Tag, TagSettings(intents=True), ROWS)
+    right, _ = task.linear.scores(TEXTS)
+    intents = torch.tensor([[10.0 if row[2] == name else 0.0 for name in task.intents] for row in ROWS])
+    wrong = [-10 * words for words in right]
+    shares = task._best_shares(ROWS, Scores(wrong, intents), Scores(right, -intents))
+    assert shares.tags >= 0.8 and shares.intents <= 0.2

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.mixture import Mixture
 
 GENERATOR = torch.Generator().manual_seed(1)
@@ -44,3 +45,19 @@ def test_restored_from_metadata() -> None:
     for faulty in ({"share": 2.0}, {"linear": 0.0}, {"transformer": float("nan")}):
         with pytest.raises(ValueError, match="must have a share from 0 to 1"):
             Mixture.restore({"mixture": mixture.metadata() | faulty})
+
+
+def test_each_part_has_the_temperature_that_fits_its_own_logits() -> None:
+    certain, cautious = 5 * GOOD, 0.5 * (2 * TARGETS + OTHER_NOISE)
+    mixture = Mixture.fit(certain, cautious, TARGETS)
+    temperatures = [Calibration.fit(logits, TARGETS).temperature for logits in (certain, cautious)]
+    assert (mixture.transformer_temperature, mixture.linear_temperature) == tuple(temperatures)
+    assert temperatures[0] > 2 > 1 > temperatures[1]
+
+
+def test_parts_are_divided_by_their_own_temperatures() -> None:
+    mixture = Mixture(0.25, transformer_temperature=2.0, linear_temperature=5.0)
+    one, other = mixture.parts(GOOD, NOISE)
+    assert one.equal(0.75 * GOOD / 2.0) and other.equal(0.25 * NOISE / 5.0)
+    assert mixture.logits(GOOD, NOISE).equal(one + other)
+    assert mixture.metadata() == {"share": 0.25, "transformer": 2.0, "linear": 5.0}

@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from manyheads.settings import build
 from manyheads.tasks import Tag, TagSettings
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.ngrams import NgramTagger
+from manyheads.tasks.tag.tag_prediction import TaggedWords
 from manyheads.tasks.tag.tag_training import swap_mentions
 from manyheads.text.tag_schemes import tags_to_spans
 from manyheads.train import Trainer, TrainSettings
@@ -275,3 +277,26 @@ def test_rows_that_calibrated_are_scored_by_cross_fitting(task: Tag) -> None:
     assert crossed.scores[-1].value != own.scores[-1].value
     without = make_task(Tag, TagSettings(baseline=False), PLAIN)
     assert without.score_calibrated(PLAIN, ANY) == without.score(PLAIN, ANY)
+
+
+def test_a_text_is_scored_by_a_fit_to_the_other_half(task: Tag, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tags and the intent of a text must not reach its own prediction: neither shares nor temperature."""
+    found: list[list[TaggedWords]] = []
+    card = Tag._card
+
+    def record(task: Tag, rows: Any, predicted: Any) -> object:
+        found.append(predicted)
+        return card(task, rows, predicted)
+
+    monkeypatch.setattr(Tag, "_card", record)
+    for half in (0, 1):
+        changed = [
+            (text, " ".join("O" for _ in tags.split(" ")), "ask") if row % 2 == half else (text, tags, intent)
+            for row, (text, tags, intent) in enumerate(ROWS)
+        ]
+        found.clear()
+        for rows in (ROWS, changed):
+            task.score_calibrated(rows, ANY)
+        before, after = ([(words.scores.tolist(), words.intents) for words in predicted] for predicted in found)
+        assert before[half::2] == after[half::2]
+        assert before[1 - half :: 2] != after[1 - half :: 2]
