@@ -134,6 +134,20 @@ async def test_long_texts_are_taken_one_by_one_and_only_when_asked_for() -> None
 
 
 @in_loop
+async def test_the_time_of_long_texts_counts_among_long_texts() -> None:
+    waiting = queue(batch_texts=1)
+    waiting.add(many(20, "a"), 0)
+    waiting.add(many(20, "b", seconds=1.0, how="b"), 0)
+    for _ in range(19):
+        waiting.take(0, is_long=True)
+    waiting.add([text(client="c")], 0)
+    waiting.add([text(client="a", seconds=1.0, how="b", deadline=1000)], 0)
+    assert "c" in clients([waiting.take(0)[0] for _ in range(2)])
+    assert clients(waiting.take(0, is_long=True)) == "a"
+    assert clients(waiting.take(0, is_long=True)) == "b"
+
+
+@in_loop
 async def test_a_full_queue_refuses_the_whole_request() -> None:
     waiting = queue(max_texts=3)
     waiting.add(many(2), 0)
