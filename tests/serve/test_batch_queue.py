@@ -91,6 +91,14 @@ async def test_a_client_with_many_texts_does_not_delay_others() -> None:
 
 
 @in_loop
+async def test_clients_take_turns_when_their_texts_are_not_of_the_same_kind() -> None:
+    waiting = queue(batch_texts=2)
+    waiting.add(many(10, "a", how="a"), 0)
+    waiting.add(many(2, "b", how="b"), 0)
+    assert [clients(waiting.take(0)) for _ in range(4)] == ["a", "b", "a", "b"]
+
+
+@in_loop
 async def test_clients_get_the_same_time_whatever_the_length_of_their_texts() -> None:
     waiting = queue(batch_texts=1, max_texts=1000)
     waiting.add(many(100, "a", seconds=0.2), 0)

@@ -69,7 +69,7 @@ async def _run_server(
 ) -> None:
     config = uvicorn.Config(
         app,
-        http=_protocol(settings.read_timeout, settings.write_timeout),
+        http=_protocol(settings),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -77,7 +77,6 @@ async def _run_server(
         forwarded_allow_ips=list(settings.proxies),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(settings.drain),
-        limit_concurrency=settings.max_connections,
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
@@ -122,8 +121,8 @@ class _TimedSelector(selectors.DefaultSelector):
         return longest
 
 
-def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with limits of the times to send the headers of a request and to read its answer."""
+def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol with limits of connections, and of the times to send headers and to read answers."""
 
     class TimedProtocol(HttpToolsProtocol):
         _header_timer: asyncio.TimerHandle | None = None
@@ -133,6 +132,9 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            if len(self.connections) > settings.max_connections:
+                # 503 to this one. uvicorn's own limit also counts tasks, of which a client that pipelines has several.
+                self.limit_concurrency = 0
             transport.set_write_buffer_limits(high=0)  # `pause_writing` is called if anything could not be sent
             self._wait_for_headers()
 
@@ -177,7 +179,7 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
 
         def _wait_for_reader(self) -> None:
             n_unread = self.transport.get_write_buffer_size()
-            self._write_timer = self.loop.call_later(write_timeout, self._close_unread, n_unread)
+            self._write_timer = self.loop.call_later(settings.write_timeout, self._close_unread, n_unread)
 
         def _close_unread(self, n_before: int) -> None:
             if self.transport.get_write_buffer_size() > n_before - _MIN_READ:
@@ -189,7 +191,7 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
             return self.cycle is None or self.cycle.response_complete
 
         def _wait_for_headers(self) -> None:
-            self._header_timer = self.loop.call_later(read_timeout, self._close_slow)
+            self._header_timer = self.loop.call_later(settings.read_timeout, self._close_slow)
 
         def _stop_timer(self) -> None:
             self._n_bytes = 0
