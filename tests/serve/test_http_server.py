@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -92,6 +92,21 @@ def test_connections_are_limited_however_many_requests_each_sends() -> None:
         clients[0].close()
         _wait(lambda: len(server.server_state.connections) <= 2)
         assert b"200 OK" in stack.enter_context(_connect(server, little)).recv(1000)
+
+
+def test_requests_that_wait_on_a_connection_are_limited() -> None:
+    little = REQUEST.replace(b"/ ", b"/little ", 1)
+    with serving() as server:
+        with _connect(server, little * 33) as client:  # one is answered, and 32 wait
+            content = b""
+            while content.count(b"little") < 33:
+                content += client.recv(100_000)
+        with _connect(server, little * 34) as client:
+            content = b"-"
+            with suppress(ConnectionError):
+                while data := client.recv(100_000):
+                    content += data
+            assert content.count(b"little") < 34
 
 
 def test_the_longest_pause_is_measured_from_one_look_at_the_sockets_to_the_next() -> None:

@@ -23,6 +23,7 @@ from manyheads.serve.settings import ServeSettings
 
 logger = logging.getLogger(__name__)
 _MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
+_MAX_PIPELINED = 32  # requests of a connection that wait for the answer to another one; each takes 2 KB of memory
 _MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
@@ -161,6 +162,12 @@ def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
                 self.transport.abort()
                 return
             super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            if len(self.pipeline) >= _MAX_PIPELINED:
+                self.transport.abort()
+                return
+            super().on_headers_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
