@@ -155,7 +155,7 @@ async def _unread(server: Server) -> dict[str, Any]:
     """Ask for much and read nothing; the server must close the connections. Their sockets are ours, so it is the
     number of its descriptors that shows it."""
     before, sockets = n_descriptors(server.pid), list[socket.socket]()
-    asked = f"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode() * 200
+    asked = f"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode() * 30
     await pause(server)
     for _ in range(N_SLOW):
         one = socket.socket()

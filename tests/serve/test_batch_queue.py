@@ -91,6 +91,14 @@ async def test_a_client_with_many_texts_does_not_delay_others() -> None:
 
 
 @in_loop
+async def test_clients_take_turns_when_their_texts_are_not_of_the_same_kind() -> None:
+    waiting = queue(batch_texts=2)
+    waiting.add(many(10, "a", how="a"), 0)
+    waiting.add(many(2, "b", how="b"), 0)
+    assert [clients(waiting.take(0)) for _ in range(4)] == ["a", "b", "a", "b"]
+
+
+@in_loop
 async def test_clients_get_the_same_time_whatever_the_length_of_their_texts() -> None:
     waiting = queue(batch_texts=1, max_texts=1000)
     waiting.add(many(100, "a", seconds=0.2), 0)
@@ -131,6 +139,20 @@ async def test_long_texts_are_taken_one_by_one_and_only_when_asked_for() -> None
     assert waiting.take(0) == short
     assert waiting.take(0) == []
     assert [waiting.take(0, is_long=True) for _ in range(3)] == [long[:1], long[1:], []]
+
+
+@in_loop
+async def test_the_time_of_long_texts_counts_among_long_texts() -> None:
+    waiting = queue(batch_texts=1)
+    waiting.add(many(20, "a"), 0)
+    waiting.add(many(20, "b", seconds=1.0, how="b"), 0)
+    for _ in range(19):
+        waiting.take(0, is_long=True)
+    waiting.add([text(client="c")], 0)
+    waiting.add([text(client="a", seconds=1.0, how="b", deadline=1000)], 0)
+    assert "c" in clients([waiting.take(0)[0] for _ in range(2)])
+    assert clients(waiting.take(0, is_long=True)) == "a"
+    assert clients(waiting.take(0, is_long=True)) == "b"
 
 
 @in_loop

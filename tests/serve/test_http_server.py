@@ -6,26 +6,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import uvicorn
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from manyheads.serve.http_server import _protocol, _TimedSelector
+from manyheads.serve.settings import ServeSettings
 
 LARGE = b"x" * 20_000_000
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with much more than the sockets hold."""
-    await Response(LARGE)(scope, receive, send)
+    """Answer with much more than the sockets hold, or with little."""
+    await Response(LARGE if scope["path"] == "/" else b"little")(scope, receive, send)
 
 
 @contextmanager
-def serving(write_timeout: float) -> Iterator[uvicorn.Server]:
-    config = uvicorn.Config(app, port=0, http=_protocol(60, write_timeout), log_level="error", lifespan="off")
+def serving(**limits: Any) -> Iterator[uvicorn.Server]:
+    protocol = _protocol(ServeSettings(read_timeout=60, **limits))
+    config = uvicorn.Config(app, port=0, http=protocol, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -37,9 +40,9 @@ def serving(write_timeout: float) -> Iterator[uvicorn.Server]:
         thread.join(60)
 
 
-def _connect(server: uvicorn.Server) -> socket.socket:
+def _connect(server: uvicorn.Server, request: bytes = REQUEST) -> socket.socket:
     client = socket.create_connection(server.servers[0].sockets[0].getsockname(), timeout=60)
-    client.sendall(REQUEST)
+    client.sendall(request)
     return client
 
 
@@ -74,6 +77,36 @@ def test_a_client_that_reads_slowly_gets_all_of_its_answer() -> None:
             data = client.recv(1_000_000)
             assert data
             n_read += len(data)
+
+
+def test_connections_are_limited_however_many_requests_each_sends() -> None:
+    little = REQUEST.replace(b"/ ", b"/little ", 1)
+    with serving(max_connections=3) as server, ExitStack() as stack:
+        clients = [stack.enter_context(_connect(server, little * 20)) for _ in range(3)]
+        for client in clients:
+            content = b""
+            while content.count(b"little") < 20:
+                content += client.recv(100_000)
+            assert content.count(b"200 OK") == 20
+        assert b"503 Service Unavailable" in stack.enter_context(_connect(server, little)).recv(1000)
+        clients[0].close()
+        _wait(lambda: len(server.server_state.connections) <= 2)
+        assert b"200 OK" in stack.enter_context(_connect(server, little)).recv(1000)
+
+
+def test_requests_that_wait_on_a_connection_are_limited() -> None:
+    little = REQUEST.replace(b"/ ", b"/little ", 1)
+    with serving() as server:
+        with _connect(server, little * 33) as client:  # one is answered, and 32 wait
+            content = b""
+            while content.count(b"little") < 33:
+                content += client.recv(100_000)
+        with _connect(server, little * 34) as client:
+            content = b"-"
+            with suppress(ConnectionError):
+                while data := client.recv(100_000):
+                    content += data
+            assert content.count(b"little") < 34
 
 
 def test_the_longest_pause_is_measured_from_one_look_at_the_sockets_to_the_next() -> None:

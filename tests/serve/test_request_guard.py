@@ -108,17 +108,20 @@ def test_of_too_many_requests_those_of_the_client_with_the_most_are_refused() ->
         settings = ServeSettings(max_requests=4)
         guard = RequestGuard(app, settings, Access({}), ServiceMetrics(), lambda: 7, ["/v1/predict"])
         asked = [asyncio.create_task(_ask(guard, "/v1/predict", address="a")) for _ in range(4)]
-        while n_begun < 4:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while n_begun < 4:
+                await asyncio.sleep(0)
         assert (await _ask(guard, "/v1/predict", address="a"))[0] == 429
         asked += [asyncio.create_task(_ask(guard, "/v1/predict", address="b")) for _ in range(2)]
-        while n_begun < 6:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while n_begun < 6:
+                await asyncio.sleep(0)
         assert (await _ask(guard, "/v1/predict", address="b"))[0] == 429  # two of four are its share
         assert (await _ask(guard, "/v1/predict", address="a"))[0] == 429
         asked.append(asyncio.create_task(_ask(guard, "/v1/predict", address="c")))
-        while n_begun < 7:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while n_begun < 7:
+                await asyncio.sleep(0)
         finish.set()
         assert {(await one)[0] for one in asked} == {200}
 

@@ -42,7 +42,7 @@ _Texts = OrderedDict[QueuedText, None]  # oldest first
 
 @dataclass(eq=False)
 class _Client:
-    clock: float  # expected seconds that it has had, and those that it did not ask for while others did
+    clocks: list[float]  # expected seconds of short and of long texts that it has had, or did not ask for
     active: float = 0.0  # when it last had a text in the queue
     seconds: float = 0.0  # expected, of its waiting texts
     kinds: OrderedDict[tuple[bool, str], _Texts] = field(default_factory=OrderedDict)
@@ -61,7 +61,7 @@ class BatchQueue:
     batch_texts: int
     batch_seconds: float
     _clients: dict[str, _Client] = field(default_factory=dict)
-    _clock: float = 0.0  # of the client that was served last
+    _clocks: list[float] = field(default_factory=lambda: [0.0, 0.0])  # of the client that was served last
     n_texts: int = 0
     n_characters: int = 0
     seconds: float = 0.0  # expected, of all waiting texts
@@ -85,9 +85,10 @@ class BatchQueue:
         if not is_retry:
             self._make_room(texts, now)
         for one in texts:
-            client = self._clients.setdefault(one.client, _Client(self._clock))
-            if not client.kinds:  # time in which it asked for nothing is not saved up
-                client.clock = max(client.clock, self._clock)
+            client = self._clients.setdefault(one.client, _Client([0.0, 0.0]))
+            is_long, _ = one.kind
+            if client.next_kind(is_long) is None:  # time in which it asked for nothing is not saved up
+                client.clocks[is_long] = max(client.clocks[is_long], self._clocks[is_long])
             client.active = now
             client.seconds += one.seconds
             self.seconds += one.seconds
@@ -107,16 +108,16 @@ class BatchQueue:
         waiting = [client for client in self._clients.values() if client.next_kind(is_long)]
         if not waiting:
             return []
-        first = min(waiting, key=lambda client: client.clock)
+        first = min(waiting, key=lambda client: client.clocks[is_long])
         kind = first.next_kind(is_long)
         assert kind is not None
-        self._clock = first.clock
+        self._clocks[is_long] = first.clocks[is_long]
         sharing = [first, *(client for client in waiting if client is not first and kind in client.kinds)]
         batch = self._choose([(client, client.kinds[kind]) for client in sharing])
         for one in batch:
             client = self._clients[one.client]
             self._remove(client, one)
-            client.clock += one.seconds
+            client.clocks[is_long] += one.seconds
         if kind in first.kinds:
             first.kinds.move_to_end(kind)  # its next batch is of another kind, if there is one
         return batch
@@ -148,7 +149,7 @@ class BatchQueue:
             for number, one in enumerate(own[:n_own]):
                 if number and seconds + one.seconds > most:
                     break
-                ranked.append((client.clock + seconds, one))
+                ranked.append((client.clocks[is_long] + seconds, one))
                 seconds += one.seconds
         ranked.sort(key=lambda pair: pair[0])
         batch: list[QueuedText] = []

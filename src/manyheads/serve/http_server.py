@@ -23,6 +23,7 @@ from manyheads.serve.settings import ServeSettings
 
 logger = logging.getLogger(__name__)
 _MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
+_MAX_PIPELINED = 32  # requests of a connection that wait for the answer to another one; each takes 2 KB of memory
 _MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
@@ -69,7 +70,7 @@ async def _run_server(
 ) -> None:
     config = uvicorn.Config(
         app,
-        http=_protocol(settings.read_timeout, settings.write_timeout),
+        http=_protocol(settings),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -77,7 +78,6 @@ async def _run_server(
         forwarded_allow_ips=list(settings.proxies),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(settings.drain),
-        limit_concurrency=settings.max_connections,
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
@@ -122,8 +122,8 @@ class _TimedSelector(selectors.DefaultSelector):
         return longest
 
 
-def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with limits of the times to send the headers of a request and to read its answer."""
+def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol with limits of connections, and of the times to send headers and to read answers."""
 
     class TimedProtocol(HttpToolsProtocol):
         _header_timer: asyncio.TimerHandle | None = None
@@ -133,6 +133,9 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            if len(self.connections) > settings.max_connections:
+                # 503 to this one. uvicorn's own limit also counts tasks, of which a client that pipelines has several.
+                self.limit_concurrency = 0
             transport.set_write_buffer_limits(high=0)  # `pause_writing` is called if anything could not be sent
             self._wait_for_headers()
 
@@ -160,6 +163,12 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
                 return
             super().on_header(name, value)
 
+        def on_headers_complete(self) -> None:
+            if len(self.pipeline) >= _MAX_PIPELINED:
+                self.transport.abort()
+                return
+            super().on_headers_complete()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
             if self._write_timer is not None:
@@ -177,7 +186,7 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
 
         def _wait_for_reader(self) -> None:
             n_unread = self.transport.get_write_buffer_size()
-            self._write_timer = self.loop.call_later(write_timeout, self._close_unread, n_unread)
+            self._write_timer = self.loop.call_later(settings.write_timeout, self._close_unread, n_unread)
 
         def _close_unread(self, n_before: int) -> None:
             if self.transport.get_write_buffer_size() > n_before - _MIN_READ:
@@ -189,7 +198,7 @@ def _protocol(read_timeout: float, write_timeout: float) -> type[asyncio.Protoco
             return self.cycle is None or self.cycle.response_complete
 
         def _wait_for_headers(self) -> None:
-            self._header_timer = self.loop.call_later(read_timeout, self._close_slow)
+            self._header_timer = self.loop.call_later(settings.read_timeout, self._close_slow)
 
         def _stop_timer(self) -> None:
             self._n_bytes = 0

@@ -84,8 +84,8 @@ class Service:
             QueuedText(work.how, text, deadline, loop.create_future(), client, work.bundle, work.cost(text, bundle))
             for text in work.texts
         ]
-        self.charge(client, sum(one.cost for one in queued))
         self.pool.submit(queued)
+        self.charge(client, sum(one.cost for one in queued))
         self.metrics.texts_received(work)
         answers = [one.answer for one in queued]
         try:
