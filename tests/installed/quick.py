@@ -132,6 +132,8 @@ def test_lens_page_and_walk(bundle: str) -> None:
 
 def test_heads_and_quantize(bundle: str) -> None:
     assert "decoder.0.cross/0" in manyheads("heads", "show", bundle, "--sample", "20")
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("only the native engine computes with int8 weights, and there is no C compiler for it")
     manyheads("quantize", bundle, "-o", "small")
     assert manyheads("predict", "small", text="Two cats are sleeping.\n").count("\n") == 1
 
