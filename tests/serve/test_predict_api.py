@@ -14,6 +14,7 @@ from manyheads.serve.problems import ProblemError
 from manyheads.serve.service import Service
 from manyheads.serve.work import ServedBundle, Work
 
+from own_thread import in_own_thread
 from serve.fake_service import FakeService, client_of, translator
 from serve.service_process import ServiceProcess
 
@@ -196,7 +197,7 @@ def test_texts_of_a_stream_whose_client_left_are_cancelled(answering: Answering)
         await asyncio.sleep(0)
         return answering.n_cancelled
 
-    assert asyncio.run(leave()) == 2
+    assert in_own_thread(lambda: asyncio.run(leave()))() == 2
 
 
 # With the real service and trained bundles.

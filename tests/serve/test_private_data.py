@@ -10,6 +10,7 @@ from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, LensError
 from manyheads.lens import heads_of
 from manyheads.lens.aligner import Aligner, OcclusionAligner
+from manyheads.lens.head_survey import survey_heads
 from manyheads.run import Recipe
 from manyheads.serve import head_jobs
 from manyheads.serve.answering import AnsweringBundle
@@ -141,8 +142,7 @@ def test_the_builtin_corpus_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(private.examples) == 8
     assert private.examples == own.examples
     assert AnsweringBundle.open("reviews", tmp_path / "bundle").served["examples"]
-    survey = head_jobs.survey_heads
-    monkeypatch.setattr(head_jobs, "survey_heads", lambda bundle, **options: survey(bundle, 10, **options))
+    monkeypatch.setattr(head_jobs, "survey_heads", lambda bundle, **options: survey_heads(bundle, 10, **options))
     found = measured(private)
     assert (found["survey"]["state"], found["effect"]["state"]) == ("ready", "ready")
     assert found["examples"]
