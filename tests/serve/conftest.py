@@ -13,7 +13,9 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser
 
-from serve.lens_pages import LensPage, new_context, serving
+from manyheads.serve.head_jobs import HeadJobs
+
+from serve.lens_pages import LensPage, finish_jobs, new_context, serving
 from serve.playground_pages import PlayPage
 from serve.service_process import ServiceProcess, serving_process
 from serve.tiny_bundles import train_bundle
@@ -36,21 +38,27 @@ def trained(shared_folder: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def address_of(trained: Callable[[str], Path]) -> Iterator[Callable[[str], str]]:
+def lens_jobs() -> list[HeadJobs]:
+    """The background jobs of the servers of `address_of`."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def address_of(trained: Callable[[str], Path], lens_jobs: list[HeadJobs]) -> Iterator[Callable[[str], str]]:
     """Return the address of the page of a task's bundle, which stays open."""
     addresses: dict[str, str] = {}
     with ExitStack() as stack:
 
         def find(task: str) -> str:
             if task not in addresses:
-                addresses[task] = stack.enter_context(serving(trained(task)))
+                addresses[task] = stack.enter_context(serving(trained(task), jobs=lens_jobs))
             return addresses[task]
 
         yield find
 
 
 @pytest.fixture
-def lens(browser: Browser, address_of: Callable[[str], str]) -> Iterator[Open]:
+def lens(browser: Browser, address_of: Callable[[str], str], lens_jobs: list[HeadJobs]) -> Iterator[Open]:
     """Return a function that gives a page of a task's bundle. After the test, its console and requests are checked."""
     pages: list[LensPage] = []
 
@@ -61,6 +69,7 @@ def lens(browser: Browser, address_of: Callable[[str], str]) -> Iterator[Open]:
     yield open_page
     for one in pages:
         one.context.close()
+    finish_jobs(lens_jobs)
     for one in pages:
         one.check()
 

@@ -28,10 +28,10 @@ expect.set_options(timeout=SECONDS * 1000)
 
 
 @contextmanager
-def serving(*bundles: Path, session: LensSession | None = None) -> Iterator[str]:
-    """Serve the page of one or two bundles, or of a session, and yield its address."""
+def serving(*bundles: Path, session: LensSession | None = None, jobs: list[HeadJobs] | None = None) -> Iterator[str]:
+    """Serve the page of one or two bundles, or of a session, and yield its address. Its jobs are added to `jobs`."""
     session = session or LensSession([OpenedBundle.open(path, id) for path, id in zip(bundles, "ab", strict=False)])
-    with background_jobs() as app_of:
+    with background_jobs(jobs) as app_of:
         config = uvicorn.Config(app_of(session), port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
@@ -45,9 +45,12 @@ def serving(*bundles: Path, session: LensSession | None = None) -> Iterator[str]
 
 
 @contextmanager
-def background_jobs() -> Iterator[Callable[[LensSession], Starlette]]:
-    """Yield `make_app`; then stop its background jobs: torch must not be at work when the process ends."""
-    made: list[HeadJobs] = []
+def background_jobs(made: list[HeadJobs] | None = None) -> Iterator[Callable[[LensSession], Starlette]]:
+    """Yield `make_app`; then stop its background jobs: torch must not be at work when the process ends.
+
+    The jobs of each application are added to `made`.
+    """
+    made = [] if made is None else made
 
     def recorded(session: LensSession) -> HeadJobs:
         made.append(HeadJobs(session))
@@ -61,11 +64,21 @@ def background_jobs() -> Iterator[Callable[[LensSession], Starlette]]:
     workers = [one for one in threading.enumerate() if one.name == "lens-jobs" and one not in before]
     for jobs in made:
         jobs.stop()
-    running = [job for jobs in made for job in jobs._jobs._jobs.values()]
     _wait_for(
-        lambda: all(job.state != "running" for job in running) or not any(one.is_alive() for one in workers),
+        lambda: not _is_running(made) or not any(one.is_alive() for one in workers),
         8 * SECONDS,  # until the job reports its progress
     )
+
+
+def finish_jobs(made: list[HeadJobs]) -> None:
+    """Wait for the background jobs: one that ran on during the next test would see what that test replaces."""
+    _wait_for(lambda: not _is_running(made), 8 * SECONDS)
+    failed = {key: job.message for jobs in made for key, job in jobs._jobs._jobs.items() if job.state == "failed"}
+    assert not failed, f"Background jobs failed: {failed}"
+
+
+def _is_running(made: list[HeadJobs]) -> bool:
+    return any(job.state == "running" for jobs in made for job in jobs._jobs._jobs.values())
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
