@@ -22,7 +22,7 @@ from manyheads.corpora import Sentence, sentences
 from manyheads.lens.aligner import OcclusionAligner
 from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.metrics import quick_score
-from manyheads.text.words import split_text
+from manyheads.text.tokens.words import split_text
 
 _TAGS = ("b", "i", "em", "a", "span", "u")
 _VOID = ('<img src="a.png">', "<wbr>", "<!-- note -->")

@@ -16,7 +16,7 @@ import torch
 
 import manyheads as mh
 from manyheads import bundle as bundles
-from manyheads import lens
+from manyheads import walks
 from manyheads.api import HeadCards, LensPage
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError, RecipeError
@@ -24,7 +24,7 @@ from manyheads.lens import Head, ablation_gates, heads_of
 from manyheads.model import gated
 from manyheads.run import Event, Finished, Recipe
 from manyheads.settings import to_toml
-from manyheads.train import Step
+from manyheads.training import Step
 
 from lens.makers import KINDS, SHORT, TEXTS, WRITERS, task_of
 
@@ -71,12 +71,12 @@ def test_load_is_the_bundle_of_the_package(model: mh.OpenBundle, folder: Path) -
 
 
 def test_train_is_the_function_whatever_was_imported() -> None:
-    import manyheads.train.loop  # noqa: F401
-    from manyheads.train import Trainer
+    import manyheads.training.loop  # noqa: F401
+    from manyheads.training import Trainer
 
     assert callable(mh.train)
     assert mh.train.__module__ == "manyheads.api"
-    assert Trainer.__module__.startswith("manyheads.train")
+    assert Trainer.__module__.startswith("manyheads.training")
 
 
 # ---- ablation
@@ -199,7 +199,7 @@ def test_reprs_are_one_short_line(kind: str) -> None:
 
 def test_walk_by_the_name_of_a_head(model: mh.OpenBundle) -> None:
     ours = mh.walk(model, SOURCES[0], "decoder.0.cross/2", answer="猫看见狗。", query="2")
-    theirs = lens.walk(model, SOURCES[0], layer="decoder.0.cross", head=2, answer="猫看见狗。", query="2")
+    theirs = walks.walk(model, SOURCES[0], layer="decoder.0.cross", head=2, answer="猫看见狗。", query="2")
     assert (ours.weighted_sum == theirs.weighted_sum).all()
     assert (ours.head, ours.query, ours.attention) == (2, 2, "decoder.0.cross")
     assert mh.walk(model, SOURCES[0]).attention == "encoder.0.self"
@@ -207,7 +207,7 @@ def test_walk_by_the_name_of_a_head(model: mh.OpenBundle) -> None:
 
 def test_walk_of_a_text_alone_is_that_of_the_toy_model() -> None:
     walked = mh.walk("I love cats", query="love")
-    assert (walked.softmax.weights == lens.walk_sentence("I love cats", query="love").softmax.weights).all()
+    assert (walked.softmax.weights == walks.walk_sentence("I love cats", query="love").softmax.weights).all()
     assert mh.walk("I love cats", head="decoder.0.self/1").attention == "decoder.0.self"
     with pytest.raises(TypeError, match="is a bundle, not its path"):
         mh.walk("runs/quickstart/bundle", "I love cats")
@@ -240,7 +240,7 @@ def test_trace_of_the_package_is_that_of_the_bundle(model: mh.OpenBundle) -> Non
 
 def test_lens_page_is_one_iframe(monkeypatch: pytest.MonkeyPatch, model: mh.OpenBundle, tmp_path: Path) -> None:
     page = "<!doctype html><script>\"</iframe>\" + '&'</script>"
-    monkeypatch.setattr("manyheads.serve.lens_file.lens_page", lambda bundle, texts: page)
+    monkeypatch.setattr("manyheads.serve.lens_page.lens_file.lens_page", lambda bundle, texts: page)
     shown = model.lens("Two cats are sleeping.")
     assert repr(shown) == "LensPage(texts=('Two cats are sleeping.',))"
     (document,) = re.findall(r'^<iframe [^<>]*srcdoc="([^"<>]*)"></iframe>$', shown._repr_html_())

@@ -15,8 +15,8 @@ from manyheads.bundle import Bundle, load
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
 from manyheads.tasks import DecodingChoice
-from manyheads.text.seen_words import SeenWords
-from manyheads.text.tokenizer import TokenizerSettings
+from manyheads.text.tokens.seen_words import SeenWords
+from manyheads.text.tokens.tokenizer import TokenizerSettings
 
 from lens.makers import task_of
 

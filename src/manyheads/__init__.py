@@ -7,9 +7,7 @@
 Names are loaded when first used, so that `manyheads --help` need not wait for torch.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,9 +15,9 @@ if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
-    from manyheads.lens.head_pictures import draw_head, draw_overview
+    from manyheads.lens.pictures.head_pictures import draw_head, draw_overview
     from manyheads.model import ModelSettings, Tap, Transformer, attention, attention_weights, gated
-    from manyheads.text.tokenizer import Tokenizer
+    from manyheads.text.tokens.tokenizer import Tokenizer
 
 __version__ = "0.2.0"
 
@@ -31,12 +29,12 @@ _HOMES = {
     "ModelSettings": "manyheads.model",
     "OpenBundle": "manyheads.api",
     "Tap": "manyheads.model",
-    "Tokenizer": "manyheads.text.tokenizer",
+    "Tokenizer": "manyheads.text.tokens.tokenizer",
     "Transformer": "manyheads.model",
     "attention": "manyheads.model",
     "attention_weights": "manyheads.model",
-    "draw_head": "manyheads.lens.head_pictures",
-    "draw_overview": "manyheads.lens.head_pictures",
+    "draw_head": "manyheads.lens.pictures.head_pictures",
+    "draw_overview": "manyheads.lens.pictures.head_pictures",
     "gated": "manyheads.model",
     "load": "manyheads.api",
     "trace": "manyheads.api",
@@ -70,21 +68,6 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'manyheads' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
-
-
-class _Package(ModuleType):
-    """Keeps `mh.train` the function: the import system would replace it by the package `manyheads.train`."""
-
-    @property
-    def train(self) -> object:
-        return import_module("manyheads.api").train
-
-    @train.setter
-    def train(self, package: ModuleType) -> None:
-        """Ignore the package, which remains importable by its name."""
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

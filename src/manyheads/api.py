@@ -29,24 +29,25 @@ from typing import Any
 from torch import nn
 
 from manyheads import bundle as bundles
-from manyheads import lens
+from manyheads import lens, walks
 from manyheads.bundle import Bundle
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
 from manyheads.compress.pruning import Method, PruningReport, StageProgress, prune
 from manyheads.compress.trade_off import MAX_COST, Compressed
 from manyheads.decode import EngineSelector
 from manyheads.errors import LensError, RecipeError
-from manyheads.lens import Head, Trace, Walk, ablation_gates, find_heads
-from manyheads.lens.encoded_examples import encode_examples
-from manyheads.lens.examples import SAMPLE, sample_examples, with_targets
-from manyheads.lens.head_cards import HeadCards
-from manyheads.lens.roles import make_report
-from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.lens import Head, Trace, ablation_gates, find_heads
+from manyheads.lens.roles.head_cards import HeadCards
+from manyheads.lens.roles.role_assignment import make_report
+from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.lens.traces.encoded_examples import encode_examples
+from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
 from manyheads.report import follow
 from manyheads.run import Event, Finished, Interrupted, Recipe, StopRequest, read_recipe, run
 from manyheads.storage import atomic_write
 from manyheads.tasks import Task
+from manyheads.walks import Walk
 
 _N_ROWS = 200  # that choose the heads to prune, and again as many that measure the cost
 _N_NAMED = 3  # heads in a repr
@@ -130,7 +131,7 @@ class OpenBundle(Bundle):
         Answers without heads are computed beforehand, so that switching a head off works without a server. That takes
         up to 20 seconds for each text.
         """
-        from manyheads.serve.lens_file import lens_page  # serve is needed here only
+        from manyheads.serve.lens_page.lens_file import lens_page  # serve is needed here only
 
         if not texts:
             raise LensError('Give a text: lens("Two cats are sleeping.").')
@@ -240,10 +241,10 @@ def walk(
     if isinstance(bundle, str):
         if text is not None:
             raise TypeError("The first argument of walk is a bundle, not its path: walk(load(path), text).")
-        return lens.walk_sentence(bundle, answer=answer, layer=layer, head=number, query=query)
+        return walks.walk_sentence(bundle, answer=answer, layer=layer, head=number, query=query)
     if text is None:
         raise TypeError("walk needs a text that the model reads: walk(bundle, text).")
-    return lens.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
+    return walks.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
 
 
 def train(

@@ -54,8 +54,8 @@ from manyheads.tasks import (
 )
 from manyheads.tasks.masked.masked_training import MASK_TEXT
 from manyheads.tasks.seq2seq.text_options import options_per_text
-from manyheads.text.seen_words import MAX_WORDS, SeenWords
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.tokens.seen_words import MAX_WORDS, SeenWords
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 FORMAT = 3  # of bundle.json; other formats are refused
 _CONFIG = "bundle.json"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from manyheads.bulk import line_shards
 from manyheads.bulk.line_shards import InputFile, LineSource, plan_shards
 from manyheads.errors import DataError
-from manyheads.text.files import read_lines
+from manyheads.text.reading.files import read_lines
 
 LINE = st.sampled_from(["", "a", "中文", "x" * 30, "\ufeffmark", "u\u2028v", "\r"])
 END = st.sampled_from(["\n", "\r\n"])
@@ -71,7 +71,7 @@ def test_what_read_lines_refuses_is_refused_with_the_same_words(tmp_path: Path, 
 
 
 def test_a_line_longer_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("manyheads.text.files", "manyheads.bulk.line_shards"):
+    for module in ("manyheads.text.reading.files", "manyheads.bulk.line_shards"):
         monkeypatch.setattr(f"{module}.MAX_LINE_BYTES", 100)
     monkeypatch.setattr(line_shards, "_BLOCK_BYTES", 60)
     (tmp_path / "fits").write_text("x" * 99 + "\n" + "y" * 99 + "\n")

@@ -6,16 +6,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from manyheads.bench.run_plan import Trial, make_plan
 from manyheads.cli.init import _cost, _load_notes
 from manyheads.cli.plan import _show_memory, _show_time
 from manyheads.cli.root import cell_width
 from manyheads.init.cost_estimate import Machine
-from manyheads.init.plan import Plan
+from manyheads.init.fitted_recipe import Plan
 from manyheads.language import Language, using
 from manyheads.model.flops import BatchShape
+from manyheads.plan.run_plan import Trial, make_plan
 
-from init.test_plan import ESTIMATE, plan_of
+from init.test_fitted_recipe import ESTIMATE, plan_of
 
 MACHINE = Machine(device="cpu", n_threads=2, n_cores=2, load=10.0)
 

@@ -15,7 +15,7 @@ from manyheads.bundle import Bundle, load
 from manyheads.cli.predict import predict
 from manyheads.decode import DecodeSettings
 from manyheads.tasks import Classify, ClassifySettings, Language, LanguageSettings
-from manyheads.text.seen_words import SeenWords
+from manyheads.text.tokens.seen_words import SeenWords
 
 from cli.conftest import Run
 from tasks.makers import TOKENIZERS, make_model

@@ -11,7 +11,7 @@ from manyheads.cli.progress import show_finished, show_run
 from manyheads.language import Language, using
 from manyheads.metrics import Example, Score, TranslationCard
 from manyheads.run import Event, Finished, Prepared, Resumed, Stage, Validated
-from manyheads.train import Step, TrainSettings
+from manyheads.training import Step, TrainSettings
 
 EVENTS: list[Event] = [
     Stage("learning 3,000 tokens from the text"),

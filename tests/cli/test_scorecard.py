@@ -25,7 +25,7 @@ from manyheads.metrics import (
     masked_card,
     span_card,
 )
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 
 def printed(cards: dict[str, Card], width: int = 100) -> str:

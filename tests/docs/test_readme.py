@@ -16,7 +16,7 @@ from manyheads.bundle import Bundle
 from manyheads.cli.root import commands
 from manyheads.model import Transformer
 from manyheads.run import read_recipe
-from manyheads.text.seen_words import SeenWords
+from manyheads.text.tokens.seen_words import SeenWords
 
 from model.makers import shaken
 

@@ -9,7 +9,7 @@ import pytest
 
 from manyheads.bundle import load
 from manyheads.init.cost_estimate import measure_cost
-from manyheads.init.plan import propose
+from manyheads.init.fitted_recipe import propose
 from manyheads.init.recipe_text import recipe_text, with_files_from
 from manyheads.init.recognition import recognize
 from manyheads.init.survey import survey
@@ -27,7 +27,7 @@ from manyheads.tasks.classify import Classify, ClassifySettings
 from manyheads.tasks.encoder_choices import encoder_choices, encoder_proposal, token_choices, training_choices
 from manyheads.tasks.proposal import Choice, count_labels
 from manyheads.tasks.task_init import TaskGuess, TaskInit
-from manyheads.text.files import read_lines
+from manyheads.text.reading.files import read_lines
 
 
 @dataclass(frozen=True, kw_only=True)

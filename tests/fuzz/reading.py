@@ -15,12 +15,12 @@ from random import Random
 
 from manyheads.corpora.conllu import read_trees
 from manyheads.errors import DataError
-from manyheads.text.documents import read_documents
-from manyheads.text.files import OnBad
-from manyheads.text.gold_alignments import read_alignments
-from manyheads.text.readers import columns_of, read_lines, read_pairs, read_rows
-from manyheads.text.row_spec import join_labels, join_turns, label_text
-from manyheads.text.tagged_readers import read_tagged
+from manyheads.text.reading.documents import read_documents
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.gold_alignments import read_alignments
+from manyheads.text.reading.readers import columns_of, read_lines, read_pairs, read_rows
+from manyheads.text.reading.row_spec import join_labels, join_turns, label_text
+from manyheads.text.reading.tagged_readers import read_tagged
 
 from fuzz.mutations import mutated
 

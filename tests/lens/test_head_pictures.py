@@ -22,11 +22,11 @@ from PIL import Image
 
 from manyheads.errors import LensError
 from manyheads.lens import Trace, plain_figures, trace
-from manyheads.lens.display_units import UnitName, sides_of
-from manyheads.lens.head_maps import head_maps
-from manyheads.lens.head_pictures import draw_head, draw_overview
-from manyheads.lens.plain_figures import MISSING, SCALE, Sheet, open_sheet
-from manyheads.lens.unit_maps import UnitMap, make_unit_map, shown_units, sides_of_trace
+from manyheads.lens.pictures.head_pictures import draw_head, draw_overview
+from manyheads.lens.pictures.sheet import MISSING, SCALE, Sheet, open_sheet
+from manyheads.lens.traces.display_units import UnitName, sides_of
+from manyheads.lens.traces.head_maps import head_maps
+from manyheads.lens.traces.unit_maps import UnitMap, make_unit_map, shown_units, sides_of_trace
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -82,7 +82,7 @@ def test_bytes_do_not_depend_on_the_process_or_its_style() -> None:
         "import sys, hashlib, matplotlib as m; sys.path.insert(0, 'tests'); m.rcParams['axes.facecolor'] = 'black'\n"
         "m.rcParams['text.usetex'] = True\n"
         "from lens.makers import task_of; from manyheads.lens import trace\n"
-        "from manyheads.lens.head_pictures import draw_head\n"
+        "from manyheads.lens.pictures.head_pictures import draw_head\n"
         "t = trace(task_of('seq2seq'), 'the cat sat', 'the dog ran')\n"
         "for form in ('svg', 'png', 'pdf'):\n"
         "    print(hashlib.sha256(draw_head(t, 'decoder.1.cross/2', format=form)).hexdigest())"

@@ -13,15 +13,15 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, heads_of, trace_input
-from manyheads.lens.encoded_examples import encode_examples
-from manyheads.lens.examples import sample_examples, with_targets
-from manyheads.lens.head_examples import STRATA, HeadExample, measure_strengths, stratified_examples
-from manyheads.lens.head_survey import head_effect, survey_heads
 from manyheads.lens.importance import ablate, gradient_importance
-from manyheads.lens.roles import make_report
-from manyheads.lens.row_sample import open_sample, valid_rows
-from manyheads.lens.similarity import compare_heads
-from manyheads.lens.statistic_names import statistic_names
+from manyheads.lens.roles.head_examples import STRATA, HeadExample, measure_strengths, stratified_examples
+from manyheads.lens.roles.head_survey import head_effect, survey_heads
+from manyheads.lens.roles.role_assignment import make_report
+from manyheads.lens.roles.similarity import compare_heads
+from manyheads.lens.roles.statistic_names import statistic_names
+from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.lens.traces.encoded_examples import encode_examples
+from manyheads.lens.traces.examples import sample_examples, with_targets
 from manyheads.run import Recipe
 from manyheads.settings import to_table
 from manyheads.tasks import TASKS

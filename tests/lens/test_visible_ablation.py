@@ -12,7 +12,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, find_heads
-from manyheads.lens.examples import sample_examples
+from manyheads.lens.traces.examples import sample_examples
 from manyheads.lens.visible_ablation import (
     VisibleAblation,
     _WordCounts,

@@ -28,7 +28,7 @@ from manyheads.metrics.card_sections import (
     Note,
     shorten,
 )
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 
 def cards() -> dict[str, Card]:

@@ -9,7 +9,7 @@ import pytest
 from manyheads.errors import DataError
 from manyheads.metrics import NO_LABEL, SpanCard, span_card
 from manyheads.metrics.card_sections import Note
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 TEXTS = ["John Smith went to New York", "the U.N. met", "nothing here", "Paris"]
 GOLD = [[Span(0, 2, "PER"), Span(4, 6, "LOC")], [Span(1, 2, "ORG")], [], [Span(0, 1, "LOC")]]

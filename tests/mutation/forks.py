@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE = REPOSITORY / "src" / "manyheads"
 FOLDER = REPOSITORY / "build" / "mutants"
 OPTIONS = ["-q", "-s", "-m", "not slow and not proof", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-_PACKAGES = ("serve", "bulk", "lab", "tasks", "run", "model", "train", "decode", "metrics", "data")
+_PACKAGES = ("serve", "bulk", "lab", "tasks", "run", "model", "training", "decode", "metrics", "data")
 _TEST_FOLDERS = (*_PACKAGES, "reference", "cli")
 _TEST_FILES = (
     "test_storage.py",

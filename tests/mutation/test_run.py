@@ -25,7 +25,7 @@ def entry(**changes: Any) -> dict[str, Any]:
 
 
 def table() -> dict[str, Any]:
-    source = "src/manyheads/serve/problems.py"
+    source = "src/manyheads/serve/service/problems.py"
     return {
         "tests/a/test_other.py": entry(
             seconds={"tests/a/test_other.py::slow": 9.0, "tests/a/test_other.py::fast": 1.0},

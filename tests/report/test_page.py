@@ -18,7 +18,7 @@ from manyheads.report.curves import bucket_starts, downsample
 from manyheads.report.history import Steps, number
 from manyheads.report.page_filters import compare_texts, format_duration
 from manyheads.run import Finished, Recipe, Validated, delete_run, run
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 Table = Callable[..., dict[str, object]]
 

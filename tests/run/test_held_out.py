@@ -10,7 +10,7 @@ import pytest
 from manyheads.run import Corpus, DataSettings
 from manyheads.run.held_out import hold_out, hold_out_by_label
 from manyheads.tasks import ClassifySettings, TagSettings
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 
 def labeled(**counts: int) -> list[Row]:

@@ -30,7 +30,7 @@ from manyheads.run import (
     uses_of,
 )
 from manyheads.tasks import Classify
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 from test_bundle import reseal
 
 Table = Callable[..., dict[str, object]]

@@ -10,10 +10,10 @@ import uvicorn
 from fastapi import APIRouter, FastAPI
 from starlette.testclient import TestClient
 
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.service import Service
-from manyheads.serve.settings import ServeSettings
-from manyheads.serve.work import ServedBundle, Work
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.settings import ServeSettings
+from manyheads.serve.service.work import ServedBundle, Work
 
 SECONDS = 15
 

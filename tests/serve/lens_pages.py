@@ -16,11 +16,11 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 from starlette.applications import Starlette
 
-from manyheads.lens.head_survey import survey_heads
-from manyheads.serve.head_jobs import HeadJobs
-from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.lens.roles.head_survey import survey_heads
+from manyheads.serve.lens_page.head_jobs import HeadJobs
+from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_session import LensSession
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 N_SURVEYED = 30  # texts; hundreds in use
 SECONDS = 90  # to wait for something on a very busy machine
@@ -58,8 +58,8 @@ def background_jobs(made: list[HeadJobs] | None = None) -> Iterator[Callable[[Le
 
     before = set(threading.enumerate())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manyheads.serve.lens_app.HeadJobs", recorded)
-        patch.setattr("manyheads.serve.head_jobs.survey_heads", partial(survey_heads, n_texts=N_SURVEYED))
+        patch.setattr("manyheads.serve.lens_page.lens_app.HeadJobs", recorded)
+        patch.setattr("manyheads.serve.lens_page.head_jobs.survey_heads", partial(survey_heads, n_texts=N_SURVEYED))
         yield make_app
     workers = [one for one in threading.enumerate() if one.name == "lens-jobs" and one not in before]
     for jobs in made:

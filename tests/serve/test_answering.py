@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from manyheads.serve.answering import AnsweringBundle
-from manyheads.serve.work import Work
+from manyheads.serve.service.answering import AnsweringBundle
+from manyheads.serve.service.work import Work
 
 TEXTS = ("Two cats are sleeping.", "The teacher bought a book.", "a", "The dog that we saw was old.")
 

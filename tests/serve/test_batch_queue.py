@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from manyheads.serve.batch_queue import BatchQueue, QueuedText
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.service.problems import ProblemError
 
 from own_thread import in_own_thread
 

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from manyheads.serve.error_shapes import error_response
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.request_bodies import multipart_field
+from manyheads.serve.service.error_shapes import error_response
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.request_bodies import multipart_field
 
 
 @pytest.mark.parametrize("path", ["/translate", "/detect", "/languages", "/frontend/settings", "/health"])

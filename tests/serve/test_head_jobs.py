@@ -10,11 +10,11 @@ import pytest
 
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError
-from manyheads.lens.timeline import TimelineEntry
-from manyheads.serve import head_jobs
-from manyheads.serve.head_jobs import HeadJobs
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.lens.roles.timeline import TimelineEntry
+from manyheads.serve.lens_page import head_jobs
+from manyheads.serve.lens_page.head_jobs import HeadJobs
+from manyheads.serve.lens_page.lens_session import LensSession
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from lens.makers import SHORT, task_of
 

@@ -1,9 +1,9 @@
 import pytest
 
-from manyheads.serve.language_names import language_name
-from manyheads.serve.language_pairs import LanguagePairs
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.work import ServedBundle
+from manyheads.serve.service.language_names import language_name
+from manyheads.serve.service.language_pairs import LanguagePairs
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.work import ServedBundle
 
 from serve.fake_service import translator, writer
 

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 
 from manyheads.bundle import Bundle
 from manyheads.lens import Head, heads_of, trace
-from manyheads.serve import lens_session
-from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import MAX_CHARACTERS, OpenedBundle
+from manyheads.serve.lens_page import lens_session
+from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_session import LensSession
+from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 

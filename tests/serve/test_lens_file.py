@@ -10,10 +10,10 @@ import pytest
 
 from manyheads.bundle import Bundle
 from manyheads.lens import heads_of
-from manyheads.serve import lens_file
-from manyheads.serve.lens_file import lens_page, page_of
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page import lens_file
+from manyheads.serve.lens_page.lens_file import lens_page, page_of
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from manyheads.serve.lens_file import page_of
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page.lens_file import page_of
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from serve.conftest import TASKS, Open
 from serve.lens_pages import LensPage

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page.lens_session import LensSession
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from lens.makers import TEXTS
 from serve.conftest import Open

@@ -12,10 +12,10 @@ import pytest
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError
 from manyheads.lens.heads import Head
-from manyheads.serve import lens_session
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import MAX_CHARACTERS, OpenedBundle
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.lens_page import lens_session
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle
+from manyheads.serve.service.problems import ProblemError
 
 from lens.makers import SHORT, TEXTS, task_of
 

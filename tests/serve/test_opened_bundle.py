@@ -10,7 +10,7 @@ import torch
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.run import Recipe
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 from manyheads.settings import to_table
 from manyheads.tasks import TASKS
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.lens.head_maps import decode_map, encode_map
+from manyheads.lens.traces.head_maps import decode_map, encode_map
 
 from serve import node
 

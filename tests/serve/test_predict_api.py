@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from manyheads.serve.predict_api import PredictRequest, predict_router
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.service import Service
-from manyheads.serve.work import ServedBundle, Work
+from manyheads.serve.service.predict_api import PredictRequest, predict_router
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.work import ServedBundle, Work
 
 from own_thread import in_own_thread
 from serve.fake_service import FakeService, client_of, translator
@@ -187,7 +187,7 @@ def test_an_error_after_the_first_event_is_an_event(client: TestClient, answerin
 
 
 def test_texts_of_a_stream_whose_client_left_are_cancelled(answering: Answering) -> None:
-    from manyheads.serve.predict_api import _events
+    from manyheads.serve.service.predict_api import _events
 
     async def leave() -> int:
         request = Work("m", ("a", "slow", "slow"))

@@ -10,14 +10,14 @@ from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, LensError
 from manyheads.lens import heads_of
 from manyheads.lens.aligner import Aligner, OcclusionAligner
-from manyheads.lens.head_survey import survey_heads
+from manyheads.lens.roles.head_survey import survey_heads
 from manyheads.run import Recipe
-from manyheads.serve import head_jobs
-from manyheads.serve.answering import AnsweringBundle
-from manyheads.serve.head_jobs import HeadJobs
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page import head_jobs
+from manyheads.serve.lens_page.head_jobs import HeadJobs
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 from manyheads.serve.private_data import load_served, without_files, without_path
+from manyheads.serve.service.answering import AnsweringBundle
 from manyheads.settings import to_table
 
 from lens.makers import SHORT, TEXTS, task_of

@@ -18,12 +18,12 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount, Route
 
-from manyheads.serve.access import Access
-from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.service import Service
-from manyheads.serve.service_app import make_service_app
-from manyheads.serve.settings import ServeSettings
+from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.service.access import Access
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.service_app import make_service_app
+from manyheads.serve.service.settings import ServeSettings
 
 from lens.makers import TEXTS
 from serve.marked_bundles import (

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from manyheads.bundle import load
-from manyheads.serve import worker_pool
-from manyheads.serve.access import current_client
-from manyheads.serve.batch_queue import BatchQueue, QueuedText
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.service import Service
-from manyheads.serve.settings import ServeSettings
-from manyheads.serve.work import Work
-from manyheads.serve.worker_pool import WorkerPool
+from manyheads.serve.service import worker_pool
+from manyheads.serve.service.access import current_client
+from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.settings import ServeSettings
+from manyheads.serve.service.work import Work
+from manyheads.serve.service.worker_pool import WorkerPool
 
 from own_thread import in_own_thread
 from serve.fake_workers import Behavior, FakeProcess, FakeWorkers, Message, answer_all

@@ -14,7 +14,7 @@ from manyheads.settings import build
 from manyheads.tasks import Classify, ClassifySettings, TrainingData
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.mixture import Mixture
-from manyheads.train import Trainer, TrainSettings
+from manyheads.training import Trainer, TrainSettings
 
 from tasks.makers import BLANK_TEXTS
 from tasks.small import make_task, make_training_data

@@ -10,11 +10,11 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner
-from manyheads.lens.answered_input import answer_text, write_answer
+from manyheads.lens.traces.answered_text import answer_text, write_answer
 from manyheads.tasks import ModelInput, Seq2Seq, Seq2SeqSettings
 from manyheads.tasks.lens_output import HasLensOutput, LensProbe, token_text
-from manyheads.text.text_profile import TextProfile
-from manyheads.text.tokenizer import EOS, Tokenizer, TokenizerSettings
+from manyheads.text.tokens.text_profile import TextProfile
+from manyheads.text.tokens.tokenizer import EOS, Tokenizer, TokenizerSettings
 
 from lens.answering import BEAM, CASES, GREEDY, READING, WRITING, answering
 from tasks.makers import DOCUMENTS, TOKENIZERS, make_model

@@ -10,8 +10,8 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks import Masked, MaskedSettings, MaskedTrainingTask
 from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT, Masker
-from manyheads.text.tokenizer import BOS, PAD
-from manyheads.text.words import WordTable
+from manyheads.text.tokens.tokenizer import BOS, PAD
+from manyheads.text.tokens.words import WordTable
 
 from tasks.makers import BLANK_TEXTS, DOCUMENTS, TOKENIZERS, make_model, make_training_data
 

@@ -17,12 +17,12 @@ from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.lens import trace
 from manyheads.lens.importance import ablate, gradient_importance, single_heads
 from manyheads.lens.interventions import text_importance
-from manyheads.lens.row_sample import open_sample
+from manyheads.lens.scored_rows import open_sample
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.size import count_parameters
 from manyheads.tasks import TASKS, StreamingTask, SupportsEngines, Task, TrainingData
-from manyheads.text.readers import Row
-from manyheads.train import Checkpoints, Trainer, TrainSettings
+from manyheads.text.reading.readers import Row
+from manyheads.training import Checkpoints, Trainer, TrainSettings
 
 from model.other_device import NAME, OtherDevice, OtherTensor, WrongDeviceError, moved
 from tasks.small import make_task, make_training_data

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import read_lines, read_pairs
+from manyheads.text.reading.readers import read_lines, read_pairs
 
 from text.makers import Write, refuses
 

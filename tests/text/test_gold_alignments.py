@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.gold_alignments import AlignedPair, read_alignments
+from manyheads.text.reading.gold_alignments import AlignedPair, read_alignments
 
 
 @pytest.fixture

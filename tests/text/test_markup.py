@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.markup import Segment, split_markup
-from manyheads.text.words import split_text
+from manyheads.text.markup.html_segments import Segment, split_markup
+from manyheads.text.tokens.words import split_text
 
 TAG = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
 

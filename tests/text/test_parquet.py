@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.readers import columns_of, read_pairs
+from manyheads.text.reading.readers import columns_of, read_pairs
 
 from text.makers import Write, refuses
 

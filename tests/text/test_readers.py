@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import columns_of, read_lines, read_pairs
+from manyheads.text.reading.readers import columns_of, read_lines, read_pairs
 
 from text.makers import Write, refuses
 

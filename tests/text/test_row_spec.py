@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import Row, numbered_rows, read_rows
-from manyheads.text.row_spec import join_labels, label_text
+from manyheads.text.reading.readers import Row, numbered_rows, read_rows
+from manyheads.text.reading.row_spec import join_labels, label_text
 
 from text.makers import Write, refuses
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.tag_schemes import (
+from manyheads.text.reading.tag_schemes import (
     SCHEMES,
     AnyScheme,
     Scheme,

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import Row
-from manyheads.text.tag_schemes import SCHEMES, Scheme, detect_scheme, spans_to_tags, tags_to_spans
-from manyheads.text.tagged_readers import read_tagged
+from manyheads.text.reading.readers import Row
+from manyheads.text.reading.tag_schemes import SCHEMES, Scheme, detect_scheme, spans_to_tags, tags_to_spans
+from manyheads.text.reading.tagged_readers import read_tagged
 
 from text.makers import Write, refuses
 

@@ -21,7 +21,7 @@ from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, Special
 from manyheads.decode.native.loading import library
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import load_weights
-from manyheads.text.readers import read_lines
+from manyheads.text.reading.readers import read_lines
 
 
 class Manyheads:

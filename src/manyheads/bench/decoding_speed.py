@@ -15,7 +15,7 @@ from manyheads.decode import ENGINES, DecodeSettings, Engine, EngineSelector, Sp
 from manyheads.errors import EngineError
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import SupportsEngines, Task
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 Decode = Callable[[Sequence[Any]], object]  # decodes a batch
 

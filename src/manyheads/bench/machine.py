@@ -20,7 +20,7 @@ from manyheads.errors import DataError
 from manyheads.model import ModelSettings
 from manyheads.run import Corpus, Recipe
 from manyheads.tasks import StreamingTask
-from manyheads.text.readers import read_lines
+from manyheads.text.reading.readers import read_lines
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyheads.errors import DataError
-from manyheads.text.files import MAX_LINE_BYTES, UTF8_BOM, check_readable, empty_file_error, file_lines, lines_at
+from manyheads.text.reading.files import (
+    MAX_LINE_BYTES,
+    UTF8_BOM,
+    check_readable,
+    empty_file_error,
+    file_lines,
+    lines_at,
+)
 
 _BLOCK_BYTES = 1 << 20
 

@@ -104,7 +104,7 @@ def text_options(command: Command) -> Command:
 def read_text_options(glossary: Path | None, keep: Sequence[str], prefix: str | None) -> "TextOptions | None":
     """Return what the translations must satisfy; None if nothing."""
     from manyheads.tasks import TextOptions
-    from manyheads.text.glossary_file import read_glossary
+    from manyheads.text.terms.glossary_file import read_glossary
 
     if glossary is None and not keep and prefix is None:
         return None

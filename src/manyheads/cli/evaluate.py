@@ -320,7 +320,7 @@ def _score_negatives(
 
     from manyheads.errors import DataError
     from manyheads.tasks import ScopedTask
-    from manyheads.text.readers import read_lines
+    from manyheads.text.reading.readers import read_lines
 
     task = loaded.task
     texts = [line for line in read_lines(path) if line.strip()]
@@ -403,7 +403,7 @@ def _recipe_test_sets(loaded: "Bundle", bundle: Path, test_set: str | None) -> d
 
 def _read_other_output(path: Path, n_sentences: int) -> list[str]:
     from manyheads.errors import DataError
-    from manyheads.text.readers import read_lines
+    from manyheads.text.reading.readers import read_lines
 
     lines = list(read_lines(path))
     if len(lines) != n_sentences:

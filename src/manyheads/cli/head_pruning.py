@@ -24,7 +24,7 @@ from manyheads.compress.trade_off import Compressed
 from manyheads.cores import count_cores
 from manyheads.language import pick
 from manyheads.lens.heads import heads_of
-from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.lens.scored_rows import open_sample, valid_rows
 from manyheads.metrics import format_score
 from manyheads.storage import atomic_write
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from manyheads.init.cost_estimate import Machine
-    from manyheads.init.plan import Plan
+    from manyheads.init.fitted_recipe import Plan
     from manyheads.init.recognition import RecognizedData
     from manyheads.tasks.proposal import Survey
 
@@ -176,7 +176,7 @@ def init(
 ) -> None:
     """Propose a recipe."""
     from manyheads.init.cost_estimate import measure_cost, this_machine
-    from manyheads.init.plan import propose
+    from manyheads.init.fitted_recipe import propose
     from manyheads.init.recognition import recognize
     from manyheads.init.survey import survey
     from manyheads.tasks.task_init import Request
@@ -369,7 +369,7 @@ def _few(labels: "Sequence[str]") -> str:
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
     from manyheads.cli.scorecard import format_interval
-    from manyheads.init.plan import round_epochs
+    from manyheads.init.fitted_recipe import round_epochs
 
     proposal, estimate = plan.proposal, plan.estimate
     size = pick(f"preset {proposal.preset}", f"预设 {proposal.preset}") if proposal.preset else proposal.size
@@ -415,7 +415,7 @@ def _cost(plan: "Plan", machine: "Machine") -> str:
 
 def _notes(plan: "Plan") -> list[str]:
     """What the data and the budget leave out, in the language in use; the same on every machine."""
-    from manyheads.init.plan import round_epochs
+    from manyheads.init.fitted_recipe import round_epochs
 
     notes = []
     if plan.estimate.n_too_long:

@@ -14,8 +14,8 @@ from manyheads.language import pick
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from manyheads.lens.plain_figures import Format
-    from manyheads.serve.lens_session import LensSession
+    from manyheads.lens.pictures.sheet import Format
+    from manyheads.serve.lens_page.lens_session import LensSession
 
 _PATH = click.Path(path_type=Path)
 _UNITS = ("tokens", "characters", "words")
@@ -132,8 +132,8 @@ def open_session(
     bundle: Path, compare: Path | None = None, valid: tuple[Path, ...] = (), texts: tuple[str, ...] = ()
 ) -> "LensSession":
     """Load one or two bundles for the lens; the page suggests these texts first."""
-    from manyheads.serve.lens_session import LensSession
-    from manyheads.serve.opened_bundle import OpenedBundle
+    from manyheads.serve.lens_page.lens_session import LensSession
+    from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
     opened = [OpenedBundle.open(bundle, valid=valid, texts=texts)]
     if compare is not None:
@@ -156,7 +156,7 @@ def _text(session: "LensSession", texts: tuple[str, ...]) -> str:
 def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", options: dict[str, Any]) -> None:
     from manyheads.language import current
     from manyheads.lens.heads import Head
-    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.serve.lens_page.lens_session import TraceRequest
     from manyheads.storage import atomic_write
 
     traced = session.trace(TraceRequest("a", text, options["answer"]))
@@ -196,10 +196,10 @@ def write_page(
 
     from manyheads.cli.progress import make_console
     from manyheads.language import current
-    from manyheads.lens.head_survey import survey_heads
-    from manyheads.serve.head_jobs import survey_for_page
-    from manyheads.serve.lens_file import page_of
-    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.lens.roles.head_survey import survey_heads
+    from manyheads.serve.lens_page.head_jobs import survey_for_page
+    from manyheads.serve.lens_page.lens_file import page_of
+    from manyheads.serve.lens_page.lens_session import TraceRequest
     from manyheads.storage import atomic_write
 
     _check_folder(path)
@@ -259,8 +259,8 @@ def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, An
     from urllib.parse import urlencode
 
     from manyheads.language import current
-    from manyheads.serve.lens_app import make_app
-    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.serve.lens_page.lens_app import make_app
+    from manyheads.serve.lens_page.lens_session import TraceRequest
     from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
     host, port = options["host"], options["port"]

@@ -11,7 +11,7 @@ from manyheads.cli.output import program_name
 from manyheads.language import current, pick
 
 if TYPE_CHECKING:
-    from manyheads.bench.run_plan import RunPlan
+    from manyheads.plan.run_plan import RunPlan
     from manyheads.run import Recipe
 
 _WIDTH = 80
@@ -48,12 +48,12 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
     name = "kind"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        from manyheads.bench.accelerators import ACCELERATORS
+        from manyheads.plan.accelerators import ACCELERATORS
 
         return f"[{'|'.join(ACCELERATORS)}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from manyheads.bench.accelerators import ACCELERATORS
+        from manyheads.plan.accelerators import ACCELERATORS
 
         if str(value).lower() not in ACCELERATORS:
             self.fail(f"{value!r} is not one of {', '.join(ACCELERATORS)}.", param, ctx)
@@ -125,8 +125,8 @@ def plan(
     as_json: bool,
 ) -> None:
     """Estimate what a recipe costs."""
-    from manyheads.bench.accelerators import ACCELERATORS
-    from manyheads.bench.run_plan import make_plan, try_recipe
+    from manyheads.plan.accelerators import ACCELERATORS
+    from manyheads.plan.run_plan import make_plan, try_recipe
 
     if (gpus is None) != (kind is None):
         raise click.UsageError("--gpus and --kind belong together: --gpus 8 --kind a100.")
@@ -161,7 +161,7 @@ def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]"
     """Read a recipe, or that of a run with the size of its vocabulary."""
     from manyheads.errors import DataError
     from manyheads.run import RunFolder, read_recipe
-    from manyheads.text.tokenizer import Tokenizer
+    from manyheads.text.tokens.tokenizer import Tokenizer
 
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml) or a run's folder.")
@@ -196,8 +196,8 @@ def _heading(text: str) -> None:
 
 
 def _show(path: Path, made: "RunPlan") -> None:
-    from manyheads.bench.run_plan import assumptions
     from manyheads.cli.root import wrap_cells
+    from manyheads.plan.run_plan import assumptions
 
     click.secho(f"{program_name()} plan · {path}", bold=True)
     _show_model(made)
@@ -372,7 +372,7 @@ def _print_json(path: Path, made: "RunPlan") -> None:
     import json
     from dataclasses import asdict
 
-    from manyheads.bench.run_plan import assumptions
+    from manyheads.plan.run_plan import assumptions
 
     model, trial = made.recipe.model, made.trial
     payload = {

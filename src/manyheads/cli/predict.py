@@ -269,7 +269,7 @@ def predict(
 
 def _local(file: str) -> str:
     """Return the path of a file; an object of a store is copied."""
-    from manyheads.text.remote_files import is_remote, local_copy
+    from manyheads.text.reading.remote_files import is_remote, local_copy
 
     return str(local_copy(file)) if is_remote(file) else file
 
@@ -319,7 +319,7 @@ class _Reader:
     """Reads batches of lines from files, or from standard input as they arrive."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        from manyheads.text.readers import read_lines
+        from manyheads.text.reading.readers import read_lines
 
         self.files = files
         self.lines = [] if files == ("-",) else [read_lines(file) for file in files]  # raises if a file is missing
@@ -327,7 +327,7 @@ class _Reader:
 
     def batches(self) -> Iterator[tuple[list[str], bool]]:
         """Yield batches of lines, each with whether the writer of standard input pauses after it."""
-        from manyheads.text.arriving_lines import ArrivingLines
+        from manyheads.text.reading.arriving_lines import ArrivingLines
 
         if self.lines:
             lines = self._all_lines()

@@ -37,7 +37,7 @@ def require_translator(bundle: "Bundle", path: Path) -> "MarkupTranslator":
 
 def read_document(file: str) -> str:
     """Read a whole file with its line ends."""
-    from manyheads.text.files import check_readable, file_lines
+    from manyheads.text.reading.files import check_readable, file_lines
 
     path = Path(file)
     check_readable(path, may_be_pipe=True)
@@ -60,7 +60,7 @@ class MarkupWriter:
     def answer(self, lines: list[str], start: int) -> Iterator[str]:
         """Yield the output lines of a batch of fragments; `start` is the number of its first line, counted from 1."""
         from manyheads.tasks import one_line
-        from manyheads.text.words import is_blank
+        from manyheads.text.tokens.words import is_blank
 
         translations = self.translator.translate(lines, first=start - 1, options=self.options)
         for number, (text, translation) in enumerate(zip(lines, translations, strict=True), start):

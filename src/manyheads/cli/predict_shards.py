@@ -89,7 +89,7 @@ def _check(options: AnswerOptions, files: Sequence[str], shard_lines: int) -> No
         raise click.UsageError(
             f"--shard-lines {shard_lines} is not a multiple of {BATCH_LINES:,}, the lines that are answered together."
         )
-    from manyheads.text.files import is_compressed
+    from manyheads.text.reading.files import is_compressed
 
     compressed = [file for file in files if is_compressed(Path(file))]
     if compressed:

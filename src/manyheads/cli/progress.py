@@ -34,7 +34,7 @@ from manyheads.run import (
     Validated,
 )
 from manyheads.tasks.proposal import pluralized
-from manyheads.train import Step, TrainSettings
+from manyheads.training import Step, TrainSettings
 
 _LABEL_WIDTH = 12  # columns
 _N_EXAMPLES = 5  # of each test set, at the end of a run

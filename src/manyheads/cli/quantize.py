@@ -73,7 +73,7 @@ def quantize(
     from manyheads.bundle import load
     from manyheads.cli.output import check_output_folder
     from manyheads.compress.quantization import quantize as quantize_bundle
-    from manyheads.lens.row_sample import valid_rows
+    from manyheads.lens.scored_rows import valid_rows
 
     out = output or bundle.with_name(f"{bundle.name}-int8")
     check_output_folder(out, bundle, overwrite=overwrite)

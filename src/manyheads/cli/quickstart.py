@@ -152,7 +152,7 @@ class _Examples:
 def _choose_examples(bundle: Path, job: "Quickstart", corpus: str) -> _Examples:
     """Return a text that is answered without a warning, and a head that matters visibly."""
     from manyheads.bundle import load
-    from manyheads.lens.examples import sample_examples
+    from manyheads.lens.traces.examples import sample_examples
     from manyheads.lens.visible_ablation import find_visible_ablation, texts_without_remarks
 
     own = job.examples[corpus.split("-")[0]]

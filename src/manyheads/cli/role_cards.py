@@ -15,13 +15,13 @@ from manyheads.bundle import Bundle, load
 from manyheads.cli.output import open_output
 from manyheads.cli.progress import make_console
 from manyheads.language import pick
-from manyheads.lens.encoded_examples import encode_examples, require_known_script
-from manyheads.lens.examples import read_examples, read_gold, sample_examples, with_targets
-from manyheads.lens.pictures import draw_heads, draw_timeline
-from manyheads.lens.role_names import role_color, role_name
-from manyheads.lens.roles import UNKNOWN, HeadReport, RoleCard, as_displayed, make_report
-from manyheads.lens.similarity import Similarity, compare_heads
-from manyheads.lens.timeline import iterate_timeline
+from manyheads.lens.pictures.role_pictures import draw_heads, draw_timeline
+from manyheads.lens.roles.role_assignment import UNKNOWN, HeadReport, RoleCard, as_displayed, make_report
+from manyheads.lens.roles.role_names import role_color, role_name
+from manyheads.lens.roles.similarity import Similarity, compare_heads
+from manyheads.lens.roles.timeline import iterate_timeline
+from manyheads.lens.traces.encoded_examples import encode_examples, require_known_script
+from manyheads.lens.traces.examples import read_examples, read_gold, sample_examples, with_targets
 from manyheads.tasks.lens_examples import Example
 
 _N_NAMED = 16

@@ -9,8 +9,8 @@ import click
 from manyheads.language import pick
 
 if TYPE_CHECKING:
-    from manyheads.serve.service import Service
-    from manyheads.serve.settings import ServeSettings
+    from manyheads.serve.service.service import Service
+    from manyheads.serve.service.settings import ServeSettings
 
 _PATH = click.Path(path_type=Path)
 
@@ -141,9 +141,9 @@ _PATH = click.Path(path_type=Path)
 def serve(bundles: tuple[str, ...], check: bool, log: bool, **options: Any) -> None:
     """Serve bundles."""
     try:
-        from manyheads.serve.access import Access, read_keys
-        from manyheads.serve.service import Service
-        from manyheads.serve.settings import ServeSettings
+        from manyheads.serve.service.access import Access, read_keys
+        from manyheads.serve.service.service import Service
+        from manyheads.serve.service.settings import ServeSettings
     except ModuleNotFoundError as error:
         raise click.UsageError(
             f"The package {error.name} is not installed. Install what the server needs: pip install 'manyheads[serve]'"
@@ -195,8 +195,8 @@ def _check(service: "Service") -> None:
 def _run(folders: dict[str, str], settings: "ServeSettings", access: Any, log: bool) -> None:
     import logging
 
-    from manyheads.serve.http_server import run_service
     from manyheads.serve.local_server import address_of, is_loopback, listen_at
+    from manyheads.serve.service.http_server import run_service
 
     listener = listen_at(settings.host, settings.port)  # a port in use is reported before bundles are loaded
     if not is_loopback(settings.host) and not access.needs_key:

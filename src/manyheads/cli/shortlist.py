@@ -113,7 +113,7 @@ def shortlist(
     from manyheads.cli.output import check_output_folder
     from manyheads.compress.shortlisting import ShortlistSettings, add_shortlist
     from manyheads.lens.aligner import require_cross_attention
-    from manyheads.lens.row_sample import train_rows, valid_rows
+    from manyheads.lens.scored_rows import train_rows, valid_rows
 
     settings = ShortlistSettings(words=words, frequent=frequent)
     out = output or bundle.with_name(f"{bundle.name}-shortlist")

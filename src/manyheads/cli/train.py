@@ -12,7 +12,7 @@ from manyheads.language import pick
 
 if TYPE_CHECKING:
     from manyheads.run import Event, Finished, Recipe
-    from manyheads.train import ProcessGroup
+    from manyheads.training import ProcessGroup
 
 
 @click.command(
@@ -95,7 +95,7 @@ def train(
 
     from manyheads.cli.processes import run_as_follower, start_processes
     from manyheads.run import read_recipe
-    from manyheads.train import ProcessGroup
+    from manyheads.training import ProcessGroup
 
     words = ["train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
     if folds and (processes or int(os.environ.get("WORLD_SIZE", "1")) > 1):

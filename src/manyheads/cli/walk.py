@@ -10,8 +10,8 @@ import click
 from manyheads.language import pick
 
 if TYPE_CHECKING:
-    from manyheads.cli.walk_page import Page
-    from manyheads.lens.attention_walk import Walk
+    from manyheads.walks.attention_walk import Walk
+    from manyheads.walks.walk_page import Page
 
 _N_STEPS = 16
 _MAX_WIDTH = 100
@@ -140,8 +140,8 @@ def walk(
 
 def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
     """Compute the walk that the arguments request."""
-    from manyheads.cli.walk_page import Page
-    from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
+    from manyheads.walks.toy_model import measure_saturation, walk_sentence, worked_example
+    from manyheads.walks.walk_page import Page
 
     match words:
         case ():
@@ -168,7 +168,7 @@ def _is_folder(text: str) -> bool:
 
 def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
     from manyheads.bundle import load
-    from manyheads.lens.block_walk import walk as walk_model
+    from manyheads.walks.block_walk import walk as walk_model
 
     return walk_model(load(bundle), text, **how)
 
@@ -177,8 +177,8 @@ def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
     from manyheads.cli.progress import make_console
-    from manyheads.cli.walk_page import show_heading
-    from manyheads.cli.walk_steps import show_steps
+    from manyheads.walks.walk_page import show_heading
+    from manyheads.walks.walk_steps import show_steps
 
     console = make_console(plain=False)
     page = replace(page, columns=min(console.width, _MAX_WIDTH))

@@ -15,7 +15,7 @@ from manyheads.model.weights import load_weights
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.run.preparation import PreparedData, prepare
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import Step, Trainer, TrainingTask, TrainSettings, peak_learning_rate
+from manyheads.training import Step, Trainer, TrainingTask, TrainSettings, peak_learning_rate
 
 OnStep = Callable[[Step], None]
 

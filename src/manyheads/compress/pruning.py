@@ -19,7 +19,7 @@ from manyheads.compress.trade_off import MAX_COST, Compressed, TradeOff, cost_of
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, ablation_gates, heads_of
 from manyheads.lens.importance import gradient_importance
-from manyheads.lens.row_sample import Sample
+from manyheads.lens.scored_rows import Sample
 from manyheads.tasks import Task
 
 Method = Literal["greedy", "gates", "gradient"]

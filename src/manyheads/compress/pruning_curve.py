@@ -9,7 +9,7 @@ from html import escape
 from manyheads.compress.head_removal import remove_heads
 from manyheads.language import pick
 from manyheads.lens.heads import Head, heads_of
-from manyheads.lens.row_sample import Sample
+from manyheads.lens.scored_rows import Sample
 from manyheads.metrics import Change, Score, Tally, compare_tallies, format_score
 from manyheads.tasks import Task
 

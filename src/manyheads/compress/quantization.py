@@ -10,7 +10,7 @@ from manyheads.decode import EngineSelector
 from manyheads.errors import BundleError, EngineError
 from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
 from manyheads.tasks import SupportsEngines
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 
 @dataclass(frozen=True)

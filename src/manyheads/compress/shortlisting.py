@@ -20,13 +20,13 @@ from manyheads.data import pad
 from manyheads.decode import EngineSelector, Shortlist
 from manyheads.errors import BundleError, DataError, EngineError
 from manyheads.lens.aligner import Aligner, choose_aligner, require_cross_attention
-from manyheads.lens.head_counts import MapTap
+from manyheads.lens.roles.head_counts import MapTap
 from manyheads.model import MultiHeadAttention, evaluating
 from manyheads.settings import raise_faults
 from manyheads.tasks import SupportsEngines
 from manyheads.tasks.model_inputs import batches_by_length
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 _N_SOURCES = 4  # source tokens that a target token is divided among
 

@@ -12,7 +12,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, DataError
 from manyheads.metrics import Change, bleu_tally, compare_tallies, lower_is_better
 from manyheads.tasks import Task
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 MAX_COST = 0.2  # points of a score out of 100, or percent of a rate such as nats per character
 _N_REPEATS = 3

@@ -24,7 +24,7 @@ from manyheads.data.hash_set import HashSet
 from manyheads.data.texts import R, chunks
 from manyheads.errors import DataError
 from manyheads.settings import raise_faults, type_faults
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 KEPT = "kept"
 EMPTY = "empty"

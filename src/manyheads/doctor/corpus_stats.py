@@ -17,7 +17,7 @@ from manyheads.errors import DataError
 from manyheads.language import Bilingual
 from manyheads.tasks.findings import MAX_EXAMPLES, excerpt
 from manyheads.tasks.task_doctor import MAX_ROWS, Source
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 N_TRIGRAMS = 1 << 16
 _CHUNK_SIZE = 10_000  # rows

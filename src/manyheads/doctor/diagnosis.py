@@ -28,7 +28,7 @@ from manyheads.run.preparation import PreparedData, prepare
 from manyheads.storage import MANIFEST
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, merge_good
 from manyheads.tasks.task_doctor import Source
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 

@@ -21,8 +21,8 @@ from manyheads.storage import verify_manifest
 from manyheads.tasks import HasReferences, Task
 from manyheads.tasks.findings import Finding, describe_sizes, share
 from manyheads.tasks.ngrams import sparse_tables
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 _ROWS = 30
 _CHARACTERS = 3000  # of a document

@@ -23,8 +23,8 @@ from manyheads.model.device import pick_device
 from manyheads.run import Recipe
 from manyheads.tasks import TensorBatch
 from manyheads.tasks.findings import Finding
-from manyheads.text.tokenizer import PAD, Tokenizer, TokenizerSettings
-from manyheads.train import Trainer, TrainSettings, learning_rate
+from manyheads.text.tokens.tokenizer import PAD, Tokenizer, TokenizerSettings
+from manyheads.training import Trainer, TrainSettings, learning_rate
 
 _SAMPLE = 2000  # pairs
 _VOCAB_SIZE = 2000

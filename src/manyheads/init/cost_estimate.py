@@ -38,9 +38,9 @@ from manyheads.run.recipe import Recipe
 from manyheads.tasks import TASKS, HasBaseline, Task, TrainingData
 from manyheads.tasks.proposal import Survey
 from manyheads.tasks.task_init import validation_rows
-from manyheads.text.tokenizer import Tokenizer
-from manyheads.train import Checkpoints, Trainer, TrainingTask
-from manyheads.train.micro_batches import split_plan
+from manyheads.text.tokens.tokenizer import Tokenizer
+from manyheads.training import Checkpoints, Trainer, TrainingTask
+from manyheads.training.micro_batches import split_plan
 
 _TRIAL_BATCHES = 6  # different ones, since batches differ
 _TRIAL_STEPS = 61

@@ -12,7 +12,7 @@ from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_of
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names
-from manyheads.text.files import check_readable, format_suffix
+from manyheads.text.reading.files import check_readable, format_suffix
 from manyheads.text.suggestions import shortened
 
 

@@ -15,7 +15,7 @@ from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.proposal import Survey, pluralized
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 _MAX_EXAMINED = 100_000  # rows that are cleaned and measured, drawn from all the files; others are only counted
 _MAX_COUNTED = 5_000_000

@@ -20,7 +20,7 @@ from manyheads.model.feed_forward import FeedForward, GatedFeedForward
 from manyheads.model.norms import LayerNorm, RMSNorm
 from manyheads.model.projections import SeparateProjections
 from manyheads.storage import atomic_folder
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 Linear = tuple[Tensor, Tensor | None]  # weight and bias
 

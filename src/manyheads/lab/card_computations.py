@@ -20,8 +20,8 @@ from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.norms import NORMS
 from manyheads.model.positions import RotaryPositions, SinusoidalPositions
 from manyheads.model.size import count_parameters
-from manyheads.train.schedule import learning_rate
-from manyheads.train.settings import TrainSettings
+from manyheads.training.schedule import learning_rate
+from manyheads.training.settings import TrainSettings
 
 _COMPUTED = re.compile(r"\{\{computed (\S+) (\S+)\}\}")
 _MEBIBYTE, _GIBIBYTE = 2.0**20, 2.0**30

@@ -25,7 +25,7 @@ from manyheads.run import Corpus, Recipe, RunFolder, read_recipe
 from manyheads.run.preparation import PreparedData, prepare
 from manyheads.settings import toml_value
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import Trainer, peak_learning_rate
+from manyheads.training import Trainer, peak_learning_rate
 
 _DEFAULT_STEPS = 200
 _N_LAST = 50  # steps whose mean loss is reported

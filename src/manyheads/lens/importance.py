@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
-from manyheads.lens.row_sample import Sample
+from manyheads.lens.scored_rows import Sample
 from manyheads.metrics import Change, Tally, compare_tallies, confidence_interval, resample_matrix, resamples
 from manyheads.model import gated
 from manyheads.tasks import Progress, Task

@@ -15,8 +15,8 @@ from torch import Tensor
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import Aligner
-from manyheads.lens.answered_input import write_answer
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
+from manyheads.lens.traces.answered_text import write_answer
 from manyheads.model import Transformer, gated
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import HasLensOutput, LensOutput

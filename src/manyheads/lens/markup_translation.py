@@ -15,7 +15,7 @@ from manyheads.errors import BundleError
 from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of
 from manyheads.settings import build, to_table
 from manyheads.tasks import TextOptions, Translations
-from manyheads.text.markup import Markup, split_markup
+from manyheads.text.markup.html_segments import Markup, split_markup
 
 
 @dataclass(frozen=True)

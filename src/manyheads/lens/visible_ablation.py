@@ -14,12 +14,12 @@ from itertools import islice
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
-from manyheads.lens.examples import sample_examples
 from manyheads.lens.heads import Head, ablation_gates, find_heads
+from manyheads.lens.traces.examples import sample_examples
 from manyheads.model import gated
 from manyheads.tasks import Prediction
 from manyheads.tasks.lens_examples import Example
-from manyheads.text.words import Word, split_text
+from manyheads.text.tokens.words import Word, split_text
 
 _N_DRAWN = 400  # examples of the bundle's own data
 _N_ANSWERED = 150  # of the shortest of them

@@ -35,7 +35,7 @@ from manyheads.metrics.card_sections import (
 )
 from manyheads.metrics.label_scorecard import LONGEST_TEXT, N_WORST, unknown_label_notes
 from manyheads.metrics.score import Score
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 Spans = Sequence[Sequence[Span]]  # of each sentence
 IntentRule = Literal["strict", "any"]

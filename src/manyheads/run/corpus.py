@@ -21,8 +21,8 @@ from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
 from manyheads.tasks import DEFAULT_KIND, TASKS, Task, TaskSettings
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
 
 COUNTS = "counts.json"  # beside cached text: the number of rows dropped for each reason, and the corpus boundaries
 _FORMAT = 6  # of cached text; increase it when the same files give other rows

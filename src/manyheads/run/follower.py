@@ -23,7 +23,7 @@ from manyheads.run.run_folder import RunFolder
 from manyheads.run.trainer_setup import check_device, create_task, create_trainer, pick_own_device
 from manyheads.run.warm_start import freeze
 from manyheads.settings import to_table
-from manyheads.train import ProcessGroup
+from manyheads.training import ProcessGroup
 
 _START = "start"
 _WHAT = {

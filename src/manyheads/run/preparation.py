@@ -28,8 +28,8 @@ from manyheads.run.recipe import Recipe
 from manyheads.run.run_folder import FORMAT, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import atomic_write
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 _IDS_FORMAT = 4  # of cached ids; increase it when the same text gives other ids
 

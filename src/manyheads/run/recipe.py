@@ -23,10 +23,10 @@ from manyheads.settings import (
     type_faults,
 )
 from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
-from manyheads.text.documents import document_files
-from manyheads.text.remote_files import is_remote, local_copy
-from manyheads.text.tokenizer import TokenizerSettings
-from manyheads.train import TrainSettings
+from manyheads.text.reading.documents import document_files
+from manyheads.text.reading.remote_files import is_remote, local_copy
+from manyheads.text.tokens.tokenizer import TokenizerSettings
+from manyheads.training import TrainSettings
 
 _MAX_WEIGHT = 1000.0
 _COLUMNS = ("source", "target", "text", "label", "tags")

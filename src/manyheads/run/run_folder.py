@@ -25,7 +25,7 @@ from manyheads.bounded_files import read_json
 from manyheads.errors import DataError, RecipeError
 from manyheads.settings import read_toml
 from manyheads.storage import DISK_FULL, LOCK, MANIFEST, is_locked
-from manyheads.train import Checkpoints
+from manyheads.training import Checkpoints
 
 FORMAT = 3  # of run folders; older ones are refused
 LogEntry = dict[str, Any]

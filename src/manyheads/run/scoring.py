@@ -12,7 +12,7 @@ from manyheads.metrics import Baseline, Card, Use, compare_tallies
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import CalibratedTask, HasBaseline, Task
 from manyheads.tasks.task import Progress
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 VALID = "valid"  # the name of the validation set where it is scored instead of a test set
 

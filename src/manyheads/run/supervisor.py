@@ -20,7 +20,7 @@ from typing import IO
 from manyheads.cores import count_cores
 from manyheads.language import pick
 from manyheads.run.stopping import stop_signals
-from manyheads.train.process_group import LOST, SUPERVISOR_VARIABLE
+from manyheads.training.process_group import LOST, SUPERVISOR_VARIABLE
 
 _HOST = "127.0.0.1"
 _POLL = 0.05  # seconds

@@ -13,7 +13,7 @@ from manyheads.run.corpus import Corpus
 from manyheads.run.preparation import PreparedData
 from manyheads.run.recipe import Recipe
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import ProcessGroup, Trainer
+from manyheads.training import ProcessGroup, Trainer
 
 
 def pick_own_device(recipe: Recipe, group: ProcessGroup) -> torch.device:

@@ -56,9 +56,9 @@ from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
 from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TunableTask
-from manyheads.text.seen_words import SeenWords
-from manyheads.train import Checkpoints, ProcessGroup, Trainer
-from manyheads.train.micro_batches import check_divisible, choose_micro_batches
+from manyheads.text.tokens.seen_words import SeenWords
+from manyheads.training import Checkpoints, ProcessGroup, Trainer
+from manyheads.training.micro_batches import check_divisible, choose_micro_batches
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "train.shard", "train.compile", "decode", "device")

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from manyheads.serve.problems import problem
+from manyheads.serve.service.problems import problem
 
 MAX_BODY = 256 * 1024  # bytes
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
-from manyheads.text.files import format_suffix
-from manyheads.text.readers import columns_of, read_records, read_rows
+from manyheads.text.reading.files import format_suffix
+from manyheads.text.reading.readers import columns_of, read_records, read_rows
+from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
 from manyheads.text.suggestions import shortened
-from manyheads.text.tag_schemes import OUTSIDE, is_tag
 
 _ROWS = 60_000  # rows read: many, since files are often sorted by label
 _CHARACTERS = 50_000_000

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from manyheads.tasks.columns import Column, columns_in
-from manyheads.text.files import check_readable, first_lines, format_suffix
 from manyheads.text.language_codes import language_of_suffix
-from manyheads.text.readers import columns_of, is_table
-from manyheads.text.tag_schemes import OUTSIDE, is_tag
+from manyheads.text.reading.files import check_readable, first_lines, format_suffix
+from manyheads.text.reading.readers import columns_of, is_table
+from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
 
 SPLITS = {  # testa and testb are CoNLL's names
     "train": ("train", "training"),

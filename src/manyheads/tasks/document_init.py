@@ -12,8 +12,8 @@ from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.encoder_choices import N_SPARE_TOKENS
 from manyheads.tasks.proposal import HOUR, Choice, Survey
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, Timer, text_column, validation_rows
-from manyheads.text.documents import document_files
-from manyheads.text.readers import Row
+from manyheads.text.reading.documents import document_files
+from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from manyheads.errors import LensError
 from manyheads.language import Bilingual
 from manyheads.settings import did_you_mean
 from manyheads.tasks.task import ModelInput
-from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Tokenizer
+from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Tokenizer
 
 N_ALTERNATIVES = 5
 SPECIAL_NAMES = {PAD: "PAD", UNK: "UNK", BOS: "BOS", EOS: "EOS"}

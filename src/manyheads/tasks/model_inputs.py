@@ -8,8 +8,8 @@ import numpy as np
 from manyheads.data import plan_batches
 from manyheads.errors import DataError
 from manyheads.tasks.task import ModelInput
-from manyheads.text.tokenizer import BOS, EOS, Token, Tokenizer
-from manyheads.text.words import is_blank
+from manyheads.text.tokens.tokenizer import BOS, EOS, Token, Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 _BATCH_TOKENS = 4096  # padded tokens
 

@@ -10,10 +10,10 @@ from manyheads.data.cleaning import Fields
 from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.task import TrainingData
-from manyheads.text.documents import read_documents
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.documents import read_documents
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 _T = TypeVar("_T", bound="DocumentTask")  # jaxtyping's beartype does not support Self
 

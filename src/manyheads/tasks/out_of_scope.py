@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads import corpora
-from manyheads.text.tokenizer import BOS
+from manyheads.text.tokens.tokenizer import BOS
 
 THRESHOLD = 0.5  # a text with a score above it is out of scope
 FALSE_ALARMS = 0.02  # share of the validation rows above the threshold

@@ -7,7 +7,7 @@ from typing import Any
 
 from manyheads.data import CleanSettings
 from manyheads.data.cleaning import Fields
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 HOUR = 3600.0
 

@@ -21,9 +21,9 @@ from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Token, Tokenizer
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Token, Tokenizer
 
 _CHINESE_SETTINGS = {"length_penalty": "长度惩罚"}
 Progress = Callable[[int], None]  # called with the number of rows done since the last call

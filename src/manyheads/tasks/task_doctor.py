@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from manyheads.language import Bilingual, pick
 from manyheads.model import ModelSettings
 from manyheads.tasks.findings import Finding, share, verdict_of
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 MAX_ROWS = 2_000_000  # of a set that are examined
 

@@ -17,7 +17,7 @@ from manyheads.language import pick
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.proposal import LabelCounts, Proposal, Survey
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
 
 if TYPE_CHECKING:

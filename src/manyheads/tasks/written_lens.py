@@ -20,7 +20,7 @@ from manyheads.tasks.lens_output import (
     top_tokens,
 )
 from manyheads.tasks.task import ModelInput
-from manyheads.text.tokenizer import METASPACE, Token, Tokenizer
+from manyheads.text.tokens.tokenizer import METASPACE, Token, Tokenizer
 
 _MAX_LOGITS = 1 << 23  # computed at once
 

@@ -20,7 +20,7 @@ from manyheads.tasks.encoder_choices import (
 )
 from manyheads.tasks.proposal import Choice, LabelCounts, Proposal, Survey, count_labels
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, requested_column, text_column
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
 
 _SHORT, _LONG = 128, 256  # tokens read at once

@@ -51,11 +51,11 @@ from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row, read_rows
-from manyheads.text.row_spec import join_labels, label_text
-from manyheads.text.tokenizer import BOS, Tokenizer
-from manyheads.text.words import is_blank
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row, read_rows
+from manyheads.text.reading.row_spec import join_labels, label_text
+from manyheads.text.tokens.tokenizer import BOS, Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 _MAX_SCOPE_ROWS = 200_000  # training texts whose n-grams are remembered; of more texts, every second or third …
 _N_NEGATIVES = 100  # texts that are made up from, and stories, to score what is out of scope

@@ -20,7 +20,7 @@ from manyheads.tasks.model_inputs import windows
 from manyheads.tasks.pooling import Pool
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
-from manyheads.text.tokenizer import PAD
+from manyheads.text.tokens.tokenizer import PAD
 
 if TYPE_CHECKING:
     from manyheads.tasks.classify.classify_task import Classify

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.text.ngram_hashes import NgramCounts
+from manyheads.text.tokens.ngram_hashes import NgramCounts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

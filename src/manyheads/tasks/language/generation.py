@@ -12,8 +12,8 @@ from manyheads.errors import DataError
 from manyheads.model import Tap, Transformer
 from manyheads.tasks.model_inputs import check_fits, special_token, with_output
 from manyheads.tasks.task import ModelInput
-from manyheads.text.text_streamer import TextStreamer
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from manyheads.text.tokens.text_streamer import TextStreamer
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 _BATCH_POSITIONS = 16_384  # of prompts and continuations together
 _FORBIDDEN = (PAD, UNK, BOS)

@@ -21,7 +21,7 @@ from manyheads.tasks.document_init import (
 from manyheads.tasks.encoder_choices import layers_of_width, stable_choices, training_choices
 from manyheads.tasks.proposal import Choice, Proposal, Survey
 from manyheads.tasks.task_init import Request, TaskGuess
-from manyheads.text.files import format_suffix
+from manyheads.text.reading.files import format_suffix
 
 _MIN_ROWS = 10  # of a table, to recognize a column of texts
 _LONG_TEXT = 40.0  # characters, on average

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from manyheads.language import Bilingual
 from manyheads.tasks.task import ModelInput
 from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.tokenizer import EOS
-from manyheads.text.words import is_chinese_or_kana, split_text
+from manyheads.text.tokens.tokenizer import EOS
+from manyheads.text.tokens.words import is_chinese_or_kana, split_text
 
 if TYPE_CHECKING:
     from manyheads.tasks.language.language_task import Language

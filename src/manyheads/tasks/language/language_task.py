@@ -30,8 +30,8 @@ from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationR
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 NATS = "nats per character"
 

@@ -8,7 +8,7 @@ from manyheads.model import Transformer, projected_loss
 from manyheads.tasks.language.packed_batches import PackedBatch, Plan, hidden_of, make_rows, plan_rows, split_rows
 from manyheads.tasks.monolingual_task import describe_windows, epoch_windows
 from manyheads.tasks.task import TrainingData
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from manyheads.data import Windows, pack
 from manyheads.model import Transformer
 from manyheads.model.masks import View
 from manyheads.model.transformer import DecoderState
-from manyheads.text.tokenizer import BOS, EOS, PAD
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD
 
 # The plan of a batch: row, document, start and end of each window.
 Plan = NDArray[np.int64]

@@ -21,7 +21,7 @@ from manyheads.tasks.lens_output import (
 )
 from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT
 from manyheads.tasks.task import ModelInput
-from manyheads.text.words import split_text
+from manyheads.text.tokens.words import split_text
 
 if TYPE_CHECKING:
     from manyheads.tasks.masked.masked_task import Masked

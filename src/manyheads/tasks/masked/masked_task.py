@@ -33,9 +33,9 @@ from manyheads.tasks.quickstart import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BOS, METASPACE, PAD, Token
-from manyheads.text.words import is_blank
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import BOS, METASPACE, PAD, Token
+from manyheads.text.tokens.words import is_blank
 
 ACCURACY = "accuracy of masked tokens"
 

@@ -31,8 +31,8 @@ from manyheads.decode import (
 )
 from manyheads.tasks.seq2seq.translation_parts import Part
 from manyheads.tasks.task import Progress
-from manyheads.text.phrases import Phrases
-from manyheads.text.tokenizer import EOS, Tokenizer
+from manyheads.text.terms.phrases import Phrases
+from manyheads.text.tokens.tokenizer import EOS, Tokenizer
 
 _WIDE_BEAM = 8
 _BEAMS_PER_LEVEL = 2  # of the search for terms

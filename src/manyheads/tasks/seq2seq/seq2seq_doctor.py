@@ -8,7 +8,7 @@ from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verd
 from manyheads.tasks.output_checks import check_outputs
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 
 class Seq2SeqDoctor(TaskDoctor):

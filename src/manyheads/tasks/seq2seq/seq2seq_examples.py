@@ -7,9 +7,9 @@ from typing import Any
 from manyheads import corpora
 from manyheads.tasks.lens_examples import HELD_OUT, Example, plain_text, tokenize_texts, with_relatives
 from manyheads.tasks.seq2seq.translation_parts import masked_tokens
-from manyheads.text.copyable_spans import copyable_spans
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Token, Tokenizer
+from manyheads.text.markup.copyable_spans import copyable_spans
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Token, Tokenizer
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ from manyheads.tasks.proposal import HOUR, Choice, LabelCounts, Proposal, Survey
 from manyheads.tasks.seq2seq.length_penalties import n_tuning_translations
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task_init import N_VALIDATED, Languages, Request, TaskGuess, TaskInit, Timer, listed
-from manyheads.text.copyable_spans import count_copied
-from manyheads.text.files import format_suffix
 from manyheads.text.language_codes import (
     base_of,
     direction_of_name,
@@ -27,7 +25,9 @@ from manyheads.text.language_codes import (
     language_of_text,
     languages_of_names,
 )
-from manyheads.text.readers import Row, columns_of, is_table
+from manyheads.text.markup.copyable_spans import count_copied
+from manyheads.text.reading.files import format_suffix
+from manyheads.text.reading.readers import Row, columns_of, is_table
 from manyheads.text.suggestions import shortened
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from manyheads.language import Bilingual
 from manyheads.tasks.task import ModelInput
 from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.copyable_spans import restore
+from manyheads.text.markup.copyable_spans import restore
 
 if TYPE_CHECKING:
     from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq

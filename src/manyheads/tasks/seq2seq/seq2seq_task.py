@@ -61,15 +61,15 @@ from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingD
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.copyable_spans import copyable_spans, restore
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row, read_pairs, read_rows
-from manyheads.text.row_spec import PAIR as PAIR_FIELDS
-from manyheads.text.row_spec import join_turns
-from manyheads.text.sentence_splitting import split_sentences
-from manyheads.text.text_profile import TextProfile
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from manyheads.text.words import is_blank
+from manyheads.text.markup.copyable_spans import copyable_spans, restore
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row, read_pairs, read_rows
+from manyheads.text.reading.row_spec import PAIR as PAIR_FIELDS
+from manyheads.text.reading.row_spec import join_turns
+from manyheads.text.tokens.sentence_splitting import split_sentences
+from manyheads.text.tokens.text_profile import TextProfile
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 _N_EXAMINED = 20_000  # training sources whose writing is examined
 _N_MEASURED = 5000  # training pairs whose lengths are measured

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyheads.errors import DataError
-from manyheads.text.terms import FoundTerm, find_terms
-from manyheads.text.words import is_blank
+from manyheads.text.terms.term_search import FoundTerm, find_terms
+from manyheads.text.tokens.words import is_blank
 
 _MAX_TERM = 1000  # characters
 _SHOWN = 40  # characters of a term in a message

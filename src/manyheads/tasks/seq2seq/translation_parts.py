@@ -13,13 +13,13 @@ from heapq import nlargest
 
 from manyheads.tasks.seq2seq.text_options import NO_OPTIONS, TextOptions
 from manyheads.tasks.task import ModelInput
-from manyheads.text.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
-from manyheads.text.line_layout import LINE_BREAK, content_spans
-from manyheads.text.sentence_splitting import split_long, split_sentences
-from manyheads.text.terms import FoundTerm, find_terms
-from manyheads.text.text_profile import TextProfile
-from manyheads.text.tokenizer import Token, Tokenizer
-from manyheads.text.words import is_blank, is_chinese_or_kana
+from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
+from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
+from manyheads.text.terms.term_search import FoundTerm, find_terms
+from manyheads.text.tokens.sentence_splitting import split_long, split_sentences
+from manyheads.text.tokens.text_profile import TextProfile
+from manyheads.text.tokens.tokenizer import Token, Tokenizer
+from manyheads.text.tokens.words import is_blank, is_chinese_or_kana
 
 _FINAL = ".!?。！？ "
 

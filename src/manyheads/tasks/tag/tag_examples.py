@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from manyheads.text.tokenizer import Token
-from manyheads.text.words import split_text
+from manyheads.text.tokens.tokenizer import Token
+from manyheads.text.tokens.words import split_text
 
 
 def tokenize_words(task: Any, texts: Sequence[str]) -> list[list[Token]]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from manyheads.errors import DataError
 from manyheads.language import pick
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from manyheads.tasks.encoder_choices import (
 from manyheads.tasks.proposal import Choice, LabelCounts, Proposal, Survey, count_labels
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names, requested_column
-from manyheads.text.readers import Row
-from manyheads.text.tag_schemes import tags_to_spans
-from manyheads.text.tagged_readers import TAGGED_FILES
+from manyheads.text.reading.readers import Row
+from manyheads.text.reading.tag_schemes import tags_to_spans
+from manyheads.text.reading.tagged_readers import TAGGED_FILES
 
 _LENGTHS = (128, 256, 512)  # tokens
 

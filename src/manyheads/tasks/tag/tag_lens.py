@@ -25,7 +25,7 @@ from manyheads.tasks.lens_output import (
 from manyheads.tasks.tag.tag_model import WordBatch
 from manyheads.tasks.tag.tag_prediction import Scores, WordTagger
 from manyheads.tasks.task import ModelInput
-from manyheads.text.words import Word, split_text
+from manyheads.text.tokens.words import Word, split_text
 
 if TYPE_CHECKING:
     from manyheads.tasks.tag.tag_task import Tag

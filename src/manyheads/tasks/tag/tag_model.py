@@ -14,7 +14,7 @@ from manyheads.tasks.ngrams import NgramTagger
 from manyheads.tasks.pooling import Pool
 from manyheads.tasks.tag.crf import CRF, States
 from manyheads.tasks.tag.settings import TagSettings
-from manyheads.text.tokenizer import BOS, PAD
+from manyheads.text.tokens.tokenizer import BOS, PAD
 
 _HASH_MODULUS = (1 << 61) - 1  # a prime that fits in 64 bits
 

@@ -15,8 +15,8 @@ from manyheads.tasks.tag.crf import CRF, States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.task import Progress, one_line
-from manyheads.text.tag_schemes import Span
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.tag_schemes import Span
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spa
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
-from manyheads.text.tag_schemes import Span, tags_to_spans
-from manyheads.text.tagged_readers import TAGGED_FILES, read_tagged
-from manyheads.text.tokenizer import Tokenizer
-from manyheads.text.words import SplitBy, choose_split_by, is_blank, split_text
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
+from manyheads.text.reading.tag_schemes import Span, tags_to_spans
+from manyheads.text.reading.tagged_readers import TAGGED_FILES, read_tagged
+from manyheads.text.tokens.tokenizer import Tokenizer
+from manyheads.text.tokens.words import SplitBy, choose_split_by, is_blank, split_text
 
 _SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # of the linear tagger, to choose from
 

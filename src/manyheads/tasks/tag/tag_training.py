@@ -18,7 +18,7 @@ from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 _MAX_CACHED = 500_000  # words whose token ids are cached
 

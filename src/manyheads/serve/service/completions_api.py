@@ -1,0 +1,335 @@
+"""`completions_router`: language bundles for the clients of OpenAI's completions API.
+
+What cannot be done (log-probabilities, penalties, a suffix …) is refused with an error that says so.
+"""
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+from manyheads.serve.service.error_shapes import (
+    OpenAiError,
+    OpenAiProblemError,
+    ShapedRoute,
+    error_responses,
+    openai_error,
+)
+from manyheads.serve.service.event_stream import event_response
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.request_bodies import JSON, body_schema, read_body
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.work import ServedBundle, Work
+
+_TASK = "language"
+_MAX_STOPS = 4  # as OpenAI allows
+_N_SEEDS = 2**31  # of DecodeSettings
+_ERRORS = error_responses(
+    OpenAiError,
+    {
+        400: "A parameter is missing, wrong or not supported.",
+        401: "The API key is missing or wrong.",
+        403: "A page of this site may not use the server.",
+        404: "There is no such model.",
+        408: "The body arrived too slowly.",
+        413: "A prompt is too long, or there are too many.",
+        415: "The body is not JSON.",
+        429: "Too many requests. Wait as long as Retry-After says.",
+        503: "No worker is ready.",
+        504: "The completion was not ready in time.",
+    },
+)
+
+
+class StreamOptions(BaseModel):
+    """Options of a stream."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    include_usage: bool | None = Field(None, description="Send a last event with the number of tokens.")
+    include_obfuscation: bool | None = Field(None, description="Has no effect.")
+
+
+class CompletionRequest(BaseModel):
+    """Prompts to continue."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field(description="Name of a language bundle.")
+    prompt: (
+        str
+        | Annotated[list[str], Field(fail_fast=True)]
+        | Annotated[list[int], Field(fail_fast=True)]
+        | Annotated[list[Annotated[list[int], Field(fail_fast=True)]], Field(fail_fast=True)]
+    ) = Field("", description="The prompt, or several. Token ids are not supported.", examples=["To be, or not"])
+    max_tokens: Annotated[int, Field(ge=0)] | None = Field(16, description="The most tokens of a completion.")
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(1.0, description="0: the most probable token.")
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        1.0, description="Sample from the smallest set of tokens with this total probability."
+    )
+    n: Annotated[int, Field(ge=1)] | None = Field(1, description="Number of completions of each prompt.")
+    stop: str | list[str] | None = Field(None, description="A completion ends before the first of these texts.")
+    seed: int | None = Field(None, description="The same seed gives the same completions.")
+    stream: bool | None = Field(False, description="Answer with server-sent events.")
+    stream_options: StreamOptions | None = None
+    echo: bool | None = Field(False, description="Begin each completion with its prompt.")
+    user: str | None = Field(None, description="Has no effect.")
+    best_of: int | None = Field(None, description="Not supported, unless it equals n.")
+    logprobs: int | None = Field(None, description="Not supported.")
+    suffix: str | None = Field(None, description="Not supported.")
+    logit_bias: dict[str, float] | None = Field(None, description="Not supported.")
+    presence_penalty: float | None = Field(None, description="Not supported, unless it is 0.")
+    frequency_penalty: float | None = Field(None, description="Not supported, unless it is 0.")
+
+    def check(self) -> None:
+        """Refuse what this server cannot do."""
+        if self.logprobs is not None:
+            _refuse("logprobs", "Log-probabilities of tokens are not available. Leave logprobs out.")
+        if self.best_of is not None and self.best_of != (self.n or 1):
+            _refuse("best_of", "best_of is not supported. Leave it out; the completions of n > 1 are the best first.")
+        if self.suffix:
+            _refuse("suffix", "The models of this server continue a prompt; they cannot insert text before a suffix.")
+        if self.logit_bias:
+            _refuse("logit_bias", "logit_bias is not supported. Leave it out.")
+        if self.presence_penalty:
+            _refuse("presence_penalty", "presence_penalty is not supported. Leave it out.")
+        if self.frequency_penalty:
+            _refuse("frequency_penalty", "frequency_penalty is not supported. Leave it out.")
+        if self.stream_options is not None and not self.stream:
+            _refuse("stream_options", "stream_options is only allowed if stream is true.")
+        if len(self.stops) > _MAX_STOPS or "" in self.stops:
+            _refuse("stop", f"stop takes at most {_MAX_STOPS} texts, none of them empty.")
+
+    @property
+    def stops(self) -> list[str]:
+        """The stop texts as a list."""
+        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+
+    @property
+    def prompts(self) -> list[str]:
+        """The prompts as a list."""
+        prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        if len(texts) != len(prompts) or not texts:
+            _refuse("prompt", "prompt must be a text or a list of texts. Token ids are not supported.")
+        return texts
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether each token is the most probable one."""
+        return self.temperature == 0 or self.top_p == 0
+
+    def decode(self) -> dict[str, Any]:
+        """Return the changes of the bundle's decoding settings."""
+        decode: dict[str, Any] = {"max_new_tokens": 16 if self.max_tokens is None else self.max_tokens}
+        decode["stop"] = self.stops
+        if self.is_greedy:
+            return decode | {"method": "greedy", "n_best": 1}
+        seed = secrets.randbelow(_N_SEEDS) if self.seed is None else self.seed % _N_SEEDS
+        return decode | {
+            "method": "sample",
+            "temperature": 1.0 if self.temperature is None else self.temperature,
+            "top_p": 1.0 if self.top_p is None else self.top_p,
+            "n_best": self.n or 1,
+            "seed": seed,
+        }
+
+
+class CompletionChoice(BaseModel):
+    """One completion."""
+
+    text: str
+    index: int
+    logprobs: None = None
+    finish_reason: Literal["stop", "length"] | None
+
+
+class CompletionUsage(BaseModel):
+    """Numbers of tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionResponse(BaseModel):
+    """The completions of all prompts."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: int
+    model: str
+    system_fingerprint: str
+    choices: list[CompletionChoice]
+    usage: CompletionUsage | None = None
+
+
+class ModelEntry(BaseModel):
+    """A language bundle."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(BaseModel):
+    """All language bundles."""
+
+    object: Literal["list"]
+    data: list[ModelEntry]
+
+
+def completions_router(service: Service) -> APIRouter:
+    """Return the routes /v1/completions and /v1/models."""
+    router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ShapedRoute)
+
+    async def complete(request: Request) -> Response:
+        """Continue prompts."""
+        wanted = await read_body(request, CompletionRequest, strict=True)
+        wanted.check()
+        completion = _Completion(service, _find(service, wanted.model), wanted, tuple(wanted.prompts))
+        if not wanted.stream:
+            return JSONResponse(await completion.whole())
+        return await event_response(completion.events(), lambda error: {"error": openai_error(error)})
+
+    router.add_api_route(
+        "/completions",
+        complete,
+        methods=["POST"],
+        responses=_ERRORS | {200: {"model": CompletionResponse, "content": {"text/event-stream": {}}}},
+        openapi_extra=body_schema(CompletionRequest, JSON),
+    )
+
+    @router.post("/chat/completions", include_in_schema=False)
+    async def chat() -> Response:
+        """Say that the models of this server do not chat."""
+        raise OpenAiProblemError(404, "Chat completions are not supported. Use /v1/completions with a prompt.")
+
+    @router.get("/models", responses={200: {"model": ModelList}})
+    async def models() -> Response:
+        """List the language bundles."""
+        return JSONResponse({"object": "list", "data": [_entry(bundle) for bundle in _language_bundles(service)]})
+
+    @router.get("/models/{model:path}", responses={200: {"model": ModelEntry}, 404: _ERRORS[404]})
+    async def model(model: str) -> Response:
+        """Describe one language bundle."""
+        return JSONResponse(_entry(_find(service, model)))
+
+    return router
+
+
+@dataclass
+class _Completion:
+    """A request and its answer, whole or in parts."""
+
+    service: Service
+    bundle: ServedBundle
+    wanted: CompletionRequest
+    prompts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self.head = {
+            "id": f"cmpl-{secrets.token_hex(12)}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": self.bundle.name,
+            "system_fingerprint": f"fp_{self.bundle.version}",
+        }
+        self.n = self.wanted.n or 1
+        limits = self.service.settings
+        if self.n > limits.max_beam:
+            _refuse("n", f"n = {self.n}: this server allows at most {limits.max_beam}.")
+        if len(self.prompts) > limits.max_texts:
+            _refuse("prompt", f"{len(self.prompts):,} prompts: this server allows at most {limits.max_texts:,}.")
+        if self.wanted.stream and len(self.prompts) * self.n > limits.max_streams:
+            _refuse("n", f"A stream of {len(self.prompts) * self.n:,} completions: at most {limits.max_streams}.")
+        self.decode = self.wanted.decode()
+
+    async def whole(self) -> dict[str, Any]:
+        """Return all completions."""
+        payloads = await self.service.predict(Work(self.bundle.name, self.prompts, decode=self.decode))
+        choices: list[dict[str, Any]] = []
+        for prompt, payload in zip(self.prompts, payloads, strict=True):
+            candidates = payload["candidates"]
+            for number in range(self.n):
+                candidate = candidates[min(number, len(candidates) - 1)]  # greedy decoding finds one
+                text = prompt + candidate["text"] if self.wanted.echo else candidate["text"]
+                choices.append(_choice(text, len(choices), "stop" if candidate["finished"] else "length"))
+        return {**self.head, "choices": choices, "usage": _usage(payloads)}
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the parts of all completions, one completion after the other, then the usage if it is asked for."""
+        payloads, index = [], 0
+        extra = {"usage": None} if self._wants_usage else {}
+        deadline = time.monotonic() + self.service.settings.timeout
+        for prompt in self.prompts:
+            for number in range(self.n):
+                if time.monotonic() > deadline:
+                    raise ProblemError(504, "The completions were not ready in time.")
+                work = Work(self.bundle.name, (prompt,), decode=self._decode_of(number))
+                if self.wanted.echo:
+                    yield {**self.head, "choices": [_choice(prompt, index, None)], **extra}
+                async with aclosing(self.service.stream(work)) as parts:  # type: ignore[type-var]
+                    async for part in parts:
+                        if "delta" in part:
+                            yield {**self.head, "choices": [_choice(part["delta"], index, None)], **extra}
+                        else:
+                            payloads.append(part["done"])
+                            reason = self._finish_reason(part["done"])
+                            yield {**self.head, "choices": [_choice("", index, reason)], **extra}
+                index += 1
+        if self._wants_usage:
+            yield {**self.head, "choices": [], "usage": _usage(payloads, self.n)}
+
+    @property
+    def _wants_usage(self) -> bool:
+        return bool(self.wanted.stream_options and self.wanted.stream_options.include_usage)
+
+    def _decode_of(self, number: int) -> dict[str, Any]:
+        """The settings of the n-th completion: a stream has one, so each has a seed of its own."""
+        seed = {"seed": (self.decode["seed"] + number) % _N_SEEDS} if "seed" in self.decode else {}
+        return {**self.decode, "n_best": 1, **seed}
+
+    def _finish_reason(self, payload: dict[str, Any]) -> str:
+        candidates = payload.get("candidates")
+        if candidates:
+            return "stop" if candidates[0]["finished"] else "length"
+        return "length" if payload["n_new_tokens"] >= self.decode["max_new_tokens"] else "stop"
+
+
+def _choice(text: str, index: int, finish_reason: str | None) -> dict[str, Any]:
+    return {"text": text, "index": index, "logprobs": None, "finish_reason": finish_reason}
+
+
+def _usage(payloads: Sequence[dict[str, Any]], n_per_prompt: int = 1) -> dict[str, int]:
+    """Count tokens; a prompt counts once, however many completions it has."""
+    n_prompt = sum(payload["n_prompt_tokens"] for payload in payloads) // n_per_prompt
+    n_new = sum(payload["n_new_tokens"] for payload in payloads)
+    return {"prompt_tokens": n_prompt, "completion_tokens": n_new, "total_tokens": n_prompt + n_new}
+
+
+def _language_bundles(service: Service) -> list[ServedBundle]:
+    return [bundle for bundle in service.bundles.values() if bundle.task == _TASK]
+
+
+def _find(service: Service, name: str) -> ServedBundle:
+    found = {bundle.name: bundle for bundle in _language_bundles(service)}
+    if name not in found:
+        served = f"Models: {', '.join(found)}." if found else "This server has no language bundle."
+        raise OpenAiProblemError(404, f"The model {name[:80]!r} does not exist. {served}", "model", "model_not_found")
+    return found[name]
+
+
+def _entry(bundle: ServedBundle) -> dict[str, Any]:
+    return {"id": bundle.name, "object": "model", "created": bundle.created, "owned_by": "manyheads"}
+
+
+def _refuse(param: str, message: str) -> None:
+    raise OpenAiProblemError(400, message, param)

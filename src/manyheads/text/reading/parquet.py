@@ -1,0 +1,150 @@
+"""The reader of Parquet files, in constant memory; requires pyarrow (the `parquet` extra).
+
+A nested column is addressed with a dot: "translation.en".
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from manyheads.errors import DataError
+from manyheads.text.reading.files import MAX_EXPANSION, OnBad, empty_file_error, expansion_error, raise_or_report
+from manyheads.text.reading.row_spec import Converter, Row, RowSpec, check_width
+from manyheads.text.suggestions import missing_name, shortened
+
+_BATCH_ROWS = 512
+_BATCH_BYTES = 1 << 28  # at most, of a column
+_BUFFER_BYTES = 1 << 20  # per column; without it pyarrow loads whole columns of a row group at once
+_STRING_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+
+
+def read_parquet(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
+    """Yield the rows with their numbers, from 1; raise at once if pyarrow is not installed."""
+    _pyarrow(path)
+    return _read(path, spec)
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """Return the names of all columns, nested ones included."""
+    with _opened(path) as file:
+        names = list(_flat(file.schema_arrow.empty_table()).column_names)
+    check_width(len(names), str(path))
+    return names
+
+
+def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
+    columns = list(zip(spec.column_names, spec.converters, strict=True))
+    with _opened(path) as file:
+        schema = _flat(file.schema_arrow.empty_table()).schema
+        for column, converter in columns:
+            _check_column(path, column, schema, converter, spec)
+        if file.metadata.num_rows == 0:
+            raise DataError(f"{path} has columns, but no rows. Give a file with {spec.noun}.")
+        first = 1
+        n_rows = _n_batch_rows(path, file.metadata)
+        for batch in file.iter_batches(n_rows, columns=sorted({*spec.column_names}), use_threads=False):
+            table = _flat(_pyarrow(path).Table.from_batches([batch]))
+            texts = [
+                _decode(path, column, table.column(column), first, spec.on_bad)
+                if _is_text(path, schema.field(column).type) or converter is None
+                else _convert(path, column, table.column(column), first, converter)
+                for column, converter in columns
+            ]
+            yield from enumerate(zip(*texts, strict=True), start=first)
+            first += table.num_rows
+
+
+def _n_batch_rows(path: Path, metadata: Any) -> int:
+    """Return how many rows to read at once: few if a small file holds long values, each of which many rows may share.
+
+    Raise if the file expands as no text does. The metadata of single columns would tell more, but pyarrow aborts the
+    process if they are damaged.
+    """
+    sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+    if sum(sizes) <= MAX_EXPANSION * path.stat().st_size:
+        return _BATCH_ROWS
+    if sum(sizes) > _BATCH_BYTES:
+        raise expansion_error(path)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, *sizes)))
+
+
+def _binary_values(path: Path, values: Any) -> Iterator[bytes | None]:
+    """Yield the values of a string column; those of a dictionary are not copied for each row."""
+    binary = _pyarrow(path).large_binary()
+    for chunk in values.chunks:
+        if _pyarrow(path).types.is_dictionary(chunk.type):
+            distinct = chunk.dictionary.cast(binary).to_pylist()
+            yield from (None if index is None else distinct[index] for index in chunk.indices.to_pylist())
+        else:
+            yield from chunk.cast(binary).to_pylist()
+
+
+def _decode(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
+    """Yield the texts of a string column, decoded one by one: Parquet does not guarantee valid UTF-8."""
+    for row, value in enumerate(_binary_values(path, values), start=first):
+        where = f'{path}, row {row}, column "{column}"'
+        if value is None:
+            raise DataError(f"{where} is null, not a string. Remove or fill such rows.")
+        try:
+            text = value.decode()
+        except UnicodeDecodeError as error:
+            byte = f"byte {error.start + 1} (0x{value[error.start]:02X})"
+            raise_or_report(DataError(f"{where}: {byte} is not UTF-8. Write the column again as UTF-8."), on_bad)
+            text = value.decode(errors="replace")
+        yield text
+
+
+def _convert(path: Path, column: str, values: Any, first: int, converter: Converter) -> Iterator[str]:
+    for row, value in enumerate(values.to_pylist(), start=first):
+        text = converter(value)
+        if text is None:
+            shown = "null" if value is None else shortened(str(value))
+            raise DataError(f'{path}, row {row}, column "{column}" is {shown}, which is not supported. Use a string.')
+        yield text
+
+
+def _check_column(path: Path, column: str, schema: Any, converter: Converter | None, spec: RowSpec) -> None:
+    names = list(schema.names)
+    if column not in names:
+        raise DataError(missing_name(str(path), "column", column, names, spec.settings))
+    if names.count(column) > 1:
+        raise DataError(f'{path}: there are several columns "{column}". Rename all but one.')
+    kind = schema.field(column).type
+    if converter is None and not _is_text(path, kind):
+        raise DataError(f'{path}: column "{column}" has type {shortened(str(kind))}. Choose a column of strings.')
+
+
+def _is_text(path: Path, kind: Any) -> bool:
+    return str(kind.value_type if _pyarrow(path).types.is_dictionary(kind) else kind) in _STRING_TYPES
+
+
+def _flat(table: Any) -> Any:
+    """Return the table with nested columns as top-level columns."""
+    while any(str(field.type).startswith("struct<") for field in table.schema):
+        table = table.flatten()
+    return table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    arrow = _pyarrow(path)
+    if path.stat().st_size == 0:
+        raise empty_file_error(path)
+    try:
+        with path.open("rb") as stream:
+            yield arrow.parquet.ParquetFile(stream, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    except UnicodeDecodeError:
+        raise DataError(f"{path} cannot be read as Parquet: the name of a column is not UTF-8.") from None
+    except (arrow.ArrowException, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise DataError(f"{path} cannot be read as Parquet: {reason.rstrip('.')}.") from None
+
+
+def _pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f'{path}: Parquet requires pyarrow. Install it: pip install "manyheads[parquet]".') from None
+    return pyarrow
