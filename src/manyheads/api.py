@@ -43,6 +43,7 @@ from manyheads.lens.scored_rows import open_sample, valid_rows
 from manyheads.lens.traces.encoded_examples import encode_examples
 from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
+from manyheads.messages import _
 from manyheads.report import follow
 from manyheads.run import Event, Finished, Interrupted, Recipe, StopRequest, read_recipe, run
 from manyheads.storage import atomic_write
@@ -94,7 +95,9 @@ class OpenBundle(Bundle):
         """
         found = find_visible_ablation(self)
         if found is None:
-            raise LensError("No single head changes an answer. `manyheads heads importance` measures what each does.")
+            raise LensError(
+                _("No single head changes an answer. `manyheads heads importance` measures what each does.")
+            )
         return found
 
     def prune(
@@ -114,7 +117,7 @@ class OpenBundle(Bundle):
         data: `manyheads heads prune` has them.
         """
         if method == "gates":
-            raise LensError('method = "gates" trains the model. Use `manyheads heads prune --method gates`.')
+            raise LensError(_('method = "gates" trains the model. Use `manyheads heads prune --method gates`.'))
         rows = valid_rows(self, 2 * sample, valid)
         half = len(rows) // 2
         with ExitStack() as stack:
@@ -134,7 +137,7 @@ class OpenBundle(Bundle):
         from manyheads.serve.lens_page.lens_file import lens_page  # serve is needed here only
 
         if not texts:
-            raise LensError('Give a text: lens("Two cats are sleeping.").')
+            raise LensError(_('Give a text: lens("Two cats are sleeping.").'))
         return LensPage(lens_page(self, texts), texts, height)
 
 
@@ -264,9 +267,9 @@ def train(
         path = Path(recipe)
         made, folder = read_recipe(path, changes), Path(output or Path("runs") / path.stem)
     elif output is None:
-        raise RecipeError("A recipe that is not a file has no name. Give the run folder: output='runs/my-model'.")
+        raise RecipeError(_("A recipe that is not a file has no name. Give the run folder: output='runs/my-model'."))
     elif changes:
-        raise RecipeError("changes are for a recipe file. Change the recipe itself instead.")
+        raise RecipeError(_("changes are for a recipe file. Change the recipe itself instead."))
     else:
         made, folder = recipe if isinstance(recipe, Recipe) else Recipe.from_table(recipe), Path(output)
     with ExitStack() as stack:

@@ -25,6 +25,7 @@ import torch
 from manyheads.bounded_files import read_json
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
 from manyheads.errors import BundleError, RecipeError
+from manyheads.messages import _
 from manyheads.metrics import Score, Use, format_score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
@@ -92,7 +93,7 @@ class Bundle:
         n_heads = sum(attention.heads.n_heads for attention in self.task.model.attentions())
         parts = [f"{self.kind} {'→'.join(self.task.languages(self.task.settings))}".strip()]
         parts += [f"{n_heads} heads", f"{self.task.model.n_parameters:,} parameters"]
-        for name, (score, *_) in ((name, scores) for name, scores in self.scores.items() if scores):
+        for name, (score, *_others) in ((name, scores) for name, scores in self.scores.items() if scores):
             parts.append(f"{name} {score.name} {format_score(score.name, score.value)}")
         return f"{type(self).__name__}({', '.join(parts[:_N_SHOWN])})"
 
@@ -119,7 +120,10 @@ class Bundle:
         """Return the `n_best` hypotheses for each text, best first, with their log-probabilities."""
         if not self.task.model.settings.has_decoder:
             raise BundleError(
-                f"A bundle of task {self.kind} generates no text, so it has no candidates. Use predictions()."
+                _(
+                    "A bundle of task {kind} generates no text, so it has no candidates. Use predictions().",
+                    kind=self.kind,
+                )
             )
         predictions: Iterable[Any] = self.predictions(texts, **changes)
         return [prediction.candidates for prediction in predictions]
@@ -149,21 +153,23 @@ class Bundle:
             return task.predict(texts, settings, first)
         if not isinstance(task, Seq2Seq):
             raise BundleError(
-                f"glossary, keep and prefix are for translation; this is a bundle of the task {self.kind}."
+                _("glossary, keep and prefix are for translation; this is a bundle of the task {kind}.", kind=self.kind)
             )
         return task.predict(texts, settings, first, options=options_per_text(options, len(texts)))
 
     def require_confidence(self, settings: DecodeSettings) -> None:
         """Raise BundleError if predictions with these settings have no confidence by which to abstain."""
         if not isinstance(self.task, Seq2Seq):
-            raise BundleError(f"abstain is for translation; this is a bundle of the task {self.kind}.")
+            raise BundleError(_("abstain is for translation; this is a bundle of the task {kind}.", kind=self.kind))
         if self.task.confidence is None:
             raise BundleError(
-                "abstain needs a confidence, which this bundle does not have: it is fitted at the end of training, if "
-                "there are 20 validation rows. Leave out abstain, or train again."
+                _(
+                    "abstain needs a confidence, which this bundle does not have: it is fitted at the end of "
+                    "training, if there are 20 validation rows. Leave out abstain, or train again."
+                )
             )
         if settings.method == "sample":
-            raise BundleError("abstain needs a confidence, which samples do not have. Use beam or greedy search.")
+            raise BundleError(_("abstain needs a confidence, which samples do not have. Use beam or greedy search."))
 
     def unseen_words(self, text: str) -> list[str]:
         """Return the words of a text that did not occur in the training texts, in order and each once.
@@ -220,7 +226,13 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     selector = EngineSelector(engine)  # an unknown engine fails before anything is read
     folder = Path(path)
     if not (folder / MANIFEST).exists() and (folder / "bundle" / MANIFEST).exists():
-        raise BundleError(f"{folder} is the folder of a run. Give its bundle: {folder / 'bundle'}.")
+        raise BundleError(
+            _(
+                "{folder} is the folder of a run. Give its bundle: {folder_2}.",
+                folder=folder,
+                folder_2=folder / "bundle",
+            )
+        )
     sealed = verify_manifest(folder, BundleError)
     config = _read_config(folder, sealed)
     require_files(folder, sealed, _FILES, BundleError)
@@ -256,7 +268,9 @@ def model_settings(path: Path | str) -> dict[str, Any]:
     config = _read_config(folder, verify_manifest(folder, BundleError))
     model = config.get("model")
     if not isinstance(model, dict):
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: it has no model.")
+        raise BundleError(
+            _("{folder}/{CONFIG} does not have the expected content: it has no model.", folder=folder, CONFIG=_CONFIG)
+        )
     return dict(model)
 
 
@@ -267,19 +281,43 @@ def _read_config(folder: Path, sealed: set[str]) -> dict[str, Any]:
     number = config.get("format")
     if not isinstance(number, int) or number < 1:
         raise BundleError(
-            f"{folder}/{_CONFIG} has no valid bundle format: {shown(number)}. This manyheads reads {FORMAT}."
+            _(
+                "{folder}/{CONFIG} has no valid bundle format: {shown}. This manyheads reads {FORMAT}.",
+                folder=folder,
+                CONFIG=_CONFIG,
+                shown=shown(number),
+                FORMAT=FORMAT,
+            )
         )
     if number < FORMAT:
         raise BundleError(
-            f"{folder}: made by an older manyheads (bundle format {number}; this one reads {FORMAT}). Train it again."
+            _(
+                "{folder}: made by an older manyheads (bundle format {number}; this one reads {FORMAT}). Train it "
+                "again.",
+                folder=folder,
+                number=number,
+                FORMAT=FORMAT,
+            )
         )
     if number > FORMAT:
         raise BundleError(
-            f"{folder}: made by a newer manyheads (bundle format {number}; this one reads {FORMAT}). "
-            "Upgrade: pip install -U manyheads"
+            _(
+                "{folder}: made by a newer manyheads (bundle format {number}; this one reads {FORMAT}). Upgrade: "
+                "pip install -U manyheads",
+                folder=folder,
+                number=number,
+                FORMAT=FORMAT,
+            )
         )
     if not isinstance(config.get("task"), str) or config["task"] not in TASKS:
-        raise BundleError(f"{folder}: unknown task {shown(config.get('task'))}. Known: {', '.join(TASKS)}.")
+        raise BundleError(
+            _(
+                "{folder}: unknown task {shown}. Known: {TASKS}.",
+                folder=folder,
+                shown=shown(config.get("task")),
+                TASKS=", ".join(TASKS),
+            )
+        )
     return config
 
 
@@ -308,7 +346,14 @@ def _restore(
         scores = {name: [Score.from_record(score) for score in scores] for name, scores in config["scores"].items()}
     except (RecipeError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         reason = "; ".join(error.faults) if isinstance(error, RecipeError) else error
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {reason}") from None
+        raise BundleError(
+            _(
+                "{folder}/{CONFIG} does not have the expected content: {reason}",
+                folder=folder,
+                CONFIG=_CONFIG,
+                reason=reason,
+            )
+        ) from None
     return task, decode, scores
 
 
@@ -316,14 +361,26 @@ def _check_sizes(folder: Path, settings: ModelSettings, tokenizer: Tokenizer, n_
     """Raise BundleError if the tokenizer or the weights, `n_numbers` in all, are those of another model."""
     if tokenizer.vocab_size != settings.vocab_size:
         raise BundleError(
-            f"{folder}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {settings.vocab_size:,}. They "
-            "belong to different runs."
+            _(
+                "{folder}: the tokenizer has {vocab_size:,} tokens, the model {vocab_size_2:,}. They belong to "
+                "different runs.",
+                folder=folder,
+                vocab_size=tokenizer.vocab_size,
+                vocab_size_2=settings.vocab_size,
+            )
         )
     n_parameters = sum(count_parameters(settings).values())
     if n_parameters > n_numbers:
         raise BundleError(
-            f"{folder}/{_WEIGHTS} does not fit this model: it has {n_numbers:,} numbers, the model of {_CONFIG} "
-            f"{n_parameters:,} parameters. They belong to different runs."
+            _(
+                "{folder}/{WEIGHTS} does not fit this model: it has {n_numbers:,} numbers, the model of {CONFIG} "
+                "{n_parameters:,} parameters. They belong to different runs.",
+                folder=folder,
+                WEIGHTS=_WEIGHTS,
+                n_numbers=n_numbers,
+                CONFIG=_CONFIG,
+                n_parameters=n_parameters,
+            )
         )
 
 
@@ -331,7 +388,14 @@ def _cost(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, An
     """The measured cost of a compression, or None if the bundle does not have it."""
     cost = config.get(name)
     if cost is not None and not isinstance(cost, dict):
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {name} is not an object.")
+        raise BundleError(
+            _(
+                "{folder}/{CONFIG} does not have the expected content: {name} is not an object.",
+                folder=folder,
+                CONFIG=_CONFIG,
+                name=name,
+            )
+        )
     return cost
 
 
@@ -341,7 +405,12 @@ def _uses(folder: Path, config: Mapping[str, Any]) -> tuple[Use, ...]:
     if not isinstance(uses, list) or not all(use in get_args(Use) for use in uses):
         known = ", ".join(get_args(Use))
         raise BundleError(
-            f"{folder}/{_CONFIG} does not have the expected content: validation_used_for is not a list of {known}."
+            _(
+                "{folder}/{CONFIG} does not have the expected content: validation_used_for is not a list of {known}.",
+                folder=folder,
+                CONFIG=_CONFIG,
+                known=known,
+            )
         )
     return tuple(uses)
 
@@ -352,7 +421,14 @@ def _with_baseline(task: Task, folder: Path) -> Task:
             raise TypeError("this task has no baseline.")
         return task.with_baseline(read_tensors(folder / _BASELINE, BundleError))
     except (TypeError, ValueError) as error:  # numpy has no bfloat16
-        raise BundleError(f"{folder}/{_BASELINE} does not have the expected content: {error}") from None
+        raise BundleError(
+            _(
+                "{folder}/{BASELINE} does not have the expected content: {error}",
+                folder=folder,
+                BASELINE=_BASELINE,
+                error=error,
+            )
+        ) from None
 
 
 def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice | None:
@@ -362,7 +438,14 @@ def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice 
     try:
         return build(DecodingChoice, config["decoding_choice"], "decoding_choice.")
     except (RecipeError, AttributeError, TypeError) as error:
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {error}") from None
+        raise BundleError(
+            _(
+                "{folder}/{CONFIG} does not have the expected content: {error}",
+                folder=folder,
+                CONFIG=_CONFIG,
+                error=error,
+            )
+        ) from None
 
 
 def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:
@@ -372,7 +455,9 @@ def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlis
         shortlist = Shortlist.from_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
         shortlist.check_vocab_size(vocab_size)
     except (BundleError, TypeError) as error:  # numpy has no bfloat16
-        raise BundleError(f"{folder}/{_SHORTLIST}: {error}") from None
+        raise BundleError(
+            _("{folder}/{SHORTLIST}: {error}", folder=folder, SHORTLIST=_SHORTLIST, error=error)
+        ) from None
     return shortlist
 
 
@@ -382,7 +467,14 @@ def _read_seen_words(folder: Path, sealed: set[str]) -> SeenWords:
     try:
         hashes = tensors["hashes"]
         if hashes.dtype != torch.int32 or hashes.ndim != 1 or len(hashes) > MAX_WORDS:
-            raise BundleError(f"hashes must be at most {MAX_WORDS:,} int32 numbers.")
+            raise BundleError(_("hashes must be at most {MAX_WORDS:,} int32 numbers.", MAX_WORDS=MAX_WORDS))
     except (KeyError, BundleError) as error:
-        raise BundleError(f"{folder}/{_SEEN_WORDS} does not have the expected content: {error}") from None
+        raise BundleError(
+            _(
+                "{folder}/{SEEN_WORDS} does not have the expected content: {error}",
+                folder=folder,
+                SEEN_WORDS=_SEEN_WORDS,
+                error=error,
+            )
+        ) from None
     return SeenWords(np.unique(hashes.numpy().view(np.uint32)))

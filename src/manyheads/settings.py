@@ -23,6 +23,7 @@ import tomlkit
 
 from manyheads.bounded_files import BoundsError, InvalidSyntaxError, parse_toml, read_bounded
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 
 T = TypeVar("T")
 
@@ -301,14 +302,14 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_bounded(path))
     except FileNotFoundError:
-        raise RecipeError(f"{path}: there is no such file.") from None
+        raise RecipeError(_("{path}: there is no such file.", path=path)) from None
     except IsADirectoryError:
-        raise RecipeError(f"{path} is a folder; a recipe is a TOML file.") from None
+        raise RecipeError(_("{path} is a folder; a recipe is a TOML file.", path=path)) from None
     except OSError as error:
-        raise RecipeError(f"{path} cannot be read ({error.strerror}).") from None
+        raise RecipeError(_("{path} cannot be read ({strerror}).", path=path, strerror=error.strerror)) from None
     except BoundsError as error:
         remedy = " Save the file as UTF-8." if "UTF-8" in str(error) else ""
-        raise RecipeError(f"{path}: {error}.{remedy}") from None
+        raise RecipeError(_("{path}: {error}.{remedy}", path=path, error=error, remedy=remedy)) from None
 
 
 def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -319,13 +320,22 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
         *sections, key = parts = name.strip().split(".")
         if not equals or not all(parts):
             raise RecipeError(
-                f"{shorten(repr(assignment))} is not an override. Write key=value, for example train.steps=500."
+                _(
+                    "{shorten} is not an override. Write key=value, for example train.steps=500.",
+                    shorten=shorten(repr(assignment)),
+                )
             )
         inner = result
         for section in sections:
             inner = inner.setdefault(section, {})
             if not isinstance(inner, dict):
-                raise RecipeError(f"{shorten(repr(assignment))}: {_quote_key(section)} is a value, not a section.")
+                raise RecipeError(
+                    _(
+                        "{shorten}: {quote_key} is a value, not a section.",
+                        shorten=shorten(repr(assignment)),
+                        quote_key=_quote_key(section),
+                    )
+                )
         inner[key] = _parse(text.strip(), name.strip())
     return result
 
@@ -341,5 +351,7 @@ def _parse(text: str, name: str) -> object:
     except InvalidSyntaxError:
         return text
     except BoundsError as error:
-        raise RecipeError(f"{shorten(name)} = {shorten(text)}: {error}.") from None
+        raise RecipeError(
+            _("{shorten} = {shorten_2}: {error}.", shorten=shorten(name), shorten_2=shorten(text), error=error)
+        ) from None
     return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings

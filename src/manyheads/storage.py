@@ -20,6 +20,7 @@ from platformdirs import user_cache_path
 
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import ManyheadsError, TrainingError
+from manyheads.messages import _
 
 # No space, over the user's quota, over the file size limit.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -107,7 +108,11 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     except Timeout:
         holder = _lock_holder(path)
         raise TrainingError(
-            f"{folder} is in use by another run{holder}. Wait for it, or choose another folder with -o."
+            _(
+                "{folder} is in use by another run{holder}. Wait for it, or choose another folder with -o.",
+                folder=folder,
+                holder=holder,
+            )
         ) from None
     try:
         with suppress(OSError):  # only for the message above; Windows does not let others read a locked file

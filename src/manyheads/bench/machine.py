@@ -17,6 +17,7 @@ from manyheads.bench.sentences import Sentences
 from manyheads.bench.training_speed import MatmulSpeed, TrainingSpeed, measure_training
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model import ModelSettings
 from manyheads.run import Corpus, Recipe
 from manyheads.tasks import StreamingTask
@@ -91,7 +92,7 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
             texts = [row[0] for row in islice(bundle.task.usable(rows), _N_TEXTS)]
     except DataError as error:
         hint = " The bundle's validation set cannot be read: pass texts with --lines FILE." if lines is None else ""
-        raise DataError(f"{error}{hint}") from None
+        raise DataError(_("{error}{hint}", error=error, hint=hint)) from None
     if not texts:
         raise DataError(f"{lines or 'The validation set'} has no text. Pass texts with --lines FILE.")
     # A model that continues prompts gets the beginning of each document.

@@ -22,6 +22,7 @@ from manyheads.bulk.line_shards import Shard
 from manyheads.bulk.shard_schedule import Outcome, WorkerTask
 from manyheads.bulk.shard_worker import answer_shard, outcome_of, shard_from, use_one_thread
 from manyheads.errors import JobError, ManyheadsError
+from manyheads.messages import _
 
 _MAX_STARTS = 3  # failed ones in a row, before the job fails
 _JOIN_SECONDS = 5.0
@@ -102,8 +103,12 @@ class LocalWorkers:
         self._n_failed_starts += 1
         if self._n_failed_starts == _MAX_STARTS:
             raise JobError(
-                f"{_MAX_STARTS} worker processes ended while they were loading the bundle: {reason}. "
-                "Use fewer --processes if memory is short."
+                _(
+                    "{MAX_STARTS} worker processes ended while they were loading the bundle: {reason}. Use fewer "
+                    "--processes if memory is short.",
+                    MAX_STARTS=_MAX_STARTS,
+                    reason=reason,
+                )
             )
         if worker.shard is not None:  # the shard is not to blame
             self.submit(worker.shard)

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from manyheads.bounded_files import read_json
 from manyheads.errors import JobError, ManyheadsError, TrainingError
+from manyheads.messages import _
 from manyheads.storage import LOCK, atomic_write, locked, naming_full_disk, sha256_of, sync
 
 FORMAT = 1  # of job.json
@@ -52,10 +53,14 @@ class ShardFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            raise JobError(f"{self.path} is a file, not a folder. Choose another folder for the shards.") from None
+            raise JobError(
+                _("{path} is a file, not a folder. Choose another folder for the shards.", path=self.path)
+            ) from None
         has_job = (self.path / _JOB).exists()
         if not has_job and any(file.name != LOCK for file in self.path.iterdir() if not file.name.endswith(_PARTIAL)):
-            raise JobError(f"{self.path} is not empty, and it is not a folder of shards. Choose a new folder.")
+            raise JobError(
+                _("{path} is not empty, and it is not a folder of shards. Choose a new folder.", path=self.path)
+            )
         try:
             with locked(self.path):
                 self._remove_partial()
@@ -68,7 +73,7 @@ class ShardFolder:
                 self._remove_partial()
         except TrainingError:
             raise JobError(
-                f"{self.path} is in use by another process. Wait for it, or choose another folder."
+                _("{path} is in use by another process. Wait for it, or choose another folder.", path=self.path)
             ) from None
 
     def _remove_partial(self) -> None:
@@ -80,10 +85,16 @@ class ShardFolder:
     def _check_job(self, job: Mapping[str, Any]) -> None:
         known = read_json(self.path / _JOB, JobError)
         if known.get("format") != FORMAT:
-            raise JobError(f"{self.path} was made by another version of manyheads. Choose a new folder.")
+            raise JobError(_("{path} was made by another version of manyheads. Choose a new folder.", path=self.path))
         for name, value in job.items():
             if known.get(name) != value:
-                raise JobError(f"{self.path} {_difference(name, known.get(name), value)}. Choose a new folder.")
+                raise JobError(
+                    _(
+                        "{path} {difference}. Choose a new folder.",
+                        path=self.path,
+                        difference=_difference(name, known.get(name), value),
+                    )
+                )
 
     def is_finished(self, number: int) -> bool:
         """Return whether a shard is complete and undamaged."""

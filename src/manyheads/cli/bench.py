@@ -8,6 +8,7 @@ import click
 
 from manyheads.cli.output import program_name
 from manyheads.language import current, pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,9 +22,8 @@ _BUSY = 1.3  # times as long as on a free machine
 
 
 @click.command(
-    short_help=pick("Measure how fast this machine trains and translates.", "测试本机训练与翻译的速度。"),
-    help=pick(
-        """Measure this machine for about a minute and estimate training and translation times.
+    short_help=_("Measure how fast this machine trains and translates."),
+    help=_("""Measure this machine for about a minute and estimate training and translation times.
 
         Without BUNDLE: matrix multiplication (SGEMM), training, and every available engine, with untrained models of
         the presets tiny and base on sentences of the built-in corpus. With BUNDLE: the speed of that bundle, text to
@@ -34,47 +34,29 @@ _BUSY = 1.3  # times as long as on a free machine
           manyheads bench
           manyheads bench runs/mail/bundle --lines letters.en
           manyheads bench --quick --json
-        """,
-        """用约一分钟测试本机，并估计训练和翻译所需的时间。
-
-        不给 BUNDLE 时：测试矩阵乘法（SGEMM）、训练以及所有可用的推理引擎，使用未经训练的 tiny 和 base
-        模型以及内置语料中的句子。
-        给出 BUNDLE 时：测试该模型包从文本到文本的速度。时间为使用全部线程时的实际耗时，会受同时运行的其他程序影响。
-
-        \b
-        例：
-          manyheads bench
-          manyheads bench runs/mail/bundle --lines letters.en
-          manyheads bench --quick --json
-        """,
-    ),
+        """),
 )
 @click.argument("bundle", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--lines",
     type=click.Path(path_type=Path),
-    help=pick(
-        "File of texts for BUNDLE. [default: the validation set of its recipe]",
-        "供 BUNDLE 使用的文本文件。[默认：其配方中的验证集]",
-    ),
+    help=_("File of texts for BUNDLE. [default: the validation set of its recipe]"),
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help=pick("The tiny model only: seconds instead of a minute.", "只测 tiny 模型：几秒钟即可。"),
+    help=_("The tiny model only: seconds instead of a minute."),
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help=pick("Write all measurements as JSON.", "以 JSON 输出全部测量结果。")
-)
+@click.option("--json", "as_json", is_flag=True, help=_("Write all measurements as JSON."))
 def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -> None:
     """Measure this machine, or a bundle on it."""
     from manyheads.bench import SIZES, measure_bundle, measure_machine, read_texts
     from manyheads.init.cost_estimate import this_machine
 
     if bundle is None and lines is not None:
-        raise click.UsageError("--lines needs a bundle: manyheads bench BUNDLE --lines FILE.")
+        raise click.UsageError(_("--lines needs a bundle: manyheads bench BUNDLE --lines FILE."))
     if bundle is not None and quick:
-        raise click.UsageError("--quick measures the machine: leave out BUNDLE.")
+        raise click.UsageError(_("--quick measures the machine: leave out BUNDLE."))
     machine = this_machine("cpu")
     if bundle is None:
         events: Iterable[Event] = measure_machine(["tiny"] if quick else list(SIZES))
@@ -90,12 +72,7 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
         _show_estimates(measurements.estimates, measurements.example)
         if bundle is None:
             command = f"{program_name()} init YOUR-FILES"
-            click.echo(
-                pick(
-                    f"\nTry next:   {command}   (an estimate for your own text)",
-                    f"\n接下来：   {command}   （为自己的文本估算时间）",
-                )
-            )
+            click.echo(_("\nTry next:   {command}   (an estimate for your own text)", command=command))
 
 
 class _Measurements:
@@ -138,7 +115,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                 measurements.matmul = event
                 console.print(
                     f"  {'SGEMM':<13}{event.gflop_per_second:,.0f} GFLOP/s"
-                    + pick(f" for matrices of {event.size:,}", f"（矩阵大小 {event.size:,}）")
+                    + _(" for matrices of {size:,}", size=event.size)
                 )
                 _warn_if_busy(event, console)
             elif isinstance(event, TrainingSpeed):
@@ -186,10 +163,7 @@ def _show_machine(machine: "Machine", console: "Console") -> None:
 def _show_load(machine: "Machine", console: "Console") -> None:
     if machine.is_busy:
         console.print(
-            pick(
-                f"  The machine is busy (load {machine.load:.1f}); an idle machine is faster.",
-                f"  机器正忙（负载 {machine.load:.1f}），空闲时会更快。",
-            ),
+            _("  The machine is busy (load {load:.1f}); an idle machine is faster.", load=machine.load),
             style="yellow",
         )
 
@@ -202,16 +176,13 @@ def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
     if products.slowdown > _BUSY:
         times = f"{products.slowdown:.1f}"
         console.print(
-            pick(
-                f"  The machine is busy: the times below are about {times} × those of an idle machine.",
-                f"  机器正忙，以下耗时约为空闲时的 {times} 倍。",
-            ),
+            _("  The machine is busy: the times below are about {times} × those of an idle machine.", times=times),
             style="yellow",
         )
 
 
 def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
-    mark = pick("   ← default", "   ← 默认") if event.is_default else ""
+    mark = _("   ← default") if event.is_default else ""
     console.print(
         f"  {event.engine:<13}{event.method:<10}{event.latency_ms:>10,.1f} ms"
         f"{event.sentences_per_second:>14,.1f} {pick('sentences/s', '句/秒')}{mark}",
@@ -220,33 +191,31 @@ def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
 
 
 def _show_estimates(estimates: "TimeEstimates", example: str) -> None:
-    click.echo(pick("\nWhat to expect", "\n预计耗时"))
+    click.echo(_("\nWhat to expect"))
     for sentence in _sentences(estimates):
         click.echo(f"  {sentence}")
     if example:
-        click.echo(
-            pick(
-                f"  These are for sentences such as “{example}”; longer ones take longer.",
-                f"  以上按这样的句子估算：“{example}”；句子越长耗时越久。",
-            )
-        )
+        click.echo(_("  These are for sentences such as “{example}”; longer ones take longer.", example=example))
 
 
 def _sentences(estimates: "TimeEstimates") -> "Iterator[str]":
     for one in estimates.training:
-        yield pick(
-            f"Training on {one.n_pairs:,} pairs takes about {_duration(one.seconds)} "
-            f"({one.model} model, {one.n_epochs:.0f} epochs).",
-            f"{one.n_pairs:,} 个句对训练约需 {_duration(one.seconds)}（{one.model} 模型，{one.n_epochs:.0f} 轮）。",
+        yield _(
+            "Training on {n_pairs:,} pairs takes about {duration} ({model} model, {n_epochs:.0f} epochs).",
+            n_pairs=one.n_pairs,
+            duration=_duration(one.seconds),
+            model=one.model,
+            n_epochs=one.n_epochs,
         )
     for two in estimates.translating:
         name = "bundle" if two.model == "bundle" else f"{two.model} model"
         how = ", ".join(word for word in (name, two.engine, two.method) if word)
-        yield pick(
-            f"A file of {two.n_lines:,} lines takes {_duration(two.seconds)}, one sentence "
-            f"{_milliseconds(two.latency_ms)} ms ({how}).",
-            f"{two.n_lines:,} 行的文件约需 {_duration(two.seconds)}，"
-            f"单句 {_milliseconds(two.latency_ms)} 毫秒（{how}）。",
+        yield _(
+            "A file of {n_lines:,} lines takes {duration}, one sentence {milliseconds} ms ({how}).",
+            n_lines=two.n_lines,
+            duration=_duration(two.seconds),
+            milliseconds=_milliseconds(two.latency_ms),
+            how=how,
         )
 
 

@@ -25,6 +25,7 @@ from manyheads.cores import count_cores
 from manyheads.language import pick
 from manyheads.lens.heads import heads_of
 from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.messages import _
 from manyheads.metrics import format_score
 from manyheads.storage import atomic_write
 
@@ -77,16 +78,16 @@ def prune_bundle(bundle: Path, options: PruneOptions) -> None:
         click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
         return
     _show_points(compressed.report.points, len(compressed.report.order), n_measuring)
-    click.echo("\n" + pick("Pruned bundle:  ", "剪枝后的模型包：  ") + str(out))
-    click.echo(pick("Curve:          ", "曲线：            ") + str(curve.with_suffix(".svg")))
-    click.echo(pick("Try next:       ", "接下来：          ") + f"{program_name()} evaluate {quoted(out)}")
+    click.echo("\n" + _("Pruned bundle:  ") + str(out))
+    click.echo(_("Curve:          ") + str(curve.with_suffix(".svg")))
+    click.echo(_("Try next:       ") + f"{program_name()} evaluate {quoted(out)}")
 
 
 def _run(bundle: Path, out: Path, options: PruneOptions) -> tuple[Compressed[PruningReport], int, int]:
     """Prune the bundle; also return how many rows chose the heads and how many measured the cost."""
     if options.learning_rate is not None and options.fine_tune is None:
         raise click.UsageError(
-            "--learning-rate needs --fine-tune STEPS, for example --fine-tune 1500 --learning-rate 0.0015."
+            _("--learning-rate needs --fine-tune STEPS, for example --fine-tune 1500 --learning-rate 0.0015.")
         )
     fine_tuning = FineTuneSettings(options.fine_tune, options.learning_rate) if options.fine_tune else None
     loaded = load(bundle)
@@ -125,15 +126,15 @@ def machine_info() -> dict[str, str]:
 
 def _show_points(points: Sequence[CurvePoint], n_removed: int, n_rows: int) -> None:
     console = make_console(plain=False)
-    title = pick(f"{n_removed} heads removed (n = {n_rows})", f"已移除 {n_removed} 个头（n = {n_rows}）")
+    title = _("{n_removed} heads removed (n = {n_rows})", n_removed=n_removed, n_rows=n_rows)
     console.print(title, style="bold", markup=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in (
-        pick("heads", "头数"),
-        pick("parameters", "参数量"),
+        _("heads"),
+        _("parameters"),
         points[0].score.name,
-        pick("change", "变化"),
-        pick("speed", "速度"),
+        _("change"),
+        _("speed"),
         "",
     ):
         table.add_column(heading, justify="right")
@@ -148,7 +149,7 @@ def _cells(point: CurvePoint) -> list[str]:
     difference = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]" if point.removed else "–"
     speed = f"× {point.speed.ratio:.2f}" if point.speed else "–"
     steps = point.fine_tune_steps
-    note = pick(f"fine-tuned for {steps} steps", f"微调 {steps} 步") if steps else ""
+    note = _("fine-tuned for {steps} steps", steps=steps) if steps else ""
     return [str(point.n_heads), f"{point.n_parameters:,}", f"{value} [{low}, {high}]", difference, speed, note]
 
 

@@ -11,6 +11,7 @@ import click
 
 from manyheads.cli.output import open_output, program_name, quoted
 from manyheads.language import pick, using
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,9 +60,8 @@ def _task_names() -> list[str]:
 
 
 @click.command(
-    short_help=pick("Inspect your data and propose a recipe.", "查看数据，建议配方。"),
-    help=pick(
-        """Inspect your data, and write a commented recipe for it and for this machine.
+    short_help=_("Inspect your data and propose a recipe."),
+    help=_("""Inspect your data, and write a commented recipe for it and for this machine.
 
         DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
         two parallel files (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets
@@ -72,20 +72,7 @@ def _task_names() -> list[str]:
           manyheads init reviews.csv --label-column stars
           manyheads init train.en train.de
           manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
-        """,
-        """查看数据，为这份数据和这台机器写出带注释的配方。
-
-        DATA 可以是表格（.tsv、.csv、.jsonl 或 .parquet），内容为文本与标签、词与标注，或文本与译文；也可以是两个平行
-        文件（源语言在前）、CoNLL 文件、纯文本（.txt），或包含它们的文件夹。train.* 旁边的验证集和测试集会自动找到。
-        程序会试跑几步训练来估计时间。
-
-        \b
-        示例：
-          manyheads init reviews.csv --label-column stars
-          manyheads init train.en train.de
-          manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
-        """,
-    ),
+        """),
 )
 @click.argument("data", nargs=-1, required=True, type=_FILES)
 @click.option(
@@ -94,69 +81,55 @@ def _task_names() -> list[str]:
     type=_FILES,
     default=Path("recipe.toml"),
     show_default=True,
-    help=pick("Recipe to write.", "要写入的配方文件。"),
+    help=_("Recipe to write."),
 )
 @click.option(
     "--valid",
     multiple=True,
     type=_FILES,
-    help=pick("Valid set; give it twice for two parallel files.", "验证集；两个平行文件则给两次。"),
+    help=_("Valid set; give it twice for two parallel files."),
 )
 @click.option(
     "--test",
     multiple=True,
     type=_FILES,
-    help=pick("Test set; give it twice for two parallel files.", "测试集；两个平行文件则给两次。"),
+    help=_("Test set; give it twice for two parallel files."),
 )
 @click.option(
     "--task",
     type=_TaskName(),
-    help=pick(
-        "What to learn: translate, classify, tag, language, masked, … [default: recognized from the data]",
-        "要学习的任务：translate、classify、tag、language、masked 等。[默认：根据数据判断]",
-    ),
+    help=_("What to learn: translate, classify, tag, language, masked, … [default: recognized from the data]"),
 )
 @click.option(
     "--text-column",
     default="",
-    help=pick("Column or key of the text, by name or number.", "文本所在的列或键，可用列名或列号。"),
+    help=_("Column or key of the text, by name or number."),
 )
-@click.option("--label-column", default="", help=pick("Column or key of the label.", "标签所在的列或键。"))
-@click.option("--tags-column", default="", help=pick("Column or key of the words' tags.", "各词标注所在的列或键。"))
+@click.option("--label-column", default="", help=_("Column or key of the label."))
+@click.option("--tags-column", default="", help=_("Column or key of the words' tags."))
 @click.option(
     "--scheme",
     type=click.Choice(["IOB1", "IOB2", "BIOES", "BMES", "IO", "words"]),
-    help=pick(
-        "How tags encode spans; words: a tag for each word, such as parts of speech. [default: detected]",
-        "标注方案；words：每个词一个标注，如词性。[默认：自动判断]",
-    ),
+    help=_("How tags encode spans; words: a tag for each word, such as parts of speech. [default: detected]"),
 )
 @click.option(
     "--source-column",
     default="",
-    help=pick("Column or key to translate from, by name or number.", "源文本所在的列或键，可用列名或列号。"),
+    help=_("Column or key to translate from, by name or number."),
 )
-@click.option("--target-column", default="", help=pick("Column or key to translate into.", "译文所在的列或键。"))
+@click.option("--target-column", default="", help=_("Column or key to translate into."))
 @click.option(
     "--source-language",
     default="",
-    help=pick(
-        "Language code of the source, like en. [default: from names and script]",
-        "源语言代码，如 en。[默认：根据文件名和文字判断]",
-    ),
+    help=_("Language code of the source, like en. [default: from names and script]"),
 )
-@click.option(
-    "--target-language", default="", help=pick("Language code of the target, like zh.", "目标语言代码，如 zh。")
-)
+@click.option("--target-language", default="", help=_("Language code of the target, like zh."))
 @click.option(
     "--budget",
     type=_Budget(),
-    help=pick(
-        "How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]",
-        "机器空闲时训练最多用多久：45m、3h。[默认：视数据量而定]",
-    ),
+    help=_("How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]"),
 )
-@click.option("--overwrite", is_flag=True, help=pick("Replace an existing recipe.", "覆盖已有的配方。"))
+@click.option("--overwrite", is_flag=True, help=_("Replace an existing recipe."))
 def init(
     data: tuple[Path, ...],
     output: Path,
@@ -208,13 +181,10 @@ def init(
         stream.write(_recipe_text(plan, output.parent))
     _show_plan(plan, machine)
     command = f"{program_name()} train {quoted(output)}"
-    click.echo(pick(f"Wrote {output} (commented). Next:  {command}", f"已写入 {output}（带注释）。下一步：  {command}"))
+    click.echo(_("Wrote {output} (commented). Next:  {command}", output=output, command=command))
     if surveyed.n_rows < _FEW_ROWS and not surveyed.are_documents and not sets.settings.test:
         click.echo(
-            pick(
-                f"With so few rows, cross-validation scores the recipe better:  {command} --folds 5",
-                f"数据很少，用交叉验证评分更可靠：  {command} --folds 5",
-            )
+            _("With so few rows, cross-validation scores the recipe better:  {command} --folds 5", command=command)
         )
 
 
@@ -223,15 +193,29 @@ def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> N
     from manyheads.errors import RecipeError
 
     if output.is_dir():
-        raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
+        raise RecipeError(
+            _(
+                "{output} is a folder. Name a file to write with -o, such as {output_2}.",
+                output=output,
+                output_2=output / "recipe.toml",
+            )
+        )
     if output.exists() and not overwrite:
-        raise RecipeError(f"{output} exists. Replace it with --overwrite, or name another file with -o.")
+        raise RecipeError(
+            _("{output} exists. Replace it with --overwrite, or name another file with -o.", output=output)
+        )
     if not output.parent.is_dir():
-        raise RecipeError(f"{output}: there is no folder {output.parent}. Create it, or name another with -o.")
+        raise RecipeError(
+            _(
+                "{output}: there is no folder {parent}. Create it, or name another with -o.",
+                output=output,
+                parent=output.parent,
+            )
+        )
     if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise RecipeError(f"{output} cannot be written: permission denied. Name another file with -o.")
+        raise RecipeError(_("{output} cannot be written: permission denied. Name another file with -o.", output=output))
     if output.resolve() in (file.resolve() for file in data):
-        raise RecipeError(f"{output} is part of the data. Name another file with -o.")
+        raise RecipeError(_("{output} is part of the data. Name another file with -o.", output=output))
 
 
 def _show_task(sets: "RecognizedData") -> None:
@@ -263,7 +247,7 @@ def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
     data = sets.settings
     click.echo(f"{_names(data.train)}: {_rows(sets, survey)}")
     for split, files in (("valid", data.valid), ("test", data.test)):
-        beside = pick(", found beside the training data", "，在训练数据旁边找到") if split in sets.found_splits else ""
+        beside = _(", found beside the training data") if split in sets.found_splits else ""
         if files:
             click.echo(f"  {split:<10}{_names(files)}{beside}")
     if not data.valid:
@@ -283,7 +267,7 @@ def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
 
 
 def _note() -> str:
-    return pick("Note:     ", "注意：    ")
+    return _("Note:     ")
 
 
 def _rows(sets: "RecognizedData", survey: "Survey") -> str:
@@ -296,40 +280,33 @@ def _rows(sets: "RecognizedData", survey: "Survey") -> str:
     if survey.is_exact:
         return rows
     count = f"{survey.n_read:,}"
-    return pick(f"about {count} rows; of a sample: {rows}", f"约 {count} 行；其中抽样：{rows}")
+    return _("about {count} rows; of a sample: {rows}", count=count, rows=rows)
 
 
 def _summary_rows(sets: "RecognizedData", survey: "Survey") -> "Iterator[tuple[str, str]]":
     if survey.languages is not None:
         source, target = (language or "?" for language in survey.languages)
-        hint = pick(
-            "   (set them with --source-language and --target-language)",
-            "   （用 --source-language 和 --target-language 指定）",
-        )
-        yield pick("languages", "语言"), f"{source} → {target}{hint if '?' in (source, target) else ''}"
+        hint = _("   (set them with --source-language and --target-language)")
+        yield _("languages"), f"{source} → {target}{hint if '?' in (source, target) else ''}"
     columns = [f'"{column}"' for column in sets.settings.columns().values()]
     if columns:
-        yield pick("columns", "列"), " → ".join(columns)
+        yield _("columns"), " → ".join(columns)
     if survey.counts.labels:
-        yield pick("labels", "标签"), _label_list(survey.counts.labels)
+        yield _("labels"), _label_list(survey.counts.labels)
     if survey.counts.intents:
-        yield pick("intents", "意图"), _label_list(survey.counts.intents)
-    characters = pick(", in a script with many characters", "，字种很多") if survey.has_many_characters else ""
+        yield _("intents"), _label_list(survey.counts.intents)
+    characters = _(", in a script with many characters") if survey.has_many_characters else ""
     if survey.are_documents:
         n_characters = f"{survey.n_characters:,}"
         yield (
-            pick("length", "长度"),
-            pick(f"{n_characters} characters to train on", f"训练文本共 {n_characters} 字符") + characters,
+            _("length"),
+            _("{n_characters} characters to train on", n_characters=n_characters) + characters,
         )
     elif survey.languages is None:
         median, longest = survey.length_quantile(0.5), survey.length_quantile(0.99)
         yield (
-            pick("length", "长度"),
-            pick(
-                f"median {median:,} characters, 99th percentile {longest:,}",
-                f"中位数 {median:,} 字符，第 99 百分位 {longest:,}",
-            )
-            + characters,
+            _("length"),
+            _("median {median:,} characters, 99th percentile {longest:,}", median=median, longest=longest) + characters,
         )
 
 
@@ -357,14 +334,11 @@ def _warnings(survey: "Survey") -> "Iterator[str]":
             f"{share} 的行都是同一个{'意图' if survey.row_label == 'intent' else '标签'}：总猜它也能答对这么多。",
         )
     if survey.unseen_labels:
-        yield pick(
-            f"the valid or test set has labels that the training set lacks: {_few(survey.unseen_labels)}",
-            f"验证集或测试集里有训练集没有的标签：{_few(survey.unseen_labels)}",
-        )
+        yield _("the valid or test set has labels that the training set lacks: {few}", few=_few(survey.unseen_labels))
 
 
 def _few(labels: "Sequence[str]") -> str:
-    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else pick(".", "。"))
+    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else _("."))
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
@@ -372,13 +346,13 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
     from manyheads.init.fitted_recipe import round_epochs
 
     proposal, estimate = plan.proposal, plan.estimate
-    size = pick(f"preset {proposal.preset}", f"预设 {proposal.preset}") if proposal.preset else proposal.size
-    about = "" if estimate.is_exact else pick("about ", "约 ")
+    size = _("preset {preset}", preset=proposal.preset) if proposal.preset else proposal.size
+    about = "" if estimate.is_exact else _("about ")
     millions, steps = _millions(estimate.n_parameters), f"{proposal.get('train.steps', 0):,}"
     dropout, epochs = proposal.get("model.dropout", 0.1), round_epochs(plan.n_epochs)
     if estimate.baseline:
         name, score = estimate.baseline
-        click.echo(pick("Baseline: ", "基线：    ") + f"{name}: {format_interval(score)}")
+        click.echo(_("Baseline: ") + f"{name}: {format_interval(score)}")
     click.echo(
         pick(
             f"Proposed: {size} ({millions}), {about}{estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
@@ -407,9 +381,13 @@ def _cost(plan: "Plan", machine: "Machine") -> str:
             f"\n          beside its present load ({programs}) about {now}",
             f"\n          按目前负载（{n_busy} 个繁忙进程）约 {now}",
         )
-    return pick(
-        f"{about} {idle} on this machine when idle ({where}); {memory} of memory{load}",
-        f"本机（{where}）空闲时{about} {idle}；内存 {memory}{load}",
+    return _(
+        "{about} {idle} on this machine when idle ({where}); {memory} of memory{load}",
+        about=about,
+        idle=idle,
+        where=where,
+        memory=memory,
+        load=load,
     )
 
 
@@ -421,14 +399,15 @@ def _notes(plan: "Plan") -> list[str]:
     if plan.estimate.n_too_long:
         count = f"{'' if plan.estimate.is_exact else pick('about ', '约 ')}{plan.estimate.n_too_long:,}"
         notes.append(
-            pick(f"{count} more rows are kept out: too long.", f"另有 {count} 行因过长而排除。"),
+            _("{count} more rows are kept out: too long.", count=count),
         )
     if plan.is_cut:
         epochs, ideal = round_epochs(plan.n_epochs), round_epochs(plan.n_epochs_ideal)
         notes.append(
-            pick(
-                f"the time allows {epochs} of the {ideal} epochs that would suit this text; for more, give --budget.",
-                f"时间只够 {epochs} 轮，这份文本适合 {ideal} 轮；要更多请用 --budget。",
+            _(
+                "the time allows {epochs} of the {ideal} epochs that would suit this text; for more, give --budget.",
+                epochs=epochs,
+                ideal=ideal,
             )
         )
     return notes
@@ -438,12 +417,7 @@ def _load_notes(plan: "Plan") -> list[str]:
     """That a busy machine does not keep to the budget."""
     if plan.budget is None or plan.seconds <= plan.budget or not plan.estimate.n_busy:
         return []
-    return [
-        pick(
-            "the budget is for an idle machine; this one is busy and takes longer.",
-            "机器正忙；时间按空闲时安排，目前负载下训练会更久。",
-        )
-    ]
+    return [_("the budget is for an idle machine; this one is busy and takes longer.")]
 
 
 def _recipe_text(plan: "Plan", folder: Path) -> str:

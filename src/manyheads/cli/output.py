@@ -14,7 +14,7 @@ from uuid import uuid4
 import click
 
 from manyheads.errors import BundleError, DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.storage import MANIFEST, naming_full_disk
 
 
@@ -33,9 +33,9 @@ def open_output(path: Path | None, *reading: str, keep_partial: bool = False) ->
         return
     target = path.resolve()  # the target of a link, so that the link stays
     if target.is_dir():
-        raise DataError(f"{path} is a folder. Choose a file to write to.")
+        raise DataError(_("{path} is a folder. Choose a file to write to.", path=path))
     if target in (Path(one).resolve() for one in reading):
-        raise DataError(f"{path} is the file being read. Choose another output file.")
+        raise DataError(_("{path} is the file being read. Choose another output file.", path=path))
     if target.exists() and not target.is_file():  # a device or a pipe
         with naming_full_disk(path), target.open("w", encoding="utf-8") as stream:
             yield stream
@@ -54,7 +54,7 @@ def open_output(path: Path | None, *reading: str, keep_partial: bool = False) ->
 
 def _clean_up(aside: Path, *, keep: bool) -> None:
     if keep and aside.exists() and aside.stat().st_size:
-        click.echo(pick(f"The output so far is in {aside}.", f"已写出的部分保存在 {aside}。"), err=True)
+        click.echo(_("The output so far is in {aside}.", aside=aside), err=True)
     else:
         aside.unlink(missing_ok=True)
 
@@ -63,19 +63,19 @@ def check_folder_of(path: Path) -> None:
     """Raise an error if no file can be written in the folder of `path`."""
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise DataError(f"{path}: the folder {path.parent} does not exist.")
+        raise DataError(_("{path}: the folder {parent} does not exist.", path=path, parent=path.parent))
     if not os.access(folder, os.W_OK):
-        raise DataError(f"{path} cannot be written: permission denied. Choose another file.")
+        raise DataError(_("{path} cannot be written: permission denied. Choose another file.", path=path))
 
 
 def check_output_folder(out: Path, bundle: Path, *, overwrite: bool) -> None:
     """Raise an error if writing a new bundle would replace something else."""
     if out.resolve() == bundle.resolve():
-        raise BundleError(f"{out} is the input bundle. Choose another folder with -o.")
+        raise BundleError(_("{out} is the input bundle. Choose another folder with -o.", out=out))
     if out.exists() and not (overwrite and (out / MANIFEST).is_file()):
         if overwrite:
-            raise BundleError(f"{out} already exists and is not a bundle. Choose another folder with -o.")
-        raise BundleError(f"{out} already exists. Choose another folder with -o, or add --overwrite.")
+            raise BundleError(_("{out} already exists and is not a bundle. Choose another folder with -o.", out=out))
+        raise BundleError(_("{out} already exists. Choose another folder with -o, or add --overwrite.", out=out))
 
 
 def program_name() -> str:

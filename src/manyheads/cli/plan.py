@@ -9,6 +9,7 @@ import click
 
 from manyheads.cli.output import program_name
 from manyheads.language import current, pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.plan.run_plan import RunPlan
@@ -61,9 +62,8 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
 
 
 @click.command(
-    short_help=pick("Estimate the size, memory, time and price of a run.", "估计训练的规模、内存、时间与费用。"),
-    help=pick(
-        """Estimate what a recipe costs: parameters, FLOP, memory per device, time and price.
+    short_help=_("Estimate the size, memory, time and price of a run."),
+    help=_("""Estimate what a recipe costs: parameters, FLOP, memory per device, time and price.
 
         Nothing is prepared or written. Without options, a few updates of the recipe's model are trained to measure this
         machine. With --gpus, published peak rates and an assumed utilization are used instead, and no text is read.
@@ -73,47 +73,32 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
           manyheads plan recipe.toml
           manyheads plan recipe.toml train.steps=20000 --cpus 4
           manyheads plan recipes/wmt14-base.toml --gpus 8 --kind a100 --price 2.5
-        """,
-        """估计一份配方的代价：参数量、FLOP、每个设备的内存、时间与费用。
-
-        不准备数据，也不写任何文件。不加选项时，用配方中的模型试跑几步，测出本机的速度；
-        用 --gpus 时按公布的峰值速率和假定的利用率计算，不读取文本。
-
-        \b
-        例：
-          manyheads plan recipe.toml
-          manyheads plan recipe.toml train.steps=20000 --cpus 4
-          manyheads plan recipes/wmt14-base.toml --gpus 8 --kind a100 --price 2.5
-        """,
-    ),
+        """),
 )
 @click.argument("path", metavar="RECIPE|RUN", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option(
     "--gpus",
     type=click.IntRange(1, 100_000),
-    help=pick("Number of GPUs. Needs --kind.", "GPU 数量，须与 --kind 同用。"),
+    help=_("Number of GPUs. Needs --kind."),
 )
-@click.option("--kind", type=_Kind(), help=pick("Kind of GPU. Needs --gpus.", "GPU 型号，须与 --gpus 同用。"))
+@click.option("--kind", type=_Kind(), help=_("Kind of GPU. Needs --gpus."))
 @click.option(
     "--cpus",
     type=click.IntRange(1, 100_000),
-    help=pick(
-        "Number of processes that train together, each as fast as this one. [default: 1]",
-        "共同训练的进程数，每个与本进程一样快。[默认：1]",
-    ),
+    help=_("Number of processes that train together, each as fast as this one. [default: 1]"),
 )
 @click.option(
     "--price",
     type=click.FloatRange(min=0, min_open=True),
-    help=pick("Price of one device for an hour.", "每个设备每小时的价格。"),
+    help=_("Price of one device for an hour."),
 )
 @click.option(
     "--utilization",
     type=click.FloatRange(0, 1, min_open=True),
-    help=pick("Share of a GPU's peak that is reached. [default: 0.3]", "达到 GPU 峰值的比例。[默认：0.3]"),
+    help=_("Share of a GPU's peak that is reached. [default: 0.3]"),
 )
-@click.option("--json", "as_json", is_flag=True, help=pick("Write the plan as JSON.", "以 JSON 输出。"))
+@click.option("--json", "as_json", is_flag=True, help=_("Write the plan as JSON."))
 def plan(
     path: Path,
     overrides: tuple[str, ...],
@@ -129,11 +114,11 @@ def plan(
     from manyheads.plan.run_plan import make_plan, try_recipe
 
     if (gpus is None) != (kind is None):
-        raise click.UsageError("--gpus and --kind belong together: --gpus 8 --kind a100.")
+        raise click.UsageError(_("--gpus and --kind belong together: --gpus 8 --kind a100."))
     if gpus is not None and cpus is not None:
-        raise click.UsageError("--gpus and --cpus exclude each other. Choose one.")
+        raise click.UsageError(_("--gpus and --cpus exclude each other. Choose one."))
     if utilization is not None and gpus is None:
-        raise click.UsageError("--utilization is for --gpus. On CPUs, the speed is measured.")
+        raise click.UsageError(_("--utilization is for --gpus. On CPUs, the speed is measured."))
     recipe, vocab_size = _read(path, overrides)
     trial = None
     if kind is None:
@@ -164,13 +149,19 @@ def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]"
     from manyheads.text.tokens.tokenizer import Tokenizer
 
     if not path.exists():
-        raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml) or a run's folder.")
+        raise DataError(
+            _("{path}: there is no such file or folder. Give a recipe (.toml) or a run's folder.", path=path)
+        )
     if not path.is_dir():
         return read_recipe(path, overrides), None
     folder = RunFolder(path)
     if not folder.recipe_file.is_file():
         raise DataError(
-            f"{path} is not a run: it has no {folder.recipe_file.name}. Give a recipe (.toml) or a run's folder."
+            _(
+                "{path} is not a run: it has no {name}. Give a recipe (.toml) or a run's folder.",
+                path=path,
+                name=folder.recipe_file.name,
+            )
         )
     recipe = read_recipe(folder.recipe_file, overrides)
     has_tokenizer = folder.tokenizer_file.is_file()
@@ -204,7 +195,7 @@ def _show(path: Path, made: "RunPlan") -> None:
     _show_work(made)
     _show_memory(made)
     _show_time(made)
-    _heading(pick("Assumed", "假定"))
+    _heading(_("Assumed"))
     for sentence in assumptions(made):
         lines = wrap_cells(sentence, _WIDTH - 4)
         click.echo("\n".join([f"  · {lines[0]}", *(f"    {line}" for line in lines[1:])]))
@@ -212,9 +203,9 @@ def _show(path: Path, made: "RunPlan") -> None:
 
 def _show_model(made: "RunPlan") -> None:
     model = made.recipe.model
-    _heading(pick("Model", "模型"))
+    _heading(_("Model"))
     parts = "  ".join(f"{_name(name)} {_short(count)}" for name, count in made.parameters.items() if count)
-    _line(pick("parameters", "参数量"), f"{made.n_parameters:,}")
+    _line(_("parameters"), f"{made.n_parameters:,}")
     _line("", parts)
     layers = " + ".join(
         str(count)
@@ -225,58 +216,60 @@ def _show_model(made: "RunPlan") -> None:
         if exists
     )
     _line(
-        pick("sizes", "结构"),
-        pick(
-            f"{model.shape}, {layers} layers, width {model.width}, {model.n_heads} heads, vocabulary "
-            f"{model.vocab_size:,}",
-            f"{model.shape}，{layers} 层，宽度 {model.width}，{model.n_heads} 头，词表 {model.vocab_size:,}",
+        _("sizes"),
+        _(
+            "{shape}, {layers} layers, width {width}, {n_heads} heads, vocabulary {vocab_size:,}",
+            shape=model.shape,
+            layers=layers,
+            width=model.width,
+            n_heads=model.n_heads,
+            vocab_size=model.vocab_size,
         ),
     )
 
 
 def _show_work(made: "RunPlan") -> None:
     train, batch = made.recipe.train, made.batch
-    _heading(pick("Work", "计算量"))
+    _heading(_("Work"))
     counts = [
         f"{round(count):,} {name}"
-        for count, name in ((batch.n_source, pick("source", "源")), (batch.n_target, pick("target", "目标")))
+        for count, name in ((batch.n_source, _("source")), (batch.n_target, _("target")))
         if count
     ]
     times = f" × {train.accumulation_steps}" if train.accumulation_steps > 1 else ""
     _line(
-        pick("updates", "更新"),
-        pick(
-            f"{train.steps:,} updates of {' + '.join(counts)} tokens{times}, padding included",
-            f"{train.steps:,} 次更新，每次 {' + '.join(counts)} 词元{times}（含填充）",
+        _("updates"),
+        _(
+            "{steps:,} updates of {counts} tokens{times}, padding included",
+            steps=train.steps,
+            counts=" + ".join(counts),
+            times=times,
         ),
     )
     for name, flop in made.forward.items():
         if flop:
             _line(_name(name), f"{flop / batch.n_positions:>10.3g}   {_formula(name)}")
     _line(
-        pick("per token", "每词元"),
-        f"{made.flop_per_token:>10.3g}   "
-        + pick("FLOP = 3 × their sum (backward: 2 ×)", "FLOP = 3 × 以上之和（反向为 2 倍）"),
+        _("per token"),
+        f"{made.flop_per_token:>10.3g}   " + _("FLOP = 3 × their sum (backward: 2 ×)"),
     )
     _line(
-        pick("in total", "合计"),
-        f"{made.total_flop:>10.3g}   "
-        + pick("FLOP = FLOP per token × tokens × updates", "FLOP = 每词元 FLOP × 词元数 × 更新次数"),
+        _("in total"),
+        f"{made.total_flop:>10.3g}   " + _("FLOP = FLOP per token × tokens × updates"),
     )
     if made.hardware_flop is not None:
         _line(
-            pick("capacity", "硬件容量"),
-            f"{made.hardware_flop:>10.3g}   "
-            + pick("FLOP = time × GPUs × peak, as the paper counts", "FLOP = 时间 × GPU 数 × 峰值（论文的计法）"),
+            _("capacity"),
+            f"{made.hardware_flop:>10.3g}   " + _("FLOP = time × GPUs × peak, as the paper counts"),
         )
 
 
 def _formula(name: str) -> str:
     return {
-        "projections": pick("2 W (Q + K + V) + 2 V W per layer", "每层 2 W (Q + K + V) + 2 V W"),
-        "attention": pick("2 (Q + V) per visible key, per layer", "每层每个可见键 2 (Q + V)"),
-        "feed-forward": pick("2 · 2 W F per layer", "每层 2 · 2 W F"),
-        "softmax layer": pick("2 W · vocabulary per predicted token", "每个预测词元 2 W · 词表大小"),
+        "projections": _("2 W (Q + K + V) + 2 V W per layer"),
+        "attention": _("2 (Q + V) per visible key, per layer"),
+        "feed-forward": _("2 · 2 W F per layer"),
+        "softmax layer": _("2 W · vocabulary per predicted token"),
     }[name]
 
 
@@ -286,7 +279,7 @@ def _show_memory(made: "RunPlan") -> None:
     sharded, replicated = asdict(made.sharded), asdict(made.replicated)
     is_many = made.n_devices > 1
     _heading(
-        pick(f"Memory per device, GB ({made.precision})", f"每个设备的内存，GB（{made.precision}）")
+        _("Memory per device, GB ({precision})", precision=made.precision)
         + (f"{'DDP':>19}{'FSDP':>10}" if is_many else "")
     )
     formulas = {
@@ -294,16 +287,16 @@ def _show_memory(made: "RunPlan") -> None:
         "gradients": "4 B × P",
         "adam": "8 B × P",
         "ema": "4 B × P",
-        "gathered": pick("embeddings and one layer", "嵌入与一层"),
-        "activations": pick("see docs/plan.md", "见 docs/plan.zh.md"),
-        "logits": pick("2 blocks of 256 rows", "两块，各 256 行"),
-        "program": pick("Python, PyTorch and text", "Python、PyTorch 与文本"),
+        "gathered": _("embeddings and one layer"),
+        "activations": _("see docs/plan.md"),
+        "logits": _("2 blocks of 256 rows"),
+        "program": _("Python, PyTorch and text"),
     }
     for name, size in [*replicated.items(), ("", made.replicated.total)]:
         other = made.sharded.total if not name else sharded[name]
         if not size and not other:
             continue
-        label = _name(name) if name else pick("in total", "合计")
+        label = _name(name) if name else _("in total")
         sizes = f"{size / _GB:>8.2f}" + (f"{other / _GB:>10.2f}" if is_many else "")
         _line(label, _padded(formulas.get(name, ""), 27) + sizes)
     if made.accelerator is not None:
@@ -314,10 +307,10 @@ def _show_memory(made: "RunPlan") -> None:
 def _verdict(made: "RunPlan", limit: float) -> str:
     """Whether training fits in so many GB."""
     if made.replicated.total / _GB <= limit:
-        return pick("fits", "放得下")
+        return _("fits")
     if made.n_devices > 1 and made.sharded.total / _GB <= limit:
-        return pick("fits with FSDP only", "仅 FSDP 放得下")
-    return pick("does not fit; a smaller train.batch_tokens needs less", "放不下；减小 train.batch_tokens 可省内存")
+        return _("fits with FSDP only")
+    return _("does not fit; a smaller train.batch_tokens needs less")
 
 
 def _padded(text: str, width: int) -> str:
@@ -330,25 +323,25 @@ def _show_time(made: "RunPlan") -> None:
     where = (
         f"{made.n_devices} × {made.accelerator.name}"
         if made.accelerator
-        else pick(f"{made.n_devices} × this machine", f"{made.n_devices} × 本机")
+        else _("{n_devices} × this machine", n_devices=made.n_devices)
     )
-    idle = "" if made.accelerator else pick(" when idle", "，空闲时")
-    _heading(pick(f"Time on {where}{idle}", f"时间（{where}{idle}）"))
+    idle = "" if made.accelerator else _(" when idle")
+    _heading(_("Time on {where}{idle}", where=where, idle=idle))
     for name, seconds in made.seconds.items():
         _line(_name(name), f"{_duration(seconds):>10}")
     if len(made.seconds) > 1:
-        _line(pick("in total", "合计"), f"{_duration(made.total_seconds):>10}")
+        _line(_("in total"), f"{_duration(made.total_seconds):>10}")
     n_busy = made.trial.estimate.n_busy if made.trial else 0
     if n_busy:
         programs = f"{n_busy} process{'es' if n_busy > 1 else ''}"
         _line(
-            pick("now", "目前"),
+            _("now"),
             f"{_duration(made.total_seconds * made.slowdown):>10}   "
             + pick(f"beside its present load ({programs})", f"按目前负载（{n_busy} 个繁忙进程）"),
         )
     if made.cost is not None:
         _line(
-            pick("price", "费用"),
+            _("price"),
             f"{made.cost:>10,.2f}   = {made.n_devices} × {made.total_seconds / 3600:,.2f} h × {made.price:g}",
         )
 

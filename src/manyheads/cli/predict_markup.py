@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.prediction_remarks import Remarks
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
@@ -31,7 +32,11 @@ def require_translator(bundle: "Bundle", path: Path) -> "MarkupTranslator":
         return MarkupTranslator(bundle)
     except BundleError:
         raise click.UsageError(
-            f"--format html needs a translation model; {path} is a bundle of the task {bundle.kind}. Leave it out."
+            _(
+                "--format html needs a translation model; {path} is a bundle of the task {kind}. Leave it out.",
+                path=path,
+                kind=bundle.kind,
+            )
         ) from None
 
 

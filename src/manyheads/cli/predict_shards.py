@@ -19,6 +19,7 @@ import click
 from manyheads.cli.answer_lines import BATCH_LINES, AnswerOptions, AnswerWriter
 from manyheads.cli.prediction_remarks import Remarks
 from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.bulk.line_shards import Shard, ShardPlan
@@ -83,20 +84,32 @@ def _check(options: AnswerOptions, files: Sequence[str], shard_lines: int) -> No
 
     if "-" in files:
         raise click.UsageError(
-            "--shards reads its input more than once, which standard input does not allow. Name files."
+            _("--shards reads its input more than once, which standard input does not allow. Name files.")
         )
     if shard_lines < 1 or shard_lines % BATCH_LINES:
         raise click.UsageError(
-            f"--shard-lines {shard_lines} is not a multiple of {BATCH_LINES:,}, the lines that are answered together."
+            _(
+                "--shard-lines {shard_lines} is not a multiple of {BATCH_LINES:,}, the lines that are answered "
+                "together.",
+                shard_lines=shard_lines,
+                BATCH_LINES=BATCH_LINES,
+            )
         )
     from manyheads.text.reading.files import is_compressed
 
     compressed = [file for file in files if is_compressed(Path(file))]
     if compressed:
-        raise click.UsageError(f"{compressed[0]} is compressed, so no process can start in its middle. Decompress it.")
+        raise click.UsageError(
+            _(
+                "{compressed} is compressed, so no process can start in its middle. Decompress it.",
+                compressed=compressed[0],
+            )
+        )
     documents = [file for file in files if options.text_format == "html" and is_document(file)]
     if documents:
-        raise click.UsageError(f"{documents[0]} is translated as one document: leave out --shards.")
+        raise click.UsageError(
+            _("{documents} is translated as one document: leave out --shards.", documents=documents[0])
+        )
 
 
 def _default_processes(options: AnswerOptions) -> int:
@@ -162,7 +175,9 @@ def open_answers(spec: dict[str, Any]) -> "AnswerShard":
         **table | {"bundle": Path(table["bundle"]), "texts": None if texts is None else TextOptions(**texts)}
     )
     if sha256_of(options.bundle / MANIFEST) != spec["manifest"]:
-        raise BundleError(f"{options.bundle} changed during the job. Restore it, and run the same command again.")
+        raise BundleError(
+            _("{bundle} changed during the job. Restore it, and run the same command again.", bundle=options.bundle)
+        )
     source = LineSource.from_table(spec["files"])
     writer = options.writer(options.load(), source.name_line)
     if isinstance(writer, AnswerWriter) and writer.aligned:
@@ -187,7 +202,7 @@ def _choose_aligner(writer: AnswerWriter, lines: Iterator[str]) -> None:
     """Choose the alignment heads as `predict` does: at the first batch of the input that has text."""
     start = 1
     for batch in _batches(lines):
-        for _ in writer.answer(batch, start):
+        for _line in writer.answer(batch, start):
             pass
         if writer.aligned and writer.aligned.aligner:
             return
@@ -234,7 +249,7 @@ class _Progress:
         """Count the lines of shards that earlier runs have finished."""
         self.n_skipped = n_lines
         if n_shards:
-            text = pick(f"{n_shards:,} shards were finished before.", f"{n_shards:,} 个分片此前已完成。")
+            text = _("{n_shards:,} shards were finished before.", n_shards=n_shards)
             click.echo(text, err=True)
 
     def add(self, shard: "Shard") -> None:
@@ -247,9 +262,12 @@ class _Progress:
         rate = self.n_done / max(now - self.started, 1e-9)
         done, left = self.n_skipped + self.n_done, self.n_lines - self.n_skipped - self.n_done
         clock = _clock(left / rate)
-        text = pick(
-            f"{done:,} of {self.n_lines:,} lines · {rate:,.0f} lines/s · {clock} left",
-            f"{done:,} / {self.n_lines:,} 行 · {rate:,.0f} 行/秒 · 剩余 {clock}",
+        text = _(
+            "{done:,} of {n_lines:,} lines · {rate:,.0f} lines/s · {clock} left",
+            done=done,
+            n_lines=self.n_lines,
+            rate=rate,
+            clock=clock,
         )
         click.echo(f"\r{text} " if self.on_screen else text, err=True, nl=not self.on_screen)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.tasks import Translations
@@ -103,7 +104,7 @@ class Remarks:
             click.echo(f"Error: {message} Its output line stays empty.", err=True)
         n_more = len(self.errors[n_most:]) if n_most is not None else 0
         if n_more:
-            click.echo(pick(f"Error: {n_more:,} more lines are too long.", f"错误：另有 {n_more:,} 行过长。"), err=True)
+            click.echo(_("Error: {n_more:,} more lines are too long.", n_more=n_more), err=True)
         self.errors.clear()
 
     def show(self) -> None:
@@ -130,10 +131,7 @@ class Remarks:
         """Write how many translations were cut off to standard error."""
         if self.n_cut_off:
             click.echo(
-                pick(
-                    f"{self.n_cut_off} of the translations were cut off at the maximum length.",
-                    f"{self.n_cut_off} 条译文达到最大长度而被截断。",
-                ),
+                _("{n_cut_off} of the translations were cut off at the maximum length.", n_cut_off=self.n_cut_off),
                 err=True,
             )
 

@@ -20,6 +20,7 @@ from manyheads.cli.scorecard import (
     show_scores,
 )
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.metrics import display_name, format_score, loss_name, rows_name
 from manyheads.run import (
     BaselineScored,
@@ -84,22 +85,23 @@ def _show_event(event: Event, console: Console) -> None:
         _show_prepared(event, console)
     elif isinstance(event, RecipeChanged):
         for change in event.changes:
-            _print_row(console, pick("recipe", "配方"), pick(f"edited: {change}", f"已修改：{change}"))
+            _print_row(console, _("recipe"), _("edited: {change}", change=change))
     elif isinstance(event, Resumed):
         for warning in event.warnings:
-            text = pick("An older checkpoint is used.", "改用较早的检查点。")
-            _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
-        _print_row(console, pick("resuming", "继续"), pick(f"from step {event.step:,}", f"从第 {event.step:,} 步开始"))
+            text = _("An older checkpoint is used.")
+            _print_row(console, _("damaged"), f"{warning} {text}", style="yellow")
+        _print_row(console, _("resuming"), _("from step {step:,}", step=event.step))
     elif isinstance(event, BaselineScored):
-        _print_row(console, pick("baseline", "基线"), f"{event.name}: {format_interval(event.score)}")
+        _print_row(console, _("baseline"), f"{event.name}: {format_interval(event.score)}")
     elif isinstance(event, StoppedEarly):
-        text = pick(
-            f"at step {event.step:,}: no better score since step {event.best_step:,}, whose weights are used",
-            f"第 {event.step:,} 步：自第 {event.best_step:,} 步起没有更好的得分，采用该步的权重",
+        text = _(
+            "at step {step:,}: no better score since step {best_step:,}, whose weights are used",
+            step=event.step,
+            best_step=event.best_step,
         )
-        _print_row(console, pick("stopped", "提前停止"), text)
+        _print_row(console, _("stopped"), text)
     elif isinstance(event, DecodingChosen):
-        _print_row(console, pick("decoding", "解码"), str(event.choice.describe()))
+        _print_row(console, _("decoding"), str(event.choice.describe()))
 
 
 def _print_row(console: Console, label: str, text: str, style: str | None = None) -> None:
@@ -117,17 +119,17 @@ def _print_row(console: Console, label: str, text: str, style: str | None = None
 
 def _show_prepared(event: Prepared, console: Console) -> None:
     for warning in event.warnings:
-        text = pick("It was built again.", "已重新生成。")
-        _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
+        text = _("It was built again.")
+        _print_row(console, _("damaged"), f"{warning} {text}", style="yellow")
     rows = rows_name(event.noun, event.n_rows, event.dropped)
-    _print_row(console, pick("text", "文本"), str(rows))
+    _print_row(console, _("text"), str(rows))
     if event.n_valid is not None and event.valid_dropped:
         rows = rows_name(event.noun, event.n_valid, event.valid_dropped)
-        _print_row(console, pick("validation", "验证集"), str(rows))
-    tokens = pick(f"{event.vocab_size:,} tokens", f"词表大小 {event.vocab_size:,}")
-    _print_row(console, pick("tokenizer", "分词器"), tokens)
+        _print_row(console, _("validation"), str(rows))
+    tokens = _("{vocab_size:,} tokens", vocab_size=event.vocab_size)
+    _print_row(console, _("tokenizer"), tokens)
     if event.warm_start:
-        _print_row(console, pick("warm start", "热启动"), event.warm_start)
+        _print_row(console, _("warm start"), event.warm_start)
     size = f"{event.n_parameters / 1e6:.1f} M"
     device, device_zh = event.device, event.device
     if event.n_threads and event.device == "cpu":
@@ -138,10 +140,10 @@ def _show_prepared(event: Prepared, console: Console) -> None:
         f"{size} parameters on {device} · ready after {event.seconds:.1f} s",
         f"{size} 参数，设备 {device_zh} · 准备用时 {event.seconds:.1f} 秒",
     )
-    _print_row(console, pick("model", "模型"), model)
+    _print_row(console, _("model"), model)
     loss = loss_name(event.loss_unit, event.loss_terms)
     legend = pick(f"mean of the last {_N_RECENT} steps, in {loss.en}", f"最近 {_N_RECENT} 步的平均值，{loss.zh}")
-    _print_row(console, pick("loss", "损失"), legend)
+    _print_row(console, _("loss"), legend)
     _show_environment(event, console)
 
 
@@ -151,22 +153,22 @@ def _show_warmup(settings: TrainSettings, console: Console) -> None:
 
     finding = check_warmup(settings)
     if finding.verdict != "good":
-        _print_row(console, pick("warm-up", "预热"), f"{finding.message} {finding.fix}", style="yellow")
+        _print_row(console, _("warm-up"), f"{finding.message} {finding.fix}", style="yellow")
 
 
 def _show_environment(event: Prepared, console: Console) -> None:
     """Warn if the weights may differ in their last bits from those of a run that was never interrupted."""
     if event.has_too_few_cores:
-        text = pick(
-            f"this run started with {event.n_threads} threads and keeps them, but the machine has fewer cores: it is"
-            " slower, and the weights may differ in their last bits.",
-            f"本次训练以 {event.n_threads} 个线程开始并保持不变，但本机核数更少：速度会变慢，权重的末位可能不同。",
+        text = _(
+            "this run started with {n_threads} threads and keeps them, but the machine has fewer cores: it is "
+            "slower, and the weights may differ in their last bits.",
+            n_threads=event.n_threads,
         )
-        _print_row(console, pick("threads", "线程"), text, style="yellow")
+        _print_row(console, _("threads"), text, style="yellow")
     if event.old_torch:
-        text = pick(
-            f"this run started with version {event.old_torch}: the weights may differ in their last bits.",
-            f"本次训练开始时的版本是 {event.old_torch}：权重的末位可能不同。",
+        text = _(
+            "this run started with version {old_torch}: the weights may differ in their last bits.",
+            old_torch=event.old_torch,
         )
         _print_row(console, "PyTorch", text, style="yellow")
 
@@ -219,7 +221,7 @@ class _LiveView:
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeElapsedColumn(),
-            TextColumn(pick("left", "剩余")),
+            TextColumn(_("left")),
             TimeRemainingColumn(),
             console=console,
         )
@@ -269,17 +271,21 @@ class _PlainView:
         if event.step % self.every == 0 or event.step == self.n_steps:
             left = _format_clock(self.throughput.seconds_per_step * (self.n_steps - event.step))
             loss, speed = f"{self.throughput.loss:.3f}", self.throughput.speed
-            line = pick(
-                f"step {event.step:,} of {self.n_steps:,} · loss {loss} · {speed} · "
-                f"learning rate {event.learning_rate:.2e} · {left} left",
-                f"第 {event.step:,} / {self.n_steps:,} 步 · 损失 {loss} · {speed} · "
-                f"学习率 {event.learning_rate:.2e} · 剩余 {left}",
+            line = _(
+                "step {step:,} of {n_steps:,} · loss {loss} · {speed} · learning rate {learning_rate:.2e} · "
+                "{left} left",
+                step=event.step,
+                n_steps=self.n_steps,
+                loss=loss,
+                speed=speed,
+                learning_rate=event.learning_rate,
+                left=left,
             )
             self.console.print(f"  {line}", markup=False)
 
     def validated(self, event: Validated) -> None:
         text, answer, _ = event.sample
-        step = pick(f"step {event.step:,}", f"第 {event.step:,} 步")
+        step = _("step {step:,}", step=event.step)
         self.console.print(f"  {step} · {_format_validation(event)} · {text} → {answer}", markup=False)
 
     def close(self) -> None:

@@ -30,6 +30,7 @@ from manyheads.cli.shortlist import shortlist
 from manyheads.cli.train import train
 from manyheads.cli.walk import walk
 from manyheads.language import pick
+from manyheads.messages import _
 
 _COMMANDS = (
     quickstart,
@@ -169,17 +170,14 @@ def add_common_options(command: click.Command) -> None:
             ["--lang"],
             type=click.Choice(language.LANGUAGES),
             callback=_use_language,
-            help=pick(
-                "Language of help and messages. [default: MANYHEADS_LANG, else the locale's]",
-                "帮助与提示所用的语言。[默认：MANYHEADS_LANG，其次系统区域设置]",
-            ),
+            help=_("Language of help and messages. [default: MANYHEADS_LANG, else the locale's]"),
             **common,
         ),
         click.Option(
             ["-h", "--help"],
             is_flag=True,
             callback=_show_help,
-            help=pick("Show this message and exit.", "显示本帮助并退出。"),
+            help=_("Show this message and exit."),
             **common,
         ),
     ]
@@ -191,20 +189,13 @@ def add_common_options(command: click.Command) -> None:
 @click.group(
     cls=Commands,
     context_settings={"max_content_width": 110},
-    help=pick(
-        """Train your own Transformer on your own text, see what every attention head does, ship it.
+    help=_("""Train your own Transformer on your own text, see what every attention head does, ship it.
 
         \b
         Start here:   manyheads quickstart
-        """,
-        """用自己的文本训练自己的 Transformer，看清每个注意力头在做什么，再打包带走。
-
-        \b
-        从这里开始：   manyheads quickstart
-        """,
-    ),
+        """),
 )
-@click.version_option(__version__, prog_name="manyheads", help=pick("Show the version and exit.", "显示版本号并退出。"))
+@click.version_option(__version__, prog_name="manyheads", help=_("Show the version and exit."))
 def commands() -> None:
     """Run one of the commands."""
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, find_heads, heads_of
+from manyheads.messages import _
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.settings import to_table
@@ -49,10 +50,16 @@ def pruned_bundle(bundle: Bundle, task: Task, scores: Mapping[str, Any] | None =
 def _check_removable(model: Transformer, heads: list[Head]) -> None:
     if model.settings.projections == "none":
         raise LensError(
-            'This model has no projections (model.projections = "none"), so its heads have no weights to remove.'
+            _('This model has no projections (model.projections = "none"), so its heads have no weights to remove.')
         )
     if len(heads) >= len(heads_of(model)):
-        raise LensError(f"All {len(heads)} heads would be removed. Keep at least one: remove at most {len(heads) - 1}.")
+        raise LensError(
+            _(
+                "All {n_heads} heads would be removed. Keep at least one: remove at most {n_heads_2}.",
+                n_heads=len(heads),
+                n_heads_2=len(heads) - 1,
+            )
+        )
 
 
 def _kept_numbers(attention: MultiHeadAttention, removed: list[Head]) -> list[int]:
@@ -89,7 +96,7 @@ def _keep_weights(weights: dict[str, Tensor], prefix: str, attention: MultiHeadA
             case ["project", "query" | "query_key" | "shared", _] | ["scores", _]:
                 weights[name] = _head_rows(weights[name], kept, attention.heads.n_heads)
             case _:
-                raise LensError(f"Heads cannot be removed from {name}: its layout is unknown.")
+                raise LensError(_("Heads cannot be removed from {name}: its layout is unknown.", name=name))
 
 
 def _head_rows(weight: Tensor, heads: list[int], n_heads: int) -> Tensor:

@@ -20,6 +20,7 @@ from manyheads.errors import LensError
 from manyheads.lens.heads import Head, ablation_gates, heads_of
 from manyheads.lens.importance import gradient_importance
 from manyheads.lens.scored_rows import Sample
+from manyheads.messages import _
 from manyheads.tasks import Task
 
 Method = Literal["greedy", "gates", "gradient"]
@@ -106,12 +107,22 @@ def prune(
 def count_to_remove(n_heads: int, share: float) -> int:
     """Return the smallest number of heads that is at least this share; at least one head must remain."""
     if not 0.0 < share < 1.0:
-        raise LensError(f"The share {share:g} is not between 0 and 1. Give a share such as 0.4 for 40 % of the heads.")
+        raise LensError(
+            _(
+                "The share {share:g} is not between 0 and 1. Give a share such as 0.4 for 40 % of the heads.",
+                share=share,
+            )
+        )
     n_removed = math.ceil(share * n_heads - 1e-9)  # 0.1 · 30 is slightly more than 3
     if n_removed >= n_heads:
         largest = math.floor((n_heads - 1) / n_heads * 1000) / 1000
         raise LensError(
-            f"A share of {share:g} removes all {n_heads} heads. Keep at least one: give at most {largest:g}."
+            _(
+                "A share of {share:g} removes all {n_heads} heads. Keep at least one: give at most {largest:g}.",
+                share=share,
+                n_heads=n_heads,
+                largest=largest,
+            )
         )
     return n_removed
 

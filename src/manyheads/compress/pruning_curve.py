@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 
 from manyheads.compress.head_removal import remove_heads
-from manyheads.language import pick
 from manyheads.lens.heads import Head, heads_of
 from manyheads.lens.scored_rows import Sample
+from manyheads.messages import _
 from manyheads.metrics import Change, Score, Tally, compare_tallies, format_score
 from manyheads.tasks import Task
 
@@ -137,8 +137,8 @@ def curve_svg(points: Sequence[CurvePoint]) -> str:
     x = _scale(points[0].n_heads, min(point.n_heads for point in points), _LEFT, _WIDTH - _RIGHT)
     score_y = _scale(lowest, highest, _HEIGHT - _BOTTOM, _TOP)
     speed_y = _scale(0.0, top_speed, _HEIGHT - _BOTTOM, _TOP)
-    title = escape(pick(f"{name} and speed by heads kept", f"{name} 与速度随保留头数的变化"))
-    x_title = pick("heads kept", "保留的头数")
+    title = escape(_("{name} and speed by heads kept", name=name))
+    x_title = _("heads kept")
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="pruning" role="img" aria-label="{title}" width="{_WIDTH:.0f}" '
         f'height="{_HEIGHT:.0f}" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" style="max-width:100%;height:auto">',
@@ -173,7 +173,7 @@ def _score_axis(name: str, low: float, high: float, score_y: _Scale) -> list[str
 
 
 def _speed_axis(speed_y: _Scale, top: float) -> list[str]:
-    x, title = _WIDTH - _RIGHT, pick("speed, × whole model", "速度（完整模型的倍数）")
+    x, title = _WIDTH - _RIGHT, _("speed, × whole model")
     parts = [f'<text class="speed-name" x="{x:.0f}" y="24" text-anchor="end">{title}</text>']
     return parts + [f'<text x="{x + 8}" y="{speed_y(value) + 4:.1f}">{value:.2f}</text>' for value in _ticks(0.0, top)]
 
@@ -185,7 +185,7 @@ def _tick_label(x: float, label: str) -> str:
 def _error_bar(point: CurvePoint, x: float, score_y: _Scale) -> str:
     """Draw a point with its interval; the tooltip has the numbers."""
     score = point.score
-    heads = pick(f"{point.n_heads} heads", f"{point.n_heads} 个头")
+    heads = _("{n_heads} heads", n_heads=point.n_heads)
     tooltip = f"{heads}: {score.name} {score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
     return (
         f"<g><title>{escape(tooltip)}</title>"

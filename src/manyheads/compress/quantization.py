@@ -8,6 +8,7 @@ from manyheads.bundle import Bundle
 from manyheads.compress.trade_off import MAX_COST, Compressed, measure_trade_off, require_small_cost
 from manyheads.decode import EngineSelector
 from manyheads.errors import BundleError, EngineError
+from manyheads.messages import _
 from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
 from manyheads.tasks import SupportsEngines
 from manyheads.text.reading.readers import Row
@@ -24,9 +25,9 @@ def quantize(bundle: Bundle, rows: Sequence[Row], max_cost: float = MAX_COST) ->
     """Quantize the weights of a bundle to int8 and measure the cost on these rows; more than `max_cost` is refused."""
     task = bundle.task
     if not isinstance(task, SupportsEngines):
-        raise BundleError(f"Only seq2seq bundles can be quantized; this bundle is of task {bundle.kind}.")
+        raise BundleError(_("Only seq2seq bundles can be quantized; this bundle is of task {kind}.", kind=bundle.kind))
     if bundle.int8 is not None:
-        raise BundleError("This bundle is quantized already.")
+        raise BundleError(_("This bundle is quantized already."))
     rounded = task.restore(deepcopy(task.model), task.tokenizer, task.settings, task.metadata())
     assert isinstance(rounded, SupportsEngines)
     load_weights(rounded.model, dequantize_weights(quantize_weights(weights_of(task.model))), "the quantized weights")
@@ -34,7 +35,9 @@ def quantize(bundle: Bundle, rows: Sequence[Row], max_cost: float = MAX_COST) ->
     quantized = rounded.with_engine(selector)
     engine = quantized.engine_for(bundle.decode).name
     if engine == "torch":
-        raise EngineError(f"Only the native engine computes with int8 weights. {selector.fallback}")
+        raise EngineError(
+            _("Only the native engine computes with int8 weights. {fallback}", fallback=selector.fallback)
+        )
     trade_off = measure_trade_off(task.with_engine(EngineSelector("auto")), quantized, rows, bundle.decode)
     require_small_cost(trade_off.change, "Quantization", "Use the bundle as it is.", max_cost)
     report = QuantizationReport(engine)

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, DataError
+from manyheads.messages import _
 from manyheads.metrics import Change, bleu_tally, compare_tallies, lower_is_better
 from manyheads.tasks import Task
 from manyheads.text.reading.readers import Row
@@ -48,7 +49,13 @@ def cost_of(change: Change) -> float:
 def require_small_cost(change: Change, what: str, advice: str, max_cost: float = MAX_COST) -> None:
     """Raise `BundleError` if a change costs more than `max_cost`."""
     if not max_cost >= 0:  # also true of NaN
-        raise BundleError(f"--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {MAX_COST}.")
+        raise BundleError(
+            _(
+                "--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {MAX_COST}.",
+                max_cost=max_cost,
+                MAX_COST=MAX_COST,
+            )
+        )
     cost, is_rate = cost_of(change), lower_is_better(change.name)
     if cost > max_cost + 1e-9:  # a BLEU of 100 has rounding errors
         unit, percent, decimals = ("% of the ", " %", 3) if is_rate else ("", "", 2)

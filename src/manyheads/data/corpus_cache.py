@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.storage import LOCK, locked, verify_manifest, write_manifest
 
 CACHE_VARIABLE = "MANYHEADS_CACHE"  # the environment variable with the path of the cache
@@ -75,8 +76,13 @@ class Cache:
             (self.folder / LOCK).touch()
         except OSError as error:
             raise DataError(
-                f"{self.folder}: the cache cannot be written ({error.strerror}). "
-                f"Set the environment variable {CACHE_VARIABLE} to another folder."
+                _(
+                    "{folder}: the cache cannot be written ({strerror}). Set the environment variable "
+                    "{CACHE_VARIABLE} to another folder.",
+                    folder=self.folder,
+                    strerror=error.strerror,
+                    CACHE_VARIABLE=CACHE_VARIABLE,
+                )
             ) from None
         for path in self.folder.iterdir():
             with suppress(FileNotFoundError):  # another run has renamed or removed it

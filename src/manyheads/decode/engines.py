@@ -18,6 +18,7 @@ from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.decode.torch_engine import TorchEngine, make_torch_engine
 from manyheads.errors import EngineError
+from manyheads.messages import _
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
@@ -123,7 +124,13 @@ class EngineSelector:
         is_silent: bool = False,
     ) -> None:
         if name != "auto" and name not in ENGINES:
-            raise EngineError(f'engine = "{name}" is not an engine. {did_you_mean(name, ["auto", *ENGINES])}')
+            raise EngineError(
+                _(
+                    'engine = "{name}" is not an engine. {did_you_mean}',
+                    name=name,
+                    did_you_mean=did_you_mean(name, ["auto", *ENGINES]),
+                )
+            )
         self.name, self.is_int8, self.shortlist, self.is_silent = name, is_int8, shortlist, is_silent
         self.used: str | None = None  # the engine of the latest call
         self.fallback: str | None = None  # why the latest call fell back to `torch`

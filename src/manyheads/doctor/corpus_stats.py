@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from manyheads.data.cleaning import LENGTH_RATIO, CleanSettings, rejection_reason
 from manyheads.doctor.character_classes import SCRIPTS, character_flags, script_table
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.findings import MAX_EXAMPLES, excerpt
 from manyheads.tasks.task_doctor import MAX_ROWS, Source
 from manyheads.text.reading.readers import Row
@@ -60,7 +60,7 @@ class CorpusStats:
         return self.source.name
 
     @property
-    def noun(self) -> Bilingual:
+    def noun(self) -> Message:
         """What its rows are called."""
         return self.source.noun
 

@@ -20,6 +20,7 @@ from manyheads.doctor.model_checks import check_bundle, check_model, load_snapsh
 from manyheads.doctor.run_log import read_log
 from manyheads.errors import DataError, RecipeError
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.metrics import rows_name
 from manyheads.model import Transformer
 from manyheads.model.weights import count_parameters
@@ -41,17 +42,26 @@ def detect_kind(path: Path) -> Kind:
     """Return what a path is: a file is a recipe, a folder with a log a run, a folder with a manifest a bundle."""
     if path.is_file():
         if path.suffix.lower() in _DATA_SUFFIXES:
-            raise DataError(f"{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}")
+            raise DataError(
+                _("{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}", path=path)
+            )
         return "recipe"
     if not path.is_dir():
-        raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.")
+        raise DataError(
+            _("{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.", path=path)
+        )
     if RunFolder(path).log_file.is_file():
         return "run"
     if (path / MANIFEST).is_file() or (path / "bundle.json").is_file():
         return "bundle"
     raise DataError(
-        f"{path} is neither a run (it has no {RunFolder(path).log_file.name}) nor a bundle (it has no {MANIFEST})."
-        " Give a recipe (.toml), a run's folder or a bundle."
+        _(
+            "{path} is neither a run (it has no {name}) nor a bundle (it has no {MANIFEST}). Give a recipe "
+            "(.toml), a run's folder or a bundle.",
+            path=path,
+            name=RunFolder(path).log_file.name,
+            MANIFEST=MANIFEST,
+        )
     )
 
 
@@ -70,10 +80,10 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
         recipe = read_recipe(path)
     except RecipeError as error:
         for fault in error.faults:
-            fix = pick("Fix the recipe; the data is checked after that.", "请先修正配方，之后才能检查数据。")
+            fix = _("Fix the recipe; the data is checked after that.")
             yield Finding("recipe", "bad", fault, (), fix)
         return
-    yield Finding("recipe", "good", pick(f"{path.name} is valid.", f"{path.name} 有效。"))
+    yield Finding("recipe", "good", _("{name} is valid.", name=path.name))
     yield training_checks.check_warmup(recipe.train)
     all_stats = [collect_stats(source, clean_settings(recipe)) for source in data_sources(recipe)]
     is_whole = all(len(stats) and not stats.read_error for stats in all_stats)
@@ -113,7 +123,7 @@ def _check_prepared(recipe: Recipe) -> Iterator[Finding]:
             lengths, n_too_long = data.encoded.lengths.max(axis=1), data.counts.get(TOO_LONG, 0)
             yield from task.doctor.check_lengths(lengths, n_too_long, model, recipe.task)
     except DataError as error:
-        yield Finding("rows", "bad", str(error), (), pick("Give more or other text.", "请提供更多或其他文本。"))
+        yield Finding("rows", "bad", str(error), (), _("Give more or other text."))
 
 
 def _prepare(recipe: Recipe, folder: RunFolder) -> PreparedData:
@@ -194,11 +204,11 @@ def _check_faulty_lines(recipe: Recipe) -> Iterator[Finding]:
     except DataError:
         return  # reported as unreadable
     if n_faults:
-        message = pick(
-            f"train: {n_faults:,} lines or tags are not valid; training skips or repairs them if they are few.",
-            f"train：{n_faults:,} 处行或标注无效；数量很少时，训练会跳过或修复。",
+        message = _(
+            "train: {n_faults:,} lines or tags are not valid; training skips or repairs them if they are few.",
+            n_faults=n_faults,
         )
-        yield Finding("faulty lines", "warning", message, tuple(examples), pick("Correct them.", "请更正。"))
+        yield Finding("faulty lines", "warning", message, tuple(examples), _("Correct them."))
 
 
 def data_sources(recipe: Recipe) -> list[Source]:

@@ -15,6 +15,7 @@ from manyheads.doctor.character_classes import SCRIPTS, script_of_language
 from manyheads.doctor.corpus_stats import CorpusStats, leading_code_points, trigram_ids
 from manyheads.doctor.data_checks import main_script
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.findings import Finding, share, verdict_of
 
 _FEW_LETTERS = 8  # fewer cannot identify a language
@@ -24,10 +25,9 @@ _CHUNK_SIZE = 10_000
 
 
 def _swap_advice() -> str:
-    return pick(
-        "Exchange the two sides of these lines, or remove them; if it is the whole file, exchange the files (or"
-        " columns) in the recipe.",
-        "请交换这些行的原文与译文，或将其删除；若整个文件都反了，请在配方中交换两个文件（或列）。",
+    return _(
+        "Exchange the two sides of these lines, or remove them; if it is the whole file, exchange the files "
+        "(or columns) in the recipe."
     )
 
 
@@ -36,9 +36,11 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
     check = "languages as declared"
     scripts = [SCRIPTS[main_script(stats, side)] for side in (0, 1)]
     expected = [script_of_language(code) for code in languages]
-    seen = pick(
-        f"{stats.name}: the source is written in {scripts[0]}, the target in {scripts[1]}",
-        f"{stats.name}：原文为 {scripts[0]} 文字，译文为 {scripts[1]} 文字",
+    seen = _(
+        "{name}: the source is written in {scripts}, the target in {scripts_2}",
+        name=stats.name,
+        scripts=scripts[0],
+        scripts_2=scripts[1],
     )
     named = [_language_in(name, languages) for name in stats.source.files]
     is_named_wrong = len(named) == 2 and all(languages) and named == [languages[1], languages[0]]
@@ -55,7 +57,7 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
             f"；配方写的是 {languages[0]} → {languages[1]}" + (f"，文件为 {names}。" if is_named_wrong else "。"),
         )
         return Finding(check, "bad", seen + declared, stats.examples(range(1)), _swap_advice())
-    return Finding(check, "good", seen + pick(".", "。"))
+    return Finding(check, "good", seen + _("."))
 
 
 def check_untranslated(stats: CorpusStats) -> Finding:
@@ -66,16 +68,9 @@ def check_untranslated(stats: CorpusStats) -> Finding:
     return Finding(
         "untranslated",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} targets are the same as their source.",
-            f"{stats.name}：{share(count, len(stats))} 个译文与原文相同。",
-        ),
+        _("{name}: {share} targets are the same as their source.", name=stats.name, share=share(count, len(stats))),
         stats.examples(np.flatnonzero(is_same)),
-        ""
-        if verdict == "good"
-        else pick(
-            "Remove them: the model learns to copy instead of translating.", "请删除未翻译的句对，否则模型会学着照抄。"
-        ),
+        "" if verdict == "good" else _("Remove them: the model learns to copy instead of translating."),
     )
 
 
@@ -85,9 +80,9 @@ def check_mixed_languages(stats: CorpusStats, train: CorpusStats) -> Finding:
     if not len(stats) or 0 in scripts:
         return _too_little_text(stats)
     if scripts[0] != scripts[1]:
-        is_swapped, is_odd, how = *_by_script(stats, scripts), pick("by script", "按文字判断")
+        is_swapped, is_odd, how = *_by_script(stats, scripts), _("by script")
     elif len(train) >= _MIN_PAIRS and len(stats):
-        is_swapped, is_odd, how = *_by_trigrams(stats, train), pick("by letter trigrams", "按字母三元组判断")
+        is_swapped, is_odd, how = *_by_trigrams(stats, train), _("by letter trigrams")
     else:
         return _too_little_text(stats)
     swapped, odd = int(is_swapped.sum()), int(is_odd.sum())
@@ -101,25 +96,20 @@ def check_mixed_languages(stats: CorpusStats, train: CorpusStats) -> Finding:
     return Finding(
         "language mix-ups",
         verdict,
-        pick(
-            f"{stats.name}: {share(swapped, len(stats))} pairs have their sides exchanged, {odd:,} more have a side in"
-            f" the wrong language ({how}).",
-            f"{stats.name}：{share(swapped, len(stats))} 个句对的原文与译文颠倒，"
-            f"另有 {odd:,} 个句对的一侧语言不符（{how}）。",
+        _(
+            "{name}: {share} pairs have their sides exchanged, {odd:,} more have a side in the wrong language ({how}).",
+            name=stats.name,
+            share=share(swapped, len(stats)),
+            odd=odd,
+            how=how,
         ),
         stats.examples(first),
-        ""
-        if verdict == "good"
-        else _swap_advice()
-        if swapped
-        else pick("Remove these pairs.", "请删除这些语言不符的句对。"),
+        "" if verdict == "good" else _swap_advice() if swapped else _("Remove these pairs."),
     )
 
 
 def _too_little_text(stats: CorpusStats) -> Finding:
-    message = pick(
-        f"{stats.name}: too little text to identify the languages.", f"{stats.name}：文本太少，无法判断语言。"
-    )
+    message = _("{name}: too little text to identify the languages.", name=stats.name)
     return Finding("language mix-ups", "good", message)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from manyheads.doctor.corpus_stats import CorpusStats
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.findings import Finding, share
 
 _WINDOW = 100  # pairs
@@ -52,37 +53,37 @@ def check_alignment(stats: CorpusStats) -> Finding:
             ),
         )
     if len(stats) < _MIN_PAIRS:
-        message = pick(
-            f"{stats.name}: {len(stats):,} pairs are too few to be sure; no misalignment found.",
-            f"{stats.name}：只有 {len(stats):,} 个句对，难以确定；未发现错位。",
+        message = _(
+            "{name}: {n_stats:,} pairs are too few to be sure; no misalignment found.",
+            name=stats.name,
+            n_stats=len(stats),
         )
         return Finding(check, "good", message)
     if correlation < _UNRELATED and lengths.std(axis=0).min() <= 0.2:
-        message = pick(
-            f"{stats.name}: all lines have about the same length, so this cannot be checked; no misalignment found.",
-            f"{stats.name}：各行长度相近，无法判断；未发现错位。",
+        message = _(
+            "{name}: all lines have about the same length, so this cannot be checked; no misalignment found.",
+            name=stats.name,
         )
         return Finding(check, "good", message)
     if correlation < _UNRELATED:
         return Finding(
             check,
             "bad" if correlation < _UNRELATED / 2 else "warning",
-            pick(
-                f"{stats.name}: the lengths of source and target are unrelated (correlation {correlation:.2f}).",
-                f"{stats.name}：原文与译文的长度不相关（相关系数 {correlation:.2f}）。",
+            _(
+                "{name}: the lengths of source and target are unrelated (correlation {correlation:.2f}).",
+                name=stats.name,
+                correlation=correlation,
             ),
             stats.examples(range(3)),
-            pick(
-                "Check that line n of one file translates line n of the other: one of them may be sorted or shuffled.",
-                "请检查两个文件的行是否一一对应：其中一个可能被排序或打乱。",
-            ),
+            _("Check that line n of one file translates line n of the other: one of them may be sorted or shuffled."),
         )
     return Finding(
         check,
         "good",
-        pick(
-            f"{stats.name}: source and target lengths correlate ({correlation:.2f}); no misalignment found.",
-            f"{stats.name}：原文与译文的长度相关（{correlation:.2f}）；未发现错位。",
+        _(
+            "{name}: source and target lengths correlate ({correlation:.2f}); no misalignment found.",
+            name=stats.name,
+            correlation=correlation,
         ),
     )
 

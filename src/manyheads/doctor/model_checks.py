@@ -13,6 +13,7 @@ from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.model import Transformer, evaluating
 from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
@@ -39,9 +40,9 @@ def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
             "bad",
             str(error),
             (),
-            pick("Copy the bundle again, or train it again.", "模型包损坏：请重新复制或重新训练。"),
+            _("Copy the bundle again, or train it again."),
         ), None
-    message = pick("every file matches the manifest; ", "所有文件都与清单一致；")
+    message = _("every file matches the manifest; ")
     sizes = describe_sizes(count_parameters(bundle.task.module), bundle.task.tokenizer.vocab_size)
     return Finding("manifest", "good", message + sizes), bundle
 
@@ -71,20 +72,14 @@ def check_finite_weights(weights: Mapping[str, Tensor]) -> Finding:
         return Finding(
             "finite weights",
             "good",
-            pick(f"all {len(weights)} tensors are finite.", f"全部 {len(weights)} 个张量都是有限值。"),
+            _("all {n_weights} tensors are finite.", n_weights=len(weights)),
         )
     return Finding(
         "finite weights",
         "bad",
-        pick(
-            f"{share(len(broken), len(weights))} tensors contain NaN or infinity.",
-            f"{share(len(broken), len(weights))} 个张量含 NaN 或无穷大。",
-        ),
+        _("{share} tensors contain NaN or infinity.", share=share(len(broken), len(weights))),
         tuple(f"{name}: {count:,} of {weights[name].numel():,}" for name, count in list(broken.items())[:3]),
-        pick(
-            "Training diverged: train again with a lower train.learning_rate or a longer train.warmup.",
-            "训练发散：请降低 train.learning_rate 或加长 train.warmup 后重新训练。",
-        ),
+        _("Training diverged: train again with a lower train.learning_rate or a longer train.warmup."),
     )
 
 
@@ -103,9 +98,11 @@ def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ())
     ]
     total, count = sum(len(value) for value in matrices.values()), sum(dead.values())
     examples = [
-        pick(
-            f"{name}: {number:,} of {len(matrices[name]):,} rows are zero",
-            f"{name}：{len(matrices[name]):,} 行中有 {number:,} 行为零",
+        _(
+            "{name}: {number:,} of {n_matrices:,} rows are zero",
+            name=name,
+            number=number,
+            n_matrices=len(matrices[name]),
         )
         for name, number in dead.items()
         if number
@@ -124,10 +121,7 @@ def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ())
         "bad" if alike or count > total // 4 else "warning",
         message,
         tuple(examples[:3]),
-        pick(
-            "Parts of the model have not learned: lower train.weight_decay and train.learning_rate, and train again.",
-            "模型的一部分没有学到内容：请降低 train.weight_decay 和 train.learning_rate 后重新训练。",
-        ),
+        _("Parts of the model have not learned: lower train.weight_decay and train.learning_rate, and train again."),
     )
 
 
@@ -138,12 +132,9 @@ def check_answers(task: Task, rows: Sequence[Row]) -> Finding:
         return Finding(
             check,
             "warning",
-            pick(
-                "not checked: the test set of this bundle is not on this machine.",
-                "未检查：本机没有该模型包的测试集。",
-            ),
+            _("not checked: the test set of this bundle is not on this machine."),
             (),
-            pick("Try it yourself: manyheads predict BUNDLE FILE.", "请用 manyheads predict BUNDLE FILE 自行试用。"),
+            _("Try it yourself: manyheads predict BUNDLE FILE."),
         )
     with evaluating(task.module):
         return task.doctor.check_outputs(check, task.validate(usable, task.metrics[0]).samples)

@@ -27,6 +27,7 @@ from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import Score
 from manyheads.metrics.bootstrap import N_RESAMPLES
 from manyheads.model import Transformer
@@ -220,8 +221,13 @@ class _Trial:
         self.n_too_long = counts[TOO_LONG]
         if not counts[KEPT]:
             raise DataError(
-                f"{' + '.join(recipe.data.train)}: every {survey.noun} is longer than model.max_length = "
-                f"{recipe.model.max_length} tokens. Split the text into sentences, one per line."
+                _(
+                    "{train}: every {noun} is longer than model.max_length = {max_length} tokens. Split the text "
+                    "into sentences, one per line.",
+                    train=" + ".join(recipe.data.train),
+                    noun=survey.noun,
+                    max_length=recipe.model.max_length,
+                )
             )
         self.prepare_seconds = (self.clock() - self.began[1]) * self.share
         self.encoded = Encoded.open(folder / "data", texts)

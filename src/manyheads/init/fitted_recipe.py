@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from manyheads.data import CleanSettings
 from manyheads.errors import RecipeError
 from manyheads.init.cost_estimate import CostEstimate, nominal_seconds
+from manyheads.messages import _
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import TASKS
 from manyheads.tasks.proposal import Choice, Proposal, Survey
@@ -77,8 +78,13 @@ def propose(
     if is_late:
         steps = plan.proposal.get("train.steps", 0)
         raise RecipeError(
-            f"The budget is too short: even {steps} steps, with preparation and scoring, take about "
-            f"{plan.idle_seconds:,.0f} s here. Give --budget {math.ceil(plan.idle_seconds / 60)}m or more."
+            _(
+                "The budget is too short: even {steps} steps, with preparation and scoring, take about "
+                "{idle_seconds:,.0f} s here. Give --budget {ceil}m or more.",
+                steps=steps,
+                idle_seconds=plan.idle_seconds,
+                ceil=math.ceil(plan.idle_seconds / 60),
+            )
         )
     return plan
 

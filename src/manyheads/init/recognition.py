@@ -8,6 +8,7 @@ from typing import Any
 from manyheads.data import CleanSettings
 from manyheads.errors import DataError
 from manyheads.init.splits import by_split, sibling_files
+from manyheads.messages import _
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_of
@@ -68,16 +69,25 @@ def _with_kind(request: Request) -> Request:
         named = [part for part in parts if part.cli_name == request.task]
         if not named:
             known = ", ".join(part.cli_name for part in parts)
-            raise DataError(f"--task {request.task} is not a task of this version. Known: {known}.")
+            raise DataError(
+                _("--task {task} is not a task of this version. Known: {known}.", task=request.task, known=known)
+            )
     else:
         named = [part for part in parts if part.is_implied_by(request)]
     if named:
         request = replace(request, kind=named[0].kind)
     if request.scheme and not named[0].takes_scheme:
-        raise DataError(f"--scheme is not for {named[0].cli_name}: it has no tags. Leave it out.")
+        raise DataError(_("--scheme is not for {cli_name}: it has no tags. Leave it out.", cli_name=named[0].cli_name))
     for name in request.columns:
         if named and name not in named[0].columns:
-            raise DataError(f"--{name}-column is not for {named[0].cli_name}, which has {_options(named[0].columns)}.")
+            raise DataError(
+                _(
+                    "--{name}-column is not for {cli_name}, which has {options}.",
+                    name=name,
+                    cli_name=named[0].cli_name,
+                    options=_options(named[0].columns),
+                )
+            )
     return request
 
 
@@ -105,7 +115,9 @@ def _files_in(folder: Path, request: Request) -> Sequence[Path]:
     if are_plain_text(training):
         return training
     names = shortened(", ".join(path.name for path in listing.files[:8]))
-    raise DataError(f"{folder}: it is not clear which files to train on (files: {names}). Name them.")
+    raise DataError(
+        _("{folder}: it is not clear which files to train on (files: {names}). Name them.", folder=folder, names=names)
+    )
 
 
 def _nothing_in(listing: FolderListing) -> str:
@@ -125,7 +137,13 @@ def _recognize_files(files: DataFiles, request: Request) -> tuple[TaskInit, Task
     if not files.is_table and request.kind:
         return parts[0], parts[0].requested_guess(files, request)
     if not files.is_table and request.columns:
-        raise DataError(f"{files.paths[0]} has no columns to choose from. Leave out {_options(request.columns)}.")
+        raise DataError(
+            _(
+                "{paths} has no columns to choose from. Leave out {options}.",
+                paths=files.paths[0],
+                options=_options(request.columns),
+            )
+        )
     for part in parts:
         guess = part.recognize_names(files, request)
         if guess is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lines
 from manyheads.data.split import HELD_OUT, NOTHING_TO_VALIDATE_ON, without
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import DEFAULT_KIND, TASKS
@@ -59,14 +60,32 @@ def survey(
     dropped = Counter({reason: count for reason, count in dropped.items() if reason != KEPT and count})
     if not kept and {*dropped} - {HELD_OUT}:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
-        raise DataError(f"{where}: there is no usable {part.noun} ({reasons}). {part.advice}")
+        raise DataError(
+            _(
+                "{where}: there is no usable {noun} ({reasons}). {advice}",
+                where=where,
+                noun=part.noun,
+                reasons=reasons,
+                advice=part.advice,
+            )
+        )
     if not kept or not held_out:
         raise DataError(
-            f"{where}: {pluralized(n_read, part.noun)}, too few to keep any out of training to validate on. "
-            "Give more, or a valid set with --valid."
+            _(
+                "{where}: {pluralized}, too few to keep any out of training to validate on. Give more, or a valid "
+                "set with --valid.",
+                where=where,
+                pluralized=pluralized(n_read, part.noun),
+            )
         )
     if are_documents and n_characters_read < _MIN_CHARACTERS:
-        raise DataError(f"{where}: {pluralized(n_characters_read, 'character')}, too few to learn from. Give more.")
+        raise DataError(
+            _(
+                "{where}: {pluralized}, too few to learn from. Give more.",
+                where=where,
+                pluralized=pluralized(n_characters_read, "character"),
+            )
+        )
     counts = part.count_labels(kept, task)
     part.check_clean_rows(kept, counts, task, where)
     unseen_labels = part.count_labels([*held_out, *tests], task).names - counts.names
@@ -116,7 +135,7 @@ def survey_recipe(recipe: Recipe) -> tuple[Survey, float]:
     held_out = list(corpus.valid())
     tests = list(chain.from_iterable(corpus.tests().values()))
     if not kept or not held_out:
-        raise DataError("There are too few rows to train and to validate on.")
+        raise DataError(_("There are too few rows to train and to validate on."))
     share = len(kept) / len(examined)
     result = Survey(
         settings=recipe.task,
@@ -144,7 +163,7 @@ def _examine(corpus: Corpus, where: str) -> tuple[list[Row], int, int]:
     read = partial(corpus.task_class.read, data.train, data.columns(), corpus.task)
     examined, n_read = _sample(islice(tolerate_bad_lines(read), _MAX_COUNTED), _MAX_EXAMINED)
     if not examined:
-        raise DataError(f"{where} has no rows. Give more text.")
+        raise DataError(_("{where} has no rows. Give more text.", where=where))
     return examined, n_read, round(_n_characters(examined, corpus.fields.n_texts) * n_read / len(examined))
 
 

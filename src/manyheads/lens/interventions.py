@@ -17,6 +17,7 @@ from manyheads.errors import LensError
 from manyheads.lens.aligner import Aligner
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.lens.traces.answered_text import write_answer
+from manyheads.messages import _
 from manyheads.model import Transformer, gated
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import HasLensOutput, LensOutput
@@ -97,7 +98,7 @@ def text_importance(
     """
     showable = _showable(task)
     if showable.lens_output(model_input).log_probability is None:
-        raise LensError("There is no answer whose probability could change. Give an answer, or a text with [MASK].")
+        raise LensError(_("There is no answer whose probability could change. Give an answer, or a text with [MASK]."))
     probe = showable.lens_probe(model_input)
     whole = float(probe.log_probabilities(1)[0])
     without = _without_each_head(task.model, model_input, probe.log_probabilities, progress)
@@ -163,5 +164,7 @@ def _row_gates(model: Transformer, n_at_once: int) -> Iterator[tuple[dict[str, T
 
 def _showable(task: Task) -> HasLensOutput:
     if not isinstance(task, HasLensOutput):
-        raise LensError(f"The lens cannot show the answers of {type(task).__name__}: it has no lens_output.")
+        raise LensError(
+            _("The lens cannot show the answers of {name}: it has no lens_output.", name=type(task).__name__)
+        )
     return task

@@ -13,6 +13,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError
 from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of
+from manyheads.messages import _
 from manyheads.settings import build, to_table
 from manyheads.tasks import TextOptions, Translations
 from manyheads.text.markup.html_segments import Markup, split_markup
@@ -75,7 +76,9 @@ class MarkupTranslator:
         if not getattr(task, "is_translation", False):
             purpose = getattr(task.settings, "purpose", "")
             given = f"task {self.bundle.kind}" + (f" with the purpose {purpose}" if purpose else "")
-            raise BundleError(f"The format html needs a translation bundle; this is a bundle of {given}. Use text.")
+            raise BundleError(
+                _("The format html needs a translation bundle; this is a bundle of {given}. Use text.", given=given)
+            )
 
     @cached_property
     def aligner(self) -> Aligner | OcclusionAligner:

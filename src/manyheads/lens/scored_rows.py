@@ -16,6 +16,7 @@ from manyheads.bundle import Bundle
 from manyheads.data import Encoded, Texts
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError
+from manyheads.messages import _
 from manyheads.metrics import Tally
 from manyheads.model import evaluating, gated
 from manyheads.run import Corpus, Recipe
@@ -28,21 +29,25 @@ _BATCH_TOKENS = 2500
 def valid_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[Row]:
     """Return the first usable validation rows of the bundle's recipe, or of these files."""
     if n_rows < 2:
-        raise LensError(f"A sample of {n_rows} rows is too small. Take at least 2, better 100 or more.")
+        raise LensError(
+            _("A sample of {n_rows} rows is too small. Take at least 2, better 100 or more.", n_rows=n_rows)
+        )
     try:
         rows = list(islice(_usable_rows(bundle, files, "valid"), n_rows))
     except DataError as error:
         hint = "" if files else " The validation data of the bundle's recipe cannot be read: give rows with --valid."
-        raise DataError(f"{error}{hint}") from None
+        raise DataError(_("{error}{hint}", error=error, hint=hint)) from None
     if len(rows) < 2:
-        raise DataError(f"There are {len(rows)} validation rows; at least 2 are needed. Give others with --valid.")
+        raise DataError(
+            _("There are {n_rows} validation rows; at least 2 are needed. Give others with --valid.", n_rows=len(rows))
+        )
     return rows
 
 
 def train_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[Row]:
     """Draw usable training rows of the bundle's recipe, or of these files, uniformly at random with a fixed seed."""
     if n_rows < 1:
-        raise LensError(f"A sample of {n_rows} rows is too small. Take some thousands.")
+        raise LensError(_("A sample of {n_rows} rows is too small. Take some thousands.", n_rows=n_rows))
     rng, sample = random.Random(1), list[Row]()
     try:
         for number, row in enumerate(_usable_rows(bundle, files, "train")):  # reservoir sampling
@@ -52,9 +57,9 @@ def train_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[
                 sample[index] = row
     except DataError as error:
         hint = "" if files else " The training data of the bundle's recipe cannot be read: give rows with --train."
-        raise DataError(f"{error}{hint}") from None
+        raise DataError(_("{error}{hint}", error=error, hint=hint)) from None
     if not sample:
-        raise DataError("There are no training rows. Give others with --train.")
+        raise DataError(_("There are no training rows. Give others with --train."))
     return sample
 
 
@@ -115,7 +120,9 @@ def open_sample(task: Task, rows: Sequence[Row], decode: DecodeSettings) -> Iter
         Encoded.write(folder / "ids", texts, encode, task.max_row_length(task.model.settings, task.settings))
         encoded = Encoded.open(folder / "ids", texts)
         if not len(encoded):
-            raise DataError(f"None of the {len(rows)} rows can be used: all are too long for this model.")
+            raise DataError(
+                _("None of the {n_rows} rows can be used: all are too long for this model.", n_rows=len(rows))
+            )
         training_data = TrainingData(encoded=encoded, batch_tokens=_BATCH_TOKENS)
         plans = list(task.training_task(training_data).plan(0))
         yield Sample(rows, replace(decode, method="greedy", n_best=1, repetition_guard=False), plans, training_data)

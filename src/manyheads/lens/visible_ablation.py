@@ -16,6 +16,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, ablation_gates, find_heads
 from manyheads.lens.traces.examples import sample_examples
+from manyheads.messages import _
 from manyheads.model import gated
 from manyheads.tasks import Prediction
 from manyheads.tasks.lens_examples import Example
@@ -48,7 +49,7 @@ class VisibleAblation:
 def find_visible_ablation(bundle: Bundle) -> VisibleAblation | None:
     """Return the clearest effect of one head on the answer to a held-out text; None if no head changes any answer."""
     if bundle.decode.method == "sample":
-        raise LensError("This model samples its answers: they differ with and without a head. Use `manyheads lens`.")
+        raise LensError(_("This model samples its answers: they differ with and without a head. Use `manyheads lens`."))
     examples = sample_examples(bundle, _N_DRAWN)
     cases = _cases(bundle, examples)
     words = _WordCounts.of(examples)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.metrics.bootstrap import Sums, f1, percentage
 from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
@@ -23,7 +23,7 @@ NO_LABEL = "∅"  # in a confusion matrix: no answer, or no span
 class Figure:
     """A named number; with `total`, its share of the total is shown too."""
 
-    name: Bilingual
+    name: Message
     value: float
     total: int | None = None
 
@@ -39,7 +39,7 @@ class Figures:
 class Note:
     """Something the reader should know before comparing the scores."""
 
-    text: Bilingual
+    text: Message
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ExampleRow:
 class Examples:
     """Examples under a title."""
 
-    title: Bilingual
+    title: Message
     rows: Sequence[ExampleRow]
     are_random: bool = False  # drawn at random, so that they represent the test set
 
@@ -129,17 +129,17 @@ class Baseline:
         return f"[{low:+.1f}, {high:+.1f}]" if low or high else ""
 
     @property
-    def verdict(self) -> Bilingual:
+    def verdict(self) -> Message:
         """Whether the evaluated model is better, in words."""
         if self.is_optimistic:
-            return Bilingual("optimistic: the mixture was chosen on this set", "偏乐观：混合权重在该集合上选定")
+            return Message("optimistic: the mixture was chosen on this set")
         if not self.interval:
-            return Bilingual("every text is scored alike", "每条文本的得分都相同")
+            return Message("every text is scored alike")
         if -self.change.cost > 0 and self.change.low * self.change.high > 0:
-            return Bilingual("better than the baseline", "优于基线")
+            return Message("better than the baseline")
         if self.change.low * self.change.high > 0:
-            return Bilingual("worse than the baseline", "不如基线")
-        return Bilingual("no clear difference from the baseline", "与基线无明显差异")
+            return Message("worse than the baseline")
+        return Message("no clear difference from the baseline")
 
 
 Section = Baseline | Figures | Note | LabelTable | Confusion | Examples | Generations | Comparison
@@ -258,10 +258,10 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
 }
 
 
-def _bilingual(value: object) -> Bilingual:
+def _bilingual(value: object) -> Message:
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError("A text has two languages.")
-    return Bilingual(_text(value[0]), _text(value[1]))
+    return Message(_text(value[0]), _text(value[1]))
 
 
 def _text(value: object) -> str:

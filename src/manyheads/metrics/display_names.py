@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 
 _CHINESE = {
     "held-out test": "测试集",
@@ -51,49 +51,49 @@ _CHINESE = {
     "intent loss": "意图损失",
 }
 _LOSS_UNITS = {  # by `Task.loss_unit`
-    "tok": Bilingual("token", "词元"),
-    "texts": Bilingual("text", "文本"),
-    "words": Bilingual("word", "词"),
-    "masked": Bilingual("masked token", "掩码词元"),
+    "tok": Message("token"),
+    "texts": Message("text"),
+    "words": Message("word"),
+    "masked": Message("masked token"),
 }
 _SETS = {"test": "held-out test", "compositional": "unseen combinations", "valid": "validation"}
 
 
-def display_name(name: str) -> Bilingual:
+def display_name(name: str) -> Message:
     """Return a name in both languages; an unlisted name is returned unchanged."""
     english = _SETS.get(name, name)
-    return Bilingual(english, _CHINESE.get(english, english))
+    return Message(english, _CHINESE.get(english, english))
 
 
-def loss_unit_name(unit: str) -> Bilingual:
+def loss_unit_name(unit: str) -> Message:
     """Return what the loss is averaged over, in the singular."""
-    return _LOSS_UNITS.get(unit, Bilingual(unit, unit))
+    return _LOSS_UNITS.get(unit, Message(unit, unit))
 
 
-def loss_name(unit: str, terms: Mapping[str, float]) -> Bilingual:
+def loss_name(unit: str, terms: Mapping[str, float]) -> Message:
     """Return what a loss measures: "nats per token, with label smoothing 0.1"; `terms` are in it beside the entropy."""
     name = loss_unit_name(unit)
     listed = [(display_name(term), f"{weight:g}") for term, weight in terms.items()]
     english = " and ".join(f"{term.en} {weight}" for term, weight in listed)
     chinese = "、".join(f"{term.zh} {weight}" for term, weight in listed)
-    return Bilingual(
+    return Message(
         f"nats per {name.en}" + (f", with {english}" if listed else ""),
         f"每个{name.zh}的奈特数" + (f"，含{chinese}" if listed else ""),
     )
 
 
-def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Bilingual:
+def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Message:
     """Return how many rows are used, and how many are kept out and why, the most frequent reason first."""
     reasons = sorted(
         ((count, display_name(reason)) for reason, count in dropped.items() if count), key=lambda one: -one[0]
     )
     name, n_out = display_name(noun), sum(dropped.values())
     if not n_out:
-        return Bilingual(f"{n_kept:,} {name.en}", f"{n_kept:,} {name.zh}")
+        return Message(f"{n_kept:,} {name.en}", f"{n_kept:,} {name.zh}")
     english = ", ".join(f"{count:,} {reason.en}" for count, reason in reasons)
     chinese = "，".join(f"{reason.zh} {count:,}" for count, reason in reasons)
     total = n_kept + n_out
-    return Bilingual(
+    return Message(
         f"{n_kept:,} of {total:,} {name.en} · {n_out:,} kept out: {english}",
         f"{n_kept:,} / {total:,} {name.zh} · 排除 {n_out:,}：{chinese}",
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -80,16 +80,16 @@ class LabelCard:
                 ExampleRow(one.number, one.text, join_labels(one.predicted), join_labels(one.gold), one.probability)
                 for one in self.worst
             ]
-            sections.append(Examples(Bilingual("most confident mistakes", "置信度最高的错误"), rows))
+            sections.append(Examples(Message("most confident mistakes"), rows))
         if self.confusion:
             sections.append(self.confusion)
         sections.append(LabelTable(self.rows))
-        figures = [Figure(Bilingual("texts", "文本数"), self.n_texts)]
+        figures = [Figure(Message("texts"), self.n_texts)]
         if self.n_abstained:
-            figures.append(Figure(Bilingual("without an answer", "未作答"), self.n_abstained, self.n_texts))
+            figures.append(Figure(Message("without an answer"), self.n_abstained, self.n_texts))
         sections.append(Figures(figures))
         sections += [self.baseline] if self.baseline else []
-        return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("texts", "条文本"))]
+        return [*sections, *unknown_label_notes(self.n_unknown, Message("texts"))]
 
 
 def join_labels(labels: Sequence[str]) -> str:
@@ -97,13 +97,13 @@ def join_labels(labels: Sequence[str]) -> str:
     return ", ".join(labels) or NO_LABEL
 
 
-def unknown_label_notes(n_unknown: int, items: Bilingual) -> list[Note]:
+def unknown_label_notes(n_unknown: int, items: Message) -> list[Note]:
     """Return a note about gold labels that are not in the training data, if there are any."""
     if not n_unknown:
         return []
     return [
         Note(
-            Bilingual(
+            Message(
                 f"{n_unknown:,} {items.en} with a label that is not in the training data: no answer can be correct.",
                 f"有 {n_unknown:,} {items.zh}的标签未在训练数据中出现，模型不可能答对。",
             )
@@ -152,7 +152,7 @@ def _check(
     texts: Sequence[str], gold: Labels, predicted: Labels, probabilities: Probabilities, labels: Sequence[str]
 ) -> None:
     if not texts:
-        raise DataError("There is nothing to score: the test set is empty.")
+        raise DataError(_("There is nothing to score: the test set is empty."))
     if not len(texts) == len(gold) == len(predicted) == len(probabilities):
         raise ValueError(f"{len(texts)} texts, {len(gold)} gold and {len(predicted)} predicted labels do not match.")
     if probabilities.shape[1:] != (len(labels),):

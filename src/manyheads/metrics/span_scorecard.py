@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -85,15 +85,15 @@ class SpanCard:
                 )
                 for one in self.worst
             ]
-            sections.append(Examples(Bilingual("sentences with the most wrong spans", "错误片段最多的句子"), rows))
+            sections.append(Examples(Message("sentences with the most wrong spans"), rows))
         figures = [
-            Figure(Bilingual("sentences", "句数"), self.n_texts),
-            Figure(Bilingual("spans", "片段数"), self.n_spans),
-            Figure(Bilingual("predicted spans", "预测片段数"), self.n_predicted),
+            Figure(Message("sentences"), self.n_texts),
+            Figure(Message("spans"), self.n_spans),
+            Figure(Message("predicted spans"), self.n_predicted),
         ]
         sections += [self.confusion, LabelTable(self.rows), Figures(figures)]
         sections += [self.baseline] if self.baseline else []
-        return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("spans", "个片段"))]
+        return [*sections, *unknown_label_notes(self.n_unknown, Message("spans"))]
 
 
 def _join(label: str, spans: Sequence[str]) -> str:
@@ -160,7 +160,7 @@ class _Intents:
 
 def _check(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intents) -> None:
     if not texts:
-        raise DataError("There is nothing to score: the test set is empty.")
+        raise DataError(_("There is nothing to score: the test set is empty."))
     lengths = {len(texts), len(gold), len(predicted)}
     lengths |= {len(labels) for labels in (intents.gold, intents.predicted) if labels is not None}
     if len(lengths) > 1 or (intents.gold is None) != (intents.predicted is None):

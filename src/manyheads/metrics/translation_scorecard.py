@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, shorten
 from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
@@ -52,12 +52,10 @@ class TranslationCard:
         """Return examples, counts of errors and the comparison with another system."""
         sections: list[Section] = []
         if self.worst:
-            sections.append(
-                Examples(Bilingual("worst by chrF", "chrF 最低的句子"), list(map(_example_row, self.worst)))
-            )
+            sections.append(Examples(Message("worst by chrF"), list(map(_example_row, self.worst))))
         if self.random:
             rows = list(map(_example_row, self.random))
-            sections.append(Examples(Bilingual("drawn at random", "随机抽取的句子"), rows, are_random=True))
+            sections.append(Examples(Message("drawn at random"), rows, are_random=True))
         sections += [Figures(self._figures()), *self._notes()]
         if self.against is not None:
             sections.append(Comparison(self.against, self.differences))
@@ -65,17 +63,17 @@ class TranslationCard:
 
     def _figures(self) -> list[Figure]:
         counts = {
-            Bilingual("copies of the source", "照抄原文"): self.n_copies,
-            Bilingual("wrong copies", "误抄原文"): self.n_wrong_copies,
-            Bilingual("repetitions", "重复片段"): self.n_repetitions,
-            Bilingual("empty", "空译文"): self.n_empty,
-            Bilingual("cut off", "被截断"): self.n_cut_off,
-            Bilingual("source too long", "原文过长"): self.n_too_long,
-            Bilingual("empty reference", "空参考译文"): self.n_empty_references,
+            Message("copies of the source"): self.n_copies,
+            Message("wrong copies"): self.n_wrong_copies,
+            Message("repetitions"): self.n_repetitions,
+            Message("empty"): self.n_empty,
+            Message("cut off"): self.n_cut_off,
+            Message("source too long"): self.n_too_long,
+            Message("empty reference"): self.n_empty_references,
         }
         return [
-            Figure(Bilingual("sentences", "句数"), self.n_sentences),
-            Figure(Bilingual("length ratio to reference", "与参考译文的长度比"), self.length_ratio),
+            Figure(Message("sentences"), self.n_sentences),
+            Figure(Message("length ratio to reference"), self.length_ratio),
             *(Figure(name, count, self.n_sentences) for name, count in counts.items()),
         ]
 
@@ -83,13 +81,13 @@ class TranslationCard:
         notes = []
         if self.n_cut_off:
             english = f"{_number_of(self.n_cut_off, 'translation')} cut off at the maximum length."
-            notes.append(Note(Bilingual(english, f"{self.n_cut_off:,} 条译文达到最大长度，被截断。")))
+            notes.append(Note(Message(english, f"{self.n_cut_off:,} 条译文达到最大长度，被截断。")))
         if self.n_too_long:
             english = f"{_number_of(self.n_too_long, 'source')} too long for the model, scored as empty translations."
-            notes.append(Note(Bilingual(english, f"{self.n_too_long:,} 条原文超出模型长度，按空译文计分。")))
+            notes.append(Note(Message(english, f"{self.n_too_long:,} 条原文超出模型长度，按空译文计分。")))
         if self.n_empty_references:
             english = f"{_number_of(self.n_empty_references, 'reference')} empty: any translation of them is wrong."
-            notes.append(Note(Bilingual(english, f"{self.n_empty_references:,} 条参考译文为空，任何译文都算错。")))
+            notes.append(Note(Message(english, f"{self.n_empty_references:,} 条参考译文为空，任何译文都算错。")))
         return notes
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import SCORE_FORMS, HeadShape, ScoreForm
 from manyheads.model.size import size_faults
@@ -72,7 +73,13 @@ class ModelSettings:
     def preset(cls, name: str, **changes: Any) -> "ModelSettings":
         """The settings of a named size (tiny, small, deep-shallow, base, big), with any field changed."""
         if name not in PRESETS:
-            raise RecipeError(f'model.preset = "{name}" is not a preset. {did_you_mean(name, PRESETS)}')
+            raise RecipeError(
+                _(
+                    'model.preset = "{name}" is not a preset. {did_you_mean}',
+                    name=name,
+                    did_you_mean=did_you_mean(name, PRESETS),
+                )
+            )
         return cls(**{**PRESETS[name], **changes})
 
     @property

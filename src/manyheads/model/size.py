@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import ScaledDot, ScoreForm
 
@@ -70,8 +71,14 @@ def refuse_too_large(settings: "ModelSettings", bytes_per_parameter: int = _WEIG
     needed = sum(parts.values()) * bytes_per_parameter
     if memory is not None and needed > memory and torch.get_default_device().type == "cpu":
         raise RecipeError(
-            f"{_largest(settings, parts)} makes a model of {sum(parts.values()):,} parameters, which need "
-            f"{needed / 1e9:,.1f} GB of memory; this machine has {memory / 1e9:,.1f} GB. Use a smaller one."
+            _(
+                "{largest} makes a model of {values:,} parameters, which need {needed:,.1f} GB of memory; this "
+                "machine has {memory:,.1f} GB. Use a smaller one.",
+                largest=_largest(settings, parts),
+                values=sum(parts.values()),
+                needed=needed / 1000000000.0,
+                memory=memory / 1000000000.0,
+            )
         )
 
 

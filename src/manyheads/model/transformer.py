@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.blocks import DecoderBlock, EncoderBlock, make_final_norm
 from manyheads.model.embedding import Embedding, TokenEmbedding
@@ -197,8 +198,11 @@ class Transformer(nn.Module):
     def _check_length(self, length: int) -> None:
         if self.settings.is_length_limited and length > self.settings.max_length:
             raise DataError(
-                f"A sequence of {length} tokens is longer than model.max_length = {self.settings.max_length}. "
-                "Split the text."
+                _(
+                    "A sequence of {length} tokens is longer than model.max_length = {max_length}. Split the text.",
+                    length=length,
+                    max_length=self.settings.max_length,
+                )
             )
 
     def _initialize(self) -> None:

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from manyheads.errors import BundleError, ManyheadsError
+from manyheads.messages import _
 
 _SCALE = ".scale"  # suffix of the scales of a quantized matrix
 _FLOATS = ("F64", "F32", "F16", "BF16")  # as safetensors names them
@@ -83,9 +84,18 @@ def check_header(module: nn.Module, header: Mapping[str, tuple[str, tuple[int, .
         if dtype == "I8":
             scales = shapes.pop(name + _SCALE, None)
             if len(shape) != 2 or scales != shape[:1]:
-                raise BundleError(f"{origin} has int8 weights without their scales: {name}.")
+                raise BundleError(
+                    _("{origin} has int8 weights without their scales: {name}.", origin=origin, name=name)
+                )
         elif dtype not in _FLOATS:
-            raise BundleError(f"{origin} has weights of type {dtype}: {name}. They must be floats or int8.")
+            raise BundleError(
+                _(
+                    "{origin} has weights of type {dtype}: {name}. They must be floats or int8.",
+                    origin=origin,
+                    dtype=dtype,
+                    name=name,
+                )
+            )
     _refuse_misfits(weights_of(module), shapes, origin)
 
 
@@ -101,7 +111,7 @@ def _refuse_misfits(own: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, .
     if len(faults) > _MAX_FAULTS:
         faults[_MAX_FAULTS:] = [f"and {len(faults) - _MAX_FAULTS:,} more"]
     if faults:
-        raise BundleError(f"{origin} does not fit this model: {'; '.join(faults)}.")
+        raise BundleError(_("{origin} does not fit this model: {faults}.", origin=origin, faults="; ".join(faults)))
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -14,7 +14,7 @@ from manyheads.data import CleanSettings
 from manyheads.errors import DataError
 from manyheads.init.cost_estimate import CostEstimate, measure_cost
 from manyheads.init.survey import survey_recipe
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.model.flops import PASSES, BatchShape, forward_flop, training_flop
 from manyheads.model.size import count_parameters
 from manyheads.plan.accelerators import UTILIZATION, Accelerator, scaling_efficiency
@@ -268,58 +268,52 @@ def _with_builtin_text(recipe: Recipe) -> Recipe:
 
 def assumptions(plan: RunPlan) -> list[str]:
     """What the plan takes for granted, in the language in use."""
-    lines = [
-        pick(
-            "FLOP: matrix products only; the backward pass costs two forward passes.",
-            "FLOP 只计矩阵乘法；反向传播按前向的两倍计。",
-        )
-    ]
+    lines = [_("FLOP: matrix products only; the backward pass costs two forward passes.")]
     trial, train = plan.trial, plan.recipe.train
     if trial is None or trial.data_problem:
         length = round(plan.batch.n_positions / plan.batch.n_rows / (2 if plan.recipe.model.has_cross_attention else 1))
         lines.append(
-            pick(
-                f"Batches are full: {train.batch_tokens:,} tokens a side, in texts of {length} tokens.",
-                f"每个批次都是满的：每侧 {train.batch_tokens:,} 个词元，每条文本 {length} 个词元。",
+            _(
+                "Batches are full: {batch_tokens:,} tokens a side, in texts of {length} tokens.",
+                batch_tokens=train.batch_tokens,
+                length=length,
             )
         )
     if trial is not None and trial.data_problem:
         lines.append(
-            pick(
-                f"The text was not read ({trial.data_problem}) The trial used the built-in corpus; preparation and "
+            _(
+                "The text was not read ({data_problem}) The trial used the built-in corpus; preparation and "
                 "scoring are left out.",
-                f"没有读取文本（{trial.data_problem}），改用内置语料试跑；不含数据准备和评分的时间。",
+                data_problem=trial.data_problem,
             )
         )
     if trial is not None and trial.batch_tokens < train.batch_tokens:
         lines.append(
-            pick(
-                f"The trial had batches of {trial.batch_tokens:,} tokens; time grows with FLOP.",
-                f"试跑的批次为 {trial.batch_tokens:,} 个词元；时间按 FLOP 折算。",
+            _(
+                "The trial had batches of {batch_tokens:,} tokens; time grows with FLOP.",
+                batch_tokens=trial.batch_tokens,
             )
         )
     if plan.accelerator is not None and plan.utilization is not None:
         peak = plan.accelerator.peak_flops(uses_bfloat16=plan.precision == "bfloat16") / 1e12
         lines.append(
-            pick(
-                f"{plan.accelerator.name}: {peak:g} TFLOP/s in {plan.precision} (published peak), of which "
-                f"{plan.utilization:.0%} are used. Preparation, validation and scoring are left out.",
-                f"{plan.accelerator.name}：{plan.precision} 公布峰值 {peak:g} TFLOP/s，利用率按 "
-                f"{plan.utilization:.0%} 计。不含数据准备、验证和评分的时间。",
+            _(
+                "{name}: {peak:g} TFLOP/s in {precision} (published peak), of which {utilization:.0%} are "
+                "used. Preparation, validation and scoring are left out.",
+                name=plan.accelerator.name,
+                peak=peak,
+                precision=plan.precision,
+                utilization=plan.utilization,
             )
         )
     if plan.accelerator is not None and plan.seconds["training"] == train.steps * MIN_UPDATE:
-        lines.append(
-            pick(
-                "An update takes 10 ms at least: the model is too small to keep a GPU busy.",
-                "每次更新至少 10 毫秒：模型太小，GPU 无法满负荷。",
-            )
-        )
+        lines.append(_("An update takes 10 ms at least: the model is too small to keep a GPU busy."))
     if plan.n_devices > 1:
         lines.append(
-            pick(
-                f"{plan.n_devices} devices reach {plan.efficiency:.0%} of {plan.n_devices} times the speed of one.",
-                f"{plan.n_devices} 个设备达到单个设备 {plan.n_devices} 倍速度的 {plan.efficiency:.0%}。",
+            _(
+                "{n_devices} devices reach {efficiency:.0%} of {n_devices} times the speed of one.",
+                n_devices=plan.n_devices,
+                efficiency=plan.efficiency,
             )
         )
     return lines

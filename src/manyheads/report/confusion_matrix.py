@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from math import sqrt
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.metrics import NO_LABEL, Confusion
 
 _MAX_LABELS = 40  # more are not readable
@@ -56,7 +56,7 @@ def confusion_svg(confusion: Confusion, *, is_bilingual: bool = False) -> str:
     names = [_shortened(confusion.labels[row]) for row in shown]
     frame = _frame(names)
     n_labels = len(confusion.labels)
-    description = Bilingual(f"Confusion matrix of {n_labels} labels", f"{n_labels} 个标签的混淆矩阵")
+    description = Message("Confusion matrix of {n_labels} labels", n_labels=n_labels)
     label = " · ".join(description) if is_bilingual else str(description)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="confusion" role="img" aria-label="{label}" '
@@ -74,12 +74,12 @@ def confusion_svg(confusion: Confusion, *, is_bilingual: bool = False) -> str:
     return "".join(parts)
 
 
-def _caption(attributes: str, text: Bilingual, *, is_bilingual: bool) -> str:
+def _caption(attributes: str, text: Message, *, is_bilingual: bool) -> str:
     """Return a text element, or one for each language, of which the page's style hides one."""
     if not is_bilingual:
         return f'<text class="caption" {attributes}>{escape(str(text))}</text>'
     return "".join(
-        f'<text class="caption {lang}" {attributes}>{escape(one)}</text>' for lang, one in text._asdict().items()
+        f'<text class="caption {lang}" {attributes}>{escape(one)}</text>' for lang, one in text.by_language().items()
     )
 
 
@@ -152,8 +152,8 @@ def _cell(frame: _Frame, confusion: Confusion, row: tuple[int, int], column: tup
 def _titles(frame: _Frame, *, is_bilingual: bool) -> str:
     x, y = 18, frame.top + frame.size / 2
     style = 'font-size="14" font-weight="600" text-anchor="middle"'
-    columns = Bilingual("predicted", "预测标签")
-    rows = Bilingual("correct", "正确标签")
+    columns = Message("predicted")
+    rows = Message("correct")
     return _caption(
         f'x="{frame.left + frame.size / 2:.1f}" y="22" {style}', columns, is_bilingual=is_bilingual
     ) + _caption(f'x="{x}" y="{y:.1f}" {style} transform="rotate(-90 {x} {y:.1f})"', rows, is_bilingual=is_bilingual)
@@ -161,20 +161,17 @@ def _titles(frame: _Frame, *, is_bilingual: bool) -> str:
 
 def _legend(frame: _Frame, names: list[str], n_labels: int, *, is_bilingual: bool) -> str:
     y = frame.top + frame.size + 26
-    notes = [Bilingual("shade: share of the row", "深浅：占该行的比例")]
+    notes = [Message("shade: share of the row")]
     if NO_LABEL in names:
-        notes.append(Bilingual(f"{NO_LABEL} none", f"{NO_LABEL} 无"))
+        notes.append(Message("{NO_LABEL} none", NO_LABEL=NO_LABEL))
     if n_labels > len(names):
         notes.append(
-            Bilingual(
-                f"{len(names)} of {n_labels} labels, the most confused",
-                f"{n_labels} 个标签中最易混淆的 {len(names)} 个",
-            )
+            Message("{n_names} of {n_labels} labels, the most confused", n_names=len(names), n_labels=n_labels)
         )
-    note = Bilingual("; ".join(one.en for one in notes), "；".join(one.zh for one in notes))
+    note = Message("; ".join(one.en for one in notes), "；".join(one.zh for one in notes))
     captions = (
-        (f'x="32" y="{y:.1f}" font-size="{_FONT}"', Bilingual("correct", "正确")),
-        (f'x="134" y="{y:.1f}" font-size="{_FONT}"', Bilingual("wrong", "错误")),
+        (f'x="32" y="{y:.1f}" font-size="{_FONT}"', Message("correct")),
+        (f'x="134" y="{y:.1f}" font-size="{_FONT}"', Message("wrong")),
         (f'x="16" y="{y + 20:.1f}" font-size="{_FONT}"', note),
     )
     return (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyheads.errors import RecipeError
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.metrics import lower_is_better
 from manyheads.settings import build
 from manyheads.tasks import DecodingChoice
@@ -67,7 +67,7 @@ class History:
         self.validations: list[Validation] = []
         self.prepared: Mapping[str, Any] = {}
         self.finished: Mapping[str, Any] = {}
-        self.decoding_choice: Bilingual | None = None  # what the run chose to decode with, and why
+        self.decoding_choice: Message | None = None  # what the run chose to decode with, and why
         self.state = "starting"  # or stage, training, interrupted, finished
         self.stage = ""
         self._clock = math.nan  # time of the last step; NaN after a pause
@@ -154,7 +154,7 @@ class History:
             self.validations.pop()
 
 
-def _describe_choice(record: object) -> Bilingual | None:
+def _describe_choice(record: object) -> Message | None:
     try:
         return build(DecodingChoice, record if isinstance(record, Mapping) else {}).describe()
     except RecipeError:

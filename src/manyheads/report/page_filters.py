@@ -3,23 +3,23 @@
 import math
 from difflib import SequenceMatcher
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 
 _MIN_SPACES = 1 / 15  # per character; languages written with spaces have more
 _LONGEST = 600  # characters of an answer that are compared
 
 
-def format_duration(seconds: float) -> Bilingual:
+def format_duration(seconds: float) -> Message:
     """Return a duration in both languages; a dash if it is not known."""
     if not math.isfinite(seconds):
-        return Bilingual("–", "–")
+        return Message("–")
     if seconds < 90:
-        return Bilingual(f"{seconds:.0f} s", f"{seconds:.0f} 秒")
+        return Message("{seconds:.0f} s", seconds=seconds)
     minutes = round(seconds / 60)
     if minutes < 90:
-        return Bilingual(f"{minutes} min", f"{minutes} 分钟")
+        return Message("{minutes} min", minutes=minutes)
     hours, minutes = divmod(minutes, 60)
-    return Bilingual(f"{hours} h {minutes:02d} min", f"{hours} 小时 {minutes:02d} 分")
+    return Message("{hours} h {minutes:02d} min", hours=hours, minutes=minutes)
 
 
 def format_number(value: float) -> str:

@@ -16,6 +16,7 @@ from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection
 from manyheads.data.corpus_cache import content_key
 from manyheads.data.split import Rows, Split, without
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.run.held_out import assign_folds, hold_out, hold_out_by_label
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
@@ -126,7 +127,9 @@ class Corpus:
         try:
             return {file: sha256_of(Path(file)) for files in sets for file in files}
         except OSError as error:
-            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
+            raise DataError(
+                _("{filename} cannot be read: {strerror}.", filename=error.filename, strerror=error.strerror)
+            ) from None
 
     def key(self, digests: Mapping[str, str]) -> str:
         """Return the cache key of the cleaned text: it depends on the contents of the files, not on their paths."""
@@ -202,7 +205,11 @@ class Corpus:
         folds = assign_folds(usable, self._stratum, self.data.folds)
         if len(folds) < self.data.folds:
             raise DataError(
-                f"There are {len(folds)} different rows, too few for {self.data.folds} folds. Use fewer folds."
+                _(
+                    "There are {n_folds} different rows, too few for {folds} folds. Use fewer folds.",
+                    n_folds=len(folds),
+                    folds=self.data.folds,
+                )
             )
         return [row for row, fold in folds.items() if fold == self.data.fold]
 

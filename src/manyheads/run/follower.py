@@ -16,6 +16,7 @@ import torch
 
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError, ManyheadsError, RecipeError
+from manyheads.messages import _
 from manyheads.run.corpus import Corpus
 from manyheads.run.preparation import read_prepared
 from manyheads.run.recipe import Recipe
@@ -63,9 +64,14 @@ def _read(recipe: Recipe, path: Path) -> Any:
         return read_prepared(recipe, RunFolder(path))
     except (DataError, OSError) as error:
         raise DataError(
-            f"what process 0 prepared cannot be read on {socket.gethostname()} ({error}). All machines need the run "
-            f"folder, {path.absolute()}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
-            "share."
+            _(
+                "what process 0 prepared cannot be read on {gethostname} ({error}). All machines need the run "
+                "folder, {absolute}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
+                "share.",
+                gethostname=socket.gethostname(),
+                error=error,
+                absolute=path.absolute(),
+            )
         ) from None
 
 
@@ -91,15 +97,29 @@ def check_same_everywhere(recipe: Recipe, group: ProcessGroup) -> None:
     messages = group.exchange(_START, own)
     for rank, message in enumerate(messages):
         if "error" in message:
-            raise DataError(f"Process {rank} of {group.size} (on {message['host']}): {message['error']}")
+            raise DataError(
+                _(
+                    "Process {rank} of {size} (on {message}): {message_2}",
+                    rank=rank,
+                    size=group.size,
+                    message=message["host"],
+                    message_2=message["error"],
+                )
+            )
     for rank, message in enumerate(messages):
         different = [
             _WHAT[key] + _versions(key, message, messages[0]) for key in _WHAT if message[key] != messages[0][key]
         ]
         if different:
             raise RecipeError(
-                f"Process {rank} of {group.size} (on {message['host']}) has {' and '.join(different)} than process 0. "
-                "Start all processes with the same recipe, data and versions."
+                _(
+                    "Process {rank} of {size} (on {message}) has {different} than process 0. Start all processes "
+                    "with the same recipe, data and versions.",
+                    rank=rank,
+                    size=group.size,
+                    message=message["host"],
+                    different=" and ".join(different),
+                )
             )
 
 

@@ -10,6 +10,7 @@ from manyheads.corpora import LANGUAGES
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import (
     Range,
@@ -239,7 +240,13 @@ class Recipe:
         # `build` reports values that should be tables and are not.
         kind = task.get("kind", DEFAULT_KIND) if isinstance(task, Mapping) else DEFAULT_KIND
         if not isinstance(kind, str) or kind not in TASKS:
-            raise RecipeError(f"task.kind = {shown(kind)} is not a task. {did_you_mean(shown(kind), TASKS)}")
+            raise RecipeError(
+                _(
+                    "task.kind = {shown} is not a task. {did_you_mean}",
+                    shown=shown(kind),
+                    did_you_mean=did_you_mean(shown(kind), TASKS),
+                )
+            )
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
             table["model"] = {"vocab_size": _vocab_size(tokenizer), "shape": TASKS[kind].shape} | _expand_preset(model)
         builtin = data.get("builtin") if isinstance(data, Mapping) else None
@@ -260,7 +267,9 @@ def _refuse_renamed_keys(table: Mapping[str, Any]) -> None:
     keys = {f"{section}.{key}" for section, keys in table.items() if isinstance(keys, Mapping) for key in keys}
     renamed = [f"{old} is now {new}" for old, new in _RENAMED.items() if old in keys]
     if renamed:
-        raise RecipeError(f"this recipe was written for an older version of manyheads: {', '.join(renamed)}.")
+        raise RecipeError(
+            _("this recipe was written for an older version of manyheads: {renamed}.", renamed=", ".join(renamed))
+        )
 
 
 def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,7 +278,13 @@ def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
         return model
     preset = model.pop("preset")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise RecipeError(f"model.preset = {shown(preset)} is not a preset. {did_you_mean(shown(preset), PRESETS)}")
+        raise RecipeError(
+            _(
+                "model.preset = {shown} is not a preset. {did_you_mean}",
+                shown=shown(preset),
+                did_you_mean=did_you_mean(shown(preset), PRESETS),
+            )
+        )
     return PRESETS[preset] | model
 
 
@@ -345,7 +360,9 @@ def _resolve(path: Path, setting: str) -> Path:
         pass  # reported when it is read
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise RecipeError(f"{setting} = {shown(str(path))} cannot be used: {reason}.") from None
+        raise RecipeError(
+            _("{setting} = {shown} cannot be used: {reason}.", setting=setting, shown=shown(str(path)), reason=reason)
+        ) from None
     return path.resolve()
 
 

@@ -24,6 +24,7 @@ from manyheads.data.texts import chunks
 from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, ManyheadsError, RecipeError, TrainingError
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.metrics import Use, display_name
 from manyheads.model import evaluating
 from manyheads.model.size import refuse_too_large
@@ -106,8 +107,11 @@ def run(
         if not isinstance(error, OSError) or error.errno not in DISK_FULL:
             raise
         raise TrainingError(
-            f"{path}: the disk is full. Everything saved before is intact: free some space, then run the same command "
-            "again to resume."
+            _(
+                "{path}: the disk is full. Everything saved before is intact: free some space, then run the same "
+                "command again to resume.",
+                path=path,
+            )
         ) from None
 
 
@@ -160,14 +164,23 @@ def check_same_recipe(recipe: Recipe, path: Path) -> list[str]:
     fixed = [change for name, change in changes.items() if not name.startswith(_EDITABLE)]
     if fixed:
         raise RecipeError(
-            f"{path} contains a run of another recipe ({'; '.join(fixed)}). Choose another folder with -o. "
-            f"Only {', '.join(_EDITABLE)} may change between interruption and resumption."
+            _(
+                "{path} contains a run of another recipe ({fixed}). Choose another folder with -o. Only {EDITABLE} "
+                "may change between interruption and resumption.",
+                path=path,
+                fixed="; ".join(fixed),
+                EDITABLE=", ".join(_EDITABLE),
+            )
         )
     newest = folder.newest_step or 0
     if newest > recipe.train.steps:
         raise RecipeError(
-            f"train.steps = {recipe.train.steps}, but {path} is at step {newest} already. "
-            "Choose another folder with -o."
+            _(
+                "train.steps = {steps}, but {path} is at step {newest} already. Choose another folder with -o.",
+                steps=recipe.train.steps,
+                path=path,
+                newest=newest,
+            )
         )
     return list(changes.values())
 
@@ -179,8 +192,13 @@ def _check_checkpoints_exist(folder: RunFolder) -> None:
     steps = [entry["step"] for entry in folder.log().of_kind("Saved", "Interrupted")]
     if steps:
         raise CheckpointError(
-            f"{folder.path}: the checkpoints are missing, but the log records one at step {steps[-1]}. Restore "
-            f"{folder.checkpoints}, or train into another folder with -o."
+            _(
+                "{path}: the checkpoints are missing, but the log records one at step {steps}. Restore "
+                "{checkpoints}, or train into another folder with -o.",
+                path=folder.path,
+                steps=steps[-1],
+                checkpoints=folder.checkpoints,
+            )
         )
 
 
@@ -228,8 +246,12 @@ def _recipe_content(recipe: Recipe) -> bytes:
     content = to_toml(to_table(recipe)).encode()
     if len(content) > MAX_BYTES:
         raise RecipeError(
-            f"The recipe takes {len(content):,} bytes with the names of all files; at most {MAX_BYTES:,} are possible. "
-            "Join small files into larger ones."
+            _(
+                "The recipe takes {n_content:,} bytes with the names of all files; at most {MAX_BYTES:,} are "
+                "possible. Join small files into larger ones.",
+                n_content=len(content),
+                MAX_BYTES=MAX_BYTES,
+            )
         )
     return content
 
@@ -322,7 +344,7 @@ class _Run:
         if not self.valid and self.valid_dropped:
             raise DataError(NOTHING_TO_VALIDATE_ON)
         if not self.valid_sample:
-            raise DataError("The validation set is empty. Set data.valid, or give more training text.")
+            raise DataError(_("The validation set is empty. Set data.valid, or give more training text."))
 
     def _warm_start(self) -> str | None:
         """Copy the weights of the bundle `init_from`; return a description, or None without such a bundle."""
@@ -417,7 +439,7 @@ class _Run:
         task = self.task.calibrate(self.valid)
         is_calibrated, decode, choice = task is not self.task, self.recipe.decode, None
         if isinstance(task, TunableTask):
-            yield Stage(pick("choosing how to decode", "选择解码设置"))
+            yield Stage(_("choosing how to decode"))
             metric = self.recipe.train.validation_metric or task.metrics[0]
             task, decode, choice = task.tune_decoding(self.valid, decode, metric)
             if choice:

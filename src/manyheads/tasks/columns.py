@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import format_suffix
 from manyheads.text.reading.readers import columns_of, read_records, read_rows
 from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
@@ -208,7 +209,7 @@ def _table_columns(path: Path) -> list[Column]:
     numbers = [str(number) for number in range(1, len(header) + 1)]
     rows = list(_first(read_rows([path], numbers, numbers, on_bad=_ignore)))
     if len(rows) == 1 and all(_has_known_name([name]) for name in header):
-        raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
+        raise DataError(_("{path} has a header, but no rows. Give a file with rows.", path=path))
     named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
     if len(named) == len(header) == len({*header}) and _is_header(named):
         return [Column(name, column.values) for name, column in zip(header, named, strict=True)]

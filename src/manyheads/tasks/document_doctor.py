@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.language import Bilingual, pick
+from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.task_doctor import Source, TaskDoctor
@@ -25,7 +25,7 @@ _MARKUP = re.compile(
 class DocumentDoctor(TaskDoctor):
     """Rows are documents of any length."""
 
-    noun = Bilingual("documents", "篇文档")
+    noun = Message("documents")
     has_long_texts = True
 
     def has_line_per_row(self, files: Sequence[str], settings: Any) -> bool:
@@ -44,11 +44,13 @@ class DocumentDoctor(TaskDoctor):
         """Count the windows of an epoch."""
         n_windows, n_tokens = int(np.ceil(lengths / model.max_length).sum()), int(lengths.sum())
         verdict = verdict_of(n_windows < _FEW_WINDOWS, 1, warn=0.0)
-        message = pick(
-            f"{n_tokens:,} tokens, {n_windows:,} windows of up to model.max_length = {model.max_length} in an epoch.",
-            f"共 {n_tokens:,} 个词元，每轮 {n_windows:,} 个窗口（model.max_length = {model.max_length}）。",
+        message = _(
+            "{n_tokens:,} tokens, {n_windows:,} windows of up to model.max_length = {max_length} in an epoch.",
+            n_tokens=n_tokens,
+            n_windows=n_windows,
+            max_length=model.max_length,
         )
-        fix = pick("Give more text, or lower model.max_length.", "请提供更多文本，或减小 model.max_length。")
+        fix = _("Give more text, or lower model.max_length.")
         yield Finding("windows", verdict, message, (), "" if verdict == "good" else fix)
 
 
@@ -56,15 +58,15 @@ def _check_sizes(source: Source) -> Finding:
     sizes = np.array([len(text) for (text,) in source.rows()] or [0], np.int64)
     total = int(sizes.sum())
     verdict = verdict_of(total < _LITTLE_TEXT, 1, warn=0.0)
-    message = pick(
-        f"{source.name}: {len(sizes):,} documents, {total:,} characters (median {int(np.median(sizes)):,}, longest"
-        f" {int(sizes.max()):,}).",
-        f"{source.name}：{len(sizes):,} 篇文档，{total:,} 个字符（中位数 {int(np.median(sizes)):,}，"
-        f"最长 {int(sizes.max()):,}）。",
+    message = _(
+        "{name}: {n_sizes:,} documents, {total:,} characters (median {median:,}, longest {max:,}).",
+        name=source.name,
+        n_sizes=len(sizes),
+        total=total,
+        median=int(np.median(sizes)),
+        max=int(sizes.max()),
     )
-    fix = pick(
-        "Give more text: this is too little to learn a language from.", "文本太少，不足以学习语言：请提供更多文本。"
-    )
+    fix = _("Give more text: this is too little to learn a language from.")
     return Finding("amount of text", verdict, message, (), "" if verdict == "good" else fix)
 
 
@@ -98,27 +100,20 @@ def _add_example(examples: list[str], source: Source, index: int, line: str) -> 
 
 def _repeated_finding(source: Source, count: int, total: int, examples: Sequence[str]) -> Finding:
     counted, verdict = share(count, total), verdict_of(count, total, warn=0.2)
-    message = pick(
-        f"{source.name}: {counted} lines of {_LONG_LINE} characters or more repeat an earlier one.",
-        f"{source.name}：{counted} 个不短于 {_LONG_LINE} 字符的行与前面的重复。",
+    message = _(
+        "{name}: {counted} lines of {LONG_LINE} characters or more repeat an earlier one.",
+        name=source.name,
+        counted=counted,
+        LONG_LINE=_LONG_LINE,
     )
-    fix = pick(
-        "Remove headers, footers, menus and copied passages, or the model learns them by heart.",
-        "请去除页眉、页脚、菜单和重复段落，否则模型会死记它们。",
-    )
+    fix = _("Remove headers, footers, menus and copied passages, or the model learns them by heart.")
     is_good = verdict == "good"
     return Finding("repeated lines", verdict, message, () if is_good else tuple(examples), "" if is_good else fix)
 
 
 def _markup_finding(source: Source, count: int, total: int, examples: Sequence[str]) -> Finding:
     counted, verdict = share(count, total), verdict_of(count, total, warn=0.005)
-    message = pick(
-        f"{source.name}: {counted} lines contain HTML tags or entities.",
-        f"{source.name}：{counted} 行含 HTML 标记或实体。",
-    )
-    fix = pick(
-        "Convert the files to plain text, unless the model is to write markup.",
-        "请转换为纯文本，除非希望模型写出标记。",
-    )
+    message = _("{name}: {counted} lines contain HTML tags or entities.", name=source.name, counted=counted)
+    fix = _("Convert the files to plain text, unless the model is to write markup.")
     is_good = verdict == "good"
     return Finding("markup", verdict, message, () if is_good else tuple(examples), "" if is_good else fix)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.encoder_choices import N_SPARE_TOKENS
 from manyheads.tasks.proposal import HOUR, Choice, Survey
@@ -41,8 +41,14 @@ class DocumentInit(TaskInit):
         text = text_column(files, files.columns, request)
         if text is None:
             summaries = shortened("; ".join(column.short_summary for column in files.columns))
-            raise DataError(f"{files.paths[0]}: no column holds text ({summaries}). Name it with --text-column.")
-        reason = request.reason if request.task else pick(f"column {text.name} holds texts", f"{text.name} 列是文本")
+            raise DataError(
+                _(
+                    "{paths}: no column holds text ({summaries}). Name it with --text-column.",
+                    paths=files.paths[0],
+                    summaries=summaries,
+                )
+            )
+        reason = request.reason if request.task else _("column {name} holds texts", name=text.name)
         return TaskGuess(reason, {"text": text.name})
 
     def scoring_seconds(

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from manyheads.language import Bilingual, pick
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, share, verdict_of
 
 RARE = 5  # a label with fewer examples is hardly learned
@@ -21,7 +22,7 @@ def is_lopsided(counts: Sequence[int]) -> bool:
 
 
 def check_labels(
-    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Bilingual, *, per_row: bool
+    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Message, *, per_row: bool
 ) -> Iterator[Finding]:
     """Check the labels of the training set, and those of the held-out sets against it.
 
@@ -35,7 +36,7 @@ def check_labels(
         yield check_unseen(counts, held_out, noun)
 
 
-def check_rare(counts: "Counter[str]", noun: Bilingual) -> Finding:
+def check_rare(counts: "Counter[str]", noun: Message) -> Finding:
     """Check for labels with too few examples."""
     check, total = f"rare {noun.en}s", len(counts)
     rare = sorted((count, label) for label, count in counts.items() if count < RARE)
@@ -54,16 +55,14 @@ def check_rare(counts: "Counter[str]", noun: Bilingual) -> Finding:
     return Finding(check, "warning", message, examples, fix)
 
 
-def check_balance(counts: "Counter[str]", noun: Bilingual) -> Finding:
+def check_balance(counts: "Counter[str]", noun: Message) -> Finding:
     """Check for a label that most rows have."""
     check, total = "balance", sum(counts.values())
     ranked = counts.most_common()
     if len(ranked) < 2:
         only = ranked[0][0] if ranked else ""
         message = pick(f"train: every row has the {noun.en} “{only}”.", f"train：所有行的{noun.zh}都是“{only}”。")
-        fix = pick(
-            "Give rows with at least two labels, or choose another column.", "请提供至少两种标签，或改选其他列。"
-        )
+        fix = _("Give rows with at least two labels, or choose another column.")
         return Finding(check, "bad", message, (), fix)
     (first, n_first), (last, n_last) = ranked[0], ranked[-1]
     message = pick(
@@ -80,7 +79,7 @@ def check_balance(counts: "Counter[str]", noun: Bilingual) -> Finding:
     return Finding(check, "warning", message, (), fix)
 
 
-def check_names(counts: "Counter[str]", noun: Bilingual) -> Finding:
+def check_names(counts: "Counter[str]", noun: Message) -> Finding:
     """Check for different names that seem to mean the same."""
     check = f"similar {noun.en}s"
     alike = [
@@ -97,7 +96,7 @@ def check_names(counts: "Counter[str]", noun: Bilingual) -> Finding:
         f"train：有 {len(alike)} 对{noun.zh}的名字几乎相同。",
     )
     examples = tuple(f"“{one}” ({counts[one]:,}), “{other}” ({counts[other]:,})" for one, other in alike[:MAX_EXAMPLES])
-    fix = pick("If they mean the same, use one name for both.", "若含义相同，请统一成一个名字。")
+    fix = _("If they mean the same, use one name for both.")
     return Finding(check, "warning", message, examples, fix)
 
 
@@ -119,7 +118,7 @@ def _is_one_edit(one: str, other: str) -> bool:
     return rest and not any(name[start : start + 1].isdecimal() for name in (one, other))
 
 
-def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Bilingual) -> Finding:
+def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Message) -> Finding:
     """Check for labels of the held-out sets that the training set lacks."""
     check = f"unseen {noun.en}s"
     unseen = {

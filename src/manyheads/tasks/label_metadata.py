@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 
 MAX_LABELS = 100_000  # of texts
 MAX_TAGS = 1000  # kinds of spans: a CRF has 16 numbers for each pair of them
@@ -15,8 +16,13 @@ def refuse_many_labels(labels: Sequence[str], most: int) -> None:
     if len(labels) > most:
         examples = ", ".join(f"“{label[:20]}”" for label in labels[:3])
         raise DataError(
-            f"The training rows have {len(labels):,} different labels ({examples}, …); at most {most:,} are possible. "
-            "Choose another column of labels."
+            _(
+                "The training rows have {n_labels:,} different labels ({examples}, …); at most {most:,} are "
+                "possible. Choose another column of labels.",
+                n_labels=len(labels),
+                examples=examples,
+                most=most,
+            )
         )
 
 

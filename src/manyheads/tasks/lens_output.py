@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.errors import LensError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.settings import did_you_mean
 from manyheads.tasks.task import ModelInput
 from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Tokenizer
@@ -91,11 +91,11 @@ class LensOutput:
     masks: tuple[FilledMask, ...] = ()
     alignment: tuple[AlignedSpans, ...] = ()  # set by `Aligner.align_output`
     log_probability: float | None = None  # of the answer, in nats
-    notes: tuple[Bilingual, ...] = ()  # what the reader should know about this answer
+    notes: tuple[Message, ...] = ()  # what the reader should know about this answer
 
     def to_json(self) -> dict[str, Any]:
         """Return the output as a JSON object; notes are objects with the keys en and zh."""
-        return {**asdict(self), "notes": [note._asdict() for note in self.notes]}
+        return {**asdict(self), "notes": [note.by_language() for note in self.notes]}
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class HasLensOutput(Protocol):
 class RewritesText(Protocol):
     """A task whose `predict` normalizes a text before the model reads it."""
 
-    def text_to_read(self, text: str) -> tuple[str, tuple[Bilingual, ...]]:
+    def text_to_read(self, text: str) -> tuple[str, tuple[Message, ...]]:
         """The text as the model reads it, and notes about what `predict` does besides."""
 
 
@@ -186,17 +186,33 @@ def find_name(instead: int | str, names: Sequence[str], what: str) -> int:
     if not isinstance(instead, str) or instead not in names:
         known = did_you_mean(str(instead), names) if names else f"This model has no {what}s."
         article = "an" if what[0] in "aeiou" else "a"
-        raise LensError(f"{instead!r} is not {article} {what} of this model. {known}")
+        raise LensError(
+            _(
+                "{instead!r} is not {article} {what} of this model. {known}",
+                instead=instead,
+                article=article,
+                what=what,
+                known=known,
+            )
+        )
     return names.index(instead)
 
 
 def check_token_id(instead: int | str, vocab_size: int) -> int:
     """The token id; LensError if the vocabulary does not have it."""
     if not isinstance(instead, int) or isinstance(instead, bool) or not 0 <= instead < vocab_size:
-        raise LensError(f"{instead!r} is not a token id of this model. Give a number from 0 to {vocab_size - 1:,}.")
+        raise LensError(
+            _(
+                "{instead!r} is not a token id of this model. Give a number from 0 to {vocab_size:,}.",
+                instead=instead,
+                vocab_size=vocab_size - 1,
+            )
+        )
     return instead
 
 
 def refuse_position(position: int, allowed: str) -> LensError:
     """The error for a position at which nothing was chosen."""
-    return LensError(f"Nothing is chosen at position {position}. Allowed: {allowed}.")
+    return LensError(
+        _("Nothing is chosen at position {position}. Allowed: {allowed}.", position=position, allowed=allowed)
+    )

@@ -7,6 +7,7 @@ import numpy as np
 
 from manyheads.data import plan_batches
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.tasks.task import ModelInput
 from manyheads.text.tokens.tokenizer import BOS, EOS, Token, Tokenizer
 from manyheads.text.tokens.words import is_blank
@@ -45,7 +46,7 @@ def encoder_input(
 ) -> ModelInput:
     """The input of a model with an encoder only: BOS and the text's tokens."""
     if answer is not None:
-        raise DataError("This model has no decoder and generates no answer. Leave the answer out.")
+        raise DataError(_("This model has no decoder and generates no answer. Leave the answer out."))
     refuse_blank(text)
     return ModelInput(text, source=(special_token(tokenizer, BOS), *check_fits(tokens, limit)))
 
@@ -53,7 +54,7 @@ def encoder_input(
 def refuse_blank(text: str) -> None:
     """Raise DataError if a text is blank."""
     if is_blank(text):
-        raise DataError("The text is empty: there is nothing to read. Give a sentence.")
+        raise DataError(_("The text is empty: there is nothing to read. Give a sentence."))
 
 
 def check_fits(tokens: Iterable[Token], limit: int, what: str = "The text") -> tuple[Token, ...]:
@@ -61,7 +62,12 @@ def check_fits(tokens: Iterable[Token], limit: int, what: str = "The text") -> t
     checked = tuple(tokens)
     if len(checked) > limit:
         raise DataError(
-            f"{what} has {len(checked):,} tokens; this model reads at most {limit:,} at once. Give a part of it."
+            _(
+                "{what} has {n_checked:,} tokens; this model reads at most {limit:,} at once. Give a part of it.",
+                what=what,
+                n_checked=len(checked),
+                limit=limit,
+            )
         )
     return checked
 

@@ -8,6 +8,7 @@ from manyheads import corpora
 from manyheads.data import Windows, choose_examples, cut_windows
 from manyheads.data.cleaning import Fields
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.task import TrainingData
 from manyheads.text.reading.documents import read_documents
@@ -147,4 +148,10 @@ def describe_windows(data: TrainingData, tokenizer: Tokenizer, windows: Windows)
 def refuse_sampling(data: TrainingData, noun: str) -> None:
     """Raise RecipeError if subword sampling is set: windows are cut from stored tokens."""
     if data.sampling:
-        raise RecipeError(f"tokenizer.sampling = {data.sampling}: {noun} is trained on stored tokens. Use 0.")
+        raise RecipeError(
+            _(
+                "tokenizer.sampling = {sampling}: {noun} is trained on stored tokens. Use 0.",
+                sampling=data.sampling,
+                noun=noun,
+            )
+        )

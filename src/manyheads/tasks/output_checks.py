@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.findings import Finding, Verdict, excerpt
 
 _MIN_REPEATS = 4  # in a row
@@ -21,11 +22,14 @@ def check_outputs(check: str, sources: Sequence[str], outputs: Sequence[str]) ->
     n_identical = n_same if n_same > 1 else 0
     worst = max(n_identical, len(empty), len(copied), len(repetitive)) / max(total, 1)
     verdict: Verdict = "good" if worst <= 0.15 else "warning" if worst <= 0.4 else "bad"
-    message = pick(
-        f"of {total} different sentences, {n_identical} have the same translation, {len(copied)} are copied,"
-        f" {len(repetitive)} are repetitive, {len(empty)} are empty.",
-        f"{total} 个不同的句子中，译文相同的 {n_identical} 个，照抄原文的 {len(copied)} 个，"
-        f"重复循环的 {len(repetitive)} 个，为空的 {len(empty)} 个。",
+    message = _(
+        "of {total} different sentences, {n_identical} have the same translation, {n_copied} are copied, "
+        "{n_repetitive} are repetitive, {n_empty} are empty.",
+        total=total,
+        n_identical=n_identical,
+        n_copied=len(copied),
+        n_repetitive=len(repetitive),
+        n_empty=len(empty),
     )
     if verdict == "good":
         return Finding(check, verdict, message)
@@ -36,10 +40,9 @@ def check_outputs(check: str, sources: Sequence[str], outputs: Sequence[str]) ->
         **{f"{pick('empty', '为空')}: {excerpt(source)}": len(empty) for source in empty[:1]},
     }
     examples = tuple(text for text, count in shown.items() if count / total > 0.15)
-    fix = pick(
-        "The model ignores its source: train longer, lower train.learning_rate, and run doctor on the recipe"
-        " (languages, alignment, overfit one batch).",
-        "模型没有利用源文：请延长训练、降低 train.learning_rate，并对配方运行 doctor（检查语言、对齐和单批过拟合）。",
+    fix = _(
+        "The model ignores its source: train longer, lower train.learning_rate, and run doctor on the recipe "
+        "(languages, alignment, overfit one batch)."
     )
     return Finding(check, verdict, message, examples[:3], fix)
 

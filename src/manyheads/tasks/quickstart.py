@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 
 Predict = Callable[[Sequence[str]], Sequence[Any]]  # texts → predictions
 
@@ -14,7 +14,7 @@ Predict = Callable[[Sequence[str]], Sequence[Any]]  # texts → predictions
 class Demo:
     """Answers of a freshly trained model, to read."""
 
-    title: Bilingual
+    title: Message
     lines: Sequence[tuple[str, str]]  # text to emphasize, rest of the line
 
 
@@ -23,11 +23,11 @@ class Quickstart:
     """How to train and try a small model of a task on the built-in corpus in about two minutes on two cores."""
 
     name: str  # value of --task
-    title: Bilingual
+    title: Message
     recipe: Mapping[str, Any]  # tables that differ from the common ones
     steps: int
     examples: Mapping[str, Sequence[str]]  # by language: texts within the model's vocabulary; the first is to be tried
-    own_data: Bilingual  # arguments of `manyheads init` for the reader's own data
+    own_data: Message  # arguments of `manyheads init` for the reader's own data
     n_languages: int = 1  # 2: the corpus has a direction, such as en-zh
     takes_prompt: bool = False  # the model continues a prompt instead of reading lines
     demo: Callable[[Predict, str], Demo] | None = None  # by the predictions of the model and its language

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.metrics import Answers, Card, Decisions, Score, Tally, format_score
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
@@ -60,10 +60,10 @@ class DecodingChoice:
     scores: Mapping[str, float]  # by value
     n_rows: int
 
-    def describe(self) -> Bilingual:
+    def describe(self) -> Message:
         """What was chosen, and why."""
         scores = [(value, format_score(self.metric, score)) for value, score in self.scores.items()]
-        return Bilingual(
+        return Message(
             f"{self.setting.replace('_', ' ')} {self.value:g}, chosen by {self.metric} on {self.n_rows:,} validation "
             f"rows; differences within one standard error do not count ("
             f"{', '.join(f'{value}: {score}' for value, score in scores)})",

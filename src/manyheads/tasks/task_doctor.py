@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.language import Bilingual, pick
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
 from manyheads.tasks.findings import Finding, share, verdict_of
 from manyheads.text.reading.readers import Row
@@ -21,7 +22,7 @@ from manyheads.text.reading.readers import Row
 MAX_ROWS = 2_000_000  # of a set that are examined
 
 Sample = tuple[str, str, str]  # input, prediction, reference
-_PAIRS = Bilingual("pairs", "个句对")
+_PAIRS = Message("pairs")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Source:
     files: tuple[str, ...] = ()  # names shown in examples; empty for the built-in corpus or a mix
     first_line: int = 1  # 2 if there is a header
     has_line_per_row: bool = True  # False for documents and CoNLL columns, whose rows are counted instead
-    noun: Bilingual = _PAIRS  # what its rows are called
+    noun: Message = _PAIRS  # what its rows are called
     n_texts: int = 2  # of a row; its other fields are labels
 
     def rows(self) -> Iterator[Row]:
@@ -44,14 +45,14 @@ class Source:
         """Return the file and line of a text."""
         file = self.files[min(side, len(self.files) - 1)] if self.files else self.name
         if not self.has_line_per_row:
-            return pick(f"{file}, row {index + 1}", f"{file} 第 {index + 1} 行数据")
+            return _("{file}, row {index}", file=file, index=index + 1)
         return f"{file}:{index + self.first_line}"
 
 
 class TaskDoctor:
     """The defaults of a task's part of `doctor`; a row of the task has one text, which is on one line."""
 
-    noun: ClassVar[Bilingual] = Bilingual("texts", "条文本")  # what rows are called; Chinese with its measure word
+    noun: ClassVar[Message] = Message("texts")  # what rows are called; Chinese with its measure word
     has_long_texts: ClassVar[bool] = False  # whether a text is more than a sentence or two
 
     def has_line_per_row(self, files: Sequence[str], settings: Any) -> bool:
@@ -78,18 +79,15 @@ class TaskDoctor:
             f"{share(n_too_long, total)} {self.noun.zh}超过 model.max_length = {model.max_length} 的限制；"
             f"保留的最长 {int(lengths.max(initial=0)):,} 个词元。",
         )
-        fix = pick(
-            "Training keeps them out: raise model.max_length, or split them.",
-            "训练时会排除它们：请增大 model.max_length，或拆分这些文本。",
-        )
+        fix = _("Training keeps them out: raise model.max_length, or split them.")
         yield Finding("length in tokens", verdict, message, (), "" if verdict == "good" else fix)
 
     def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
         """Check the predictions for different inputs as a whole."""
-        return check_all_same(check, samples, Bilingual("answer", "答案"))
+        return check_all_same(check, samples, Message("answer"))
 
 
-def check_all_same(check: str, samples: Sequence[Sample], noun: Bilingual) -> Finding:
+def check_all_same(check: str, samples: Sequence[Sample], noun: Message) -> Finding:
     """Check that the predictions are not all the same where the references differ."""
     predicted = {prediction for _, prediction, _ in samples}
     expected = {reference for *_, reference in samples}
@@ -108,8 +106,5 @@ def check_all_same(check: str, samples: Sequence[Sample], noun: Bilingual) -> Fi
             f"{len(samples)} 个输入得到的都是同一个{noun.zh}“{only}”，而参考答案有 {len(expected)} 种。",
         ),
         (),
-        pick(
-            "The model ignores its input: train longer, lower train.learning_rate, and run doctor on the recipe.",
-            "模型没有利用输入：请延长训练、降低 train.learning_rate，并对配方运行 doctor。",
-        ),
+        _("The model ignores its input: train longer, lower train.learning_rate, and run doctor on the recipe."),
     )

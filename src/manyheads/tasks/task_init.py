@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.proposal import LabelCounts, Proposal, Survey
@@ -43,8 +43,8 @@ class Request:
     def reason(self) -> str:
         """Why the task is the requested one, in the language in use."""
         if self.task:
-            return pick(f"as --task {self.task} requests", f"由 --task {self.task} 指定")
-        return pick("as the options request", "由选项指定")
+            return _("as --task {task} requests", task=self.task)
+        return _("as the options request")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,11 @@ class TaskInit:
         """The guess for files that are not a table, if the user requested this task."""
         if request.columns and not self.takes_columns_of_lines:
             raise DataError(
-                f"{files.paths[0]} has no columns to choose from. Leave out --{next(iter(request.columns))}-column."
+                _(
+                    "{paths} has no columns to choose from. Leave out --{next}-column.",
+                    paths=files.paths[0],
+                    next=next(iter(request.columns)),
+                )
             )
         return TaskGuess(request.reason, request.columns)
 
@@ -176,7 +180,13 @@ def requested_column(files: DataFiles, request: Request, field_name: str) -> Col
         if column.name == name or str(number) == name:
             return column
     raise DataError(
-        f"{files.paths[0]}: there is no column {name} for --{field_name}-column. Columns: {column_names(columns)}."
+        _(
+            "{paths}: there is no column {name} for --{field_name}-column. Columns: {column_names}.",
+            paths=files.paths[0],
+            name=name,
+            field_name=field_name,
+            column_names=column_names(columns),
+        )
     )
 
 
@@ -189,7 +199,13 @@ def text_column(files: DataFiles, columns: Sequence[Column], request: Request) -
     stems = [column.normalized_name.rstrip("_0123456789") for column in texts if not column.name.isdecimal()]
     if len({*stems}) < len(stems) or {"premise", "hypothesis"} <= {*stems}:
         names = listed([column.name for column in texts])
-        raise DataError(f"{files.paths[0]}: there are several texts in a row ({names}). Choose one with --text-column.")
+        raise DataError(
+            _(
+                "{paths}: there are several texts in a row ({names}). Choose one with --text-column.",
+                paths=files.paths[0],
+                names=names,
+            )
+        )
     named = [column for column in texts if column.is_called_text] or texts
     return max(named, key=lambda column: column.mean_length, default=None)
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.model import Transformer, evaluating
 from manyheads.tasks.lens_output import (
     SPECIAL_NAMES,
@@ -36,7 +36,7 @@ class WriterProbe:
     tokenizer: Tokenizer
     model_input: ModelInput
     first: int  # the position that writes the first token of the answer
-    notes: tuple[Bilingual, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     def output(self, also: Sequence[Sequence[int]] = ()) -> LensOutput:
         """The tokens of the answer, from one forward pass; `also` are more alternatives of each token, by their ids."""

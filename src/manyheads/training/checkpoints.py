@@ -19,6 +19,7 @@ from torch import Tensor
 
 from manyheads.bounded_files import read_json
 from manyheads.errors import CheckpointError, ManyheadsError
+from manyheads.messages import _
 from manyheads.model.weights import average, read_tensors, save_tensors
 from manyheads.storage import atomic_folder, remove_partial, require_files, verify_manifest
 from manyheads.training.loop import Trainer
@@ -83,7 +84,10 @@ class Checkpoints:
         else:
             if warnings:
                 raise CheckpointError(
-                    f"No checkpoint can be used ({' '.join(warnings)}) Train into another folder with -o."
+                    _(
+                        "No checkpoint can be used ({warnings}) Train into another folder with -o.",
+                        warnings=" ".join(warnings),
+                    )
                 )
         for folder in unused:
             renamed = folder.with_name(f"{folder.name}.unused")
@@ -105,11 +109,17 @@ class Checkpoints:
         require_files(folder, verify_manifest(folder, CheckpointError), required, CheckpointError)
         progress = read_json(folder / _PROGRESS, CheckpointError)
         if progress.pop("identity", self.identity) != self.identity:
-            raise CheckpointError(f"{folder} belongs to another run: its tokenizer or seed differs.")
+            raise CheckpointError(_("{folder} belongs to another run: its tokenizer or seed differs.", folder=folder))
         if not _is_progress(progress):
-            raise CheckpointError(f"{folder / _PROGRESS} does not have the expected content.")
+            raise CheckpointError(_("{folder} does not have the expected content.", folder=folder / _PROGRESS))
         if progress["step"] != _step_of(folder):
-            raise CheckpointError(f"{folder} contains step {progress['step']}, which contradicts its name.")
+            raise CheckpointError(
+                _(
+                    "{folder} contains step {progress}, which contradicts its name.",
+                    folder=folder,
+                    progress=progress["step"],
+                )
+            )
         ema = read_tensors(folder / _EMA, CheckpointError) if trainer.ema is not None else None
         weights, optimizer = (read_tensors(folder / name, CheckpointError) for name in (_WEIGHTS, _OPTIMIZER))
         trainer.restore(progress, weights, optimizer, ema)
@@ -139,7 +149,9 @@ class Checkpoints:
             try:
                 snapshots.append(_read_weights(folder))
             except CheckpointError as error:
-                raise CheckpointError(f"{error} Or delete it: the other snapshots are then averaged.") from None
+                raise CheckpointError(
+                    _("{error} Or delete it: the other snapshots are then averaged.", error=error)
+                ) from None
         return average(snapshots)
 
     def _folders(self, kind: str) -> list[Path]:

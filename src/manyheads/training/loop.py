@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import CheckpointError, TrainingError
+from manyheads.messages import _
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.training.ema import EMA
 from manyheads.training.gradient_tree import add_up_gradients
@@ -154,7 +155,7 @@ class Trainer(Generic[B]):
                 for key, name in names.items()
             }
         for tensors in (weights_of(self.model), {} if self.ema is None else self.ema.weights, optimizer):
-            for _, tensor in sorted(tensors.items()):
+            for _name, tensor in sorted(tensors.items()):
                 self.group.broadcast(tensor)
         self._load_optimizer(optimizer)
 
@@ -162,11 +163,16 @@ class Trainer(Generic[B]):
         """Train to the last step, one event per update; stop iterating to stop training."""
         plan = self._plan()
         if not plan:
-            raise TrainingError("The training data contains no batch.")
+            raise TrainingError(_("The training data contains no batch."))
         if self.position > len(plan):
             raise CheckpointError(
-                f"The checkpoint of step {self.step} is at batch {self.position:,} of an epoch of {len(plan):,}: it "
-                "belongs to other data. Train into another folder with -o."
+                _(
+                    "The checkpoint of step {step} is at batch {position:,} of an epoch of {n_plan:,}: it belongs "
+                    "to other data. Train into another folder with -o.",
+                    step=self.step,
+                    position=self.position,
+                    n_plan=len(plan),
+                )
             )
         while self.step < self.settings.steps:
             self.group.command("step")
@@ -190,7 +196,7 @@ class Trainer(Generic[B]):
         """Make this process's micro-batches of the next update, and update."""
         started = time.perf_counter()
         plans: list[Any | None] = []  # of all micro-batches, for all processes; None for those without rows
-        for _ in range(self.settings.accumulation_steps):
+        for _part in range(self.settings.accumulation_steps):
             if self.position == len(self._plan()):
                 self.epoch, self.position = self.epoch + 1, 0
             plan = self._plan()[self.position]
@@ -273,10 +279,17 @@ class Trainer(Generic[B]):
 
     def _divergence(self, loss: float, norm: float, suspects: Sequence[Any]) -> TrainingError:
         return TrainingError(
-            f"Step {self.step + 1} (epoch {self.epoch + 1}, batch {self.position}): the loss is {loss} and the "
-            f"gradient norm is {norm}. The weights were not updated. "
-            f"The batch: {'; '.join(map(self.training_task.describe, suspects))}. If its text is correct, "
-            "train into a new folder (-o) with a lower train.learning_rate or a longer train.warmup."
+            _(
+                "Step {step} (epoch {epoch}, batch {position}): the loss is {loss} and the gradient norm is "
+                "{norm}. The weights were not updated. The batch: {suspects}. If its text is correct, train into a "
+                "new folder (-o) with a lower train.learning_rate or a longer train.warmup.",
+                step=self.step + 1,
+                epoch=self.epoch + 1,
+                position=self.position,
+                loss=loss,
+                norm=norm,
+                suspects="; ".join(map(self.training_task.describe, suspects)),
+            )
         )
 
     @property
@@ -311,7 +324,7 @@ class Trainer(Generic[B]):
     def _load_optimizer(self, state: Mapping[str, Tensor]) -> None:
         parameters = dict(self.model.named_parameters())
         for key, value in state.items():
-            kind, _, name = key.partition("/")
+            kind, _slash, name = key.partition("/")
             self.optimizer.state[parameters[name]][kind] = shard_like(value, parameters[name])
 
     def _go_to(self, progress: Mapping[str, Any]) -> None:
@@ -329,12 +342,16 @@ class Trainer(Generic[B]):
         parameters = dict(self.model.named_parameters())
         kinds: dict[str, set[str]] = {}  # of each parameter's state
         for key, value in optimizer_state.items():
-            kind, _, name = key.partition("/")
+            kind, _slash, name = key.partition("/")
             kinds.setdefault(name, set()).add(kind)
             if name not in parameters or (value.dim() and value.shape != parameters[name].shape):
-                raise CheckpointError(f"The optimizer state of the checkpoint does not fit this model: {key}.")
+                raise CheckpointError(
+                    _("The optimizer state of the checkpoint does not fit this model: {key}.", key=key)
+                )
         if incomplete := [name for name, found in kinds.items() if found != _OPTIMIZER_STATE]:
-            raise CheckpointError(f"The optimizer state of the checkpoint is not that of AdamW: {incomplete[0]}.")
+            raise CheckpointError(
+                _("The optimizer state of the checkpoint is not that of AdamW: {incomplete}.", incomplete=incomplete[0])
+            )
         load_weights(self.model, weights, "the checkpoint")
         self._go_to(progress)
         self._load_optimizer(optimizer_state)

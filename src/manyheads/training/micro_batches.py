@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.training.settings import TrainSettings
 
 _FEWEST_PARTS = 4  # of an update that several processes share, so that 1, 2 and 4 processes can resume it
@@ -67,4 +68,4 @@ def check_divisible(settings: TrainSettings, n_processes: int, *, is_started: bo
             f"process{'es' if usable[-1] != '1' else ''}, or train into another folder with -o."
         )
     wanted = math.lcm(n_parts, n_processes) // settings.accumulation_steps
-    raise RecipeError(f"{given} Use train.micro_batches = {wanted}, or leave it out.")
+    raise RecipeError(_("{given} Use train.micro_batches = {wanted}, or leave it out.", given=given, wanted=wanted))

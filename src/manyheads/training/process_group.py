@@ -24,6 +24,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 
 from manyheads.errors import LostProcessError, TrainingError
+from manyheads.messages import _
 
 TIMEOUT_VARIABLE = "MANYHEADS_TIMEOUT"  # seconds after which a process that does not answer is lost
 SUPERVISOR_VARIABLE = "MANYHEADS_SUPERVISOR"  # process id of `manyheads train --processes`
@@ -67,8 +68,11 @@ class ProcessGroup:
             timeout = float(environ.get(TIMEOUT_VARIABLE) or _DEFAULT_TIMEOUT)
         except (KeyError, ValueError) as error:
             raise TrainingError(
-                f"RANK is set, but the variables of a process group are incomplete ({error}). Start the processes "
-                "with torchrun or with manyheads train --processes, or unset RANK."
+                _(
+                    "RANK is set, but the variables of a process group are incomplete ({error}). Start the "
+                    "processes with torchrun or with manyheads train --processes, or unset RANK.",
+                    error=error,
+                )
             ) from None
         store = _open_store(environ, host, port, rank, size, timeout)
         group = cls(rank, size, local_rank, store, timeout)
@@ -196,7 +200,7 @@ class ProcessGroup:
                     self._end(self._explain_loss())
                 return
             if supervisor and os.getppid() != supervisor:
-                self._end(LostProcessError("The process that started this run is gone."))
+                self._end(LostProcessError(_("The process that started this run is gone.")))
 
     def _end(self, error: TrainingError) -> None:
         if self.is_first or not self.has_leader_failed():
@@ -225,7 +229,9 @@ class ProcessGroup:
         guard.start()
         with suppress(RuntimeError):
             self.store.set(f"alive/{self.rank}", "1")
-        return LostProcessError(f"Process {self.rank} of {self.size} lost the connection to the others.")
+        return LostProcessError(
+            _("Process {rank} of {size} lost the connection to the others.", rank=self.rank, size=self.size)
+        )
 
     def _give_up(self) -> None:
         logger.error(f"Process 0 of {self.size} does not answer: process {self.rank} ends.")
@@ -240,7 +246,9 @@ class ProcessGroup:
                 for rank in others:
                     if self.store.check([f"failure/{rank}"]):
                         reason = self.store.get(f"failure/{rank}").decode()
-                        return TrainingError(f"Process {rank} of {self.size}: {reason}")
+                        return TrainingError(
+                            _("Process {rank} of {size}: {reason}", rank=rank, size=self.size, reason=reason)
+                        )
                     if self.store.check([f"alive/{rank}"]):
                         alive.add(rank)
                 time.sleep(_POLL)
@@ -248,8 +256,12 @@ class ProcessGroup:
         hosts = [self._host_of(rank) for rank in lost]
         named = ", ".join(f"{rank} (on {host})" for rank, host in zip(lost, hosts, strict=True))
         return LostProcessError(
-            f"Process {named} of {self.size} died or does not answer. Everything up to the last checkpoint is saved: "
-            "run the same command again to resume."
+            _(
+                "Process {named} of {size} died or does not answer. Everything up to the last checkpoint is saved: "
+                "run the same command again to resume.",
+                named=named,
+                size=self.size,
+            )
         )
 
     def _host_of(self, rank: int) -> str:
@@ -270,8 +282,14 @@ class ProcessGroup:
             except RuntimeError:
                 missing = [0]
             raise LostProcessError(
-                f"Process {', '.join(map(str, missing))} of {self.size} did not arrive within {self.timeout:g} s. "
-                f"Start all {self.size} processes with the same command; {TIMEOUT_VARIABLE} sets the seconds to wait."
+                _(
+                    "Process {missing} of {size} did not arrive within {timeout:g} s. Start all {size} processes "
+                    "with the same command; {TIMEOUT_VARIABLE} sets the seconds to wait.",
+                    missing=", ".join(map(str, missing)),
+                    size=self.size,
+                    timeout=self.timeout,
+                    TIMEOUT_VARIABLE=TIMEOUT_VARIABLE,
+                )
             ) from None
 
     def finish(self) -> None:
@@ -309,9 +327,22 @@ def _open_store(environ: Mapping[str, str], host: str, port: int, rank: int, siz
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error).splitlines()[0]
         if rank == 0:
             raise TrainingError(
-                f"MASTER_PORT = {port} on {host} cannot be used: {reason}. Choose another port, the same for all "
-                "processes."
+                _(
+                    "MASTER_PORT = {port} on {host} cannot be used: {reason}. Choose another port, the same for "
+                    "all processes.",
+                    port=port,
+                    host=host,
+                    reason=reason,
+                )
             ) from None
-        raise LostProcessError(f"Process 0 at {host}:{port} did not arrive within {timeout:g} s: {reason}.") from None
+        raise LostProcessError(
+            _(
+                "Process 0 at {host}:{port} did not arrive within {timeout:g} s: {reason}.",
+                host=host,
+                port=port,
+                timeout=timeout,
+                reason=reason,
+            )
+        ) from None
     attempt = environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return PrefixStore(f"manyheads/{attempt}", store)

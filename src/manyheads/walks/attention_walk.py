@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, find_heads
+from manyheads.messages import _
 from manyheads.model import MultiHeadAttention, Tap, Transformer
 from manyheads.model.attention import masked_softmax
 from manyheads.model.masks import View
@@ -223,7 +224,9 @@ def choose_attention(model: Transformer, layer: str | None, head: int) -> MultiH
     attentions = {attention.name: attention for attention in model.attentions()}
     name = next(iter(attentions)) if layer is None else layer
     if name not in attentions:
-        raise LensError(f"There is no layer {name!r}. Known: {', '.join(attentions)}.")
+        raise LensError(
+            _("There is no layer {name!r}. Known: {attentions}.", name=name, attentions=", ".join(attentions))
+        )
     find_heads(model, [Head(name, head)])
     return attentions[name]
 
@@ -250,7 +253,9 @@ def choose_position(names: Sequence[str], query: str | None, default: int) -> in
         return int(word)
     shown = " · ".join(f"{position} {name}" for position, name in enumerate(names[:_N_SHOWN]))
     more = f" · … {len(names) - 1}" if len(names) > _N_SHOWN else ""
-    raise LensError(f"There is no query {query!r}. Give a word or its number: {shown}{more}.")
+    raise LensError(
+        _("There is no query {query!r}. Give a word or its number: {shown}{more}.", query=query, shown=shown, more=more)
+    )
 
 
 def _first_of(view: View) -> View:

@@ -5,6 +5,7 @@ from html import escape
 from manyheads.language import pick
 from manyheads.lens.heads import Head
 from manyheads.lens.pictures.notebook_views import html_table
+from manyheads.messages import _
 from manyheads.text.tokens.tokenizer import METASPACE
 from manyheads.walks.attention_walk import Walk
 
@@ -21,16 +22,17 @@ def walk_html(walk: Walk) -> str:
     for key in order:
         weight = float(softmax.weights[query, key])
         bar = f'<div style="background:#0b62a4;height:9px;width:{100 * weight:.0f}px"></div>'
-        score = f"{softmax.scores[query, key]:.3f}" if walk.visible[query, key] else pick("masked", "掩码")
+        score = f"{softmax.scores[query, key]:.3f}" if walk.visible[query, key] else _("masked")
         numbers = [f"{walk.products[query, key]:.3f}", score, f"{weight:.3f}"]
         rows.append([escape(_shown(walk.key_names[key])), *numbers, bar])
     title = f"{Head(walk.attention, walk.head)} · {pick('query', '查询')} {_shown(walk.query_names[query])}"
-    headings = [pick("key", "键"), "q·k", pick("score", "分数") + f" (÷ {softmax.scale:.3g})", "softmax", ""]
+    headings = [_("key"), "q·k", _("score") + f" (÷ {softmax.scale:.3g})", "softmax", ""]
     note = ""
     if len(order) < len(walk.key_names):
-        note = pick(
-            f"The {_N_KEYS} keys with the largest weights, of {len(walk.key_names)}.",
-            f"共 {len(walk.key_names)} 个键，这里是权重最大的 {_N_KEYS} 个。",
+        note = _(
+            "The {N_KEYS} keys with the largest weights, of {n_key_names}.",
+            N_KEYS=_N_KEYS,
+            n_key_names=len(walk.key_names),
         )
     return html_table(title, headings, rows, n_left=1, note=note)
 

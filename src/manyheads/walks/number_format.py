@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
+from manyheads.messages import _
 
 Floats = NDArray[np.float64]
 Line = Text
@@ -73,7 +73,7 @@ def bracketed(shown: Sequence[str], at_front: int = 3, at_back: int = 2, *, is_l
 
 def n_more(count: int) -> str:
     """Return "28 more"."""
-    return pick(f"{count} more", f"另 {count} 项")
+    return _("{count} more", count=count)
 
 
 def folded(label: str, text: str, width: int) -> list[Line]:
@@ -199,7 +199,7 @@ def _shaded_map(weights: Floats, visible: NDArray[np.bool_], rows: Sequence[str]
             shade = _SHADES[sum(value >= step for step in _SHADE_LIMITS)][-cell:]
             line.append(shade if is_visible else " " * cell, style=f"rgb({_blue(value)})" if is_visible else "")
     legend = "· < 0.05 ≤ ░ < 0.2 ≤ ▒ < 0.4 ≤ ▓ < 0.7 ≤ █"
-    keys = pick(f"   (keys 0–{n_shown - 1} of {n_keys})", f"   （共 {n_keys} 个键，只画 0–{n_shown - 1}）")
+    keys = _("   (keys 0–{n_shown} of {n_keys})", n_shown=n_shown - 1, n_keys=n_keys)
     return [*above, *lines, Text(legend + (keys if n_shown < n_keys else ""), style="dim")]
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer, attention_weights
 from manyheads.model.attention import Strategies
 from manyheads.model.blocks import PostNorm
@@ -106,11 +107,16 @@ def walk_sentence(
 def _words_of(text: str, what: str) -> list[str]:
     words = [word.text for word in split_text(text, "word")]
     if not words:
-        raise DataError(f"{what} is empty. Give a sentence, such as 我爱水课.")
+        raise DataError(_("{what} is empty. Give a sentence, such as 我爱水课.", what=what))
     if len(words) > _MAX_WORDS:
         raise DataError(
-            f"{what} has {len(words):,} words; without a bundle at most {_MAX_WORDS} fit, since every number is "
-            "printed. Take a shorter one, or give a bundle."
+            _(
+                "{what} has {n_words:,} words; without a bundle at most {MAX_WORDS} fit, since every number is "
+                "printed. Take a shorter one, or give a bundle.",
+                what=what,
+                n_words=len(words),
+                MAX_WORDS=_MAX_WORDS,
+            )
         )
     return words
 

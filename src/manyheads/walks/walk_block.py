@@ -8,6 +8,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.walks import walk_text as texts
 from manyheads.walks.checked_digits import RESULT, Digits, Term, aligned, calculable, gapped, joined
 from manyheads.walks.norm_walk import NormalizedToken, NormComparison, NormWalk
@@ -40,7 +41,7 @@ def residual(page: Page) -> Iterator[Line]:
     if page.origin == "worked":
         yield from page.explain(texts.NORM_WORKED)
     yield Text()
-    yield from show_sublayer(page, sublayer, page.walk.query, pick("attention", "注意力"), [])
+    yield from show_sublayer(page, sublayer, page.walk.query, _("attention"), [])
 
 
 def show_sublayer(
@@ -48,7 +49,7 @@ def show_sublayer(
 ) -> Iterator[Line]:
     """Yield what is inside a sublayer, the sum x + f and the norm of one position, in the order of the model."""
     norm, inside = list(show_norm(page, sublayer.norm, position, is_explained=is_explained)), list(inside)
-    names = ("x", f"+ {branch}", pick("= sum", "= 和"))
+    names = ("x", f"+ {branch}", _("= sum"))
     terms = (sublayer.input[position], sublayer.branch[position])
     added = calculable(lambda digits: show_sum(page, digits, names, terms, sublayer.residual[position]))
     parts = [norm, inside, added] if sublayer.placement == "pre" else [inside, added, norm]
@@ -107,7 +108,7 @@ def _token_statistics(
     squares = (x - mean) ** 2
     text, value = joined(gapped(digits, squares, square, 1, 1))
     spread = digits.result(float(squares.mean()), value / len(x), fewer)
-    name = "σ²" if is_centered else pick("mean of squares", "平方的均值")
+    name = "σ²" if is_centered else _("mean of squares")
     yield from folded(f"{name} = ", f"({text}) / {len(x)} = {spread}", page.width)
     return center, spread
 
@@ -138,10 +139,10 @@ def norms(page: Page) -> Iterator[Line]:
     yield from page.explain(texts.COMPARE_NORMS)
     yield Text()
     if page.is_small:
-        long = matrix(pick("sentence 1", "句 1"), compared.sentence, labels(names), None)
+        long = matrix(_("sentence 1"), compared.sentence, labels(names), None)
         padded = np.vstack([compared.shorter, np.zeros((compared.n_padding, compared.shorter.shape[1]))])
         rows = [*names[:n_short], *[_PAD] * compared.n_padding]
-        short = matrix(pick("sentence 2, padded", "句 2，有填充"), padded, labels(rows), compared.position)
+        short = matrix(_("sentence 2, padded"), padded, labels(rows), compared.position)
         yield from beside((long, short), page.width)
     else:
         sizes = (len(compared.sentence), n_short, compared.n_padding)
@@ -165,18 +166,18 @@ def _compared(page: Page, compared: NormComparison, digits: Digits) -> Iterator[
             _case(digits, x, token, compared.epsilon) for token in (norm.without_padding, norm.with_padding)
         )
         rows = aligned([without[1], padded[1]], page.width - 20)
-        cases = [(pick("without padding", "无填充"), without[0], rows[0])]
+        cases = [(_("without padding"), without[0], rows[0])]
         if norm.shift:
-            cases.append((pick("with padding", "有填充"), padded[0], rows[1]))
+            cases.append((_("with padding"), padded[0], rows[1]))
         width = max(cell_len(title) for title, _, _ in cases)
         for title, statistics, row in cases:
             yield Text(f"  {set_cell_size(title, width)}  {statistics}")
             yield Text(f"  {' ' * width}  ").append(row, style="cyan")
         if norm.shift:
             change = number(norm.shift)
-            yield Text(pick(f"  largest change: {change}", f"  最大变化：{change}"), style="bold yellow")
+            yield Text(_("  largest change: {change}", change=change), style="bold yellow")
         else:
-            yield Text(pick("  with padding: the same", "  有填充：不变"), style="bold")
+            yield Text(_("  with padding: the same"), style="bold")
 
 
 def _case(digits: Digits, x: Floats, token: NormalizedToken, epsilon: float) -> tuple[str, list[str]]:
@@ -206,7 +207,7 @@ def feed_forward(page: Page) -> Iterator[Line]:
     yield Text()
     position = page.walk.query
     inside = _network(page, walk, position)
-    yield from show_sublayer(page, sublayer, position, pick("feed-forward", "前馈"), inside)
+    yield from show_sublayer(page, sublayer, position, _("feed-forward"), inside)
 
 
 def _network(page: Page, walk: FeedForwardWalk, position: int) -> Iterator[Line]:
@@ -229,9 +230,9 @@ def _network(page: Page, walk: FeedForwardWalk, position: int) -> Iterator[Line]
         yield Text(f"{label:<10}  {row}", style=style)
     if walk.activation == "relu":
         count = int((hidden <= 0).sum())
-        yield Text(pick(f"{count} of {inner} are cut to 0", f"{inner} 个中有 {count} 个变为 0"), style="dim")
+        yield Text(_("{count} of {inner} are cut to 0", count=count, inner=inner), style="dim")
     yield Text()
     if page.is_small:
         yield from beside((matrix("W_2", walk.outer), matrix("b_2", walk.outer_bias[None])), page.width)
         yield Text()
-    yield from show_products(page, pick("out", "输出"), activated, walk.outer, walk.outer_bias)
+    yield from show_products(page, _("out"), activated, walk.outer, walk.outer_bias)

@@ -8,6 +8,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.walks import walk_text as texts
 from manyheads.walks.attention_walk import slice_of
 from manyheads.walks.checked_digits import Digits, calculable, dot, sum_of
@@ -44,7 +45,7 @@ def projections(page: Page) -> Iterator[Line]:
         yield Text(f"W^Q, W^K  {width} × {key_width}    W^V  {width} × {value_width}", style="bold")
         yield Text()
     if walk.q.size:
-        yield Text(pick(f"q of {page.query_name}", f"{page.query_name} 的 q"), style="bold")
+        yield Text(_("q of {query_name}", query_name=page.query_name), style="bold")
         x = walk.queries_from[walk.query]
         yield from show_products(page, "q", x, matrices.query, matrices.query_bias)
         yield Text()
@@ -61,8 +62,8 @@ def projections(page: Page) -> Iterator[Line]:
     if walk.rotated_q is not None and walk.rotated_k is not None:
         yield Text()
         yield from page.explain(texts.ROTATED)
-        yield from show_rows(pick("Q rotated", "旋转后的 Q"), walk.rotated_q, walk.query_names, walk.query)
-        yield from show_rows(pick("K rotated", "旋转后的 K"), walk.rotated_k, walk.key_names)
+        yield from show_rows(_("Q rotated"), walk.rotated_q, walk.query_names, walk.query)
+        yield from show_rows(_("K rotated"), walk.rotated_k, walk.key_names)
 
 
 def products(page: Page) -> Iterator[Line]:
@@ -90,7 +91,7 @@ def more_keys(page: Page) -> Iterator[Line]:
     """Yield a line about the keys that are not shown."""
     count = len(page.other_keys)
     if count:
-        note = pick(f"… {count} more keys with less weight: see --json", f"……其余 {count} 个权重较小的键见 --json")
+        note = _("… {count} more keys with less weight: see --json", count=count)
         yield Text(note, style="dim")
 
 
@@ -153,7 +154,7 @@ def mask(page: Page) -> Iterator[Line]:
     digits = Digits(3)
     scores = _column([digits.of(float(walk.softmax.scores[query, key])) for key in page.shown_keys])
     for key, score in zip(page.shown_keys, scores, strict=True):
-        state = pick("visible", "可见") if walk.visible[query, key] else pick("masked", "掩去")
+        state = _("visible") if walk.visible[query, key] else _("masked")
         yield Text(f"{page.key_labels[key]}  {score}   {state}")
     yield from more_keys(page)
 
@@ -203,8 +204,8 @@ def weighted_sum(page: Page) -> Iterator[Line]:
         features = [0]
         lines = calculable(lambda digits: _weighted_lines(page, features, digits))
     if len(features) < width:
-        which = pick("the first", "首项") if len(features) == 1 else pick("the first and the last", "首尾")
-        yield Text(pick(f"{which} of {width} numbers", f"共 {width} 个数，只写{which}"), style="dim")
+        which = _("the first") if len(features) == 1 else _("the first and the last")
+        yield Text(_("{which} of {width} numbers", which=which, width=width), style="dim")
     yield from lines
 
 
@@ -233,9 +234,9 @@ def _weighted_lines(page: Page, features: list[int], digits: Digits) -> Iterator
     for line, result in zip(lines, results, strict=False):
         yield Text(f"{line} = {result}")
     if page.other_keys:
-        label = pick(f"{len(page.other_keys)} more", f"其余 {len(page.other_keys)} 个")
+        label = _("{n_other_keys} more", n_other_keys=len(page.other_keys))
         yield Text(f"{' ' * (before - cell_len(label))}{label} = {results[-2]}", style="dim")
-    label = pick("sum", "和")
+    label = _("sum")
     yield Text(f"{' ' * (before - cell_len(label))}{label} = ").append(results[-1], style="bold cyan")
 
 
@@ -272,7 +273,7 @@ def output(page: Page) -> Iterator[Line]:
     else:
         yield Text(f"W^O   {w_o.shape[0]} × {w_o.shape[1]}", style="bold")
     yield Text()
-    yield from show_products(page, pick("output", "输出"), walk.heads[query], w_o, walk.matrices.output_bias)
+    yield from show_products(page, _("output"), walk.heads[query], w_o, walk.matrices.output_bias)
     yield Text()
     yield from page.explain(texts.HEAD_BY_HEAD)
     yield from calculable(lambda digits: _by_head(page, digits))
@@ -281,8 +282,8 @@ def output(page: Page) -> Iterator[Line]:
 def _by_head(page: Page, digits: Digits) -> Iterator[Line]:
     walk = page.walk
     this, total = walk.contribution[walk.query], walk.output[walk.query]
-    others = pick("other heads", "其余的头")
+    others = _("other heads")
     if walk.matrices.output_bias is not None:
-        others += pick(" and bias", "与偏置")
-    names = (pick(f"head {walk.head}", f"头 {walk.head}"), others, pick("output", "输出"))
+        others += _(" and bias")
+    names = (_("head {head}", head=walk.head), others, _("output"))
     yield from show_sum(page, digits, names, [this, total - this], total)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from rich.text import Text
 
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.walks import walk_text as texts
 from manyheads.walks.checked_digits import Digits, calculable
 from manyheads.walks.number_format import Line, beside, ends, factor, number
@@ -38,9 +38,9 @@ def inputs(page: Page) -> Iterator[Line]:
     if walk.is_self:
         yield from show_rows("X", walk.queries_from, walk.query_names, walk.query)
         return
-    yield from show_rows(pick("X (queries)", "X（查询）"), walk.queries_from, walk.query_names, walk.query)
+    yield from show_rows(_("X (queries)"), walk.queries_from, walk.query_names, walk.query)
     yield Text()
-    yield from show_rows(pick("Y (keys and values)", "Y（键和值）"), walk.keys_from, walk.key_names)
+    yield from show_rows(_("Y (keys and values)"), walk.keys_from, walk.key_names)
 
 
 def _embedding(page: Page, embedding: EmbeddingWalk) -> Iterator[Line]:
@@ -48,9 +48,9 @@ def _embedding(page: Page, embedding: EmbeddingWalk) -> Iterator[Line]:
     yield from page.explain(texts.EMBEDDING)
     yield from page.explain(*texts.position_notes(embedding.kind, is_scaled=embedding.scale != 1.0))
     yield Text()
-    blocks = [list(show_rows(pick("e (word)", "e（词）"), embedding.vectors, names, query))]
+    blocks = [list(show_rows(_("e (word)"), embedding.vectors, names, query))]
     if embedding.positions is not None:
-        blocks.append(list(show_rows(pick("position", "位置"), embedding.positions, names, query)))
+        blocks.append(list(show_rows(_("position"), embedding.positions, names, query)))
     blocks.append(list(show_rows("X", embedding.output, names, query)))
     yield from beside(blocks, page.width)
     yield Text()
@@ -94,18 +94,18 @@ def _lengths(page: Page, embedding: EmbeddingWalk, digits: Digits) -> Iterator[L
     rows = [(page.query_name, width, float(embedding.word_lengths[query]), float(lengths[query]))]
     # Word vectors are initialized as N(0, 1/d_model), so that their mean squared length is 1 at any width.
     for each in (width, _WIDE):
-        rows.append((pick("at the start*", "初始时*"), each, 1.0, math.sqrt(each / 2)))
+        rows.append((_("at the start*"), each, 1.0, math.sqrt(each / 2)))
     widths = (14, 9, 10, 16, 11)
     headings = (
         "",
         "d_model",
-        pick("‖word‖", "‖词‖"),
-        pick("‖word‖×√d_model", "‖词‖×√d_model"),
-        pick("‖position‖", "‖位置‖"),
+        _("‖word‖"),
+        _("‖word‖×√d_model"),
+        _("‖position‖"),
     )
     yield cells("", headings, widths, "bold")
     for name, each, word, position in rows:
         shown = digits.of(word)
         scaled = digits.result(word * math.sqrt(each), Decimal(shown) * Decimal(digits.of(math.sqrt(each))))
         yield cells("", (name, str(each), shown, scaled, number(position)), widths)
-    yield Text(pick("* expected: N(0, 1/d_model)", "* 期望值：N(0, 1/d_model)"), style="dim")
+    yield Text(_("* expected: N(0, 1/d_model)"), style="dim")

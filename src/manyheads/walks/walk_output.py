@@ -8,7 +8,8 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import Bilingual, pick
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.walks import walk_text as texts
 from manyheads.walks.attention_walk import Walk
 from manyheads.walks.block_walk import DecoderStep
@@ -35,15 +36,15 @@ def decoder_step(page: Page) -> Iterator[Line]:
     yield Text()
     yield from _read_and_masked(page, step)
     position = step.position
-    titles = pick("self-attention", "自注意力"), pick("cross-attention", "交叉注意力"), pick("feed-forward", "前馈")
-    yield from _title(pick("Masked self-attention", "带掩码的自注意力"), step.self_attention)
+    titles = _("self-attention"), _("cross-attention"), _("feed-forward")
+    yield from _title(_("Masked self-attention"), step.self_attention)
     row = _row(page, step.self_attention, texts.MASKED_STEP)
     yield from show_sublayer(page, step.self_sublayer, position, titles[0], row, is_explained=False)
     if step.cross_sublayer is not None:
-        yield from _title(pick("Cross-attention", "交叉注意力"), step.cross_attention)
+        yield from _title(_("Cross-attention"), step.cross_attention)
         row = _row(page, step.cross_attention, texts.CROSS_STEP)
         yield from show_sublayer(page, step.cross_sublayer, position, titles[1], row, is_explained=False)
-    yield from _title(pick("Feed-forward", "前馈网络"))
+    yield from _title(_("Feed-forward"))
     yield from show_sublayer(page, step.feed_forward_sublayer, position, titles[2], [], is_explained=False)
     yield Text()
     yield from page.explain(texts.all_terms(step.name, has_cross=step.cross_sublayer is not None))
@@ -56,14 +57,14 @@ def _title(title: str, walk: Walk | None = None) -> Iterator[Line]:
 
 def _read_and_masked(page: Page, step: DecoderStep) -> Iterator[Line]:
     names = page.target_names
-    parts = ((pick("reads", "读到"), names[: step.position + 1]), (pick("masked", "掩去"), names[step.position + 1 :]))
+    parts = ((_("reads"), names[: step.position + 1]), (_("masked"), names[step.position + 1 :]))
     for title, tokens in parts:
         shown = [*(tokens if len(tokens) <= _N_READ else ("…", *tokens[-_N_READ:]))]
         yield from folded(f"{set_cell_size(title, 8)}", " ".join(map(shortened, shown)) or "-", page.width)
     yield Text(f"{set_cell_size(pick('writes', '写出'), 8)}{shortened(step.writes or '?')}", style="bold cyan")
 
 
-def _row(page: Page, walk: Walk | None, explanation: Bilingual) -> Iterator[Line]:
+def _row(page: Page, walk: Walk | None, explanation: Message) -> Iterator[Line]:
     """Yield the weights of one head at this position."""
     if walk is None:
         yield from page.explain(texts.NO_HEADS)
@@ -134,7 +135,7 @@ def _targets(digits: Digits, walk: LossWalk) -> Iterator[Line]:
 def _loss_table(digits: Digits, output: OutputWalk, walk: LossWalk) -> Iterator[Line]:
     names, widths = _token_names(output), (10, 10, 10, 16)
     before = " " * cell_len(names[0])
-    headings = (pick("target", "目标"), "p", "-ln p", pick("target × -ln p", "目标 × -ln p"))
+    headings = (_("target"), "p", "-ln p", _("target × -ln p"))
     yield cells(before, headings, widths, "bold")
     terms = []
     right = Decimal()
@@ -148,19 +149,15 @@ def _loss_table(digits: Digits, output: OutputWalk, walk: LossWalk) -> Iterator[
     rest = np.setdiff1d(np.arange(len(walk.targets)), output.ids)
     if len(rest):
         terms.append(digits.of(float(-(walk.targets[rest] * walk.log_probabilities[rest]).sum())))
-        yield cells(before, ("", "", pick(f"{len(rest):,} more", f"其余 {len(rest):,} 个"), terms[-1]), widths, "dim")
+        yield cells(before, ("", "", _("{n_rest:,} more", n_rest=len(rest)), terms[-1]), widths, "dim")
     total = digits.result(walk.loss, sum(map(Decimal, terms), Decimal()))
-    yield cells(before, ("", "", pick("loss", "损失"), total), widths, "bold")
+    yield cells(before, ("", "", _("loss"), total), widths, "bold")
     if walk.smoothing:
         plain = digits.result(walk.loss_unsmoothed, right)
         smallest = digits.result(walk.smallest_loss, _smallest(digits, walk))
         yield Text()
-        yield Text(pick(f"without smoothing  -ln p = {plain}", f"不平滑时  -ln p = {plain}"))
-        yield Text(
-            pick(
-                f"smallest possible  -Σ target × ln target = {smallest}", f"最小可能值  -Σ 目标 × ln 目标 = {smallest}"
-            )
-        )
+        yield Text(_("without smoothing  -ln p = {plain}", plain=plain))
+        yield Text(_("smallest possible  -Σ target × ln target = {smallest}", smallest=smallest))
 
 
 def _smallest(digits: Digits, walk: LossWalk) -> Decimal:

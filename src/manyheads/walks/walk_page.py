@@ -8,7 +8,8 @@ import numpy as np
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from manyheads.language import Bilingual, pick
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.text.tokens.tokenizer import METASPACE
 from manyheads.walks import walk_text as texts
 from manyheads.walks.attention_walk import Walk
@@ -99,7 +100,7 @@ class Page:
         """The numbers and names of the keys, padded to one width."""
         return labels(self.walk.key_names)
 
-    def explain(self, *explanations: Bilingual) -> Iterator[Line]:
+    def explain(self, *explanations: Message) -> Iterator[Line]:
         """Yield explanations as wrapped lines, in the language in use."""
         for explanation in explanations:
             yield from map(Text, wrapped(str(explanation), self.width))
@@ -108,20 +109,16 @@ class Page:
 def show_heading(page: Page) -> Iterator[Line]:
     """Yield the text, the head and its sizes, and a note about untrained models."""
     walk = page.walk
-    yield Text(
-        pick("manyheads walk: a Transformer, step by step", "manyheads walk：一步一步计算 Transformer"), style="bold"
-    )
+    yield Text(_("manyheads walk: a Transformer, step by step"), style="bold")
     yield Text()
     if page.origin == "worked":
-        yield Text(
-            "    " + pick("The worked 3×3 example: X = W^Q, W^K = Xᵀ, one head", "3×3 例题：X = W^Q，W^K = Xᵀ，一个头")
-        )
+        yield Text("    " + _("The worked 3×3 example: X = W^Q, W^K = Xᵀ, one head"))
     else:
         yield from (Text(f"    {line}", style="bold") for line in wrapped(walk.text, page.width))
         if walk.answer:
             yield from (Text(f"    {line}", style="bold") for line in wrapped(f"→ {walk.answer}", page.width))
         is_cross = walk.attention.endswith("cross")
-        kind = pick("cross-attention", "交叉注意力") if is_cross else pick("self-attention", "自注意力")
+        kind = _("cross-attention") if is_cross else _("self-attention")
         widths = f"d_k = {walk.k.shape[1]}, d_v = {walk.v.shape[1]}"
         sizes = f"d_model = {walk.queries_from.shape[1]}, h = {walk.n_heads}, {widths}"
         yield Text(f"    {_title('head', '头')}{walk.attention}/{walk.head}  ({kind})")
@@ -145,4 +142,4 @@ def _reads_and_writes(page: Page) -> str:
     written = page.written_name
     if written is None:
         return ""
-    return pick(f"  (reads {page.query_name}, writes {written})", f"  （读 {page.query_name}，写 {written}）")
+    return _("  (reads {query_name}, writes {written})", query_name=page.query_name, written=written)

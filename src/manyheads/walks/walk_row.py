@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head
+from manyheads.messages import _
 from manyheads.model import MultiHeadAttention, Transformer, evaluating
 from manyheads.model.masks import View
 from manyheads.tasks import ModelInput, Task
@@ -71,7 +72,14 @@ def walk_row(task: Task, model_input: ModelInput, head: Head | str, query: int) 
     attention = choose_attention(task.model, head.attention, head.number)
     n_queries = len(model_input.target if attention.name.startswith("decoder") else model_input.source)
     if not 0 <= query < n_queries:
-        raise LensError(f"There is no query at position {query} of {attention.name}. Allowed: 0 to {n_queries - 1}.")
+        raise LensError(
+            _(
+                "There is no query at position {query} of {name}. Allowed: 0 to {n_queries}.",
+                query=query,
+                name=attention.name,
+                n_queries=n_queries - 1,
+            )
+        )
     return _walk(attention, _call_of(task, attention, model_input), model_input, head.number, query)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.walks import walk_text as texts
 from manyheads.walks.attention_walk import Softmax
 from manyheads.walks.checked_digits import RESULT, Digits, calculable, printed
@@ -28,14 +28,14 @@ def without_scale(page: Page) -> Iterator[Line]:
     scaled, plain = (walk.softmax, walk.contrast) if is_scaled else (walk.contrast, walk.softmax)
     yield from page.explain(texts.WITHOUT_SCALE)
     yield Text()
-    columns = (pick("score", "分数"), pick("weight", "权重"), pick("slope", "斜率"))
+    columns = (_("score"), _("weight"), _("slope"))
     before = " " * cell_len(page.key_labels[0])
 
     def render(digits: Digits) -> Iterator[Line]:
         keys = page.shown_keys
         halves = [[_slope_cells(digits, row, walk.query, key) for key in keys] for row in (scaled, plain)]
         widths = [[max(8, *map(len, column)) for column in zip(*half, strict=True)] for half in halves]
-        titles = zip(("÷ √d_k", pick("without", "不除")), widths, strict=True)
+        titles = zip(("÷ √d_k", _("without")), widths, strict=True)
         yield Text("  ".join((before, *(centered(title, sum(each) + 2) for title, each in titles))), style="bold")
         yield cells(before, columns, widths[0], "bold") + cells("", columns, widths[1], "bold")
         for key, left, right in zip(keys, *halves, strict=True):
@@ -65,18 +65,18 @@ def _slope_cells(digits: Digits, row: Softmax, query: int, key: int) -> list[str
 def _summary(page: Page, scaled: Softmax, plain: Softmax) -> Iterator[Line]:
     visible = page.walk.visible
     count = int(visible.sum())
-    yield Text(pick(f"all {count:,} visible pairs of this head", f"这个头全部 {count:,} 对可见位置"))
+    yield Text(_("all {count:,} visible pairs of this head", count=count))
     headings = (
-        pick("largest weight*", "最大权重*"),
-        pick("median slope", "斜率中位数"),
-        pick("mean slope", "斜率均值"),
+        _("largest weight*"),
+        _("median slope"),
+        _("mean slope"),
     )
     yield _summary_row("", headings, "bold")
-    for title, row in (("÷ √d_k", scaled), (pick("without", "不除"), plain)):
+    for title, row in (("÷ √d_k", scaled), (_("without"), plain)):
         slopes = row.slopes[visible]
         figures = (np.median(row.weights.max(-1)), np.median(slopes), slopes.mean())
         yield _summary_row(title, [number(float(value)) for value in figures])
-    yield Text(pick("* median over rows", "* 各行的中位数"), style="dim")
+    yield Text(_("* median over rows"), style="dim")
 
 
 def _summary_row(title: str, row: Sequence[str], style: str = "") -> Line:
@@ -89,13 +89,13 @@ def _saturation_table(saturations: Sequence[Saturation]) -> Iterator[Line]:
     headings = (
         "d_k",
         "",
-        pick("std of score", "分数标准差"),
-        pick("largest weight", "最大权重"),
-        pick("median slope", "斜率中位数"),
-        pick("mean slope", "斜率均值"),
+        _("std of score"),
+        _("largest weight"),
+        _("median slope"),
+        _("mean slope"),
     )
     yield cells("", headings, widths, "bold")
     for row in saturations:
-        title = "÷ √d_k" if row.is_scaled else pick("without", "不除")
+        title = "÷ √d_k" if row.is_scaled else _("without")
         figures = (row.spread, row.largest_weight, row.slope, row.mean_slope)
         yield cells("", (str(row.head_width), title, *map(number, figures)), widths)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.walks.checked_digits import Digits, calculable, dot, softmax_columns, vector_sum
 from manyheads.walks.number_format import WHOLE, Floats, Line, folded, labels, matrix, vector
 from manyheads.walks.walk_page import MAX_KEYS, Page
@@ -28,7 +28,7 @@ def show_rows(title: str, rows: Floats, names: Sequence[str], chosen: int | None
         yield Text(f"{labels(names)[position]}  ").append(vector(rows[position]), style=style)
     if len(shown) < len(rows):
         more = len(rows) - len(shown)
-        yield Text(pick(f"… {more} more rows: see --json", f"……其余 {more} 行见 --json"), style="dim")
+        yield Text(_("… {more} more rows: see --json", more=more), style="dim")
 
 
 def show_products(
@@ -70,15 +70,15 @@ def softmax_table(
         shown = softmax_columns(digits, scores, weights, others)
         widths = [max(10, *map(len, column)) for column in shown.columns]
         before = " " * cell_len(names[0])
-        headings = (score or pick("score", "分数"), pick("- largest", "- 最大"), "e^", pick("÷ sum", "÷ 和"))
+        headings = (score or _("score"), _("- largest"), "e^", _("÷ sum"))
         yield cells(before, headings, widths, "bold")
         for index, name in enumerate(names):
             line = cells(name, [column[index] for column in shown.columns], widths)
             full = min(_BAR_WIDTH, page.width - line.cell_len - 2)
             yield line.append(f"  {'█' * round(full * float(weights[index]))}", style="blue")
         if shown.others is not None:
-            yield cells(before, ("", pick(f"{n_others:,} more", f"其余 {n_others:,} 个"), *shown.others), widths, "dim")
-        yield cells(before, ("", pick("sum", "和"), shown.exponential_sum, shown.weight_sum), widths)
+            yield cells(before, ("", _("{n_others:,} more", n_others=n_others), *shown.others), widths, "dim")
+        yield cells(before, ("", _("sum"), shown.exponential_sum, shown.weight_sum), widths)
 
     return calculable(render)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from manyheads.decode.native import compilation
 from manyheads.errors import EngineError
+from manyheads.messages import _
 from manyheads.storage import user_cache_folder
 
 LIBRARY_VARIABLE = "MANYHEADS_NATIVE_LIBRARY"  # path of the library to load instead, such as a build with sanitizers
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 def library() -> ctypes.CDLL:
     """Return the compiled engine. A compiler is needed only if there is neither a prebuilt nor a cached library."""
     if sys.platform == "win32":
-        raise EngineError("The native engine does not run on Windows.")
+        raise EngineError(_("The native engine does not run on Windows."))
     if named := os.environ.get(LIBRARY_VARIABLE):
         return _load(Path(named))
     if (prebuilt := _load_prebuilt()) is not None:
@@ -49,8 +50,11 @@ def find_compiler() -> tuple[str, ...]:
     named = os.environ.get("CC", "").strip()
     missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
     raise EngineError(
-        f"The native engine, which decodes at least twice as fast, needs a C compiler for its first use: {missing}. "
-        "Install one, such as gcc."
+        _(
+            "The native engine, which decodes at least twice as fast, needs a C compiler for its first use: "
+            "{missing}. Install one, such as gcc.",
+            missing=missing,
+        )
     )
 
 
@@ -58,7 +62,9 @@ def _load(path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise EngineError(f"The native engine {path} does not load: {error}. Delete the file and try again.") from None
+        raise EngineError(
+            _("The native engine {path} does not load: {error}. Delete the file and try again.", path=path, error=error)
+        ) from None
 
 
 def _load_prebuilt() -> ctypes.CDLL | None:
@@ -95,7 +101,9 @@ def _temporary_folder() -> Path:
     try:
         folder = tempfile.TemporaryDirectory(prefix="manyheads-native-")
     except OSError as error:
-        raise EngineError(f"The native engine has no folder to be compiled in: {error}. Set XDG_CACHE_HOME.") from None
+        raise EngineError(
+            _("The native engine has no folder to be compiled in: {error}. Set XDG_CACHE_HOME.", error=error)
+        ) from None
     _TEMPORARY.append(folder)
     return Path(folder.name)
 
@@ -116,4 +124,10 @@ def _build(compiler: Sequence[str], path: Path) -> None:
         if not (error := compilation.compile_library(compiler, flags, path)):
             return
         errors.append(error)
-    raise EngineError(f"The native engine could not be compiled by {shlex.join(compiler)}: {errors[0]}")
+    raise EngineError(
+        _(
+            "The native engine could not be compiled by {compiler}: {errors}",
+            compiler=shlex.join(compiler),
+            errors=errors[0],
+        )
+    )

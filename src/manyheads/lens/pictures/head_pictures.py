@@ -33,6 +33,7 @@ from manyheads.lens.roles.head_counts import kind_of
 from manyheads.lens.roles.role_names import role_name
 from manyheads.lens.traces.display_units import Sides, UnitName
 from manyheads.lens.traces.unit_maps import MapKind, Maps, UnitMap, heads_in, make_unit_map, shown_units, sides_of_trace
+from manyheads.messages import _
 from manyheads.settings import did_you_mean
 
 View = Literal["matrix", "arcs"]
@@ -74,9 +75,17 @@ def draw_head(
     """
     format = check_format(format)
     if view not in _MAX_UNITS:
-        raise LensError(f"There is no view {view!r}. {did_you_mean(view, _MAX_UNITS)}")
+        raise LensError(
+            _("There is no view {view!r}. {did_you_mean}", view=view, did_you_mean=did_you_mean(view, _MAX_UNITS))
+        )
     if not 0.0 < mass <= 1.0:
-        raise LensError(f"mass = {mass:g} is not a share. Give a number above 0 and at most 1, such as {MASS}.")
+        raise LensError(
+            _(
+                "mass = {mass:g} is not a share. Give a number above 0 and at most 1, such as {MASS}.",
+                mass=mass,
+                MASS=MASS,
+            )
+        )
     sides = sides or sides_of_trace(maps)
     unit_map = make_unit_map(maps, head, kind, shown_units(sides, unit), _MAX_UNITS[view])
     with using(language or current()):
@@ -117,7 +126,7 @@ def draw_overview(
     first = rows[0][0]
     with using(language or current()):
         name = kind_of(first.head.attention)
-        title, text = pick(f"All heads of {name}", f"{name} 的所有注意力头"), _text(sides)
+        title, text = _("All heads of {name}", name=name), _text(sides)
         caption = _overview_caption(first)
         labels = [one.text for one in (*first.queries, *first.keys)]
         with open_sheet([title, text, caption, *labels]) as sheet:
@@ -133,7 +142,13 @@ def _heads_by_layer(maps: Maps, attention: AttentionKind | None) -> list[list[He
         layers.setdefault(use, {}).setdefault(head.attention, []).append(head)
     chosen: str = attention or ("cross" if "cross" in layers else next(iter(layers), ""))
     if chosen not in layers:
-        raise LensError(f"This model has no heads of kind {chosen!r}. {did_you_mean(chosen, layers)}")
+        raise LensError(
+            _(
+                "This model has no heads of kind {chosen!r}. {did_you_mean}",
+                chosen=chosen,
+                did_you_mean=did_you_mean(chosen, layers),
+            )
+        )
     return list(layers[chosen].values())
 
 
@@ -175,7 +190,7 @@ def _has_labels(rows: Sequence[Sequence[UnitMap]]) -> bool:
 
 
 def _title(head: Head, role: str | None) -> str:
-    name = pick(f"Head {head}", f"注意力头 {head}")
+    name = _("Head {head}", head=head)
     return name if role is None else f"{name} · {role_name(role)}"
 
 
@@ -187,8 +202,8 @@ def _text(sides: Sides) -> str:
 
 def _corner(unit_map: UnitMap) -> str:
     if unit_map.is_self:
-        return pick("query ↓  key →", "查询 ↓  键 →")
-    return pick("target ↓  source →", "目标 ↓  源 →")
+        return _("query ↓  key →")
+    return _("target ↓  source →")
 
 
 def _frame(sheet: Sheet, box: Box, title: str, text: str, caption: str) -> None:
@@ -203,10 +218,10 @@ def _frame(sheet: Sheet, box: Box, title: str, text: str, caption: str) -> None:
 def _matrix_caption(unit_map: UnitMap) -> str:
     parts = [_meaning(unit_map)]
     if unit_map.masked.any():
-        parts.append(pick("Gray: masked.", "灰色：被掩码遮住。"))
+        parts.append(_("Gray: masked."))
     step = label_step(cell_size(unit_map))
     if step > 1:
-        parts.append(pick(f"One label in {step} is written.", f"每 {step} 个只标一个。"))
+        parts.append(_("One label in {step} is written.", step=step))
     return _joined([*parts, *_cut(unit_map)])
 
 
@@ -220,48 +235,43 @@ def _links_caption(unit_map: UnitMap, mass: float) -> str:
             + ("注意力" if unit_map.kind == "weights" else "范数 ‖α f(x)‖ ")
             + f"的 {share}。",
         ),
-        pick("Wide and dark: large.", "越粗越深，值越大。"),
+        _("Wide and dark: large."),
     ]
     if unit_map.is_self:
-        parts.append(pick("The dot is at the key.", "圆点一端是键。"))
+        parts.append(_("The dot is at the key."))
     return _joined([*parts, *_cut(unit_map)])
 
 
 def _meaning(unit_map: UnitMap) -> str:
     if unit_map.kind == "weights" and len(unit_map.keys) < unit_map.n_keys:
-        return pick("Color: attention weight.", "颜色：注意力权重。")
+        return _("Color: attention weight.")
     if unit_map.kind == "weights":
-        return pick("Color: attention weight; each row sums to 1.", "颜色：注意力权重，每行之和为 1。")
-    return pick(
-        "Color: ‖α f(x)‖, the norm of what each key contributes to the query.",
-        "颜色：‖α f(x)‖，即每个键对查询贡献的范数。",
-    )
+        return _("Color: attention weight; each row sums to 1.")
+    return _("Color: ‖α f(x)‖, the norm of what each key contributes to the query.")
 
 
 def _scale_name(kind: MapKind) -> str:
-    return pick("weight", "权重") if kind == "weights" else pick("norm", "范数")
+    return _("weight") if kind == "weights" else _("norm")
 
 
 def _overview_caption(unit_map: UnitMap) -> str:
-    axes = pick("Rows: queries; columns: keys.", "行：查询；列：键。")
+    axes = _("Rows: queries; columns: keys.")
     if not unit_map.is_self:
-        axes = pick("Rows: target; columns: source.", "行：目标；列：源。")
-    masked = [pick("Gray: masked.", "灰色：被掩码遮住。")] if unit_map.masked.any() else []
-    names = pick("Below each map: layer/head.", "每图下方：层/头。")
-    return _joined(
-        [axes, _meaning(unit_map), pick("Square-root scale.", "色标按平方根。"), *masked, names, *_cut(unit_map)]
-    )
+        axes = _("Rows: target; columns: source.")
+    masked = [_("Gray: masked.")] if unit_map.masked.any() else []
+    names = _("Below each map: layer/head.")
+    return _joined([axes, _meaning(unit_map), _("Square-root scale."), *masked, names, *_cut(unit_map)])
 
 
 def _row_name(unit_map: UnitMap) -> str:
-    return pick("query", "查询") if unit_map.is_self else pick("target position", "目标位置")
+    return _("query") if unit_map.is_self else _("target position")
 
 
 def _cut(unit_map: UnitMap) -> list[str]:
     """Say what of a long text is not drawn."""
     english, chinese = _UNITS[unit_map.unit]
-    sides = [(len(unit_map.keys), unit_map.n_keys, pick("source ", "源端"))]
-    sides.append((len(unit_map.queries), unit_map.n_queries, pick("target ", "目标端")))
+    sides = [(len(unit_map.keys), unit_map.n_keys, _("source "))]
+    sides.append((len(unit_map.queries), unit_map.n_queries, _("target ")))
     return [
         pick(f"The first {shown} of {total} {side}{english} are drawn.", f"{side}{total} {chinese}只画前 {shown} 个。")
         for shown, total, side in ([(*sides[0][:2], "")] if unit_map.is_self else sides)
@@ -270,4 +280,4 @@ def _cut(unit_map: UnitMap) -> list[str]:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    return pick(" ", "").join(sentences)
+    return _(" ").join(sentences)

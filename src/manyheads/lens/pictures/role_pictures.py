@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from html import escape
 
-from manyheads.language import pick
 from manyheads.lens.heads import Head
 from manyheads.lens.roles.role_assignment import HeadReport, RoleCard, as_displayed
 from manyheads.lens.roles.role_names import role_color, role_name
 from manyheads.lens.roles.similarity import Similarity
 from manyheads.lens.roles.timeline import TimelineEntry
+from manyheads.messages import _
 
 _CELL = (150, 46)
 _LEFT = 120
@@ -22,7 +22,7 @@ def draw_heads(report: HeadReport, similarities: Sequence[Similarity] = ()) -> s
     rows: dict[str, list[RoleCard]] = {}
     for card in report.cards:
         rows.setdefault(Head.parse(card.head).attention, []).append(card)
-    title = pick(f"What each head does ({report.n_texts} texts)", f"每个注意力头的作用（{report.n_texts} 个文本）")
+    title = _("What each head does ({n_texts} texts)", n_texts=report.n_texts)
     parts = [_text(_LEFT, 20, title, 14)]
     y = _TOP
     for attention, cards in rows.items():
@@ -54,9 +54,10 @@ def _cell(x: int, y: int, card: RoleCard) -> list[str]:
 
 
 def _draw_similarity(similarity: Similarity, y: int) -> tuple[list[str], int, int]:
-    title = pick(
-        f"{similarity.kind}: Jensen–Shannon divergence between heads ({similarity.n_texts} texts); dark is similar",
-        f"{similarity.kind}：头之间的 Jensen–Shannon 散度（{similarity.n_texts} 个文本），颜色越深越相似",
+    title = _(
+        "{kind}: Jensen–Shannon divergence between heads ({n_texts} texts); dark is similar",
+        kind=similarity.kind,
+        n_texts=similarity.n_texts,
     )
     parts = [_text(8, y, title, 12)]
     for row, head in enumerate(similarity.heads):
@@ -77,7 +78,7 @@ def draw_timeline(entries: Sequence[TimelineEntry]) -> str:
     """Draw a grid with a row per head and a column per snapshot, colored by role."""
     heads = list(entries[-1].roles)
     width = max(16, min(60, 700 // len(entries)))
-    parts = [_text(8, 20, pick("Roles by training step", "各注意力头在训练各步的角色"), 14)]
+    parts = [_text(8, 20, _("Roles by training step"), 14)]
     for column, entry in enumerate(entries):
         x = _LEFT + 20 + column * width
         if column % max(1, 50 // width) == 0:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from manyheads.errors import LensError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.settings import did_you_mean
 
 
@@ -92,7 +92,9 @@ def check_format(name: str) -> Format:
     for known in FORMATS:
         if name == known:
             return known
-    raise LensError(f"There is no picture format {name!r}. {did_you_mean(name, FORMATS)}")
+    raise LensError(
+        _("There is no picture format {name!r}. {did_you_mean}", name=name, did_you_mean=did_you_mean(name, FORMATS))
+    )
 
 
 class Sheet:
@@ -178,21 +180,14 @@ def open_sheet(texts: Iterable[str]) -> Iterator[Sheet]:
 
 def _warn_of(missing: str) -> None:
     if _chinese_font() is None:
-        advice = pick(
-            "The font of the package zhplot is missing: pip install --force-reinstall 'zhplot<2'.",
-            "zhplot 包的字体缺失：pip install --force-reinstall 'zhplot<2'。",
-        )
+        advice = _("The font of the package zhplot is missing: pip install --force-reinstall 'zhplot<2'.")
     else:
-        advice = pick(
-            "Install a font that has them (Debian and Ubuntu, for rare Chinese characters and Korean: "
-            "apt install fonts-noto-cjk), and start again.",
-            "请安装包含它们的字体后重新运行（Debian 和 Ubuntu 上的生僻字与韩文：apt install fonts-noto-cjk）。",
+        advice = _(
+            "Install a font that has them (Debian and Ubuntu, for rare Chinese characters and Korean: apt "
+            "install fonts-noto-cjk), and start again."
         )
     logger.warning(
-        pick(
-            f"No font has {missing}: drawn as {MISSING}. {advice}",
-            f"没有字体包含 {missing}，显示为 {MISSING}。{advice}",
-        )
+        _("No font has {missing}: drawn as {MISSING}. {advice}", missing=missing, MISSING=MISSING, advice=advice)
     )
 
 

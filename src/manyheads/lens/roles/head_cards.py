@@ -15,6 +15,7 @@ from manyheads.lens.heads import Head
 from manyheads.lens.pictures.notebook_views import html_table
 from manyheads.lens.roles.role_assignment import HeadReport, RoleCard, as_displayed
 from manyheads.lens.roles.role_names import role_color, role_name
+from manyheads.messages import _
 
 _WIDTH = 100  # of a printed table
 
@@ -42,7 +43,9 @@ class HeadCards(Sequence[RoleCard]):
         for card in self.report.cards:
             if card.head == name:
                 return card
-        raise LensError(f"There is no head {name}. This model has {self.report.cards[0].head} and others.")
+        raise LensError(
+            _("There is no head {name}. This model has {head} and others.", name=name, head=self.report.cards[0].head)
+        )
 
     def with_role(self, name: str) -> list[RoleCard]:
         """Return the cards with this role, such as "alignment", the clearest first."""
@@ -65,13 +68,13 @@ class HeadCards(Sequence[RoleCard]):
             dot = f'<span style="color:{role_color(card.role)}">■</span> '
             rows.append([escape(card.head), dot + escape(role_name(card.role)), *map(escape, _numbers(card))])
         n_texts = self.report.n_texts
-        title = pick(f"What each head does ({n_texts} texts)", f"每个注意力头的作用（{n_texts} 个文本）")
+        title = _("What each head does ({n_texts} texts)", n_texts=n_texts)
         return html_table(title, _headings(), rows, n_left=2)
 
 
 def _headings() -> list[str]:
-    names = [pick("head", "头"), pick("role", "角色"), pick("value", "数值"), "95 %"]
-    return [*names, pick("baseline", "基线"), pick("random", "随机"), pick("reach", "范围")]
+    names = [_("head"), _("role"), _("value"), "95 %"]
+    return [*names, _("baseline"), _("random"), _("reach")]
 
 
 def _numbers(card: RoleCard) -> list[str]:

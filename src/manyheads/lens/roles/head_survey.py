@@ -12,7 +12,6 @@ from typing import Any
 
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError, RecipeError
-from manyheads.language import Bilingual
 from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.importance import GradientImportance, ablate, gradient_importance
 from manyheads.lens.roles.head_counts import collect_counts
@@ -25,6 +24,7 @@ from manyheads.lens.roles.statistic_names import statistic_names
 from manyheads.lens.scored_rows import open_sample, valid_rows
 from manyheads.lens.traces.encoded_examples import EncodedSample, encode_examples
 from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
+from manyheads.messages import Message, _
 from manyheads.tasks import Progress
 from manyheads.tasks.lens_examples import Example
 
@@ -36,10 +36,9 @@ _MEASURES = (
 )
 # The end of each stage on the scale of progress, by measured times.
 _SAMPLED, _COUNTED, _CONTROLLED, _COMPARED, _STRENGTHS = 0.02, 0.2, 0.8, 0.86, 0.92
-_STOPPED = Bilingual("The computation was stopped.", "计算已中止。")
-_UNREADABLE = Bilingual(
-    "The validation data of this bundle cannot be read. Give rows like those: manyheads lens BUNDLE --valid FILE.",
-    "无法读取这个模型包的验证数据。请给出同样格式的数据：manyheads lens BUNDLE --valid FILE。",
+_STOPPED = Message("The computation was stopped.")
+_UNREADABLE = Message(
+    "The validation data of this bundle cannot be read. Give rows like those: manyheads lens BUNDLE --valid FILE."
 )
 
 
@@ -71,9 +70,9 @@ class SurveyedHead:
         return {
             "head": card.head,
             "role": card.role,
-            "names": Bilingual(*role_names(card.role))._asdict(),
+            "names": Message(*role_names(card.role)).by_language(),
             "color": role_color(card.role),
-            "roles": [{**asdict(role), "names": Bilingual(*role_names(role.name))._asdict()} for role in card.roles],
+            "roles": [{**asdict(role), "names": Message(*role_names(role.name)).by_language()} for role in card.roles],
             "reach": card.reach,
             "values": self.values,
             "evidence": role_evidence(card),
@@ -90,7 +89,7 @@ class HeadSurvey:
 
     heads: tuple[SurveyedHead, ...] = ()
     n_texts: int = 0
-    message: Bilingual | None = None
+    message: Message | None = None
 
     @property
     def state(self) -> str:
@@ -104,9 +103,9 @@ class HeadSurvey:
         return {
             "state": self.state,
             "done": 1.0,
-            "message": None if self.message is None else self.message._asdict(),
+            "message": None if self.message is None else self.message.by_language(),
             "n_texts": self.n_texts,
-            "measures": [{"id": name, "names": statistic_names(name)._asdict()} for name in measures],
+            "measures": [{"id": name, "names": statistic_names(name).by_language()} for name in measures],
             "heads": heads,
         }
 
@@ -115,7 +114,9 @@ class HeadSurvey:
         for surveyed in self.heads:
             if surveyed.card.head == str(head):
                 return {"head": str(head), "examples": [asdict(example) for example in surveyed.examples]}
-        raise LensError(f"There is no head {head} in this survey of {len(self.heads)} heads.")
+        raise LensError(
+            _("There is no head {head} in this survey of {n_heads} heads.", head=head, n_heads=len(self.heads))
+        )
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,11 @@ class HeadEffect:
     low: float = 0.0
     high: float = 0.0
     n_rows: int = 0
-    message: Bilingual | None = None
+    message: Message | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        message = None if self.message is None else self.message._asdict()
+        message = None if self.message is None else self.message.by_language()
         return {**asdict(self), "done": 1.0, "message": message}
 
 
@@ -189,7 +190,7 @@ def head_effect(
 
 def _read_sample(
     bundle: Bundle, n_texts: int, files: Sequence[Path], examples: Sequence[Example] | None
-) -> tuple[EncodedSample | None, Bilingual | None]:
+) -> tuple[EncodedSample | None, Message | None]:
     """Return the texts to observe heads on, or why there are none."""
     try:
         if examples is None and files:
@@ -202,9 +203,7 @@ def _read_sample(
     try:
         return encode_examples(bundle.task, with_targets(bundle, examples)), None
     except LensError as error:
-        return None, Bilingual(
-            str(error), "没有可用的文本：全部为空，或超过模型的最大长度。请缩短文本，或换用其他文本。"
-        )
+        return None, Message(str(error), "没有可用的文本：全部为空，或超过模型的最大长度。请缩短文本，或换用其他文本。")
 
 
 def _observe(

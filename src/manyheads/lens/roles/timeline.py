@@ -15,6 +15,7 @@ from manyheads.lens.roles.head_counts import collect_counts
 from manyheads.lens.roles.role_assignment import SEEDS, HeadReport, assign_roles, random_control
 from manyheads.lens.traces.encoded_examples import encode_examples
 from manyheads.lens.traces.examples import sample_examples
+from manyheads.messages import _
 from manyheads.model.weights import load_weights
 from manyheads.run import RunFolder
 from manyheads.storage import atomic_write
@@ -42,14 +43,20 @@ def iterate_timeline(
     folder = RunFolder(run)
     folder.check_format()
     if not folder.bundle.is_dir():
-        raise LensError(f"{run} is not the folder of a finished run: it has no bundle. Train it to the end first.")
+        raise LensError(
+            _("{run} is not the folder of a finished run: it has no bundle. Train it to the end first.", run=run)
+        )
     bundle = load(folder.bundle)
     checkpoints = Checkpoints(run, 1)
     steps = checkpoints.snapshot_steps()
     if len(steps) < 2:
         raise LensError(
-            f"{run} has {len(steps)} snapshots; a timeline needs at least 2. Train with "
-            "train.keep_all_snapshots = true, which keeps them all."
+            _(
+                "{run} has {n_steps} snapshots; a timeline needs at least 2. Train with train.keep_all_snapshots = "
+                "true, which keeps them all.",
+                run=run,
+                n_steps=len(steps),
+            )
         )
     encoded_sample = encode_examples(bundle.task, sample_examples(bundle, count) if examples is None else examples)
     controls = [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from manyheads.decode import DecodeSettings, is_looping
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks import GenerativeTask, ModelInput, Task
 from manyheads.tasks.lens_output import RewritesText
 from manyheads.text.markup.copyable_spans import copyable_spans
@@ -15,7 +15,7 @@ class AnsweredInput:
     """What a model reads and writes for one text, and notes about how this differs from the text as it was given."""
 
     model_input: ModelInput
-    notes: tuple[Bilingual, ...] = ()
+    notes: tuple[Message, ...] = ()
 
 
 def answer_text(task: Task, text: str, decode: DecodeSettings, answer: str | None = None) -> AnsweredInput:
@@ -24,7 +24,7 @@ def answer_text(task: Task, text: str, decode: DecodeSettings, answer: str | Non
     The text is normalized as `predict` does it. A text that `predict` would divide is one input. A model without a
     decoder takes no answer. Raises `DataError` for a text that is empty or too long.
     """
-    notes: tuple[Bilingual, ...] = ()
+    notes: tuple[Message, ...] = ()
     if isinstance(task, RewritesText):
         text, notes = task.text_to_read(text)
     if answer is not None or not isinstance(task, GenerativeTask):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from manyheads.corpora import Relation, Rendering
 from manyheads.errors import LensError
+from manyheads.messages import _
 from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example
 from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, Token, Tokenizer
@@ -102,8 +103,11 @@ def encode_examples(task: Task, examples: Iterable[Example]) -> EncodedSample:
     kept = [one for one in encoded if one is not None]
     if not kept:
         raise LensError(
-            "There is no text to observe heads on: every text is empty, or longer than the "
-            f"{task.model.settings.max_length:,} positions of this model. Split the texts, or give others."
+            _(
+                "There is no text to observe heads on: every text is empty, or longer than the {max_length:,} "
+                "positions of this model. Split the texts, or give others.",
+                max_length=task.model.settings.max_length,
+            )
         )
     return EncodedSample(_with_rare_tokens(kept), len(encoded) - len(kept))
 
@@ -115,8 +119,12 @@ def require_known_script(encoded_sample: EncodedSample, tokenizer: Tokenizer, wh
     share = float(is_byte[ids].mean())
     if share > _MAX_BYTE_TOKENS:
         raise LensError(
-            f"{where} does not match this model: {share:.0%} of its tokens are single bytes, so the model was not "
-            "trained on such text. Give gold in the language that it reads."
+            _(
+                "{where} does not match this model: {share:.0%} of its tokens are single bytes, so the model was "
+                "not trained on such text. Give gold in the language that it reads.",
+                where=where,
+                share=share,
+            )
         )
 
 

@@ -13,6 +13,7 @@ from manyheads.bundle import Bundle
 from manyheads.corpora import Rendering
 from manyheads.corpora.conllu import read_trees
 from manyheads.errors import DataError, LensError
+from manyheads.messages import _
 from manyheads.run import Recipe
 from manyheads.run.corpus import Corpus
 from manyheads.tasks import Task
@@ -36,9 +37,11 @@ def sample_examples(bundle: Bundle, count: int = SAMPLE, *, seed: int = 1) -> li
     try:
         rows = list(islice(task.usable(corpus.valid()), _POOL))
     except DataError as error:
-        raise LensError(f"The validation data of this bundle cannot be read ({error}) Give --text.") from None
+        raise LensError(
+            _("The validation data of this bundle cannot be read ({error}) Give --text.", error=error)
+        ) from None
     if not rows:
-        raise LensError("The validation data of this bundle is empty. Give --text.")
+        raise LensError(_("The validation data of this bundle is empty. Give --text."))
     return _draw([example for row in rows for example in task.lens_examples.from_row(row)], count, seed)
 
 
@@ -53,7 +56,12 @@ def read_examples(task: Task, files: Sequence[Path], count: int = SAMPLE, *, see
         examples = [example for row in pairs for example in task.lens_examples.from_row(row)]
         return _draw(_require_examples(examples, files[0]), count, seed)
     if len(files) > 1:
-        raise LensError(f"--text was given {len(files)} files, but this model reads one text at a time. Give one file.")
+        raise LensError(
+            _(
+                "--text was given {n_files} files, but this model reads one text at a time. Give one file.",
+                n_files=len(files),
+            )
+        )
     lines = [line for line in islice(read_lines(files[0]), _POOL) if line.strip()]
     return _draw(_require_examples([Example((plain_text(line),)) for line in lines], files[0]), count, seed)
 
@@ -74,12 +82,18 @@ def read_gold(task: Task, files: Sequence[Path], count: int = SAMPLE, *, lower: 
     if alignment_files:
         if not task.model.settings.has_encoder or not task.model.settings.has_decoder:
             raise LensError(
-                f"{alignment_files[0]}: gold alignments need a model with cross-attention; this model has none."
+                _(
+                    "{alignment_files}: gold alignments need a model with cross-attention; this model has none.",
+                    alignment_files=alignment_files[0],
+                )
             )
         if len(alignment_files) not in (2, 3):
             raise LensError(
-                f"{', '.join(map(str, alignment_files))}: give gold alignments as source words, target words and "
-                "links, or as words (source ||| target) and links; give trees as .conllu files."
+                _(
+                    "{alignment_files}: give gold alignments as source words, target words and links, or as words "
+                    "(source ||| target) and links; give trees as .conllu files.",
+                    alignment_files=", ".join(map(str, alignment_files)),
+                )
             )
         pairs = read_alignments(alignment_files[:-1], alignment_files[-1])
         examples += _draw([_aligned(pair, lower=lower) for pair in pairs], count, seed=1)
@@ -130,7 +144,7 @@ def _lowered(tree: Rendering) -> Rendering:
 
 def _require_examples(examples: list[Example], file: Path) -> list[Example]:
     if not examples:
-        raise LensError(f"{file} has no text: every line is empty.")
+        raise LensError(_("{file} has no text: every line is empty.", file=file))
     return examples
 
 

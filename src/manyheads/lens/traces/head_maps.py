@@ -18,6 +18,7 @@ from torch import Tensor
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, check_head
 from manyheads.lens.roles.head_counts import value_norms
+from manyheads.messages import _
 from manyheads.model import Tap, Transformer, evaluating
 from manyheads.tasks import ModelInput
 
@@ -77,7 +78,7 @@ class HeadMaps:
         A map of a short text has four bytes per value: float32, little endian. The others have one.
         """
         if kind not in ("weights", "norms"):
-            raise LensError(f"There is no map of {kind}. Ask for weights or norms.")
+            raise LensError(_("There is no map of {kind}. Ask for weights or norms.", kind=kind))
         maps, level = self._find(head), _SMALLEST if is_for_file else _FASTEST
         if maps.exact is not None:
             values = self.weights(head) if kind == "weights" else self.norms(head)
@@ -96,7 +97,7 @@ def encode_map(weights: Tensor) -> tuple[Bytes, Floats]:
     """Return the bytes H × Q × K of maps, and the scale of each."""
     scales = weights.amax(dim=(1, 2))
     if not bool(torch.isfinite(scales).all()):
-        raise LensError("An attention map contains NaN or infinity. Check the bundle with manyheads doctor.")
+        raise LensError(_("An attention map contains NaN or infinity. Check the bundle with manyheads doctor."))
     divisors = scales.clamp(min=torch.finfo(scales.dtype).tiny)[:, None, None]
     steps = (weights / divisors).sqrt_().mul_(_MAX_BYTE).round_().to(torch.uint8)
     return steps.cpu().numpy(), scales.float().cpu().numpy()

@@ -29,6 +29,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head
 from manyheads.lens.traces.recorder import RecordedPath, Recorder
+from manyheads.messages import _
 from manyheads.metrics.card_sections import shorten
 from manyheads.model import MultiHeadAttention, Tap, Transformer, evaluating
 from manyheads.settings import did_you_mean
@@ -118,7 +119,13 @@ class Trace:
 
     def __getitem__(self, attention: str) -> AttentionTrace:
         if attention not in self.attentions:
-            raise LensError(f"There is no attention {attention}. {did_you_mean(attention, self.attentions)}")
+            raise LensError(
+                _(
+                    "There is no attention {attention}. {did_you_mean}",
+                    attention=attention,
+                    did_you_mean=did_you_mean(attention, self.attentions),
+                )
+            )
         return self.attentions[attention]
 
     @property
@@ -157,7 +164,14 @@ class Trace:
         head = Head.parse(head) if isinstance(head, str) else head
         traced = self[head.attention]
         if not 0 <= head.number < traced.n_heads:
-            raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {traced.n_heads - 1}.")
+            raise LensError(
+                _(
+                    "There is no head {head}: {attention} has heads 0 to {n_heads}.",
+                    head=head,
+                    attention=head.attention,
+                    n_heads=traced.n_heads - 1,
+                )
+            )
         return traced, head.number
 
 
@@ -200,11 +214,14 @@ def _trace_search(task: Task, model_input: ModelInput, search: DecodeSettings) -
     assert isinstance(task, GenerativeTask)
     if task.model.settings.mixes_positions:
         raise LensError(
-            f'A model with model.norm = "{task.model.settings.norm}" recomputes every position at each step of a '
-            "search, so a search has no single trace. Give an answer to trace instead."
+            _(
+                'A model with model.norm = "{norm}" recomputes every position at each step of a search, so a '
+                "search has no single trace. Give an answer to trace instead.",
+                norm=task.model.settings.norm,
+            )
         )
     recorder = Recorder()
-    _, written = task.generate_one(model_input, search, recorder)
+    _best, written = task.generate_one(model_input, search, recorder)
     if not recorder.n_calls("decoder"):  # max_new_tokens was 0
         return _trace_forward_pass(task.model, written)
     return _collect(task.model, written, recorder)
@@ -220,8 +237,13 @@ def _compare(where: str, ours: Tensor, theirs: Tensor) -> float:
     difference = float((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1.0))
     if not difference <= MAX_DIFFERENCE:  # also true of NaN
         raise LensError(
-            f"The trace is not what the model computes: {where} differ by {difference:.1e}, more than "
-            f"{MAX_DIFFERENCE:.0e}. Possible causes: weights in half precision, gates, or weights that are NaN."
+            _(
+                "The trace is not what the model computes: {where} differ by {difference:.1e}, more than "
+                "{MAX_DIFFERENCE:.0e}. Possible causes: weights in half precision, gates, or weights that are NaN.",
+                where=where,
+                difference=difference,
+                MAX_DIFFERENCE=MAX_DIFFERENCE,
+            )
         )
     return difference
 

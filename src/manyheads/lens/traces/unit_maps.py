@@ -14,6 +14,7 @@ from manyheads.lens.heads import Head
 from manyheads.lens.traces.display_units import Side, Sides, Unit, UnitName, sides_of
 from manyheads.lens.traces.head_maps import HeadMaps
 from manyheads.lens.traces.tracing import Trace
+from manyheads.messages import _
 from manyheads.settings import did_you_mean
 from manyheads.tasks import ModelInput
 from manyheads.text.tokens.tokenizer import METASPACE, Tokenizer
@@ -81,7 +82,13 @@ class ShownUnits:
 def shown_units(sides: Sides, name: UnitName) -> ShownUnits:
     """Return the units of this name; raise `LensError` if there is no such unit."""
     if name not in get_args(UnitName):
-        raise LensError(f"There is no unit {name!r}. {did_you_mean(name, get_args(UnitName))}")
+        raise LensError(
+            _(
+                "There is no unit {name!r}. {did_you_mean}",
+                name=name,
+                did_you_mean=did_you_mean(name, get_args(UnitName)),
+            )
+        )
     by_side: dict[SideName, Side | None] = {"source": sides.source, "target": sides.target, "written": sides.written}
     return ShownUnits(name, {key: readable_units(side, name) for key, side in by_side.items() if side is not None})
 
@@ -92,7 +99,13 @@ def make_unit_map(
     """Return the map of a head between units, or between the first `n_units` of each side."""
     head = Head.parse(head) if isinstance(head, str) else head
     if kind not in get_args(MapKind):
-        raise LensError(f"There is no map of {kind!r}. {did_you_mean(kind, get_args(MapKind))}")
+        raise LensError(
+            _(
+                "There is no map of {kind!r}. {did_you_mean}",
+                kind=kind,
+                did_you_mean=did_you_mean(kind, get_args(MapKind)),
+            )
+        )
     of_tokens = np.asarray(maps.weights(head) if kind == "weights" else maps.norms(head))
     query_side, key_side = side_names(head.attention)
     queries, keys = (units.sides[side][:n_units] for side in (query_side, key_side))

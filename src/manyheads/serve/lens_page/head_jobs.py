@@ -8,20 +8,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from manyheads.language import Bilingual
 from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.roles.head_survey import HeadEffect, HeadSurvey, head_effect, survey_heads
 from manyheads.lens.roles.role_names import role_color, role_names
 from manyheads.lens.roles.timeline import TimelineEntry, iterate_timeline
+from manyheads.messages import Message
 from manyheads.serve.lens_page.background_jobs import BackgroundJobs, Job
 from manyheads.serve.lens_page.lens_session import LensSession
 from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 _RUNNING_SURVEY = {"n_texts": 0, "measures": [], "heads": []}
-_PRIVATE = Bilingual(
-    "This server does not show the data that the model was trained or validated on, so heads cannot be measured on it. "
-    "Type a text of your own.",
-    "此服务不展示模型的训练数据和验证数据，因此无法据此测量注意力头。请自行输入文本。",
+_PRIVATE = Message(
+    "This server does not show the data that the model was trained or validated on, so heads cannot be "
+    "measured on it. Type a text of your own."
 )
 _RUNNING_EFFECT = {"metric": "", "baseline": 0.0, "change": 0.0, "low": 0.0, "high": 0.0, "n_rows": 0}
 
@@ -111,7 +110,9 @@ def _timeline_json(entries: Sequence[TimelineEntry]) -> dict[str, Any]:
     """Return the entries, with the name and the color of every role that occurs in them."""
     names = dict.fromkeys(role for entry in entries for role in entry.roles.values())
     return {
-        "roles": {name: {"names": Bilingual(*role_names(name))._asdict(), "color": role_color(name)} for name in names},
+        "roles": {
+            name: {"names": Message(*role_names(name)).by_language(), "color": role_color(name)} for name in names
+        },
         "entries": [asdict(entry) for entry in entries],
     }
 

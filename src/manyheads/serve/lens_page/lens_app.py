@@ -19,6 +19,7 @@ from manyheads.lens.heads import Head
 from manyheads.lens.pictures.head_pictures import MASS, View
 from manyheads.lens.traces.display_units import UnitName
 from manyheads.lens.traces.unit_maps import MapKind
+from manyheads.messages import _
 from manyheads.serve.lens_page.head_jobs import HeadJobs
 from manyheads.serve.lens_page.lens_file import page_of
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
@@ -95,7 +96,7 @@ class _Api:
     def ablate(self, request: Request, body: dict[str, Any]) -> Response:
         heads = _field(body, "heads", list)
         if len(heads) > _MAX_HEADS or not all(isinstance(head, str) for head in heads):
-            raise ProblemError(422, 'heads must be a list of names such as "encoder.0.self/2".')
+            raise ProblemError(422, _('heads must be a list of names such as "encoder.0.self/2".'))
         return JSONResponse(self.session.ablate(_field(body, "trace", str), heads))
 
     def importance(self, request: Request, body: dict[str, Any]) -> Response:
@@ -104,7 +105,7 @@ class _Api:
     def contrast(self, request: Request, body: dict[str, Any]) -> Response:
         instead = body.get("instead")
         if isinstance(instead, bool) or not isinstance(instead, int | str):
-            raise ProblemError(422, "instead must be a token id or the name of a label.")
+            raise ProblemError(422, _("instead must be a token id or the name of a label."))
         position = _field(body, "position", int)
         return JSONResponse(self.session.contrast(_field(body, "trace", str), position, instead))
 
@@ -177,9 +178,9 @@ def _parse(content: bytes) -> dict[str, Any]:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        raise ProblemError(400, "The body is not JSON.") from None
+        raise ProblemError(400, _("The body is not JSON.")) from None
     if not isinstance(body, dict):
-        raise ProblemError(422, "The body must be a JSON object.")
+        raise ProblemError(422, _("The body must be a JSON object."))
     return body
 
 
@@ -188,7 +189,7 @@ def _field(body: dict[str, Any], name: str, kind: type, *default: Any) -> Any:
     if value is None and default:
         return default[0]
     if isinstance(value, bool) or not isinstance(value, kind):
-        raise ProblemError(422, f"{name} must be of type {kind.__name__}.")
+        raise ProblemError(422, _("{name} must be of type {name_2}.", name=name, name_2=kind.__name__))
     return value
 
 
@@ -196,7 +197,9 @@ def _choice(request: Request, name: str, allowed: Sequence[str]) -> Any:
     """Return a query parameter that must be one of a few; the first is the default."""
     value = request.query_params.get(name, allowed[0])
     if value not in allowed:
-        raise ProblemError(422, f"{name} = {value!r} is not one of {', '.join(allowed)}.")
+        raise ProblemError(
+            422, _("{name} = {value!r} is not one of {allowed}.", name=name, value=value, allowed=", ".join(allowed))
+        )
     return value
 
 
@@ -208,7 +211,7 @@ def _share(request: Request, name: str, default: float) -> float:
     except ValueError:
         share = -1.0
     if not 0.0 <= share <= 1.0:
-        raise ProblemError(422, f"{name} = {text!r} is not a number from 0 to 1.")
+        raise ProblemError(422, _("{name} = {text!r} is not a number from 0 to 1.", name=name, text=text))
     return share
 
 

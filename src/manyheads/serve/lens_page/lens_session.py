@@ -24,6 +24,7 @@ from manyheads.lens.traces.answered_text import answer_text
 from manyheads.lens.traces.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.traces.head_maps import AttentionMaps, HeadMaps, head_maps
 from manyheads.lens.traces.unit_maps import MapKind
+from manyheads.messages import _
 from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, attention_place
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
@@ -87,7 +88,9 @@ class LensSession:
     def opened(self, id: str) -> OpenedBundle:
         """Return a bundle by its id."""
         if id not in self.bundles:
-            raise ProblemError(404, f"There is no bundle {id!r}. Known: {', '.join(self.bundles)}.")
+            raise ProblemError(
+                404, _("There is no bundle {id!r}. Known: {bundles}.", id=id, bundles=", ".join(self.bundles))
+            )
         return self.bundles[id]
 
     def trace(self, request: TraceRequest) -> TracedText:
@@ -116,7 +119,7 @@ class LensSession:
         with self._lock:
             request = self._requests.get(trace_id)
         if request is None:
-            raise ProblemError(404, "This text is no longer in memory. Send it again.")
+            raise ProblemError(404, _("This text is no longer in memory. Send it again."))
         return self.trace(request)
 
     def ablate(self, trace_id: str, heads: Sequence[str]) -> dict[str, Any]:
@@ -204,7 +207,12 @@ def _deadline(seconds: float) -> Callable[[float], None]:
 
     def check(done: float) -> None:
         if time.monotonic() > end:
-            raise LensError(f"Measuring every head takes more than {seconds:.0f} s for this text. Shorten the text.")
+            raise LensError(
+                _(
+                    "Measuring every head takes more than {seconds:.0f} s for this text. Shorten the text.",
+                    seconds=seconds,
+                )
+            )
 
     return check
 
@@ -216,7 +224,13 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
     model_input = answered.model_input
     n_tokens = max(len(model_input.source), len(model_input.target))
     if n_tokens > opened.max_tokens:
-        raise LensError(f"The text has {n_tokens:,} tokens; the lens shows at most {opened.max_tokens:,}. Shorten it.")
+        raise LensError(
+            _(
+                "The text has {n_tokens:,} tokens; the lens shows at most {max_tokens:,}. Shorten it.",
+                n_tokens=n_tokens,
+                max_tokens=opened.max_tokens,
+            )
+        )
     maps = head_maps(task.model, model_input)
     assert isinstance(task, HasLensOutput)  # every task of manyheads is
     output = task.lens_output(model_input)
@@ -229,14 +243,19 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
 
 def _check(opened: OpenedBundle, request: TraceRequest) -> None:
     if not request.text.strip():
-        raise DataError("The text is empty. Type a sentence.")
+        raise DataError(_("The text is empty. Type a sentence."))
     for what, text in (("text", request.text), ("answer", request.answer or "")):
         if len(text) > MAX_CHARACTERS:
             raise DataError(
-                f"The {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are shown. Shorten it."
+                _(
+                    "The {what} has {n_text:,} characters; at most {MAX_CHARACTERS:,} are shown. Shorten it.",
+                    what=what,
+                    n_text=len(text),
+                    MAX_CHARACTERS=MAX_CHARACTERS,
+                )
             )
     if request.answer is not None and not opened.bundle.task.model.settings.has_decoder:
-        raise LensError(f"A bundle of task {opened.bundle.kind} writes no answer. Leave the answer out.")
+        raise LensError(_("A bundle of task {kind} writes no answer. Leave the answer out.", kind=opened.bundle.kind))
 
 
 def _view(

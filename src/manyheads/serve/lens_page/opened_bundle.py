@@ -17,6 +17,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError, ManyheadsError
 from manyheads.lens.aligner import Aligner, choose_aligner
 from manyheads.lens.traces.examples import sample_examples
+from manyheads.messages import _
 from manyheads.model.weights import load_weights
 from manyheads.serve.private_data import load_served
 from manyheads.tasks import Task
@@ -92,7 +93,13 @@ class OpenedBundle:
         if step is None:
             return self.bundle.task
         if step not in self.steps:
-            raise LensError(f"There is no snapshot of step {step}. Choose one of {', '.join(map(str, self.steps))}.")
+            raise LensError(
+                _(
+                    "There is no snapshot of step {step}. Choose one of {steps}.",
+                    step=step,
+                    steps=", ".join(map(str, self.steps)),
+                )
+            )
         if self._at_step is None or self._at_step[0] != step:
             task = _copied(self.bundle).task
             load_weights(task.module, Checkpoints(self.path.parent, 1).snapshot(step), f"the snapshot of step {step}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.errors import ServeError
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 
 KEYS_VARIABLE = "MANYHEADS_API_KEYS"
@@ -34,7 +35,7 @@ def read_keys(path: Path | None, environment: Mapping[str, str] = os.environ) ->
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ServeError(f"The keys in {path} cannot be read: {reason}.") from None
+        raise ServeError(_("The keys in {path} cannot be read: {reason}.", path=path, reason=reason)) from None
     keys = _parse(lines, str(path))
     if not keys:
         raise ServeError(f"{path} has no API key. Write one on each line, such as: reporting: {'x' * 32}")
@@ -52,13 +53,22 @@ def _parse(lines: list[str], where: str) -> dict[str, str]:
         name, key = (name.strip(), key.strip()) if separator else (f"key{number}", content)
         if ":" in key or "#" in key or is_name_a_key:  # a part of it would be taken for the whole key
             raise ServeError(
-                f"{where}, line {number}: a key has no : or #. Write a name as name: key, and a comment as # with a "
-                "space before it."
+                _(
+                    "{where}, line {number}: a key has no : or #. Write a name as name: key, and a comment as # "
+                    "with a space before it.",
+                    where=where,
+                    number=number,
+                )
             )
         if len(key) < _MIN_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
             raise ServeError(
-                f"{where}, line {number}: a key must have at least {_MIN_LENGTH} printable ASCII characters. Make one "
-                "with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+                _(
+                    "{where}, line {number}: a key must have at least {MIN_LENGTH} printable ASCII characters. "
+                    "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
+                    where=where,
+                    number=number,
+                    MIN_LENGTH=_MIN_LENGTH,
+                )
             )
         keys[key] = name
     return keys
@@ -95,7 +105,9 @@ class Access:
         found = [name for known, name in self._keys if hmac.compare_digest(known, given)]
         if not found:
             what = "This API key is not valid." if key else "This server needs an API key."
-            raise ProblemError(401, f"{what} Send it as: Authorization: Bearer KEY", {"WWW-Authenticate": "Bearer"})
+            raise ProblemError(
+                401, _("{what} Send it as: Authorization: Bearer KEY", what=what), {"WWW-Authenticate": "Bearer"}
+            )
         return found[0]
 
     def count(self, client: str) -> None:
@@ -113,7 +125,11 @@ class Access:
             wait = max(1, round((1 - bucket.level) * 60 / self.rate))
             raise ProblemError(
                 429,
-                f"Too many requests: {self.rate:g} a minute are allowed. Try again in {wait} s.",
+                _(
+                    "Too many requests: {rate:g} a minute are allowed. Try again in {wait} s.",
+                    rate=self.rate,
+                    wait=wait,
+                ),
                 {"Retry-After": str(wait)},
             )
         bucket.level -= 1

@@ -14,6 +14,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of, split_words
 from manyheads.lens.markup_translation import MarkupTranslator
+from manyheads.messages import _
 from manyheads.serve.private_data import load_served
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
@@ -89,7 +90,7 @@ class AnsweringBundle:
     ) -> list[dict[str, Any]]:
         """Translate HTML; a text has one translation and no word alignment."""
         if how["align"]:
-            raise RecipeError('align: the format "html" has no word alignment.')
+            raise RecipeError(_('align: the format "html" has no word alignment.'))
         translations = self.markup_translator.translate(texts, options=_text_options(how["options"]), **decode)
         return [one.table() for one in translations]
 
@@ -140,7 +141,7 @@ class AnsweringBundle:
         try:
             json.dumps(how, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise RecipeError("A setting has half of a surrogate pair, which is not valid Unicode.") from None
+            raise RecipeError(_("A setting has half of a surrogate pair, which is not valid Unicode.")) from None
         if isinstance(decode.get("stop"), list):
             decode["stop"] = tuple(decode["stop"])
         build(DecodeSettings, to_table(self.bundle.decode) | decode, "decode.")  # raises RecipeError
@@ -151,7 +152,7 @@ class AnsweringBundle:
         if threshold is None:
             return self.bundle
         if not isinstance(self.bundle.task, ThresholdTask):
-            raise RecipeError(f"threshold: a bundle of task {self.bundle.kind} has no threshold.")
+            raise RecipeError(_("threshold: a bundle of task {kind} has no threshold.", kind=self.bundle.kind))
         return replace(self.bundle, task=self.bundle.task.with_threshold(threshold))
 
     def _payload(self, text: str, prediction: Prediction, *, align: bool) -> dict[str, Any]:
@@ -177,7 +178,9 @@ class AnsweringBundle:
 
     def _alignment(self, text: str, prediction: Prediction) -> dict[str, Any]:
         if not isinstance(prediction, Translations):
-            raise LensError(f"align: a bundle of task {self.bundle.kind} has no cross-attention to align words with.")
+            raise LensError(
+                _("align: a bundle of task {kind} has no cross-attention to align words with.", kind=self.bundle.kind)
+            )
         answer = prediction.answer
         words = {"source_words": split_words(text).words, "target_words": split_words(answer).words}
         if is_blank(text) or is_blank(answer):

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 
 LONG = 0.25  # expected seconds of a text that is answered beside the batches of others instead of before them
@@ -167,8 +168,14 @@ class BatchQueue:
         if len(texts) > self.max_texts or n_characters > self.max_characters:
             raise ProblemError(
                 413,
-                f"The request has {len(texts):,} texts and {n_characters:,} characters; at most {self.max_texts:,} "
-                f"texts and {self.max_characters:,} characters are allowed. Send several requests.",
+                _(
+                    "The request has {n_texts:,} texts and {n_characters:,} characters; at most {max_texts:,} "
+                    "texts and {max_characters:,} characters are allowed. Send several requests.",
+                    n_texts=len(texts),
+                    n_characters=n_characters,
+                    max_texts=self.max_texts,
+                    max_characters=self.max_characters,
+                ),
             )
 
         def fits() -> bool:
@@ -195,7 +202,9 @@ class BatchQueue:
 
     def _full(self, reason: str) -> ProblemError:
         wait = self.retry_after
-        return ProblemError(429, f"{reason}. Try again in {wait} s.", {"Retry-After": str(wait)})
+        return ProblemError(
+            429, _("{reason}. Try again in {wait} s.", reason=reason, wait=wait), {"Retry-After": str(wait)}
+        )
 
     def _waiting(self) -> list[tuple[_Client, QueuedText]]:
         return [(client, one) for client in self._clients.values() for kind in client.kinds.values() for one in kind]
@@ -204,7 +213,9 @@ class BatchQueue:
         """Drop texts that nobody waits for or that are too late, and clients that have not asked for a while."""
         for client, one in self._waiting():
             if not one.answer.done() and one.deadline <= now:
-                one.answer.set_exception(ProblemError(504, "No worker was free before the deadline. Try again later."))
+                one.answer.set_exception(
+                    ProblemError(504, _("No worker was free before the deadline. Try again later."))
+                )
             if one.answer.done():
                 self._remove(client, one)
         for name, client in list(self._clients.items()):

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
+from manyheads.messages import _
 from manyheads.serve.service.error_shapes import (
     OpenAiError,
     OpenAiProblemError,
@@ -272,7 +273,7 @@ class _Completion:
         for prompt in self.prompts:
             for number in range(self.n):
                 if time.monotonic() > deadline:
-                    raise ProblemError(504, "The completions were not ready in time.")
+                    raise ProblemError(504, _("The completions were not ready in time."))
                 work = Work(self.bundle.name, (prompt,), decode=self._decode_of(number))
                 if self.wanted.echo:
                     yield {**self.head, "choices": [_choice(prompt, index, None)], **extra}

@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError, problem
 
 _LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "/health")
@@ -106,6 +107,6 @@ class ShapedRoute(APIRoute):
             except ProblemError as error:
                 return error_response(self.path, error)
             except RequestValidationError:
-                return error_response(self.path, ProblemError(400, "The parameters of the address are not valid."))
+                return error_response(self.path, ProblemError(400, _("The parameters of the address are not valid.")))
 
         return shaped

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.work import ServedBundle
 from manyheads.text.language_codes import base_of
@@ -64,10 +65,20 @@ class LanguagePairs:
         """Return the name of the bundle for two codes of clients."""
         for language in (source, target):
             if self.code(language) is None:
-                raise ProblemError(400, f"{_short(language)} is not supported. {self.shown()}")
+                raise ProblemError(
+                    400, _("{short} is not supported. {shown}", short=_short(language), shown=self.shown())
+                )
         name = self.bundles.get((self.code(source) or "", self.code(target) or ""))
         if name is None:
-            raise ProblemError(400, f"{_short(source)} → {_short(target)} is not supported. {self.shown()}")
+            raise ProblemError(
+                400,
+                _(
+                    "{short} → {short_2} is not supported. {shown}",
+                    short=_short(source),
+                    short_2=_short(target),
+                    shown=self.shown(),
+                ),
+            )
         return name
 
     def shown(self) -> str:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
+from manyheads.messages import _
 from manyheads.serve.service.error_shapes import LibreTranslateError, ShapedRoute, error_responses
 from manyheads.serve.service.language_detection import Detection, LanguageDetector
 from manyheads.serve.service.language_names import language_name
@@ -68,7 +69,7 @@ class DetectRequest(BaseModel):
         """The texts as a list."""
         texts = [self.q] if isinstance(self.q, str) else self.q
         if not any(texts):
-            raise ProblemError(400, "Invalid request: missing q parameter")
+            raise ProblemError(400, _("Invalid request: missing q parameter"))
         return texts
 
 
@@ -171,13 +172,31 @@ class _LibreTranslate:
         texts, pairs = wanted.texts, self.pairs
         limits = self.service.settings
         if wanted.alternatives > limits.max_beam - 1:
-            raise ProblemError(400, f"Invalid request: alternatives parameter must be <= {limits.max_beam - 1}")
+            raise ProblemError(
+                400, _("Invalid request: alternatives parameter must be <= {max_beam}", max_beam=limits.max_beam - 1)
+            )
         if len(texts) > limits.max_texts:  # before languages are detected
-            raise ProblemError(413, f"q has {len(texts):,} texts; at most {limits.max_texts:,} are allowed.")
+            raise ProblemError(
+                413,
+                _(
+                    "q has {n_texts:,} texts; at most {max_texts:,} are allowed.",
+                    n_texts=len(texts),
+                    max_texts=limits.max_texts,
+                ),
+            )
         if (longest := max(map(len, texts))) > limits.max_text:
-            raise ProblemError(413, f"A text has {longest:,} characters; at most {limits.max_text:,} are allowed.")
+            raise ProblemError(
+                413,
+                _(
+                    "A text has {longest:,} characters; at most {max_text:,} are allowed.",
+                    longest=longest,
+                    max_text=limits.max_text,
+                ),
+            )
         if pairs.code(wanted.target) is None:
-            raise ProblemError(400, f"{wanted.target[:40]} is not supported. {pairs.shown()}")
+            raise ProblemError(
+                400, _("{target} is not supported. {shown}", target=wanted.target[:40], shown=pairs.shown())
+            )
         is_auto = wanted.source.strip().lower() == _AUTO
         detected = await self._detect_each(wanted.readable, pairs) if is_auto else []
         sources = [one.language if one.confidence else "" for one in detected] or [wanted.source] * len(texts)
@@ -227,7 +246,7 @@ class _LibreTranslate:
     async def health(self) -> Response:
         """Whether every worker has loaded every bundle."""
         if not self.service.is_ready:
-            raise ProblemError(503, "The service is not ready.", {"Retry-After": "1"})
+            raise ProblemError(503, _("The service is not ready."), {"Retry-After": "1"})
         return JSONResponse({"status": "ok"})
 
     async def _translate_each(

@@ -10,6 +10,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Response
 from starlette.responses import HTMLResponse
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.service import Service
 
@@ -73,7 +74,7 @@ def docs_router(service: Service) -> APIRouter:
     async def asset(name: str) -> Response:
         """Return a file of Swagger UI."""
         if name not in _TYPES:
-            raise ProblemError(404, f"GET /docs/{name[:40]}: there is no such file.")
+            raise ProblemError(404, _("GET /docs/{name}: there is no such file.", name=name[:40]))
         headers = {"Cache-Control": f"max-age={_SECONDS_CACHED}"}
         return Response(_read(name), media_type=_TYPES[name], headers=headers)
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
+from manyheads.messages import _
 from manyheads.serve.service.body_route import BodyRoute
 from manyheads.serve.service.error_shapes import problem_responses
 from manyheads.serve.service.event_stream import event_response
@@ -58,7 +59,7 @@ class PredictRequest(BaseModel):
         """Return the request for this bundle."""
         texts = (self.texts,) if isinstance(self.texts, str) else tuple(self.texts)
         if not texts:
-            raise ProblemError(422, "texts is empty. Give at least one text.")
+            raise ProblemError(422, _("texts is empty. Give at least one text."))
         decode: dict[str, Any] = dict(self.decode)
         if self.n_best is not None:
             decode |= _for_candidates(self.n_best, {**bundle.decode, **decode}, is_chosen="method" in decode)

@@ -15,6 +15,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 
 FORM = "application/x-www-form-urlencoded"
@@ -37,7 +38,7 @@ async def read_body(request: Request, model: type[Model], *, strict: bool = Fals
     parsed, parameters = parse_options_header(request.headers.get("content-type", "").encode("latin-1"))
     kind, charset = parsed.decode("latin-1"), parameters.get(b"charset", b"utf-8").decode("latin-1").lower()
     if charset not in ("utf-8", "utf8", "us-ascii"):  # some of Python's codecs fail, or give text that is not Unicode
-        raise ProblemError(415, f"The charset {charset[:40]!r} is not supported. Send UTF-8.")
+        raise ProblemError(415, _("The charset {charset!r} is not supported. Send UTF-8.", charset=charset[:40]))
     if kind == JSON or kind.endswith("+json"):
         fields = _read_json(await request.body())
     elif kind == FORM:
@@ -65,7 +66,14 @@ def read_json(body: bytes) -> Any:
         if n_values <= _MAX_VALUES:
             n_values = _STRING.sub(b"", body).count(b",")
         if n_values > _MAX_VALUES:
-            raise ProblemError(413, f"The body has {n_values:,} values; at most {_MAX_VALUES:,} are allowed.")
+            raise ProblemError(
+                413,
+                _(
+                    "The body has {n_values:,} values; at most {MAX_VALUES:,} are allowed.",
+                    n_values=n_values,
+                    MAX_VALUES=_MAX_VALUES,
+                ),
+            )
     return from_json(body)
 
 
@@ -106,9 +114,9 @@ def _read_json(body: bytes) -> dict[str, Any]:
     try:
         content = read_json(body)
     except ValueError as error:  # too deep and half a surrogate pair, too
-        raise ProblemError(400, f"The body is not valid JSON ({str(error)[:80]}).") from None
+        raise ProblemError(400, _("The body is not valid JSON ({error}).", error=str(error)[:80])) from None
     if not isinstance(content, dict):
-        raise ProblemError(400, 'The body is not a JSON object such as {"q": "…"}.')
+        raise ProblemError(400, _('The body is not a JSON object such as {"q": "…"}.'))
     return content
 
 
@@ -119,9 +127,9 @@ def read_form(body: bytes) -> list[tuple[str, str]]:
         text = body.decode()
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except UnicodeDecodeError:
-        raise ProblemError(400, "The form is not valid UTF-8.") from None
+        raise ProblemError(400, _("The form is not valid UTF-8.")) from None
     except ValueError:
-        raise ProblemError(400, f"The form has more than {_MAX_FIELDS} fields.") from None
+        raise ProblemError(400, _("The form has more than {MAX_FIELDS} fields.", MAX_FIELDS=_MAX_FIELDS)) from None
 
 
 async def _read_multipart(request: Request) -> list[tuple[str, str]]:
@@ -130,13 +138,13 @@ async def _read_multipart(request: Request) -> list[tuple[str, str]]:
         async with request.form(max_files=1, max_fields=_MAX_FIELDS, max_part_size=max(1, n_bytes)) as form:
             items = form.multi_items()
     except HTTPException as error:
-        raise ProblemError(400, f"The form cannot be read ({str(error.detail)[:80]}).") from None
+        raise ProblemError(400, _("The form cannot be read ({detail}).", detail=str(error.detail)[:80])) from None
     except UnicodeDecodeError:
-        raise ProblemError(400, "The form is not valid UTF-8.") from None
+        raise ProblemError(400, _("The form is not valid UTF-8.")) from None
     fields = []
     for name, value in items:
         if isinstance(value, UploadFile):
-            raise ProblemError(400, f"{name[:40]} is a file. Send its text as a field.")
+            raise ProblemError(400, _("{name} is a file. Send its text as a field.", name=name[:40]))
         fields.append((name, value))
     return fields
 

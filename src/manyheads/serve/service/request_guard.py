@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from manyheads.messages import _
 from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.service.access import Access, current_client
 from manyheads.serve.service.error_shapes import error_response
@@ -148,13 +149,19 @@ class RequestGuard:
         host = without_port(headers.get("host", ""))
         if host not in self.hosts and "*" not in self.hosts:
             raise ProblemError(
-                421, f"This server does not answer for the host {host[:80]!r}. Start it with --allow-host {host[:80]}."
+                421,
+                _(
+                    "This server does not answer for the host {host!r}. Start it with --allow-host {host}.",
+                    host=host[:80],
+                ),
             )
         origin = headers.get("origin")
         if origin is None or origin in self.settings.cors_origins:
             return
         if is_foreign(origin, headers):
-            raise ProblemError(403, f"Pages of {origin[:80]!r} may not use this server. Allow them with --cors.")
+            raise ProblemError(
+                403, _("Pages of {origin!r} may not use this server. Allow them with --cors.", origin=origin[:80])
+            )
 
     def _cors(self, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
@@ -220,7 +227,11 @@ async def _preflight(answer: _Answer) -> None:
 def _overload(n_requests: int, wait: int) -> ProblemError:
     return ProblemError(
         429,
-        f"{n_requests:,} requests are under way, as many as this server allows. Try again in {wait} s.",
+        _(
+            "{n_requests:,} requests are under way, as many as this server allows. Try again in {wait} s.",
+            n_requests=n_requests,
+            wait=wait,
+        ),
         {"Retry-After": str(wait)},
     )
 
@@ -254,7 +265,9 @@ def _key_inside(body: bytes, headers: Headers) -> str | None:
 
 async def _read(receive: Receive, headers: Headers, settings: ServeSettings) -> bytes:
     """Read the whole body, within the limits of size and time."""
-    too_large = ProblemError(413, f"The body is too large; at most {settings.max_body:,} bytes are allowed.")
+    too_large = ProblemError(
+        413, _("The body is too large; at most {max_body:,} bytes are allowed.", max_body=settings.max_body)
+    )
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > settings.max_body:
         raise too_large
@@ -264,7 +277,7 @@ async def _read(receive: Receive, headers: Headers, settings: ServeSettings) -> 
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise ProblemError(400, "The client disconnected before the body was complete.")
+                    raise ProblemError(400, _("The client disconnected before the body was complete."))
                 body += message.get("body", b"")
                 if len(body) > settings.max_body:
                     raise too_large
@@ -272,7 +285,9 @@ async def _read(receive: Receive, headers: Headers, settings: ServeSettings) -> 
                     return bytes(body)
     except TimeoutError:
         raise ProblemError(
-            408, f"The body did not arrive within {settings.read_timeout:g} s.", {"Connection": "close"}
+            408,
+            _("The body did not arrive within {read_timeout:g} s.", read_timeout=settings.read_timeout),
+            {"Connection": "close"},
         ) from None
 
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from manyheads.messages import _
 from manyheads.serve.service.access import current_client
 from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
 from manyheads.serve.service.problems import ProblemError
@@ -64,11 +65,21 @@ class Service:
             if len(among) == 1:
                 return next(iter(among.values()))
             if not among:
-                raise ProblemError(404, f"No bundle{of_kind} is served.")
-            raise ProblemError(422, f"bundle: several bundles are served. Give one of {', '.join(among)}.")
+                raise ProblemError(404, _("No bundle{of_kind} is served.", of_kind=of_kind))
+            raise ProblemError(
+                422, _("bundle: several bundles are served. Give one of {among}.", among=", ".join(among))
+            )
         if name not in among:
             served = f"Served: {', '.join(among)}." if among else "None is served."
-            raise ProblemError(404, f"bundle: there is no bundle {_short(name)!r}{of_kind}. {served}")
+            raise ProblemError(
+                404,
+                _(
+                    "bundle: there is no bundle {short!r}{of_kind}. {served}",
+                    short=_short(name),
+                    of_kind=of_kind,
+                    served=served,
+                ),
+            )
         return among[name]
 
     async def predict(self, request: Work) -> list[dict[str, Any]]:
@@ -92,7 +103,9 @@ class Service:
             async with asyncio.timeout_at(deadline):
                 return list(await asyncio.gather(*answers))
         except TimeoutError:
-            raise ProblemError(504, f"The answer was not ready within {self.settings.timeout:g} s.") from None
+            raise ProblemError(
+                504, _("The answer was not ready within {timeout:g} s.", timeout=self.settings.timeout)
+            ) from None
         finally:  # what nobody waits for is not computed
             for answer in answers:
                 if not answer.done():
@@ -104,10 +117,10 @@ class Service:
         """Yield `{"delta": text}` for each part of a continuation, then `{"done": table}`."""
         work = self.check(request)
         if len(work.texts) != 1:
-            raise ProblemError(422, "stream: a stream has one text. Send one request for each text.")
+            raise ProblemError(422, _("stream: a stream has one text. Send one request for each text."))
         client, n_left = current_client.get(), self.settings.max_streams - self.pool.n_streams
         if self.pool.n_streams_of(client) >= n_left:  # so that one client does not take them all
-            raise ProblemError(429, "Too many streams are open. Try again in 1 s.", {"Retry-After": "1"})
+            raise ProblemError(429, _("Too many streams are open. Try again in 1 s."), {"Retry-After": "1"})
         self.charge(client, work.cost(work.texts[0], self.bundles[work.bundle]))
         self.metrics.texts_received(work)
         events = self.pool.stream(work.how, work.texts[0], client)
@@ -126,12 +139,24 @@ class Service:
         """Return the request with its bundle; raise a ProblemError if it is larger than this server allows."""
         limits = self.settings
         if len(request.texts) > limits.max_texts:
-            raise ProblemError(413, f"texts: {len(request.texts):,} texts; at most {limits.max_texts:,} are allowed.")
+            raise ProblemError(
+                413,
+                _(
+                    "texts: {n_texts:,} texts; at most {max_texts:,} are allowed.",
+                    n_texts=len(request.texts),
+                    max_texts=limits.max_texts,
+                ),
+            )
         for number, text in enumerate(request.texts):
             if len(text) > limits.max_text:
                 raise ProblemError(
                     413,
-                    f"texts[{number}] has {len(text):,} characters; at most {limits.max_text:,} are allowed.",
+                    _(
+                        "texts[{number}] has {n_text:,} characters; at most {max_text:,} are allowed.",
+                        number=number,
+                        n_text=len(text),
+                        max_text=limits.max_text,
+                    ),
                 )
         self._check_decode(request.decode)
         return request if request.bundle else replace(request, bundle=self.find(None).name)
@@ -151,7 +176,9 @@ class Service:
 def _check_most(name: str, value: object, most: int) -> None:
     if isinstance(value, int) and value > most:
         given = f"{value:,}" if value < _LARGE else "a huge number"
-        raise ProblemError(422, f"{name} = {given}: this server allows at most {most:,} here.")
+        raise ProblemError(
+            422, _("{name} = {given}: this server allows at most {most:,} here.", name=name, given=given, most=most)
+        )
 
 
 def _short(name: str) -> str:

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.service import Service
 from manyheads.serve.static_files import TYPES, file_names, read_static
@@ -22,7 +23,7 @@ def page_router(service: Service) -> APIRouter:
     async def static_file(name: str) -> Response:
         suffix = "." + name.rpartition(".")[2]
         if suffix not in TYPES or name not in file_names():
-            raise ProblemError(404, f"There is no file {name[:80]!r} here.")
+            raise ProblemError(404, _("There is no file {name!r} here.", name=name[:80]))
         return Response(read_static(name), media_type=f"{TYPES[suffix]}; charset=utf-8")
 
     return router

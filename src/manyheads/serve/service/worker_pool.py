@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from manyheads.errors import BundleError
+from manyheads.messages import _
 from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.work import ServedBundle
@@ -116,7 +117,7 @@ class WorkerPool:
     async def close(self) -> None:
         """End the workers; whatever is still waiting is refused. A second call does nothing."""
         self._is_closing = True
-        self.queue.refuse_all(ProblemError(503, "The server is shutting down. Try again later."))
+        self.queue.refuse_all(ProblemError(503, _("The server is shutting down. Try again later.")))
         for task in self._tasks:
             task.cancel()
         for worker in self._workers:
@@ -132,7 +133,7 @@ class WorkerPool:
     def submit(self, texts: Sequence[QueuedText]) -> None:
         """Queue the texts of a request; raise a ProblemError with status 429 if the queue is full."""
         if self._is_closing:
-            raise ProblemError(503, "The server is shutting down. Try again later.")
+            raise ProblemError(503, _("The server is shutting down. Try again later."))
         for one in texts:
             one.seconds = one.cost * self._seconds_per_token.get(one.bundle, _SECONDS_PER_TOKEN)
         self.queue.add(list(texts), asyncio.get_running_loop().time())
@@ -142,7 +143,7 @@ class WorkerPool:
         """Yield the events of one stream."""
         ready = [worker for worker in self._workers if worker.is_ready]
         if not ready or self._is_closing:
-            raise ProblemError(503, "No worker is ready. Try again later.")
+            raise ProblemError(503, _("No worker is ready. Try again later."))
         worker = min(ready, key=lambda one: (len(one.streams), len(one.batches)))
         number, events = next(self._ids), asyncio.Queue[dict[str, Any]]()
         worker.streams[number] = events
@@ -201,11 +202,13 @@ class WorkerPool:
                 if "error" not in event:
                     reloaded = self.bundles[name] = _served(event["loaded"])
                 elif reloaded is None:
-                    raise ProblemError(422, f"{event['error'][1]} The version that was loaded before is still served.")
+                    raise ProblemError(
+                        422, _("{event} The version that was loaded before is still served.", event=event["error"][1])
+                    )
                 else:  # the folder was damaged meanwhile; this worker must not go on with the old version
                     worker.process.kill()
             if reloaded is None:
-                raise ProblemError(503, "No worker is ready. Try again later.")
+                raise ProblemError(503, _("No worker is ready. Try again later."))
             return reloaded
 
     async def _start_worker(self) -> None:
@@ -396,7 +399,7 @@ class WorkerPool:
             if one.answer.done():
                 continue
             if one.n_attempts >= _MAX_ATTEMPTS:
-                one.answer.set_exception(ProblemError(500, "Three workers stopped while they had this text."))
+                one.answer.set_exception(ProblemError(500, _("Three workers stopped while they had this text.")))
             else:
                 retried.append(one)
         self.queue.add(retried, asyncio.get_running_loop().time(), is_retry=True)

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.language import Bilingual, pick
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.label_checks import check_labels
 from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor, check_all_same
 
-LABEL = Bilingual("label", "标签")
+LABEL = Message("label")
 
 
 class ClassifyDoctor(TaskDoctor):
@@ -36,15 +37,14 @@ class ClassifyDoctor(TaskDoctor):
         """A long text is read in windows; that most texts are is a sign of too short a maximum."""
         n_long = int((lengths > model.max_length).sum())
         verdict = verdict_of(n_long, len(lengths), warn=0.3)
-        message = pick(
-            f"{share(n_long, len(lengths))} texts have more than model.max_length = {model.max_length} tokens and are"
-            f" read in windows; the longest has {int(lengths.max(initial=0)):,}.",
-            f"{share(n_long, len(lengths))} 条文本超过 model.max_length = {model.max_length} 个词元，分段读取；"
-            f"最长的有 {int(lengths.max(initial=0)):,} 个。",
+        message = _(
+            "{share} texts have more than model.max_length = {max_length} tokens and are read in windows; the "
+            "longest has {max:,}.",
+            share=share(n_long, len(lengths)),
+            max_length=model.max_length,
+            max=int(lengths.max(initial=0)),
         )
-        fix = pick(
-            "Raise model.max_length, so that a text is read as a whole.", "请增大 model.max_length，以便整体读入。"
-        )
+        fix = _("Raise model.max_length, so that a text is read as a whole.")
         yield Finding("length in tokens", verdict, message, (), "" if verdict == "good" else fix)
 
     def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
@@ -56,7 +56,7 @@ def _count_labels(source: Source, settings: ClassifySettings) -> "Counter[str]":
     return Counter(label for row in source.rows() for label in settings.labels_of(row[1]) if row[0].strip() and label)
 
 
-def check_contradictions(source: Source, field: int, noun: Bilingual) -> Finding:
+def check_contradictions(source: Source, field: int, noun: Message) -> Finding:
     """Count rows whose text, ignoring case and spacing, also occurs with another value of this field."""
     first: dict[int, str] = {}
     contradicted: set[int] = set()

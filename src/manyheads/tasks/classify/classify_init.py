@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from manyheads.errors import DataError
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
@@ -58,14 +59,15 @@ class ClassifyInit(TaskInit):
             if not self.is_requested(request):
                 return None
             raise DataError(
-                f"{path}: no column holds text beside the labels of {label.name}. Name it with --text-column."
+                _(
+                    "{path}: no column holds text beside the labels of {name}. Name it with --text-column.",
+                    path=path,
+                    name=label.name,
+                )
             )
         chosen = {"text": text.name, "label": label.name}
         if label.separator:
-            reason = pick(
-                f"column {label.name} has lists of labels for the texts of {text.name}",
-                f"{label.name} 列是 {text.name} 列文本的多个标签",
-            )
+            reason = _("column {name} has lists of labels for the texts of {name_2}", name=label.name, name_2=text.name)
             return TaskGuess(reason, chosen, {"multi_label": True, "separator": label.separator})
         reason = pick(
             f"column {label.name} has {label.summary} for the texts of {text.name}",
@@ -91,13 +93,24 @@ class ClassifyInit(TaskInit):
         if candidates and (request.kind or any(column.are_texts for column in others)):
             summaries = "; ".join(column.short_summary for column in candidates)
             raise DataError(
-                f"{path}: {len(candidates)} columns may be labels ({summaries}). Choose with --label-column."
+                _(
+                    "{path}: {n_candidates} columns may be labels ({summaries}). Choose with --label-column.",
+                    path=path,
+                    n_candidates=len(candidates),
+                    summaries=summaries,
+                )
             )
         if candidates:
             return candidates[0]
         if self.is_requested(request):
             summaries = shortened("; ".join(column.short_summary for column in columns))
-            raise DataError(f"{path}: no column seems to hold labels ({summaries}). Name it with --label-column.")
+            raise DataError(
+                _(
+                    "{path}: no column seems to hold labels ({summaries}). Name it with --label-column.",
+                    path=path,
+                    summaries=summaries,
+                )
+            )
         return None
 
     def count_labels(self, rows: Sequence[Row], settings: ClassifySettings) -> LabelCounts:
@@ -111,7 +124,9 @@ class ClassifyInit(TaskInit):
         labels = counts.labels
         if len(labels) < 2 and not (settings.multi_label and labels):
             reason = f"every row has the label “{next(iter(labels))}”" if labels else "no row has a label"
-            raise DataError(f"{where}: {reason}. Give rows with at least two different labels.")
+            raise DataError(
+                _("{where}: {reason}. Give rows with at least two different labels.", where=where, reason=reason)
+            )
 
     def row_label(self, settings: ClassifySettings) -> str:
         """Each row has one label."""
@@ -159,9 +174,22 @@ def _require_labels(files: DataFiles, column: Column) -> None:
     n_values, n_rows = len(column.counts), column.counts.total()
     if n_values < 2:
         only = f"only “{next(iter(column.counts))}”" if n_values else "no value"
-        raise DataError(f"{files.paths[0]}: column {column.name} has {only}. Give at least two different labels.")
+        raise DataError(
+            _(
+                "{paths}: column {name} has {only}. Give at least two different labels.",
+                paths=files.paths[0],
+                name=column.name,
+                only=only,
+            )
+        )
     if n_values == n_rows and not column.separator:
         raise DataError(
-            f"{files.paths[0]}: column {column.name} has {n_values:,} different values in {n_rows:,} rows, so it "
-            "does not hold labels. Name another column with --label-column, or name the task with --task."
+            _(
+                "{paths}: column {name} has {n_values:,} different values in {n_rows:,} rows, so it does not hold "
+                "labels. Name another column with --label-column, or name the task with --task.",
+                paths=files.paths[0],
+                name=column.name,
+                n_values=n_values,
+                n_rows=n_rows,
+            )
         )

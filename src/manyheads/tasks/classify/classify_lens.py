@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.decode import DecodeSettings
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.model import evaluating
 from manyheads.tasks.classify.classification import Classification
 from manyheads.tasks.lens_output import Alternatives, LabelChoice, LensOutput, find_name, refuse_position
@@ -22,10 +22,7 @@ from manyheads.tasks.task import ModelInput
 if TYPE_CHECKING:
     from manyheads.tasks.classify.classify_task import Classify
 
-_OUT_OF_SCOPE = Bilingual(
-    "This text is unlike the texts that the model was trained on: perhaps no label fits.",
-    "这段文字与训练文本差别很大：可能没有合适的标签。",
-)
+_OUT_OF_SCOPE = Message("This text is unlike the texts that the model was trained on: perhaps no label fits.")
 
 
 @dataclass(frozen=True)

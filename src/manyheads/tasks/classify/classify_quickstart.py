@@ -1,6 +1,6 @@
 """The quickstart of classify: is an opinion positive, negative or neither?"""
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.quickstart import Demo, Predict, Quickstart
 
 # The same word asserted, negated, doubted and asked about.
@@ -33,12 +33,12 @@ def demo(predict: Predict, language: str) -> Demo:
     """Return the labels of five sentences about one word."""
     texts = OPINIONS[language]
     lines = [(prediction.line(), f"  {text}") for text, prediction in zip(texts, predict(texts), strict=True)]
-    return Demo(Bilingual("One word, five sentences", "同一个词，五句话"), lines)
+    return Demo(Message("One word, five sentences"), lines)
 
 
 QUICKSTART = Quickstart(
     name="classify",
-    title=Bilingual("classify opinions", "观点分类"),
+    title=Message("classify opinions"),
     steps=500,
     recipe={
         "task": {"kind": "classify", "smoothing": 0.0},
@@ -47,6 +47,6 @@ QUICKSTART = Quickstart(
         "train": {"batch_tokens": 1500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 100},
     },
     examples={language: texts[1:4:2] for language, texts in OPINIONS.items()},
-    own_data=Bilingual("YOUR.csv   (columns: text, label)", "你的.csv   （列：text、label）"),
+    own_data=Message("YOUR.csv   (columns: text, label)"),
     demo=demo,
 )

@@ -19,6 +19,7 @@ from manyheads.data.cleaning import Fields
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import (
     Decisions,
     LabelCard,
@@ -142,7 +143,9 @@ class Classify(MonolingualTask):
         refuse_many_labels(labels, MAX_LABELS)
         if len(labels) < 2 and not (settings.multi_label and labels):
             reason = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
-            raise DataError(f"Nothing to classify: {reason}. Give rows with at least two different labels.")
+            raise DataError(
+                _("Nothing to classify: {reason}. Give rows with at least two different labels.", reason=reason)
+            )
         metadata = {
             "labels": labels,
             "counts": [counts[label] for label in labels],

@@ -9,6 +9,7 @@ import torch
 from manyheads.decode import DecodeSettings, Hypothesis, StoppingCriterion, generate, is_looping, stream
 from manyheads.decode.hypotheses import best_first, make_hypothesis
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model import Tap, Transformer
 from manyheads.tasks.model_inputs import check_fits, special_token, with_output
 from manyheads.tasks.task import ModelInput
@@ -112,7 +113,7 @@ class TextGenerator:
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS and the tokens of a prompt and of its continuation, which ends in EOS if there is one."""
         if not text:
-            raise DataError("The text is empty: there is nothing to read. Give a prompt.")
+            raise DataError(_("The text is empty: there is nothing to read. Give a prompt."))
         begin, context = special_token(self.tokenizer, BOS), self.model.settings.max_length
         tokens = check_fits(self.tokenizer.tokens_from_ids(self._encode(text)), context - 1)
         model_input = ModelInput(text, target=(begin, *tokens))
@@ -163,9 +164,15 @@ class TextGenerator:
         """Decode a prompt that does not fit in the context together with its continuation."""
         if settings.method == "beam":
             raise DataError(
-                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_length()} "
-                f"more they do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the "
-                'window slide with decode.method = "greedy" or "sample".'
+                _(
+                    "text {number} has {n_prompt:,} tokens; with decode.max_new_tokens = {max_length} more they do "
+                    "not fit into this model's {max_length_2:,}. Shorten it, or let the window slide with "
+                    'decode.method = "greedy" or "sample".',
+                    number=number + 1,
+                    n_prompt=len(prompt),
+                    max_length=settings.max_length(),
+                    max_length_2=self.model.settings.max_length,
+                )
             )
         should_stop = self._should_stop(prompt, settings.stop)
         hypotheses = []

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.document_doctor import DocumentDoctor
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, verdict_of
 from manyheads.tasks.output_checks import is_repetitive
@@ -17,14 +17,13 @@ class LanguageDoctor(DocumentDoctor):
         repetitive = [text for _, text, _ in samples if is_repetitive(text)]
         n_empty = sum(not text.strip() for _, text, _ in samples)
         verdict = verdict_of(max(n_empty, len(repetitive)), len(samples), warn=0.5)
-        message = pick(
-            f"of {len(samples)} continuations, {len(repetitive)} are repetitive, {n_empty} are empty.",
-            f"{len(samples)} 段续写中，重复循环的 {len(repetitive)} 段，为空的 {n_empty} 段。",
+        message = _(
+            "of {n_samples} continuations, {n_repetitive} are repetitive, {n_empty} are empty.",
+            n_samples=len(samples),
+            n_repetitive=len(repetitive),
+            n_empty=n_empty,
         )
         if verdict == "good":
             return Finding(check, verdict, message)
-        fix = pick(
-            "Train longer, or on more text; sampling (decode.method) repeats itself less than greedy decoding.",
-            "请延长训练或增加文本；采样（decode.method）比贪心解码更少重复。",
-        )
+        fix = _("Train longer, or on more text; sampling (decode.method) repeats itself less than greedy decoding.")
         return Finding(check, verdict, message, tuple(excerpt(text) for text in repetitive[:MAX_EXAMPLES]), fix)

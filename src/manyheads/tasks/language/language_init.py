@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import PLAIN_TEXT, DataFiles
 from manyheads.tasks.document_init import (
@@ -65,12 +65,10 @@ class LanguageInit(DocumentInit):
         if files.is_table:
             return self._recognize_table(files, request)
         if files.are_documents:
-            return TaskGuess(
-                pick(f"they are {len(files.paths)} files of plain text", f"{len(files.paths)} 个纯文本文件")
-            )
+            return TaskGuess(_("they are {n_paths} files of plain text", n_paths=len(files.paths)))
         if len(files.paths) == 1 and format_suffix(files.paths[0]) in PLAIN_TEXT:
             _refuse_table_as_text(files)
-            return TaskGuess(pick("it is plain text", "纯文本"))
+            return TaskGuess(_("it is plain text"))
         return None
 
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
@@ -88,7 +86,7 @@ class LanguageInit(DocumentInit):
         is_long = text.mean_length >= _LONG_TEXT and text.mean_length >= _MUCH_LONGER * other_length
         if not (is_alone and (is_long or text.is_called_text)) and not (len(columns) > 2 and is_long):
             return None
-        return TaskGuess(pick(f"column {text.name} holds long texts", f"{text.name} 列是长文本"), {"text": text.name})
+        return TaskGuess(_("column {name} holds long texts", name=text.name), {"text": text.name})
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
         """A decoder over characters for little text, over subwords for more."""
@@ -146,8 +144,11 @@ def _refuse_table_as_text(files: DataFiles) -> None:
         return
     if sum(line.startswith("__label__") for line in lines) >= _NEARLY_ALL * len(lines):
         raise DataError(
-            f"{path}: its lines begin with labels as fastText writes them. Convert it to a .tsv, label TAB text: "
-            r"sed -E 's/^__label__([^ ]+) /\1\t/' FILE > NEW_FILE.tsv."
+            _(
+                "{path}: its lines begin with labels as fastText writes them. Convert it to a .tsv, label TAB "
+                "text: sed -E 's/^__label__([^ ]+) /\\1\\t/' FILE > NEW_FILE.tsv.",
+                path=path,
+            )
         )
     for separator, name, suffix in (("\t", "a tab", ".tsv"), (";", "a semicolon", ".csv")):
         rows = [line.split(separator) for line in lines]
@@ -156,6 +157,12 @@ def _refuse_table_as_text(files: DataFiles) -> None:
             continue
         if separator == "\t" or any(Column("", column).repeats for column in zip(*rows, strict=True)):
             raise DataError(
-                f"{path}: every line has {n_columns} columns, with {name} between them: a table. Rename it to end in "
-                f"{suffix}; or, if it is plain text, give --task language."
+                _(
+                    "{path}: every line has {n_columns} columns, with {name} between them: a table. Rename it to "
+                    "end in {suffix}; or, if it is plain text, give --task language.",
+                    path=path,
+                    n_columns=n_columns,
+                    name=name,
+                    suffix=suffix,
+                )
             )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.task import ModelInput
 from manyheads.tasks.written_lens import WriterProbe
 from manyheads.text.tokens.tokenizer import EOS
@@ -30,9 +30,9 @@ def probe_continuation(task: "Language", model_input: ModelInput) -> WriterProbe
     last, context = model_input.last, task.model.settings.max_length
     if len(model_input.target) >= context and (last is None or last.id != EOS):
         notes.append(
-            Bilingual(
-                f"The answer ends where the context of {context:,} tokens is full; `manyheads predict` can slide it.",
-                f"上下文的 {context:,} 个词元已用完，回答到此为止；manyheads predict 可以滑动窗口继续生成。",
+            Message(
+                "The answer ends where the context of {context:,} tokens is full; `manyheads predict` can slide it.",
+                context=context,
             )
         )
     return WriterProbe("language", task.model, task.tokenizer, model_input, first, tuple(notes))

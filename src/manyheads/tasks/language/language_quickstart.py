@@ -5,7 +5,8 @@ from itertools import islice
 
 from manyheads import corpora
 from manyheads.corpora.story_parser import first_sentence
-from manyheads.language import Bilingual, pick
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.tasks.quickstart import Demo, Predict, Quickstart
 from manyheads.text.suggestions import shortened
 
@@ -24,16 +25,17 @@ def demo(predict: Predict, language: str) -> Demo:
     ]
     if language != "de":  # the story parser knows English and Chinese
         lines += _consistency(stories)
-    return Demo(Bilingual("Stories that begin with unseen sentences", "由未见过的首句续写的故事"), lines)
+    return Demo(Message("Stories that begin with unseen sentences"), lines)
 
 
 def _consistency(stories: Sequence[str]) -> list[tuple[str, str]]:
     faults = [corpora.story_faults(story) for story in stories]
     n_consistent = sum(not found for found in faults)
-    summary = pick(
-        f"{n_consistent} of {len(stories)} such stories are consistent: people, pronouns, things, locations and times "
-        "agree.",
-        f"{len(stories)} 个续写的故事中有 {n_consistent} 个前后一致：人物、代词、物品、地点和时间相符。",
+    summary = _(
+        "{n_consistent} of {n_stories} such stories are consistent: people, pronouns, things, locations and "
+        "times agree.",
+        n_consistent=n_consistent,
+        n_stories=len(stories),
     )
     lines = [("", summary)]
     for story, found in zip(stories, faults, strict=True):
@@ -46,7 +48,7 @@ def _consistency(stories: Sequence[str]) -> list[tuple[str, str]]:
 
 QUICKSTART = Quickstart(
     name="generate",
-    title=Bilingual("generate stories", "续写故事"),
+    title=Message("generate stories"),
     steps=800,
     recipe={
         "task": {"kind": "language"},
@@ -60,7 +62,7 @@ QUICKSTART = Quickstart(
         "zh": ("上个星期天安娜在公园里弄丢了她的钥匙。",),
         "de": ("Letzten Sonntag hat Anna ihren Schlüssel im Park verloren.",),
     },
-    own_data=Bilingual("YOUR-FOLDER   (of .txt files)", "你的文件夹   （内含 .txt 文件）"),
+    own_data=Message("YOUR-FOLDER   (of .txt files)"),
     takes_prompt=True,
     demo=demo,
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
+from manyheads.messages import _
 from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_card, rate_tally
 from manyheads.model import Tap, Transformer
 from manyheads.tasks.language.generation import Generation, TextGenerator
@@ -64,8 +65,12 @@ class Language(DocumentTask):
         """Create an untrained model."""
         if settings.stride is not None and settings.stride > model.settings.max_length:
             raise RecipeError(
-                f"task.stride = {settings.stride} would skip tokens: the context, model.max_length, is "
-                f"{model.settings.max_length}. Use at most that."
+                _(
+                    "task.stride = {stride} would skip tokens: the context, model.max_length, is {max_length}. Use "
+                    "at most that.",
+                    stride=settings.stride,
+                    max_length=model.settings.max_length,
+                )
             )
         return cls(model, tokenizer, settings)
 
@@ -174,7 +179,7 @@ class Language(DocumentTask):
                 progress(1)
             texts += [text[:1000] for text in part[: _SAMPLES - len(texts)]]
         if not blocks:
-            raise DataError("The test set is empty: there is nothing to score. Give rows.")
+            raise DataError(_("The test set is empty: there is nothing to score. Give rows."))
         # Prompt and continuation each get half the context, so that any decoding method fits.
         half = max(1, self.model.settings.max_length // 2)
         prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]

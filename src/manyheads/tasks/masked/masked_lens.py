@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.model import evaluating
 from manyheads.tasks.lens_output import (
     Alternatives,
@@ -26,10 +26,7 @@ from manyheads.text.tokens.words import split_text
 if TYPE_CHECKING:
     from manyheads.tasks.masked.masked_task import Masked
 
-_NO_MASK = Bilingual(
-    "The text has no [MASK]: write it where the model is to predict a token.",
-    "文本中没有 [MASK]：请写在需要模型预测词元的位置。",
-)
+_NO_MASK = Message("The text has no [MASK]: write it where the model is to predict a token.")
 
 # N copies of the text, M masks, V vocabulary.
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import MaskedCard, Tally, masked_card, share_tally
 from manyheads.model import evaluating
 from manyheads.tasks.document_doctor import DocumentDoctor
@@ -232,10 +233,23 @@ class Masked(DocumentTask):
         if is_blank(text):
             return []
         if MASK_TEXT not in text:
-            raise DataError(f"{where} has no {MASK_TEXT}: write it where a token is to be predicted.")
+            raise DataError(
+                _(
+                    "{where} has no {MASK_TEXT}: write it where a token is to be predicted.",
+                    where=where,
+                    MASK_TEXT=MASK_TEXT,
+                )
+            )
         ids = [token.id for token in self._tokens(text)]
         if len(ids) > self.limit:
-            raise DataError(f"{where} has {len(ids):,} tokens; this model reads at most {self.limit:,}. Split it up.")
+            raise DataError(
+                _(
+                    "{where} has {n_ids:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    where=where,
+                    n_ids=len(ids),
+                    limit=self.limit,
+                )
+            )
         return ids
 
     def _tokens(self, text: str) -> Iterator[Token]:

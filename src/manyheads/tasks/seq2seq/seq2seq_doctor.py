@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from manyheads.language import Bilingual, pick
+from manyheads.messages import Message, _
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.output_checks import check_outputs
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
@@ -14,7 +14,7 @@ from manyheads.text.reading.readers import Row
 class Seq2SeqDoctor(TaskDoctor):
     """Rows are a source and a target."""
 
-    noun = Bilingual("pairs", "个句对")
+    noun = Message("pairs")
 
     def are_translations(self, settings: Seq2SeqSettings) -> bool:
         """Summaries and replies are in the same language as their source and of any length."""
@@ -38,8 +38,8 @@ def _check_copies(source: Source) -> Finding:
         "copied targets",
         source,
         lambda row: row[0].split() == row[1].split() != [],
-        pick("have a target that is their source.", "的目标与原文相同。"),
-        pick("Remove them, or the model learns to copy.", "请删除它们，否则模型会学会照抄。"),
+        _("have a target that is their source."),
+        _("Remove them, or the model learns to copy."),
         warn=0.01,
     )
 
@@ -49,11 +49,8 @@ def _check_summaries(source: Source) -> Finding:
         "summaries",
         source,
         lambda row: len(row[1].strip()) > len(row[0].strip()),
-        pick("have a summary that is longer than its text.", "的摘要比原文还长。"),
-        pick(
-            "Check that the columns are not exchanged (data.source_column, data.target_column).",
-            "请检查两列是否颠倒（data.source_column、data.target_column）。",
-        ),
+        _("have a summary that is longer than its text."),
+        _("Check that the columns are not exchanged (data.source_column, data.target_column)."),
         warn=0.05,
     )
 
@@ -65,11 +62,8 @@ def _check_replies(source: Source) -> Finding:
         "replies",
         source,
         lambda row: count > 1 and _normalized(row[1]) == common,
-        pick(f"have the most common reply, “{excerpt(common)}”.", f"的回复都是最常见的“{excerpt(common)}”。"),
-        pick(
-            "Keep only some of them, or the model gives this reply to everything.",
-            "请只保留一部分，否则模型对什么都这样回复。",
-        ),
+        _("have the most common reply, “{excerpt}”.", excerpt=excerpt(common)),
+        _("Keep only some of them, or the model gives this reply to everything."),
         warn=0.1,
     )
 
@@ -92,7 +86,7 @@ def _check(
                 examples.append(f"{source.location(index)}: {excerpt(row[0])} → {excerpt(row[1])}")
     verdict = verdict_of(count, total, warn=warn, fail=0.5)
     counted = share(count, total)
-    message = pick(f"{source.name}: {counted} pairs {what}", f"{source.name}：{counted} 个句对{what}")
+    message = _("{name}: {counted} pairs {what}", name=source.name, counted=counted, what=what)
     return (
         Finding(check, verdict, message)
         if verdict == "good"

@@ -11,6 +11,7 @@ from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import DataError
 from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.columns import named_pair
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text
 from manyheads.tasks.proposal import HOUR, Choice, LabelCounts, Proposal, Survey, pluralized, schedule_choices
@@ -97,7 +98,7 @@ class Seq2SeqInit(TaskInit):
         """Any two parallel files; a table whose columns are named for a pair, or a .tsv with two columns."""
         if not files.is_table:
             n_files = len(files.paths)
-            reason = pick(f"they are {n_files} parallel files of text", f"{n_files} 个平行文本文件")
+            reason = _("they are {n_files} parallel files of text", n_files=n_files)
             return None if n_files == 1 else TaskGuess(reason)
         if self.is_requested(request) and (request.columns or any(request.direction)):
             return TaskGuess(request.reason, request.columns)
@@ -109,7 +110,7 @@ class Seq2SeqInit(TaskInit):
             chosen = {"source": pair.source, "target": pair.target}
             return TaskGuess(reason, chosen, {"purpose": pair.purpose}, clean)
         if len(files.columns) == 2 and format_suffix(files.paths[0]) == ".tsv":
-            return TaskGuess(pick("it has two columns of text", "有两列文本"))
+            return TaskGuess(_("it has two columns of text"))
         return TaskGuess(request.reason) if self.is_requested(request) else None  # `complete` finds the columns
 
     def complete(self, guess: TaskGuess, sets: Mapping[str, Sequence[Path]], request: Request) -> TaskGuess:
@@ -117,12 +118,15 @@ class Seq2SeqInit(TaskInit):
         training = sets["train"]
         if len(training) > 2:
             raise DataError(
-                f"{len(training)} files are given. Give two parallel files, or one table of pairs (.tsv, .csv, .jsonl, "
-                ".parquet)."
+                _(
+                    "{n_training} files are given. Give two parallel files, or one table of pairs (.tsv, .csv, "
+                    ".jsonl, .parquet).",
+                    n_training=len(training),
+                )
             )
         for files in sets.values():
             if len(files) == 2 and files[0].resolve() == files[1].resolve():
-                raise DataError(f"{files[0]} is given twice. Give the text and its translation.")
+                raise DataError(_("{files} is given twice. Give the text and its translation.", files=files[0]))
         languages = languages_of_names(training)
         direction = request.direction if all(request.direction) else languages
         for files in sets.values():
@@ -141,8 +145,13 @@ class Seq2SeqInit(TaskInit):
         if len(targets) <= _FEW_TARGETS and len(rows) >= _MIN_PAIRS_FOR_LABELS:
             examples = shortened(", ".join(sorted(targets)[:3]), 60)
             raise DataError(
-                f"{where}: the targets have only {len(targets)} different values ({examples}): labels rather than "
-                "translations. Name the column of the translations with --target-column."
+                _(
+                    "{where}: the targets have only {n_targets} different values ({examples}): labels rather than "
+                    "translations. Name the column of the translations with --target-column.",
+                    where=where,
+                    n_targets=len(targets),
+                    examples=examples,
+                )
             )
 
     def check_clean_rows(self, rows: Sequence[Row], counts: LabelCounts, settings: Any, where: str) -> None:
@@ -150,8 +159,13 @@ class Seq2SeqInit(TaskInit):
         n_copies = sum(source == target for source, target in rows)
         if n_copies > len(rows) / 2:
             raise DataError(
-                f"{where}: the target is the same as the source in {n_copies:,} of {pluralized(len(rows), 'pair')}. "
-                "Give the text and its translation."
+                _(
+                    "{where}: the target is the same as the source in {n_copies:,} of {pluralized}. Give the text "
+                    "and its translation.",
+                    where=where,
+                    n_copies=n_copies,
+                    pluralized=pluralized(len(rows), "pair"),
+                )
             )
 
     def languages(self, rows: Sequence[Row], named: Languages, requested: Languages, files: Sequence[str]) -> Languages:
@@ -292,8 +306,12 @@ def training_files(listing: FolderListing, direction: Languages) -> Sequence[Pat
         return tuple(by_language[language] for language in sorted(by_language, key=lambda code: (code != "en", code)))
     names = ", ".join(path.name for path in listing.files[:8])
     raise DataError(
-        f"{listing.folder}: it is not clear which files to train on (files: {names}). Name them: one file of pairs, or "
-        "two parallel files, source first."
+        _(
+            "{folder}: it is not clear which files to train on (files: {names}). Name them: one file of pairs, or "
+            "two parallel files, source first.",
+            folder=listing.folder,
+            names=names,
+        )
     )
 
 
@@ -306,12 +324,19 @@ def _columns_of(path: Path, direction: Languages) -> Languages:
     if format_suffix(path) == ".tsv" and len(columns) == 2:
         return "", ""
     if len(columns) == 1:
-        raise DataError(f"{path} has one column only. Give source and target in two, or give two parallel files.")
+        raise DataError(
+            _("{path} has one column only. Give source and target in two, or give two parallel files.", path=path)
+        )
     no_header = format_suffix(path) in (".tsv", ".csv")
     hint = " If there is no header: --source-column 1 --target-column 2." if no_header else ""
     raise DataError(
-        f"{path}: it is not clear which columns to translate (columns: {shortened(', '.join(columns))}). "
-        f"Name them with --source-column and --target-column.{hint}"
+        _(
+            "{path}: it is not clear which columns to translate (columns: {shortened}). Name them with "
+            "--source-column and --target-column.{hint}",
+            path=path,
+            shortened=shortened(", ".join(columns)),
+            hint=hint,
+        )
     )
 
 
@@ -321,8 +346,15 @@ def _refuse_exchanged(files: Sequence[Path], direction: Languages) -> None:
     first, second = map(base_of, named)
     if first != second and (second, first) == (base_of(direction[0]), base_of(direction[1])):
         raise DataError(
-            f"{files[0]} and {files[1]} go from {named[0]} to {named[1]}, but the requested direction is "
-            f"{' → '.join(direction)}. Exchange the two files."
+            _(
+                "{files} and {files_2} go from {named} to {named_2}, but the requested direction is {direction}. "
+                "Exchange the two files.",
+                files=files[0],
+                files_2=files[1],
+                named=named[0],
+                named_2=named[1],
+                direction=" → ".join(direction),
+            )
         )
 
 

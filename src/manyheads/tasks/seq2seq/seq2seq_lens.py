@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.task import ModelInput
 from manyheads.tasks.written_lens import WriterProbe
 from manyheads.text.markup.copyable_spans import restore
@@ -19,16 +19,16 @@ def probe_writing(task: "Seq2Seq", model_input: ModelInput) -> WriterProbe:
     notes = []
     if n_parts > 1:
         notes.append(
-            Bilingual(
-                f"`manyheads predict` translates this text in {n_parts} parts. Here the model reads it as one input, "
-                "so the answer can differ.",
-                f"manyheads predict 会把这段文字分成 {n_parts} 部分翻译；这里模型一次读完全文，译文可能不同。",
+            Message(
+                "`manyheads predict` translates this text in {n_parts} parts. Here the model reads it as one "
+                "input, so the answer can differ.",
+                n_parts=n_parts,
             )
         )
     return WriterProbe("seq2seq", task.model, task.tokenizer, model_input, first=0, notes=tuple(notes))
 
 
-def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Bilingual, ...]]:
+def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Message, ...]]:
     """Return a text as `predict` has the model read it, undivided, and notes about what `predict` does besides."""
     if not task.is_translation:
         return text, ()
@@ -39,22 +39,12 @@ def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Bilingual, ...]
     notes = []
     if read != text.strip():
         shown = read if len(read) <= _MAX_SHOWN else f"{read[:_MAX_SHOWN]}…"
-        notes.append(
-            Bilingual(
-                f"The model reads the text as “{shown}”: it was trained on such text.",
-                f"模型实际读到的是“{shown}”：训练文本都是这样写的。",
-            )
-        )
+        notes.append(Message("The model reads the text as “{shown}”: it was trained on such text.", shown=shown))
     if part.is_upper:
-        notes.append(
-            Bilingual("`manyheads predict` writes this answer in capitals.", "manyheads predict 会把译文转成大写。")
-        )
+        notes.append(Message("`manyheads predict` writes this answer in capitals."))
     if part.aside:
         copied = ", ".join(part.aside)
         notes.append(
-            Bilingual(
-                f"`manyheads predict` appends {copied} to the answer; the model does not read it.",
-                f"manyheads predict 会把 {copied} 附在译文末尾；模型不读取这部分。",
-            )
+            Message("`manyheads predict` appends {copied} to the answer; the model does not read it.", copied=copied)
         )
     return read, tuple(notes)

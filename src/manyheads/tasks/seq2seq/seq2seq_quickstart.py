@@ -1,11 +1,11 @@
 """The quickstart of seq2seq: translate simple sentences between English, Chinese and German."""
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.quickstart import Quickstart
 
 QUICKSTART = Quickstart(
     name="translate",
-    title=Bilingual("translate", "翻译"),
+    title=Message("translate"),
     n_languages=2,
     steps=1000,
     recipe={
@@ -20,5 +20,5 @@ QUICKSTART = Quickstart(
         "zh": ("两只猫正在睡觉。", "那位教师没有买那本红色的书。", "谁正在读那本书？"),
         "de": ("Zwei Katzen schlafen.", "Der Lehrer hat das rote Buch nicht gekauft.", "Wer liest das Buch?"),
     },
-    own_data=Bilingual("YOUR.en YOUR.zh", "你的.en 你的.zh"),
+    own_data=Message("YOUR.en YOUR.zh"),
 )

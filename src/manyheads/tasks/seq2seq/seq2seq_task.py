@@ -20,7 +20,7 @@ from manyheads.decode import (
     generate,
 )
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.metrics import (
     Answers,
     Tally,
@@ -336,7 +336,7 @@ class Seq2Seq:
         """The input's target, to be measured with other gates."""
         return probe_writing(self, model_input)
 
-    def text_to_read(self, text: str) -> tuple[str, tuple[Bilingual, ...]]:
+    def text_to_read(self, text: str) -> tuple[str, tuple[Message, ...]]:
         """The text as `predict` has the model read it, and what `predict` does besides."""
         return text_to_read(self, text)
 
@@ -363,7 +363,14 @@ class Seq2Seq:
 
     def _refuse_long(self, ids: Sequence[int], where: str) -> None:
         if len(ids) > self.limit:
-            raise DataError(f"{where} has {len(ids):,} tokens; this model reads at most {self.limit:,}. Split it up.")
+            raise DataError(
+                _(
+                    "{where} has {n_ids:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    where=where,
+                    n_ids=len(ids),
+                    limit=self.limit,
+                )
+            )
 
     def predict(
         self,
@@ -386,7 +393,7 @@ class Seq2Seq:
         rows = [(index, number) for index, own in enumerate(parts) for number in range(len(own))]
         flat = [parts[index][number] for index, number in rows]
         encoded = self.tokenizer.encode_batch([part.source for part in flat])
-        for (index, _), ids in zip(rows, encoded, strict=True):
+        for (index, _text), ids in zip(rows, encoded, strict=True):
             self._refuse_long(ids, f"text {first + index + 1}")
         n_pending = [len(own) for own in parts]
         progress(n_pending.count(0))
@@ -410,14 +417,20 @@ class Seq2Seq:
         """Raise DataError if this model cannot satisfy any options, or not these."""
         if not self.is_translation:
             purpose = f'task.purpose = "{self.settings.purpose}"'
-            raise DataError(f"glossary, keep and prefix are for translation; this model has {purpose}.")
+            raise DataError(
+                _("glossary, keep and prefix are for translation; this model has {purpose}.", purpose=purpose)
+            )
         if settings.method == "sample":
-            raise DataError('glossary, keep and prefix are not for samples. Use decode.method = "beam" or "greedy".')
+            raise DataError(_('glossary, keep and prefix are not for samples. Use decode.method = "beam" or "greedy".'))
         for prefix in dict.fromkeys(one.prefix for one in options):
             n_tokens = len(self.tokenizer.encode(prefix))
             if n_tokens >= self.limit:
                 raise DataError(
-                    f"The prefix has {n_tokens:,} tokens; this model generates at most {self.limit:,}. Shorten it."
+                    _(
+                        "The prefix has {n_tokens:,} tokens; this model generates at most {limit:,}. Shorten it.",
+                        n_tokens=n_tokens,
+                        limit=self.limit,
+                    )
                 )
 
     def _parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
@@ -578,10 +591,10 @@ class Seq2Seq:
         """Answer every source of a test set; one that is too long for the model gets an empty answer."""
         rows = list(rows)
         if not rows:
-            raise DataError("The test set is empty: there is nothing to score. Give rows.")
+            raise DataError(_("The test set is empty: there is nothing to score. Give rows."))
         sources, references = ([row[side] for row in rows] for side in (0, 1))
         if not any(reference.strip() for reference in references):
-            raise DataError("Every reference is empty: there is nothing to score. Give references.")
+            raise DataError(_("Every reference is empty: there is nothing to score. Give references."))
         readable = [source if self.fits(source) else "" for source in sources]
         best = [one.candidates[0] for one in self.predict(readable, settings, progress=progress)]
         return Answers(

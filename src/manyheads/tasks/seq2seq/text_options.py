@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.terms.term_search import FoundTerm, find_terms
 from manyheads.text.tokens.words import is_blank
 
@@ -28,12 +29,14 @@ class TextOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.glossary, Mapping):
-            raise DataError(f"glossary is of type {_type(self.glossary)}. Give a table of source and target terms.")
+            raise DataError(
+                _("glossary is of type {type}. Give a table of source and target terms.", type=_type(self.glossary))
+            )
         if isinstance(self.keep, str) or not isinstance(self.keep, Sequence):
-            raise DataError(f"keep is of type {_type(self.keep)}. Give a list of words.")
+            raise DataError(_("keep is of type {type}. Give a list of words.", type=_type(self.keep)))
         _check_text(self.prefix, "prefix")
         if self.prefix and is_blank(self.prefix):
-            raise DataError("prefix has no text. Give the beginning of the translation, or leave it out.")
+            raise DataError(_("prefix has no text. Give the beginning of the translation, or leave it out."))
         for source, target in self.glossary.items():
             _check_term(source, "A source term of the glossary")
             _check_term(target, f"The target term of {_shown(source)} in the glossary")
@@ -41,7 +44,9 @@ class TextOptions:
             _check_term(word, "A word of keep")
         both = [word for word in self.keep if word in self.glossary]
         if both:
-            raise DataError(f"{_shown(both[0])} is in the glossary and in keep. Remove it from one of them.")
+            raise DataError(
+                _("{shown} is in the glossary and in keep. Remove it from one of them.", shown=_shown(both[0]))
+            )
 
     @property
     def is_empty(self) -> bool:
@@ -59,28 +64,43 @@ def options_per_text(options: TextOptions | Iterable[TextOptions] | None, n_text
         return None
     chosen = [options] * n_texts if isinstance(options, TextOptions) else list(options)
     if len(chosen) != n_texts:
-        raise DataError(f"There are options for {len(chosen):,} texts, but {n_texts:,} texts. Give one for each.")
+        raise DataError(
+            _(
+                "There are options for {n_chosen:,} texts, but {n_texts:,} texts. Give one for each.",
+                n_chosen=len(chosen),
+                n_texts=n_texts,
+            )
+        )
     for number, one in enumerate(chosen):
         if not isinstance(one, TextOptions):
-            raise DataError(f"options[{number}] is of type {_type(one)}, not TextOptions.")
+            raise DataError(_("options[{number}] is of type {type}, not TextOptions.", number=number, type=_type(one)))
     return None if all(one.is_empty for one in chosen) else chosen
 
 
 def _check_text(text: Any, name: str) -> None:
     if not isinstance(text, str):
-        raise DataError(f"{name} is of type {_type(text)}, not a text.")
+        raise DataError(_("{name} is of type {type}, not a text.", name=name, type=_type(text)))
     if len(text) > _MAX_TERM:
-        raise DataError(f"{name} has {len(text):,} characters; at most {_MAX_TERM:,} are allowed.")
+        raise DataError(
+            _(
+                "{name} has {n_text:,} characters; at most {MAX_TERM:,} are allowed.",
+                name=name,
+                n_text=len(text),
+                MAX_TERM=_MAX_TERM,
+            )
+        )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise DataError(f"{name} contains half of a surrogate pair, which is no character. Remove it.") from None
+        raise DataError(
+            _("{name} contains half of a surrogate pair, which is no character. Remove it.", name=name)
+        ) from None
 
 
 def _check_term(text: Any, name: str) -> None:
     _check_text(text, name)
     if is_blank(text):
-        raise DataError(f"{name} has no text. Give a word, or leave it out.")
+        raise DataError(_("{name} has no text. Give a word, or leave it out.", name=name))
 
 
 def _shown(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from manyheads.language import Bilingual, pick
+from manyheads.messages import Message, _
 from manyheads.tasks.classify.classify_doctor import check_contradictions
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.label_checks import check_labels
@@ -14,7 +14,7 @@ from manyheads.tasks.tag.tag_training import iob2_spans
 from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor
 from manyheads.text.reading.readers import is_table
 
-_TYPE, _INTENT = Bilingual("type", "类型"), Bilingual("intent", "意图")
+_TYPE, _INTENT = Message("type"), Message("intent")
 _MIN_TAGGED = 3  # a mention that was tagged less often may have been tagged by mistake
 _MIN_LETTERS = 3  # of a mention; shorter ones are often words of their own
 _LONGEST = 4  # words of a mention that is searched for
@@ -48,7 +48,7 @@ class _TagCounts:
 class TagDoctor(TaskDoctor):
     """Rows are words, their tags in IOB2 and, if set, an intent."""
 
-    noun = Bilingual("sentences", "个句子")
+    noun = Message("sentences")
 
     def has_line_per_row(self, files: Sequence[str], settings: TagSettings) -> bool:
         """CoNLL columns have one word per line."""
@@ -71,16 +71,15 @@ class TagDoctor(TaskDoctor):
     def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
         """Check that the model finds entities at all."""
         n_expected, n_found = (sum(bool(sample[side].strip()) for sample in samples) for side in (2, 1))
-        message = pick(
-            f"{n_found} of {len(samples)} sentences got an entity; {n_expected} have one.",
-            f"{len(samples)} 个句子中，{n_found} 个标出了实体；参考答案中有 {n_expected} 个。",
+        message = _(
+            "{n_found} of {n_samples} sentences got an entity; {n_expected} have one.",
+            n_found=n_found,
+            n_samples=len(samples),
+            n_expected=n_expected,
         )
         if n_found or n_expected < 4:
             return Finding(check, "good", message)
-        fix = pick(
-            "The model tags nothing: train longer, or raise train.learning_rate; run doctor on the recipe.",
-            "模型什么也没有标出：请延长训练或提高 train.learning_rate，并对配方运行 doctor。",
-        )
+        fix = _("The model tags nothing: train longer, or raise train.learning_rate; run doctor on the recipe.")
         return Finding(check, "bad", message, (), fix)
 
 
@@ -95,9 +94,10 @@ def check_types_of_mentions(source: Source, mentions: "dict[str, Counter[str]]")
     minority = {words: sum(types.values()) - max(types.values()) for words, types in mentions.items() if len(types) > 1}
     count = sum(minority.values())
     verdict = verdict_of(count, total, warn=0.1, fail=0.4)
-    message = pick(
-        f"{source.name}: {share(count, total)} entities have another type than the same words usually have.",
-        f"{source.name}：{share(count, total)} 个实体的类型与相同词语通常的类型不同。",
+    message = _(
+        "{name}: {share} entities have another type than the same words usually have.",
+        name=source.name,
+        share=share(count, total),
     )
     if verdict == "good":
         return Finding("inconsistent types", verdict, message)
@@ -106,9 +106,7 @@ def check_types_of_mentions(source: Source, mentions: "dict[str, Counter[str]]")
         f"{excerpt(words)}: {', '.join(f'{label} {n:,}' for label, n in mentions[words].most_common(3))}"
         for words in worst
     )
-    fix = pick(
-        "Check the examples: if the words mean the same, tag them alike.", "请检查这些例子：若含义相同，请统一标注。"
-    )
+    fix = _("Check the examples: if the words mean the same, tag them alike.")
     return Finding("inconsistent types", verdict, message, examples, fix)
 
 
@@ -126,22 +124,21 @@ def check_untagged(source: Source, mentions: "dict[str, Counter[str]]") -> Findi
     forgotten = {words: n for words, n in missing.items() if 2 * n <= tagged[words]}
     count, total = sum(forgotten.values()), sum(tagged.values())
     verdict = verdict_of(count, total + count, warn=0.03, fail=0.3)
-    message = pick(
-        f"{source.name}: {count:,} times, words that are mostly tagged have no tag ({total:,} entities are tagged).",
-        f"{source.name}：通常会标注的词语有 {count:,} 处没有标注（共标注 {total:,} 个实体）。",
+    message = _(
+        "{name}: {count:,} times, words that are mostly tagged have no tag ({total:,} entities are tagged).",
+        name=source.name,
+        count=count,
+        total=total,
     )
     if verdict == "good":
         return Finding("missing tags", verdict, message)
     worst = sorted(forgotten, key=lambda words: -forgotten[words])[:MAX_EXAMPLES]
     examples = tuple(
         f"{source.location(where[words])}: {excerpt(words)} "
-        + pick(
-            f"(tagged {tagged[words]:,}, not tagged {missing[words]:,})",
-            f"（已标注 {tagged[words]:,}，未标注 {missing[words]:,}）",
-        )
+        + _("(tagged {tagged:,}, not tagged {missing:,})", tagged=tagged[words], missing=missing[words])
         for words in worst
     )
-    fix = pick("Tag these places too, or remove the sentences.", "请补上这些标注，或删除这些句子。")
+    fix = _("Tag these places too, or remove the sentences.")
     return Finding("missing tags", verdict, message, examples, fix)
 
 
@@ -156,12 +153,8 @@ def _outside(words: Sequence[str], tags: Sequence[str]) -> Iterator[str]:
 
 def _check_empty(source: Source, counts: _TagCounts) -> Finding:
     verdict = verdict_of(counts.n_without, counts.n_rows, warn=0.8, fail=0.999)
-    message = pick(
-        f"{source.name}: {share(counts.n_without, counts.n_rows)} sentences have no entity.",
-        f"{source.name}：{share(counts.n_without, counts.n_rows)} 个句子没有实体。",
+    message = _(
+        "{name}: {share} sentences have no entity.", name=source.name, share=share(counts.n_without, counts.n_rows)
     )
-    fix = pick(
-        "Check that the tags are in the right column; if they are, leave out some of these sentences.",
-        "请检查标注所在的列是否正确；若正确，可去掉一部分这样的句子。",
-    )
+    fix = _("Check that the tags are in the right column; if they are, leave out some of these sentences.")
     return Finding("no entities", verdict, message, (), "" if verdict == "good" else fix)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.text.reading.readers import Row
 
 logger = logging.getLogger(__name__)
@@ -39,23 +39,31 @@ class TagFaults:
             yield row
         if n_faulty > max(1, _MOST * n_rows):
             raise DataError(
-                f"{self.file}: the tags of {n_faulty:,} of {n_rows:,} sentences are not valid: {self._listed}. "
-                "Choose the column that holds the tags, or set task.scheme (init: --scheme)."
+                _(
+                    "{file}: the tags of {n_faulty:,} of {n_rows:,} sentences are not valid: {listed}. Choose the "
+                    "column that holds the tags, or set task.scheme (init: --scheme).",
+                    file=self.file,
+                    n_faulty=n_faulty,
+                    n_rows=n_rows,
+                    listed=self._listed,
+                )
             )
         if n_faulty:
             _warn_once(
-                pick(
-                    f"{self.file}: the tags of {n_faulty:,} of {n_rows:,} sentences are not valid and were repaired as "
-                    f"conlleval reads them: {self._listed}.",
-                    f"{self.file}：{n_rows:,} 个句子中有 {n_faulty:,} 个标注序列不合法，已按 conlleval 的读法修正："
-                    f"{self._listed}。",
+                _(
+                    "{file}: the tags of {n_faulty:,} of {n_rows:,} sentences are not valid and were repaired "
+                    "as conlleval reads them: {listed}.",
+                    file=self.file,
+                    n_faulty=n_faulty,
+                    n_rows=n_rows,
+                    listed=self._listed,
                 )
             )
 
     @property
     def _listed(self) -> str:
         n_more = self.n_faults - len(self.first)
-        return "; ".join([*self.first, *([pick(f"and {n_more:,} more", f"另有 {n_more:,} 处")] if n_more else [])])
+        return "; ".join([*self.first, *([_("and {n_more:,} more", n_more=n_more)] if n_more else [])])
 
 
 @lru_cache(64)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.encoder_choices import (
@@ -56,20 +56,13 @@ class TagInit(TaskInit):
         if files.is_table:
             return self._recognize_table(files, request)
         if files.is_conll:
-            return TaskGuess(
-                pick(
-                    "its lines are words with tags, with a blank line between sentences",
-                    "每行是一个词及其标注，句子之间有空行",
-                )
-            )
+            return TaskGuess(_("its lines are words with tags, with a blank line between sentences"))
         columns = files.parallel
         if columns and columns[1].are_tags and columns[0].has_as_many_words(columns[1]):
             words, tags, *intent = (path.name for path in files.paths)
-            reason = pick(
-                f"the lines of {tags} are tags for the words of {words}", f"{tags} 的各行是 {words} 中词的标注"
-            )
+            reason = _("the lines of {tags} are tags for the words of {words}", tags=tags, words=words)
             if intent:
-                reason += pick(f", and {intent[0]} has their intents", f"，{intent[0]} 是意图")
+                reason += _(", and {intent} has their intents", intent=intent[0])
             return TaskGuess(reason, settings={"intents": bool(intent)})
         return None
 
@@ -87,27 +80,32 @@ class TagInit(TaskInit):
             if not self.is_requested(request):
                 return None
             raise DataError(
-                f"{path}: no column holds tags such as B-PER, I-PER and O (columns: {column_names(columns)}). "
-                "Name it with --tags-column."
+                _(
+                    "{path}: no column holds tags such as B-PER, I-PER and O (columns: {column_names}). Name it "
+                    "with --tags-column.",
+                    path=path,
+                    column_names=column_names(columns),
+                )
             )
         words = requested_column(files, request, "text") or next(
             (one for one in columns if one is not tags and one.has_as_many_words(tags)), None
         )
         if words is None:
             raise DataError(
-                f"{path}: column {tags.name} holds tags, but no other has as many words. Give every word its tag, with "
-                "one space between, or name the column of words with --text-column."
+                _(
+                    "{path}: column {name} holds tags, but no other has as many words. Give every word its tag, "
+                    "with one space between, or name the column of words with --text-column.",
+                    path=path,
+                    name=tags.name,
+                )
             )
         label = requested_column(files, request, "label") or next(
             (column for column in columns if column.is_called_label and column.repeats), None
         )
         chosen = {"text": words.name, "tags": tags.name} | ({"label": label.name} if label else {})
-        reason = pick(
-            f"column {tags.name} holds tags for the words of {words.name}",
-            f"{tags.name} 列是 {words.name} 列中词的标注",
-        )
+        reason = _("column {name} holds tags for the words of {name_2}", name=tags.name, name_2=words.name)
         if label:
-            reason += pick(f" and {label.name} an intent for each text", f"，{label.name} 列是意图")
+            reason += _(" and {name} an intent for each text", name=label.name)
         return TaskGuess(reason, chosen, {"intents": label is not None})
 
     def complete(self, guess: TaskGuess, sets: Mapping[str, Sequence[Path]], request: Request) -> TaskGuess:
@@ -124,7 +122,9 @@ class TagInit(TaskInit):
     def check_clean_rows(self, rows: Sequence[Row], counts: LabelCounts, settings: TagSettings, where: str) -> None:
         """Require a span."""
         if not counts.labels:
-            raise DataError(f"{where}: every tag is O: there are no spans. Choose another column with --tags-column.")
+            raise DataError(
+                _("{where}: every tag is O: there are no spans. Choose another column with --tags-column.", where=where)
+            )
 
     def row_label(self, settings: TagSettings) -> str:
         """Each row has one intent, if rows have intents."""
@@ -132,7 +132,7 @@ class TagInit(TaskInit):
 
     def display_name(self, settings: TagSettings) -> str:
         """The task, and whether it has intents."""
-        return pick("tag with intents", "tag（含意图）") if settings.intents else "tag"
+        return _("tag with intents") if settings.intents else "tag"
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
         """An encoder of three layers and a CRF; characters as tokens, if characters are tagged."""
@@ -173,8 +173,13 @@ def _refuse_tag_ids(files: DataFiles) -> None:
         for words in lists:
             if words is not numbers and not words.is_numbers and words.has_as_many_words(numbers):
                 raise DataError(
-                    f"{files.paths[0]}: column {numbers.name} numbers the tags for the words of {words.name}. "
-                    "Write the tags themselves, such as B-PER, I-PER and O."
+                    _(
+                        "{paths}: column {name} numbers the tags for the words of {name_2}. Write the tags "
+                        "themselves, such as B-PER, I-PER and O.",
+                        paths=files.paths[0],
+                        name=numbers.name,
+                        name_2=words.name,
+                    )
                 )
 
 

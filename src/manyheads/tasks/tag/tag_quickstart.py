@@ -1,6 +1,6 @@
 """The quickstart of tag: entities and intents of simple sentences."""
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.quickstart import Demo, Predict, Quickstart
 
 # "Table" occurs as a thing and as a location.
@@ -29,12 +29,12 @@ SENTENCES: dict[str, tuple[str, ...]] = {
 def demo(predict: Predict, language: str) -> Demo:
     """Return sentences with their entities and intents."""
     lines = [("", prediction.line()) for prediction in predict(SENTENCES[language])]
-    return Demo(Bilingual("Who, what, where, when", "谁、什么、哪里、何时"), lines)
+    return Demo(Message("Who, what, where, when"), lines)
 
 
 QUICKSTART = Quickstart(
     name="tag",
-    title=Bilingual("tag entities and intents", "实体标注与意图识别"),
+    title=Message("tag entities and intents"),
     steps=500,
     recipe={
         "task": {"kind": "tag", "intents": True, "baseline": False},
@@ -43,9 +43,6 @@ QUICKSTART = Quickstart(
         "train": {"batch_tokens": 1500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 100},
     },
     examples={language: texts[1:3] for language, texts in SENTENCES.items()},
-    own_data=Bilingual(
-        "YOUR.conll   (a word and its tag per line)",
-        "你的.conll   （每行一个词及其标签）",
-    ),
+    own_data=Message("YOUR.conll   (a word and its tag per line)"),
     demo=demo,
 )

@@ -16,6 +16,7 @@ from manyheads import corpora
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import Decisions, Score, SpanCard, Tally, f1_tally, label_card, span_card, span_decisions
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.calibration import Calibration
@@ -161,10 +162,12 @@ class Tag(MonolingualTask):
                     known.append(tuple(words[start:end]))
             intents.update(row[2:])
         if not mentions:
-            raise DataError("Nothing to tag: every tag is O. Give rows with spans, or choose another column.")
+            raise DataError(_("Nothing to tag: every tag is O. Give rows with spans, or choose another column."))
         refuse_many_labels(sorted(mentions), MAX_TAGS)
         if settings.intents and len(intents) < 2:
-            raise DataError(f"Every row has the intent “{next(iter(intents), '')}”. Set task.intents = false.")
+            raise DataError(
+                _("Every row has the intent “{next}”. Set task.intents = false.", next=next(iter(intents), ""))
+            )
         metadata = {
             "labels": sorted(mentions),
             "intents": sorted(intents),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, check_readable, file_lines, format_suffix, is_folder
 from manyheads.text.reading.readers import is_table, read_rows
 from manyheads.text.reading.row_spec import Row
@@ -26,10 +27,10 @@ def read_documents(
     """
     files = document_files(paths)
     if not files:
-        raise DataError("No file is given. Documents are read from text files: name at least one.")
+        raise DataError(_("No file is given. Documents are read from text files: name at least one."))
     for path in files:
         if column is not None and not is_table(path):
-            raise DataError(f"{path}: plain text has no columns. Remove text_column.")
+            raise DataError(_("{path}: plain text has no columns. Remove text_column.", path=path))
     if len(files) == 1:
         return _read(files[0], kind, column, on_bad)
     return chain.from_iterable(_read(path, kind, column, on_bad) if path.stat().st_size else [("",)] for path in files)
@@ -51,7 +52,12 @@ def _one_file(path: Path) -> list[Path]:
 def _files_in(folder: Path) -> list[Path]:
     files = sorted(_iter_files(folder), key=lambda path: path.relative_to(folder).parts)
     if not files:
-        raise DataError(f"{folder}: there is no .txt file in this folder. Give a folder of .txt files, or name files.")
+        raise DataError(
+            _(
+                "{folder}: there is no .txt file in this folder. Give a folder of .txt files, or name files.",
+                folder=folder,
+            )
+        )
     return files
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.suggestions import shortened, suggest
 
 if sys.version_info >= (3, 14):
@@ -106,7 +107,7 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, spl
                 raise empty_file_error(path)
             yield from _decode_lines(chain([first], lines), str(path), on_bad, with_ends=with_ends)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        raise DataError(_("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror)) from None
 
 
 def lines_at(path: Path, start: int, n_lines: int) -> Iterator[str]:
@@ -118,7 +119,7 @@ def lines_at(path: Path, start: int, n_lines: int) -> Iterator[str]:
             for line in lines if start else _without_bom(lines):
                 yield _without_end(line).decode(errors="replace")
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        raise DataError(_("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror)) from None
 
 
 def check_readable(path: Path, *, may_be_pipe: bool = False) -> None:
@@ -127,18 +128,22 @@ def check_readable(path: Path, *, may_be_pipe: bool = False) -> None:
     A pipe or a device is refused unless `may_be_pipe`: most data is read more than once.
     """
     if "\0" in str(path):
-        raise DataError(f"{str(path)!r} is not the name of a file: it contains a NUL character.")
+        raise DataError(_("{path!r} is not the name of a file: it contains a NUL character.", path=str(path)))
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         raise _missing_file_error(path) from None
     except OSError as error:
-        raise DataError(f"{shortened(str(path))} cannot be read: {error.strerror}.") from None
+        raise DataError(
+            _("{shortened} cannot be read: {strerror}.", shortened=shortened(str(path)), strerror=error.strerror)
+        ) from None
     if kind == stat.S_IFDIR:
-        raise DataError(f"{path} is a folder. Give a file in it.")
+        raise DataError(_("{path} is a folder. Give a file in it.", path=path))
     if kind != stat.S_IFREG and (not may_be_pipe or is_compressed(path)):
         name = _SPECIAL_FILES.get(kind, "not a file")
-        raise DataError(f"{path} is {name}. Data is read more than once: write it to a file first.")
+        raise DataError(
+            _("{path} is {name}. Data is read more than once: write it to a file first.", path=path, name=name)
+        )
 
 
 def is_folder(path: Path) -> bool:
@@ -151,23 +156,23 @@ def is_folder(path: Path) -> bool:
 
 def _missing_file_error(path: Path) -> DataError:
     if not is_folder(path.parent):
-        return DataError(f"{path}: there is no folder {path.parent}.")
+        return DataError(_("{path}: there is no folder {parent}.", path=path, parent=path.parent))
     try:
         files = [other.name for other in islice(path.parent.iterdir(), _MAX_SUGGESTED_FROM) if other.is_file()]
     except OSError:  # a folder whose files may be read but not listed
         files = []
-    return DataError(f"{path}: there is no such file.{suggest(path.name, files)}")
+    return DataError(_("{path}: there is no such file.{suggest}", path=path, suggest=suggest(path.name, files)))
 
 
 def empty_file_error(path: Path) -> DataError:
     """Return the error for a file without text."""
-    return DataError(f"{path} is empty. Give a file with text.")
+    return DataError(_("{path} is empty. Give a file with text.", path=path))
 
 
 def expansion_error(path: Path) -> DataError:
     """Return the error for a compressed file that is no text."""
     fault = f"expands to more than {MAX_EXPANSION} times its size, as no text does"
-    return DataError(f"{path} {fault}. Check what it contains.")
+    return DataError(_("{path} {fault}. Check what it contains.", path=path, fault=fault))
 
 
 def raise_or_report(fault: DataError, on_bad: OnBad | None) -> None:
@@ -204,8 +209,13 @@ def _decode_lines(lines: Iterator[bytes], name: str, on_bad: OnBad | None, *, wi
     for number, raw in enumerate(_without_bom(lines), start=1):
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(
-                f"{name}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB, the limit of a line. "
-                "Check that it is text, and split it into shorter lines."
+                _(
+                    "{name}, line {number} is longer than {MAX_LINE_BYTES} MiB, the limit of a line. Check that it "
+                    "is text, and split it into shorter lines.",
+                    name=name,
+                    number=number,
+                    MAX_LINE_BYTES=MAX_LINE_BYTES >> 20,
+                )
             )
         line = raw if with_ends else _without_end(raw)
         try:
@@ -230,9 +240,15 @@ def _encoding_error(error: UnicodeDecodeError, where: str) -> DataError:
     fault = f"{where}: byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8."
     kind, advice = _binary_format(line)
     if kind:
-        return DataError(f"{fault} It may be {kind}. {advice}")
+        return DataError(_("{fault} It may be {kind}. {advice}", fault=fault, kind=kind, advice=advice))
     encoding = _likely_encoding(line)
-    return DataError(f"{fault} It may be {encoding}: convert it with iconv -f {encoding} -t UTF-8 FILE > NEW_FILE.")
+    return DataError(
+        _(
+            "{fault} It may be {encoding}: convert it with iconv -f {encoding} -t UTF-8 FILE > NEW_FILE.",
+            fault=fault,
+            encoding=encoding,
+        )
+    )
 
 
 def _likely_encoding(line: bytes) -> str:
@@ -270,7 +286,15 @@ def _check_compression(path: Path, start: bytes) -> None:
     if kind == expected or (expected == "zstd" and start[1:4] == _SKIPPABLE_FRAME):
         return
     remedy = f"It looks like {kind}. {advice}" if kind else f"If it is plain text, remove {path.suffix} from its name."
-    raise DataError(f"{path} is not {expected}, although its name ends in {path.suffix}. {remedy}")
+    raise DataError(
+        _(
+            "{path} is not {expected}, although its name ends in {suffix}. {remedy}",
+            path=path,
+            expected=expected,
+            suffix=path.suffix,
+            remedy=remedy,
+        )
+    )
 
 
 class _DecompressedStream(io.RawIOBase):
@@ -298,4 +322,4 @@ class _DecompressedStream(io.RawIOBase):
             fault = "is truncated: its compressed data ends too early"
         except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
             fault = f"is corrupt ({error})"
-        raise DataError(f"{self._path} {fault}. Copy or download it again.") from None
+        raise DataError(_("{path} {fault}. Copy or download it again.", path=self._path, fault=fault)) from None

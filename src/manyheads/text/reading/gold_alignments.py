@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.readers import read_lines, read_pairs
 from manyheads.text.suggestions import shortened
 
@@ -54,8 +55,17 @@ def read_alignments(texts: Sequence[Path | str], links: Path | str) -> list[Alig
             ]
     number, link, source, target = _first_invalid_link(pairs, sentence_links, base, is_swapped=False) or _NO_LINK
     raise DataError(
-        f"{links}, line {number}: the link {link[0]}-{link[1]} is out of range: in {' and '.join(map(str, texts))} "
-        f"the texts have {len(source)} and {len(target)} words. Give the texts that the links were made for."
+        _(
+            "{links}, line {number}: the link {link}-{link_2} is out of range: in {texts} the texts have "
+            "{n_source} and {n_target} words. Give the texts that the links were made for.",
+            links=links,
+            number=number,
+            link=link[0],
+            link_2=link[1],
+            texts=" and ".join(map(str, texts)),
+            n_source=len(source),
+            n_target=len(target),
+        )
     )
 
 
@@ -67,7 +77,13 @@ def _read_texts(texts: Sequence[Path | str]) -> Iterator[tuple[tuple[str, ...], 
     for number, (source, target) in enumerate(rows, start=1):
         words = tuple(source.split()), tuple(target.split())
         if not all(words):
-            raise DataError(f"{texts[0]}, line {number}: a text without words cannot be aligned. Remove the pair.")
+            raise DataError(
+                _(
+                    "{texts}, line {number}: a text without words cannot be aligned. Remove the pair.",
+                    texts=texts[0],
+                    number=number,
+                )
+            )
         yield words
 
 
@@ -76,8 +92,13 @@ def _split_lines(path: Path) -> Iterator[tuple[str, str]]:
         source, separator, target = line.partition(_SEPARATOR)
         if not separator:
             raise DataError(
-                f"{path}, line {number}: there is no {_SEPARATOR} between source and target. Give two parallel files, "
-                f'or one file with "source {_SEPARATOR} target" on each line.'
+                _(
+                    "{path}, line {number}: there is no {SEPARATOR} between source and target. Give two parallel "
+                    'files, or one file with "source {SEPARATOR} target" on each line.',
+                    path=path,
+                    number=number,
+                    SEPARATOR=_SEPARATOR,
+                )
             )
         yield source, target
 
@@ -92,7 +113,12 @@ def _read_links(path: Path, n_pairs: int) -> _SentenceLinks:
         return _links_by_line(path, lines, n_pairs)
     if len(lines) != n_pairs:
         raise DataError(
-            f"{path} has {len(lines):,} lines of links, but there are {n_pairs:,} pairs. Write one line per pair."
+            _(
+                "{path} has {n_lines:,} lines of links, but there are {n_pairs:,} pairs. Write one line per pair.",
+                path=path,
+                n_lines=len(lines),
+                n_pairs=n_pairs,
+            )
         )
     sentence_links: _SentenceLinks = []
     for number, line in enumerate(lines, start=1):
@@ -102,7 +128,12 @@ def _read_links(path: Path, n_pairs: int) -> _SentenceLinks:
             match = _PAIR.fullmatch(cell)
             if match is None:
                 raise DataError(
-                    f'{path}, line {number}: "{shortened(cell)}" is not a link. Write 3-4, or 3p4 for a possible link.'
+                    _(
+                        '{path}, line {number}: "{shortened}" is not a link. Write 3-4, or 3p4 for a possible link.',
+                        path=path,
+                        number=number,
+                        shortened=shortened(cell),
+                    )
                 )
             (sure if match[2] == "-" else possible).add((int(match[1]), int(match[3])))
         sentence_links.append((number, sure, possible))
@@ -117,10 +148,16 @@ def _links_by_line(path: Path, lines: Sequence[str], n_pairs: int) -> _SentenceL
         match = _LINK.fullmatch(line.strip())
         if match is None or not 1 <= int(match[1]) <= n_pairs:
             raise DataError(
-                f'{path}, line {number}: "{shortened(line.strip())}" is not a link of one of the {n_pairs:,} pairs. '
-                "Write the numbers of the sentence, the source word and the target word, from 1, and S or P."
+                _(
+                    '{path}, line {number}: "{shortened}" is not a link of one of the {n_pairs:,} pairs. Write the '
+                    "numbers of the sentence, the source word and the target word, from 1, and S or P.",
+                    path=path,
+                    number=number,
+                    shortened=shortened(line.strip()),
+                    n_pairs=n_pairs,
+                )
             )
-        _, sure, possible = sentence_links[int(match[1]) - 1]
+        _line, sure, possible = sentence_links[int(match[1]) - 1]
         sentence_links[int(match[1]) - 1] = (number, sure, possible)
         (possible if (match[4] or "S").upper() == "P" else sure).add((int(match[2]), int(match[3])))
     return sentence_links

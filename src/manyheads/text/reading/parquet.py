@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import MAX_EXPANSION, OnBad, empty_file_error, expansion_error, raise_or_report
 from manyheads.text.reading.row_spec import Converter, Row, RowSpec, check_width
 from manyheads.text.suggestions import missing_name, shortened
@@ -40,7 +41,7 @@ def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
         for column, converter in columns:
             _check_column(path, column, schema, converter, spec)
         if file.metadata.num_rows == 0:
-            raise DataError(f"{path} has columns, but no rows. Give a file with {spec.noun}.")
+            raise DataError(_("{path} has columns, but no rows. Give a file with {noun}.", path=path, noun=spec.noun))
         first = 1
         n_rows = _n_batch_rows(path, file.metadata)
         for batch in file.iter_batches(n_rows, columns=sorted({*spec.column_names}), use_threads=False):
@@ -85,12 +86,15 @@ def _decode(path: Path, column: str, values: Any, first: int, on_bad: OnBad | No
     for row, value in enumerate(_binary_values(path, values), start=first):
         where = f'{path}, row {row}, column "{column}"'
         if value is None:
-            raise DataError(f"{where} is null, not a string. Remove or fill such rows.")
+            raise DataError(_("{where} is null, not a string. Remove or fill such rows.", where=where))
         try:
             text = value.decode()
         except UnicodeDecodeError as error:
             byte = f"byte {error.start + 1} (0x{value[error.start]:02X})"
-            raise_or_report(DataError(f"{where}: {byte} is not UTF-8. Write the column again as UTF-8."), on_bad)
+            raise_or_report(
+                DataError(_("{where}: {byte} is not UTF-8. Write the column again as UTF-8.", where=where, byte=byte)),
+                on_bad,
+            )
             text = value.decode(errors="replace")
         yield text
 
@@ -100,7 +104,15 @@ def _convert(path: Path, column: str, values: Any, first: int, converter: Conver
         text = converter(value)
         if text is None:
             shown = "null" if value is None else shortened(str(value))
-            raise DataError(f'{path}, row {row}, column "{column}" is {shown}, which is not supported. Use a string.')
+            raise DataError(
+                _(
+                    '{path}, row {row}, column "{column}" is {shown}, which is not supported. Use a string.',
+                    path=path,
+                    row=row,
+                    column=column,
+                    shown=shown,
+                )
+            )
         yield text
 
 
@@ -109,10 +121,19 @@ def _check_column(path: Path, column: str, schema: Any, converter: Converter | N
     if column not in names:
         raise DataError(missing_name(str(path), "column", column, names, spec.settings))
     if names.count(column) > 1:
-        raise DataError(f'{path}: there are several columns "{column}". Rename all but one.')
+        raise DataError(
+            _('{path}: there are several columns "{column}". Rename all but one.', path=path, column=column)
+        )
     kind = schema.field(column).type
     if converter is None and not _is_text(path, kind):
-        raise DataError(f'{path}: column "{column}" has type {shortened(str(kind))}. Choose a column of strings.')
+        raise DataError(
+            _(
+                '{path}: column "{column}" has type {shortened}. Choose a column of strings.',
+                path=path,
+                column=column,
+                shortened=shortened(str(kind)),
+            )
+        )
 
 
 def _is_text(path: Path, kind: Any) -> bool:
@@ -135,10 +156,12 @@ def _opened(path: Path) -> Iterator[Any]:
         with path.open("rb") as stream:
             yield arrow.parquet.ParquetFile(stream, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except UnicodeDecodeError:
-        raise DataError(f"{path} cannot be read as Parquet: the name of a column is not UTF-8.") from None
+        raise DataError(_("{path} cannot be read as Parquet: the name of a column is not UTF-8.", path=path)) from None
     except (arrow.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise DataError(f"{path} cannot be read as Parquet: {reason.rstrip('.')}.") from None
+        raise DataError(
+            _("{path} cannot be read as Parquet: {rstrip}.", path=path, rstrip=reason.rstrip("."))
+        ) from None
 
 
 def _pyarrow(path: Path) -> Any:
@@ -146,5 +169,7 @@ def _pyarrow(path: Path) -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f'{path}: Parquet requires pyarrow. Install it: pip install "manyheads[parquet]".') from None
+        raise DataError(
+            _('{path}: Parquet requires pyarrow. Install it: pip install "manyheads[parquet]".', path=path)
+        ) from None
     return pyarrow

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import (
     OnBad,
     check_readable,
@@ -101,19 +102,44 @@ def numbered_rows(
     file_names = ", ".join(map(str, files)) or "no file given"
     if len(files) not in (1, len(fields)):
         lines = f"{spec.n_fields_word} parallel files" if len(fields) > 1 else "one file of plain lines"
-        raise DataError(f"{file_names}: {spec.noun} are read from one file ({_known_suffixes()}) or from {lines}.")
+        raise DataError(
+            _(
+                "{file_names}: {noun} are read from one file ({known_suffixes}) or from {lines}.",
+                file_names=file_names,
+                noun=spec.noun,
+                known_suffixes=_known_suffixes(),
+                lines=lines,
+            )
+        )
     for path in files:
         check_readable(path)
     if spec.are_pairs and spec.has_columns and None in chosen:
-        raise DataError(f"{file_names}: only one column is given. Give both source_column and target_column, or none.")
+        raise DataError(
+            _(
+                "{file_names}: only one column is given. Give both source_column and target_column, or none.",
+                file_names=file_names,
+            )
+        )
     if len(files) == 1 and (len(fields) > 1 or is_table(files[0])):
         return _ROW_READERS[_known_suffix(files[0], spec)](files[0], spec)
     if spec.has_columns:
         lines = f"{spec.n_fields_word} parallel files have" if len(files) > 1 else "a file of plain lines has"
-        raise DataError(f"{file_names}: {lines} no columns. Remove {spec.settings}.")
+        raise DataError(
+            _(
+                "{file_names}: {lines} no columns. Remove {settings}.",
+                file_names=file_names,
+                lines=lines,
+                settings=spec.settings,
+            )
+        )
     for path in filter(is_table, files):
         raise DataError(
-            f"{path} is a table of {spec.noun}. Give it alone, or give {spec.n_fields_word} files of plain lines."
+            _(
+                "{path} is a table of {noun}. Give it alone, or give {n_fields_word} files of plain lines.",
+                path=path,
+                noun=spec.noun,
+                n_fields_word=spec.n_fields_word,
+            )
         )
     return _read_parallel(files, spec)
 
@@ -137,11 +163,19 @@ def _known_suffix(path: Path, spec: RowSpec) -> str:
     suffix = format_suffix(path)
     if suffix not in _ROW_READERS:
         raise DataError(
-            f"{path}: a single file of {spec.noun} must end in {_known_suffixes()}, optionally followed by .gz or "
-            f".zst. Rename it, or give {spec.n_fields_word} files."
+            _(
+                "{path}: a single file of {noun} must end in {known_suffixes}, optionally followed by .gz or .zst. "
+                "Rename it, or give {n_fields_word} files.",
+                path=path,
+                noun=spec.noun,
+                known_suffixes=_known_suffixes(),
+                n_fields_word=spec.n_fields_word,
+            )
         )
     if suffix == ".parquet" and is_compressed(path):
-        raise DataError(f"{path}: Parquet files are compressed internally. Decompress it to {path.stem}.")
+        raise DataError(
+            _("{path}: Parquet files are compressed internally. Decompress it to {stem}.", path=path, stem=path.stem)
+        )
     return suffix
 
 
@@ -170,11 +204,21 @@ def _unequal(source: Path, source_lines: int, target: Path, target_lines: int, s
     for path in (source, target):
         if any("\r" in line for line in file_lines(path, _ignore)):
             return DataError(
-                f"{fault} {path} contains carriage returns (\\r), which do not end a line. If they should, convert "
-                "them to \\n: tr '\\r' '\\n' < FILE > NEW_FILE."
+                _(
+                    "{fault} {path} contains carriage returns (\\r), which do not end a line. If they should, "
+                    "convert them to \\n: tr '\\r' '\\n' < FILE > NEW_FILE.",
+                    fault=fault,
+                    path=path,
+                )
             )
     relation = "be the translation of" if spec.are_pairs else "belong to"
-    return DataError(f"{fault} Line n of one file must {relation} line n of the other: align the files again.")
+    return DataError(
+        _(
+            "{fault} Line n of one file must {relation} line n of the other: align the files again.",
+            fault=fault,
+            relation=relation,
+        )
+    )
 
 
 def _ignore(_: DataError) -> None:
@@ -216,11 +260,18 @@ def _read_table(
     for number, row in rows:
         if len(row) != width:
             raise DataError(
-                f"{path}, line {number}: the number of columns is {len(row)}, but should be {width}. {advice}"
+                _(
+                    "{path}, line {number}: the number of columns is {n_row}, but should be {width}. {advice}",
+                    path=path,
+                    number=number,
+                    n_row=len(row),
+                    width=width,
+                    advice=advice,
+                )
             )
         yield number, tuple(row[index] for index in indices)
     if number == 0:
-        raise DataError(f"{path} has a header, but no rows. Give a file with {spec.noun}.")
+        raise DataError(_("{path} has a header, but no rows. Give a file with {noun}.", path=path, noun=spec.noun))
 
 
 def _header(path: Path, cells: Iterator[_NumberedCells]) -> list[str]:
@@ -261,11 +312,16 @@ def _csv_rows(path: Path, on_bad: OnBad | None) -> Iterator[_NumberedCells]:
     except csv.Error as error:
         reason = str(error).partition(" - ")[0]  # the rest is advice for programmers
         raise DataError(
-            f"{path}, line {number}: the row that starts here is not valid CSV ({reason}). Close every quote, double "
-            "the quotes inside a quoted field, and quote every field that contains a line end."
+            _(
+                "{path}, line {number}: the row that starts here is not valid CSV ({reason}). Close every quote, "
+                "double the quotes inside a quoted field, and quote every field that contains a line end.",
+                path=path,
+                number=number,
+                reason=reason,
+            )
         ) from None
     if not has_rows:
-        raise DataError(f"{path} has only blank lines. Give a file with text.")
+        raise DataError(_("{path} has only blank lines. Give a file with text.", path=path))
 
 
 def _delimiter(first: str) -> str:
@@ -289,7 +345,13 @@ def _column_index(column: str, first: list[str], where: str, spec: RowSpec) -> i
         known = [str(number) for number in range(1, len(first) + 1)]
     else:
         if first.count(column) > 1:
-            raise DataError(f'{where}: there are several columns "{column}". Choose columns by number, from 1.')
+            raise DataError(
+                _(
+                    '{where}: there are several columns "{column}". Choose columns by number, from 1.',
+                    where=where,
+                    column=column,
+                )
+            )
         if column in first:
             return first.index(column)
         known = first
@@ -313,13 +375,24 @@ def read_records(path: Path, on_bad: OnBad | None = None) -> Iterator[dict[str, 
             raise _too_deep(where) from None
         except ValueError as error:
             reason = str(error).partition("; use sys")[0]  # the rest is advice for programmers
-            raise DataError(f"{where} is not JSON ({reason}). Write one object per line.") from None
+            raise DataError(
+                _("{where} is not JSON ({reason}). Write one object per line.", where=where, reason=reason)
+            ) from None
         if not isinstance(record, dict):
-            raise DataError(f"{where} is not a JSON object. Write one object per line, in {{ }}.")
+            raise DataError(_("{where} is not a JSON object. Write one object per line, in {{ }}.", where=where))
         if len(record) > MAX_COLUMNS:
-            raise DataError(f"{where} has {len(record):,} keys, but at most {MAX_COLUMNS:,} are supported.")
+            raise DataError(
+                _(
+                    "{where} has {n_record:,} keys, but at most {MAX_COLUMNS:,} are supported.",
+                    where=where,
+                    n_record=len(record),
+                    MAX_COLUMNS=MAX_COLUMNS,
+                )
+            )
         if "\\u" in line and any(map(_has_surrogate, record)):
-            raise DataError(f"{where}: a key contains half of a surrogate pair (\\ud800 to \\udfff). Rename the key.")
+            raise DataError(
+                _("{where}: a key contains half of a surrogate pair (\\ud800 to \\udfff). Rename the key.", where=where)
+            )
         if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deeper(record, _MAX_DEPTH):
             raise _too_deep(where)
         yield record
@@ -330,7 +403,13 @@ def _has_surrogate(text: str) -> bool:
 
 
 def _too_deep(where: str) -> DataError:
-    return DataError(f"{where} is nested more than {_MAX_DEPTH} levels deep. Write the text as a string.")
+    return DataError(
+        _(
+            "{where} is nested more than {MAX_DEPTH} levels deep. Write the text as a string.",
+            where=where,
+            MAX_DEPTH=_MAX_DEPTH,
+        )
+    )
 
 
 def _is_deeper(value: object, n_levels: int) -> bool:
@@ -349,10 +428,24 @@ def _text(record: dict[str, object], key: str, converter: Converter | None, wher
         converted = converter(value)
         if converted is None:
             shown = shortened(json.dumps(value, ensure_ascii=False))
-            raise DataError(f'{where}: "{key}" is {shown}, which is not supported. Use a string.')
+            raise DataError(
+                _(
+                    '{where}: "{key}" is {shown}, which is not supported. Use a string.',
+                    where=where,
+                    key=key,
+                    shown=shown,
+                )
+            )
         value = converted
     if not isinstance(value, str):
-        raise DataError(f'{where}: "{key}" is {shortened(json.dumps(value))}, not a string. Write it in quotes.')
+        raise DataError(
+            _(
+                '{where}: "{key}" is {shortened}, not a string. Write it in quotes.',
+                where=where,
+                key=key,
+                shortened=shortened(json.dumps(value)),
+            )
+        )
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.storage import naming_full_disk, user_cache_folder
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -28,21 +29,27 @@ def local_copy(address: str, cache: Path | None = None) -> Path:
         from fsspec.core import url_to_fs
     except ImportError:
         raise DataError(
-            f"{address} is in an object store, which needs fsspec: pip install 'manyheads[remote]'."
+            _("{address} is in an object store, which needs fsspec: pip install 'manyheads[remote]'.", address=address)
         ) from None
     try:
         system, path = url_to_fs(address)
         return _copy(system, path, address, cache or user_cache_folder("remote"))
     except ImportError as error:  # s3fs for s3://, gcsfs for gs://
-        raise DataError(f"{address} needs another package: {_first_line(error)}.") from None
+        raise DataError(
+            _("{address} needs another package: {first_line}.", address=address, first_line=_first_line(error))
+        ) from None
     except (FileNotFoundError, IsADirectoryError):
-        raise DataError(f"{address}: there is no such object in the store.") from None
+        raise DataError(_("{address}: there is no such object in the store.", address=address)) from None
     except DataError:
         raise
     except Exception as error:  # each store has its own
         reason = f"{type(error).__name__}: {_first_line(error)}"
         raise DataError(
-            f"{address} cannot be read ({reason}). Check the address, the network and your credentials."
+            _(
+                "{address} cannot be read ({reason}). Check the address, the network and your credentials.",
+                address=address,
+                reason=reason,
+            )
         ) from None
 
 
@@ -62,7 +69,14 @@ def _copy(system: Any, path: str, address: str, cache: Path) -> Path:
                 shutil.copyfileobj(source, stream, _BLOCK_BYTES)
             n_bytes, expected = temporary.stat().st_size, info.get("size")
             if expected is not None and n_bytes != expected:
-                raise DataError(f"{address}: {n_bytes:,} of {expected:,} bytes arrived. Run the same command again.")
+                raise DataError(
+                    _(
+                        "{address}: {n_bytes:,} of {expected:,} bytes arrived. Run the same command again.",
+                        address=address,
+                        n_bytes=n_bytes,
+                        expected=expected,
+                    )
+                )
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import OnBad
 
 Row = tuple[str, ...]
@@ -62,8 +63,13 @@ def check_width(n_columns: int, where: str) -> None:
     """Raise if a table has more than `MAX_COLUMNS` columns."""
     if n_columns > MAX_COLUMNS:
         raise DataError(
-            f"{where}: the number of columns is {n_columns:,}, but at most {MAX_COLUMNS:,} are supported. Remove "
-            "columns that are not needed, and check that no line ends are missing."
+            _(
+                "{where}: the number of columns is {n_columns:,}, but at most {MAX_COLUMNS:,} are supported. "
+                "Remove columns that are not needed, and check that no line ends are missing.",
+                where=where,
+                n_columns=n_columns,
+                MAX_COLUMNS=MAX_COLUMNS,
+            )
         )
 
 

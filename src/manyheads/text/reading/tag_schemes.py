@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from typing import Literal, get_args
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, raise_or_report
 from manyheads.text.suggestions import shortened
 
@@ -100,7 +101,7 @@ def tags_to_spans(
     if wrong is not None:
         raise wrong
     for fault in _faults(tags, scheme):
-        raise_or_report(DataError(f"{where}: {fault}"), on_bad)
+        raise_or_report(DataError(_("{where}: {fault}", where=where, fault=fault)), on_bad)
     return _lenient_spans(tags)
 
 
@@ -111,8 +112,15 @@ def find_wrong_tag(tags: Sequence[str], scheme: AnyScheme, where: str) -> DataEr
     for position, tag in enumerate(tags, start=1):
         if not is_tag(tag):
             return DataError(
-                f'{where}: tag {position} of {len(tags)} is "{shortened(tag)}"; a tag must be O or one of '
-                f"{', '.join(f'{letter}-…' for letter in _ROLES[scheme])}. Choose the column that holds the tags."
+                _(
+                    '{where}: tag {position} of {n_tags} is "{shortened}"; a tag must be O or one of {ROLES}. '
+                    "Choose the column that holds the tags.",
+                    where=where,
+                    position=position,
+                    n_tags=len(tags),
+                    shortened=shortened(tag),
+                    ROLES=", ".join(f"{letter}-…" for letter in _ROLES[scheme]),
+                )
             )
     return None
 
@@ -124,8 +132,13 @@ def spans_to_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[st
     for span in sorted(spans):
         if not previous.end <= span.start < span.end <= length:
             raise DataError(
-                f"{span} is not valid after {previous}: spans must not overlap, and each must cover at least one of "
-                f"the {length} words."
+                _(
+                    "{span} is not valid after {previous}: spans must not overlap, and each must cover at least "
+                    "one of the {length} words.",
+                    span=span,
+                    previous=previous,
+                    length=length,
+                )
             )
         is_adjacent = previous.end == span.start and previous.start < previous.end and previous.label == span.label
         letters = _letters(span.end - span.start, scheme, is_adjacent)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, check_readable, file_lines, first_lines, format_suffix, is_folder
 from manyheads.text.reading.readers import is_table, numbered_rows
 from manyheads.text.reading.row_spec import Row
@@ -107,7 +108,7 @@ def _rows(
     if wrong:
         raise DataError(" ".join(map(str, wrong)))
     if is_empty:
-        raise DataError(f"{files[0]} has no sentence. Give a file with tagged text.")
+        raise DataError(_("{files} has no sentence. Give a file with tagged text.", files=files[0]))
 
 
 def _reader(files: Sequence[Path], columns: Sequence[str | None]) -> Callable[[OnBad | None], Iterator[_Sentence]]:
@@ -115,7 +116,9 @@ def _reader(files: Sequence[Path], columns: Sequence[str | None]) -> Callable[[O
     if len(files) > 1 or _has_sentence_per_line(files[0]):
         return partial(_line_sentences, files, columns)
     if len(columns) > 2:
-        raise DataError(f"{files[0]}: CoNLL columns have no sentence labels. Give three parallel files, or a table.")
+        raise DataError(
+            _("{files}: CoNLL columns have no sentence labels. Give three parallel files, or a table.", files=files[0])
+        )
     return partial(_column_sentences, files[0], _Layout.detect(files[0], *columns))
 
 
@@ -128,7 +131,13 @@ def _files(paths: Sequence[Path | str], joint: bool) -> list[Path]:
     if len(files) not in (1, len(names)):
         file_names = ", ".join(map(str, files)) or "no file given"
         parallel = "three parallel files (words, tags, labels)" if joint else "two parallel files (words, tags)"
-        raise DataError(f"{file_names}: tagged text is read from one file or from {parallel}.")
+        raise DataError(
+            _(
+                "{file_names}: tagged text is read from one file or from {parallel}.",
+                file_names=file_names,
+                parallel=parallel,
+            )
+        )
     return files
 
 
@@ -163,8 +172,13 @@ def _line_sentences(files: Sequence[Path], columns: Sequence[str | None], on_bad
             words = text.split()  # some files separate words with other white space too
         if len(words) != len(tags):
             raise DataError(
-                f"{where}: there are {len(words)} words, but {len(tags)} tags. Write one tag per word, separated by "
-                "single spaces."
+                _(
+                    "{where}: there are {n_words} words, but {n_tags} tags. Write one tag per word, separated by "
+                    "single spaces.",
+                    where=where,
+                    n_words=len(words),
+                    n_tags=len(tags),
+                )
             )
         yield _Sentence([*map(_word, words)], [*map(_replace_spaces, tags)], tuple(label), where)
 
@@ -209,14 +223,18 @@ class _Layout:
         names = next((line.removeprefix(_COLUMN_NAMES).split() for line in lines if line.startswith(_COLUMN_NAMES)), [])
         word_lines = [line for line in lines if not line.startswith(("#", _DOCUMENT_START))] or lines
         if not word_lines:
-            raise DataError(f"{path} has only blank lines. Give a file with text.")
+            raise DataError(_("{path} has only blank lines. Give a file with text.", path=path))
         first = word_lines[0]
         separator = "\t" if "\t" in first.strip(_BLANK) else " "
         width = len(_cells(first, separator))
         if width < 2:
             raise DataError(
-                f'{path}: "{shortened(first.strip())}" has one column. Write one word and its tag per line, separated '
-                "by a tab or a space, and a blank line between sentences."
+                _(
+                    '{path}: "{shortened}" has one column. Write one word and its tag per line, separated by a tab '
+                    "or a space, and a blank line between sentences.",
+                    path=path,
+                    shortened=shortened(first.strip()),
+                )
             )
         names = names if len(names) == width else []
         rows = [cells for cells in (_cells(line, separator) for line in word_lines) if len(cells) == width]
@@ -260,16 +278,28 @@ def _column_sentences(path: Path, layout: _Layout, on_bad: OnBad | None) -> Iter
             continue
         if len(cells) != layout.width:
             raise DataError(
-                f"{path}, line {number}: the number of columns is {len(cells)}, but should be {layout.width}. Check "
-                "for a missing or an extra separator."
+                _(
+                    "{path}, line {number}: the number of columns is {n_cells}, but should be {width}. Check for a "
+                    "missing or an extra separator.",
+                    path=path,
+                    number=number,
+                    n_cells=len(cells),
+                    width=layout.width,
+                )
             )
         # CoNLL-U numbers multiword tokens 1-2 and empty nodes 1.1.
         if layout.id is not None and not cells[layout.id].isdecimal():
             continue
         if len(words) == _LONGEST_SENTENCE:
             raise DataError(
-                f"{path}, lines {first} to {last}: the sentence has more than {_LONGEST_SENTENCE:,} words. Put a blank "
-                "line between sentences."
+                _(
+                    "{path}, lines {first} to {last}: the sentence has more than {LONGEST_SENTENCE:,} words. Put a "
+                    "blank line between sentences.",
+                    path=path,
+                    first=first,
+                    last=last,
+                    LONGEST_SENTENCE=_LONGEST_SENTENCE,
+                )
             )
         first, last = first if words else number, number
         words.append(_word(cells[layout.word]))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.text.reading.files import read_lines
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokens.words import is_blank
@@ -20,16 +21,27 @@ def read_glossary(path: Path | str) -> dict[str, str]:
         terms = [" ".join(term.split()) for term in line.split("\t")]
         if len(terms) != 2 or any(map(is_blank, terms)):
             raise DataError(
-                f"{path}, line {number}: {shortened(line)!r} is not a source term, a tab and a target term. "
-                "Correct the line, or put # before it."
+                _(
+                    "{path}, line {number}: {shortened!r} is not a source term, a tab and a target term. Correct "
+                    "the line, or put # before it.",
+                    path=path,
+                    number=number,
+                    shortened=shortened(line),
+                )
             )
         source, target = terms
         earlier = found.setdefault(source, (target, number))
         if earlier[0] != target:
             raise DataError(
-                f"{path}, line {number}: {shortened(source)!r} has another target term in line {earlier[1]}. "
-                "Remove one of the two lines."
+                _(
+                    "{path}, line {number}: {shortened!r} has another target term in line {earlier}. Remove one of "
+                    "the two lines.",
+                    path=path,
+                    number=number,
+                    shortened=shortened(source),
+                    earlier=earlier[1],
+                )
             )
     if not found:
-        raise DataError(f"{path} has no terms. Write one per line: a source term, a tab, a target term.")
+        raise DataError(_("{path} has no terms. Write one per line: a source term, a tab, a target term.", path=path))
     return {source: target for source, (target, _) in found.items()}

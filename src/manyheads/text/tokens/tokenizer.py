@@ -15,6 +15,7 @@ import sentencepiece
 
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import BundleError
+from manyheads.messages import _
 from manyheads.text.markup.copyable_spans import Placeholders, placeholder_symbols
 from manyheads.text.tokens.subword_sampling import SubwordSampler
 from manyheads.text.tokens.surfaces import Surfaces
@@ -92,9 +93,11 @@ class Tokenizer:
         try:
             blob = read_bounded(Path(path), _MAX_BYTES)
         except OSError as error:
-            raise BundleError(f"{path}: the tokenizer cannot be read ({error.strerror}).") from None
+            raise BundleError(
+                _("{path}: the tokenizer cannot be read ({strerror}).", path=path, strerror=error.strerror)
+            ) from None
         except BoundsError as error:
-            raise BundleError(f"{path}: the tokenizer cannot be read: {error}.") from None
+            raise BundleError(_("{path}: the tokenizer cannot be read: {error}.", path=path, error=error)) from None
         return cls.from_bytes(blob, name=str(path))
 
     @classmethod
@@ -113,8 +116,11 @@ class Tokenizer:
             raise BundleError(damaged) from None
         if not is_compatible:
             raise BundleError(
-                f"{name} is a SentencePiece model that manyheads did not train: its special tokens differ, or it "
-                "alters text. Use the tokenizer.model of a manyheads bundle."
+                _(
+                    "{name} is a SentencePiece model that manyheads did not train: its special tokens differ, or "
+                    "it alters text. Use the tokenizer.model of a manyheads bundle.",
+                    name=name,
+                )
             )
         return tokenizer
 
@@ -255,7 +261,7 @@ class Tokenizer:
         rows = encode(self._processor, [first for first, *_ in parts])
         after = [part for _, *rest in parts for part in rest]
         inner = iter(encode(self._inner, after) if after else [])
-        for row, (_, *rest) in zip(rows, parts, strict=True):
-            for _ in rest:
+        for row, (_first, *rest) in zip(rows, parts, strict=True):
+            for _part in rest:
                 row += self._metaspace_ids + next(inner)
         return rows

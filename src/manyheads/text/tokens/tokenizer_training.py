@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import sentencepiece
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.settings import Range, raise_faults, type_faults
 from manyheads.text.markup.copyable_spans import placeholder_symbols, without_copyable_spans
 
@@ -81,7 +82,7 @@ def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) ->
         lines = (_CHINESE_CHARACTER.sub(_BOUNDARY + r"\g<0>" + _BOUNDARY, line) for line in lines)
     sample = _sample(lines, settings.sample_bytes, random.Random(seed))
     if not any(chunk.strip() for chunk in sample):
-        raise DataError("There is no text to train a tokenizer on: every line is empty. Add some text.")
+        raise DataError(_("There is no text to train a tokenizer on: every line is empty. Add some text."))
     if settings.kind == "character":  # its trainer gives no error if the vocabulary is too small for the space
         return _train(_without_rare_characters(sample, settings.vocab_size - settings.placeholders), settings)
     try:
@@ -119,8 +120,13 @@ def to_utf8(text: str, name: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{name} contains an unpaired surrogate (U+{ord(text[error.start]):04X} at character {error.start + 1}), "
-            "which cannot be encoded as UTF-8. Read the text again with the right encoding."
+            _(
+                "{name} contains an unpaired surrogate (U+{ord:04X} at character {start}), which cannot be encoded "
+                "as UTF-8. Read the text again with the right encoding.",
+                name=name,
+                ord=ord(text[error.start]),
+                start=error.start + 1,
+            )
         ) from None
 
 

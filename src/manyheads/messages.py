@@ -1,0 +1,73 @@
+"""Messages in the language in use: English in the source, other languages in gettext catalogs.
+
+    _("Wrote {path}.", path=path)
+    _n("1 row was dropped.", "{n:,} rows were dropped.", n)
+    Message("{n_rows:,} rows", n_rows=n_rows)     # translated later, when its reader is known
+
+A message is a literal with named fields, never an f-string: `make messages` collects the literals. The catalogs are
+`locale/LANGUAGE/LC_MESSAGES/manyheads.po`, and the build compiles them. A catalog that is missing or broken leaves
+messages in English.
+"""
+
+import gettext
+import logging
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from manyheads.language import LANGUAGES, Language, current, using
+
+FOLDER = Path(__file__).with_name("locale")
+DOMAIN = "manyheads"
+logger = logging.getLogger(__name__)
+
+
+def _(message: str, /, **values: object) -> str:
+    """Return a message in the language in use, with these values in its fields."""
+    translated = _catalog(current()).gettext(message)
+    return translated.format(**values) if values else translated
+
+
+def _n(singular: str, plural: str, n: int, /, **values: object) -> str:
+    """Return the form of a message for `n` things; `{n}` is the number."""
+    return _catalog(current()).ngettext(singular, plural, n).format(n=n, **values)
+
+
+@dataclass(frozen=True, init=False)
+class Message:
+    """A message that is translated when it is shown: in a report it has a switch between the languages."""
+
+    text: str
+    values: dict[str, object]
+
+    def __init__(self, text: str, /, **values: object) -> None:
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "values", values)
+
+    def __str__(self) -> str:
+        return _(self.text, **self.values)
+
+    def __hash__(self) -> int:
+        return hash((self.text, tuple(self.values)))
+
+    def by_language(self) -> dict[Language, str]:
+        """Return the message in every language, as pages take it."""
+        found: dict[Language, str] = {}
+        for language in LANGUAGES:
+            with using(language):
+                found[language] = str(self)
+        return found
+
+
+@cache
+def _catalog(language: Language) -> gettext.NullTranslations:
+    """Return the catalog of a language; English is in the source."""
+    if language == "en":
+        return gettext.NullTranslations()
+    path = FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.mo"
+    try:
+        with path.open("rb") as file:
+            return gettext.GNUTranslations(file)
+    except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError) as error:
+        logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
+        return gettext.NullTranslations()
