@@ -1,4 +1,4 @@
-"""The message catalogs: `update` collects the messages of the source into each manyheads.po, `compile` writes the .mo files.
+"""The message catalogs: `update` collects the messages of the source, `compile` writes the .mo files.
 
     .venv/bin/python tools/catalogs.py update      after a message was added or changed; new ones have an empty msgstr
     .venv/bin/python tools/catalogs.py compile     what `make` and the build of a wheel do

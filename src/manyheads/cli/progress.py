@@ -247,7 +247,7 @@ class _LiveView:
 
     def validated(self, event: Validated) -> None:
         self.score = _format_validation(event)
-        text, answer, _ = event.sample
+        text, answer, _reference = event.sample
         self.sample = Text(f"{'':<{_LABEL_WIDTH}}{text}\n{'':<{_LABEL_WIDTH - 2}}→ {answer}", style="dim")
         self.live.update(self._group())
 
@@ -284,7 +284,7 @@ class _PlainView:
             self.console.print(f"  {line}", markup=False)
 
     def validated(self, event: Validated) -> None:
-        text, answer, _ = event.sample
+        text, answer, _reference = event.sample
         step = _("step {step:,}", step=event.step)
         self.console.print(f"  {step} · {_format_validation(event)} · {text} → {answer}", markup=False)
 
