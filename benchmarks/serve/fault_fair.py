@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import itertools
 import os
+from functools import cache
 from typing import Any
 
 from http_client import make_request
@@ -15,21 +16,24 @@ N_LIGHT = 10
 RATE = 2.0  # requests a second of each of the ten
 TIMES = 100
 GOAL = 2.0
+_HEAVY = "h" * 32  # the key of the client with the load
+_TEXTS = english(500)
 
 
-def _requests(port: int, key: str, texts: list[str]) -> list[Prepared]:
+@cache
+def _requests(port: int, key: str, seed: int) -> list[Prepared]:
+    """What a client sends. Making it takes longer than an answer, so the warm-up does it."""
+    texts = _TEXTS[seed * 31 % 400 :]
     plain = [make_request(port, "/v1/predict", {"texts": [text], "decode": {"beam": 4}}) for text in texts]
     return [Prepared(one.replace(b"\r\n", f"\r\nX-API-Key: {key}\r\n".encode(), 1)) for one in plain]
 
 
-async def _load(server: Server, key: str, rate: float, seconds: float, seed: int, n_connections: int) -> Samples:
-    texts = english(500)
-    requests = itertools.cycle(_requests(server.port, key, texts[seed * 31 % 400 :]))
-    return await open_loop(server.port, requests, rate, seconds, n_connections=n_connections, seed=seed)
-
-
 async def _light(server: Server, seconds: float) -> dict[str, Any]:
-    each = [_load(server, f"{number:032}", RATE, seconds, number + 1, 8) for number in range(N_LIGHT)]
+    sent = [itertools.cycle(_requests(server.port, f"{number:032}", number + 1)) for number in range(N_LIGHT)]
+    each = [
+        open_loop(server.port, requests, RATE, seconds, n_connections=8, seed=number + 1)
+        for number, requests in enumerate(sent)
+    ]
     together = Samples()
     for one in await asyncio.gather(*each):
         together.seconds = max(together.seconds, one.seconds)
@@ -39,17 +43,20 @@ async def _light(server: Server, seconds: float) -> dict[str, Any]:
 
 
 async def _both(server: Server, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    heavy = asyncio.create_task(_load(server, "h" * 32, TIMES * RATE * N_LIGHT, seconds + 3, 99, 400))
+    requests = itertools.cycle(_requests(server.port, _HEAVY, 99))
+    load = open_loop(server.port, requests, TIMES * RATE * N_LIGHT, seconds + 3, n_connections=400, seed=99)
+    heavy = asyncio.create_task(load)
     await asyncio.sleep(2)  # until its texts wait
     return await _light(server, seconds), summarize(await heavy)
 
 
 def run_fair(given: argparse.Namespace) -> dict[str, Any]:
     """The ten alone, then beside the other client; `--count` is the number of seconds of each."""
-    keys = [*(f"light{number}:{number:032}" for number in range(N_LIGHT)), f"heavy:{'h' * 32}"]
+    keys = [*(f"light{number}:{number:032}" for number in range(N_LIGHT)), f"heavy:{_HEAVY}"]
     os.environ["MANYHEADS_API_KEYS"] = ",".join(keys)
     try:
         with start_manyheads([f"t={given.bundle}"], given.workers) as server:
+            _requests(server.port, _HEAVY, 99)
             asyncio.run(_light(server, 3.0))  # warm-up
             alone = asyncio.run(_light(server, given.number))
             beside, heavy = asyncio.run(_both(server, given.number))

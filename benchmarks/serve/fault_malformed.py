@@ -16,7 +16,7 @@ from typing import Any
 
 from http_client import fetch, fetch_now, make_request
 from malformed import Attack, draw_attack, fault_of, status_of
-from process_tree import n_descriptors, rss, tree
+from process_tree import n_descriptors, pss, rss, tree
 from systems import Server, start_manyheads
 
 N_AT_ONCE = 24
@@ -64,7 +64,7 @@ async def _flood(server: Server, count: int, seed: int) -> dict[str, Any]:
     async def attacker() -> None:
         for number in numbers:
             if number % max(1, count // 20) == 0:
-                memory.append((number, rss(tree(server.pid))))
+                memory.append((number, pss(tree(server.pid))))
                 ready = (await fetch(server.port, "/ready")).status
                 print(f"malformed {number} of {count}: ready {ready}, {dict(statuses)}", file=sys.stderr, flush=True)
             attack = draw_attack(draw, server.port)
@@ -84,7 +84,7 @@ async def _flood(server: Server, count: int, seed: int) -> dict[str, Any]:
                                "received": repr(received[:400])})  # fmt: skip
 
     await asyncio.gather(*(attacker() for _ in range(N_AT_ONCE)))
-    memory.append((count, rss(tree(server.pid))))
+    memory.append((count, pss(tree(server.pid))))
     return {
         "requests": count,
         "kinds": dict(kinds.most_common()),
@@ -203,7 +203,7 @@ def run_malformed(given: argparse.Namespace) -> dict[str, Any]:
     with start_manyheads([f"t={given.bundle}"], given.workers) as server:
         before = fetch_now(server.port, "/v1/predict", ASKED).json()
         asyncio.run(_flood(server, max(200, given.number // 10), given.seed + 1))  # memory is allocated once
-        descriptors, bytes_before = n_descriptors(server.pid), rss(tree(server.pid))
+        descriptors, bytes_before = n_descriptors(server.pid), pss(tree(server.pid))
         asyncio.run(pause(server))
         raw = asyncio.run(_flood(server, given.number, given.seed))
         raw["longest_pause"] = asyncio.run(pause(server))
@@ -212,7 +212,7 @@ def run_malformed(given: argparse.Namespace) -> dict[str, Any]:
         time.sleep(2)
         ready = fetch_now(server.port, "/ready").status
         same = fetch_now(server.port, "/v1/predict", ASKED).json() == before
-        ratio = rss(tree(server.pid)) / bytes_before
+        ratio = pss(tree(server.pid)) / bytes_before
         left = [descriptors, n_descriptors(server.pid)]
         log = server.log.read_text(errors="replace")
         names = [f"t={given.bundle}", *(f"b{number}={path}" for number, path in enumerate(given.others))]

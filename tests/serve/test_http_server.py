@@ -1,5 +1,6 @@
 """The process that answers HTTP."""
 
+import selectors
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import uvicorn
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from manyheads.serve.service.http_server import _protocol, _TimedSelector
+from manyheads.serve.service.http_server import _AT_ONCE, _protocol, _TimedSelector
 from manyheads.serve.service.settings import ServeSettings
 
 LARGE = b"x" * 20_000_000
@@ -117,3 +118,20 @@ def test_the_longest_pause_is_measured_from_one_look_at_the_sockets_to_the_next(
         selector.select(0)
         assert selector.longest_pause() >= 0.05
         assert selector.longest_pause() == 0
+
+
+def test_of_many_ready_sockets_each_has_its_turn() -> None:
+    pairs = [socket.socketpair() for _ in range(_AT_ONCE * 2 + 5)]
+    with _TimedSelector() as selector:
+        for ours, theirs in pairs:
+            selector.register(ours, selectors.EVENT_READ)
+            theirs.send(b"x")
+        seen: set[int] = set()
+        for _ in range(4):
+            events = selector.select(0)
+            assert len(events) == _AT_ONCE
+            seen |= {key.fd for key, _ in events}
+        assert len(seen) == len(pairs)  # although none of them was read
+    for pair in pairs:
+        for one in pair:
+            one.close()

@@ -26,6 +26,10 @@ _MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
 _MAX_PIPELINED = 32  # requests of a connection that wait for the answer to another one; each takes 2 KB of memory
 _MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
+_AT_ONCE = (
+    32  # connections that the event loop accepts, and sockets that it serves, before it looks at all others again
+)
+_WAITING = 1024  # connections that wait to be accepted
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
 
 
@@ -79,6 +83,7 @@ async def _run_server(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(settings.drain),
         lifespan="on",
+        backlog=_AT_ONCE,  # asyncio accepts as many connections before it does anything else
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request" is the client's fault
     server = _Server(config, on_start)
@@ -104,17 +109,23 @@ def _reload_all(service: Service) -> None:
 
 
 class _TimedSelector(selectors.DefaultSelector):
-    """Measures how long the event loop is busy between two looks at its sockets, while it answers nobody else."""
+    """Measures how long the event loop is busy between two looks at its sockets, while it answers nobody else.
+
+    Of hundreds of sockets that are ready, some come at a time, in turn: timers and workers do not wait for all of them.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._awake, self._longest = time.monotonic(), 0.0
+        self._awake, self._longest, self._first = time.monotonic(), 0.0, 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self._longest = max(self._longest, time.monotonic() - self._awake)
         events = super().select(timeout)
         self._awake = time.monotonic()
-        return events
+        if len(events) <= _AT_ONCE:
+            return events
+        self._first = (self._first + _AT_ONCE) % len(events)
+        return (events[self._first :] + events[: self._first])[:_AT_ONCE]
 
     def longest_pause(self) -> float:
         """Return the longest time in seconds since the last call."""
@@ -216,6 +227,12 @@ def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
 
 class _Server(ReportingServer):
     """A server that accepts what has arrived before it stops listening."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; more connections may wait than are accepted at once."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept waiting connections and read what they have sent, then stop listening and finish."""

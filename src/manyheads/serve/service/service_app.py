@@ -1,7 +1,9 @@
 """`make_service_app`: the HTTP service, a FastAPI application behind `RequestGuard`."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -43,6 +45,7 @@ def make_service_app(service: Service, access: Access) -> RequestGuard:
         title="manyheads",
         description="Predictions of Transformer bundles.",
         lifespan=lifespan,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )
@@ -50,6 +53,7 @@ def make_service_app(service: Service, access: Access) -> RequestGuard:
     routers = [make(service) for make in (*ROUTERS, _health_router)]
     for router in routers:
         app.include_router(router)
+    app.include_router(_openapi_router(app))
     app.mount("/lens", LensPages(service, is_enabled=not access.needs_key))
     app.add_exception_handler(ProblemError, _problem)
     app.add_exception_handler(RequestValidationError, _validation_problem)
@@ -84,6 +88,21 @@ def _health_router(service: Service) -> APIRouter:
     async def metrics() -> Response:
         """Metrics for Prometheus."""
         return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return router
+
+
+def _openapi_router(app: FastAPI) -> APIRouter:
+    """The document that describes the API. FastAPI would write it again for every request, which takes milliseconds."""
+    router = APIRouter(include_in_schema=False)
+
+    @cache
+    def document() -> bytes:
+        return json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @router.get("/openapi.json")
+    async def openapi() -> Response:
+        return Response(document(), media_type="application/json")
 
     return router
 
