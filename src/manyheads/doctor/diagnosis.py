@@ -19,7 +19,6 @@ from manyheads.doctor.misalignment import check_alignment
 from manyheads.doctor.model_checks import check_bundle, check_model, load_snapshot
 from manyheads.doctor.run_log import read_log
 from manyheads.errors import DataError, RecipeError
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.metrics import rows_name
 from manyheads.model import Transformer
@@ -56,11 +55,11 @@ def detect_kind(path: Path) -> Kind:
         return "bundle"
     raise DataError(
         _(
-            "{path} is neither a run (it has no {name}) nor a bundle (it has no {MANIFEST}). Give a recipe "
+            "{path} is neither a run (it has no {log}) nor a bundle (it has no {manifest}). Give a recipe "
             "(.toml), a run's folder or a bundle.",
             path=path,
-            name=RunFolder(path).log_file.name,
-            MANIFEST=MANIFEST,
+            log=RunFolder(path).log_file.name,
+            manifest=MANIFEST,
         )
     )
 
@@ -140,7 +139,7 @@ def _prepare(recipe: Recipe, folder: RunFolder) -> PreparedData:
 
 def _rows_finding(recipe: Recipe, counts: Mapping[str, int]) -> Finding:
     dropped = {reason: count for reason, count in counts.items() if reason != KEPT}
-    return Finding("rows", "good", f"{rows_name(recipe.task_class.noun, counts[KEPT], dropped)}{pick('.', '。')}")
+    return Finding("rows", "good", _("{rows}.", rows=rows_name(recipe.task_class.noun, counts[KEPT], dropped)))
 
 
 def check_data(
