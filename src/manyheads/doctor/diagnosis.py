@@ -28,11 +28,12 @@ from manyheads.run.preparation import PreparedData, prepare
 from manyheads.storage import MANIFEST
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, merge_good
 from manyheads.tasks.task_doctor import Source
+from manyheads.text.reading.formats import format_of, is_table
 from manyheads.text.reading.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
-_DATA_SUFFIXES = {".csv", ".tsv", ".jsonl", ".parquet", ".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}
+_DATA_SUFFIXES = {".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}  # beside those of tables
 _MAX_PREPARED_BYTES = 100_000_000  # of training files; tokenizing more would take minutes
 _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 
@@ -40,7 +41,7 @@ _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 def detect_kind(path: Path) -> Kind:
     """Return what a path is: a file is a recipe, a folder with a log a run, a folder with a manifest a bundle."""
     if path.is_file():
-        if path.suffix.lower() in _DATA_SUFFIXES:
+        if is_table(path) or path.suffix.lower() in _DATA_SUFFIXES:
             raise DataError(
                 _("{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}", path=path)
             )
@@ -251,11 +252,9 @@ def _short_names(corpus: Corpus, files: Sequence[str]) -> tuple[str, ...]:
 
 
 def _has_header(files: tuple[str, ...], columns: Mapping[str, str]) -> bool:
-    """Return whether the first line names the columns; in CSV it does unless the columns are given by number."""
-    suffixes = {suffix.lower() for suffix in Path(files[0]).suffixes[-2:]}
-    is_table = ".csv" in suffixes or (".tsv" in suffixes and bool(columns))
-    are_numbers = bool(columns) and all(column.isdecimal() for column in columns.values())
-    return len(files) == 1 and is_table and not are_numbers
+    """Return whether the first line names the columns."""
+    table = format_of(Path(files[0]))
+    return len(files) == 1 and table is not None and table.has_header(columns)
 
 
 def clean_settings(recipe: Recipe) -> CleanSettings:
