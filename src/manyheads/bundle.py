@@ -113,7 +113,7 @@ class Bundle:
         `changes` override decoding settings, such as `beam=5` or `method="greedy"`.
         """
         if isinstance(texts, str):
-            raise TypeError('predict takes a list of texts: predict(["…"]).')
+            raise TypeError(_('predict takes a list of texts: predict(["…"]).'))
         return [prediction.answer for prediction in self.predictions(texts, **changes)]
 
     def candidates(self, texts: Iterable[str], **changes: Any) -> list[Sequence[Any]]:
@@ -144,7 +144,9 @@ class Bundle:
         texts = list(texts)
         for number, text in enumerate(texts):
             if not isinstance(text, str):
-                raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
+                raise TypeError(
+                    _("texts[{number}] is of type {type}, not str.", number=number, type=type(text).__name__)
+                )
         settings = build(DecodeSettings, to_table(self.decode) | changes, "decode.")
         if changes.get("abstain") is not None:
             self.require_confidence(settings)
@@ -228,24 +230,24 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     if not (folder / MANIFEST).exists() and (folder / "bundle" / MANIFEST).exists():
         raise BundleError(
             _(
-                "{folder} is the folder of a run. Give its bundle: {folder_2}.",
+                "{folder} is the folder of a run. Give its bundle: {bundle}.",
                 folder=folder,
-                folder_2=folder / "bundle",
+                bundle=folder / "bundle",
             )
         )
-    sealed = verify_manifest(folder, BundleError)
-    config = _read_config(folder, sealed)
-    require_files(folder, sealed, _FILES, BundleError)
+    listed = verify_manifest(folder, BundleError)
+    config = _read_config(folder, listed)
+    require_files(folder, listed, _FILES, BundleError)
     tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     task, decode, scores = _restore(folder, config, tokenizer)
     weights = dequantize_weights(read_tensors(folder / _WEIGHTS, BundleError))
     refuse_infinite(weights, folder / _WEIGHTS, BundleError)  # again: a huge scale makes finite numbers infinite
     load_weights(task.module, weights, f"{folder}/{_WEIGHTS}")
-    if _BASELINE in sealed:
+    if _BASELINE in listed:
         task = _with_baseline(task, folder)
     task.module.to(pick_device(device)).eval()
     int8, shortlist_cost = _cost(folder, config, "int8"), _cost(folder, config, "shortlist")
-    shortlist = None if shortlist_cost is None else _read_shortlist(folder, sealed, tokenizer.vocab_size)
+    shortlist = None if shortlist_cost is None else _read_shortlist(folder, listed, tokenizer.vocab_size)
     selector.is_int8, selector.shortlist = int8 is not None, shortlist if use_shortlist else None
     return Bundle(
         task=task,
@@ -257,7 +259,7 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
         int8=int8,
         shortlist=shortlist,
         shortlist_cost=shortlist_cost,
-        seen_words=_read_seen_words(folder, sealed) if "seen_words" in config else None,
+        seen_words=_read_seen_words(folder, listed) if "seen_words" in config else None,
         engine=selector,
     )
 
@@ -268,54 +270,51 @@ def model_settings(path: Path | str) -> dict[str, Any]:
     config = _read_config(folder, verify_manifest(folder, BundleError))
     model = config.get("model")
     if not isinstance(model, dict):
-        raise BundleError(
-            _("{folder}/{CONFIG} does not have the expected content: it has no model.", folder=folder, CONFIG=_CONFIG)
-        )
+        raise _unexpected(folder / _CONFIG, _("it has no model."))
     return dict(model)
 
 
-def _read_config(folder: Path, sealed: set[str]) -> dict[str, Any]:
+def _read_config(folder: Path, listed: set[str]) -> dict[str, Any]:
     """Read bundle.json. Its format and task are checked first, since all else depends on them."""
-    require_files(folder, sealed, (_CONFIG,), BundleError)
+    require_files(folder, listed, (_CONFIG,), BundleError)
     config = read_json(folder / _CONFIG, BundleError)
     number = config.get("format")
     if not isinstance(number, int) or number < 1:
         raise BundleError(
             _(
-                "{folder}/{CONFIG} has no valid bundle format: {shown}. This manyheads reads {FORMAT}.",
-                folder=folder,
-                CONFIG=_CONFIG,
-                shown=shown(number),
-                FORMAT=FORMAT,
+                "{path} has no valid bundle format: {number}. This manyheads reads {known}.",
+                path=folder / _CONFIG,
+                number=shown(number),
+                known=FORMAT,
             )
         )
     if number < FORMAT:
         raise BundleError(
             _(
-                "{folder}: made by an older manyheads (bundle format {number}; this one reads {FORMAT}). Train it "
+                "{folder}: made by an older manyheads (bundle format {number}; this one reads {known}). Train it "
                 "again.",
                 folder=folder,
                 number=number,
-                FORMAT=FORMAT,
+                known=FORMAT,
             )
         )
     if number > FORMAT:
         raise BundleError(
             _(
-                "{folder}: made by a newer manyheads (bundle format {number}; this one reads {FORMAT}). Upgrade: "
+                "{folder}: made by a newer manyheads (bundle format {number}; this one reads {known}). Upgrade: "
                 "pip install -U manyheads",
                 folder=folder,
                 number=number,
-                FORMAT=FORMAT,
+                known=FORMAT,
             )
         )
     if not isinstance(config.get("task"), str) or config["task"] not in TASKS:
         raise BundleError(
             _(
-                "{folder}: unknown task {shown}. Known: {TASKS}.",
+                "{folder}: unknown task {task}. Known: {known}.",
                 folder=folder,
-                shown=shown(config.get("task")),
-                TASKS=", ".join(TASKS),
+                task=shown(config.get("task")),
+                known=", ".join(TASKS),
             )
         )
     return config
@@ -337,7 +336,7 @@ def _restore(
         task_settings: Any = build(kind.settings_type, config["settings"], "task.")
         metadata = config.get("metadata", {})
         if not isinstance(metadata, dict):
-            raise TypeError("metadata is not an object.")
+            raise TypeError(_("{name} is not an object.", name="metadata"))
         model = Transformer(settings)
         with torch.device("meta"):
             check_header(kind.restore(model, tokenizer, task_settings, metadata).module, header, str(weights))
@@ -345,15 +344,8 @@ def _restore(
         decode = build(DecodeSettings, config["decode"], "decode.")
         scores = {name: [Score.from_record(score) for score in scores] for name, scores in config["scores"].items()}
     except (RecipeError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        reason = "; ".join(error.faults) if isinstance(error, RecipeError) else error
-        raise BundleError(
-            _(
-                "{folder}/{CONFIG} does not have the expected content: {reason}",
-                folder=folder,
-                CONFIG=_CONFIG,
-                reason=reason,
-            )
-        ) from None
+        reason = _("; ").join(error.faults) if isinstance(error, RecipeError) else error
+        raise _unexpected(folder / _CONFIG, reason) from None
     return task, decode, scores
 
 
@@ -362,40 +354,36 @@ def _check_sizes(folder: Path, settings: ModelSettings, tokenizer: Tokenizer, n_
     if tokenizer.vocab_size != settings.vocab_size:
         raise BundleError(
             _(
-                "{folder}: the tokenizer has {vocab_size:,} tokens, the model {vocab_size_2:,}. They belong to "
-                "different runs.",
+                "{folder}: the tokenizer has {n_tokens:,} tokens, the model {vocab_size:,}. They belong to different "
+                "runs.",
                 folder=folder,
-                vocab_size=tokenizer.vocab_size,
-                vocab_size_2=settings.vocab_size,
+                n_tokens=tokenizer.vocab_size,
+                vocab_size=settings.vocab_size,
             )
         )
     n_parameters = sum(count_parameters(settings).values())
     if n_parameters > n_numbers:
         raise BundleError(
             _(
-                "{folder}/{WEIGHTS} does not fit this model: it has {n_numbers:,} numbers, the model of {CONFIG} "
+                "{path} does not fit this model: it has {n_numbers:,} numbers, the model of {config} "
                 "{n_parameters:,} parameters. They belong to different runs.",
-                folder=folder,
-                WEIGHTS=_WEIGHTS,
+                path=folder / _WEIGHTS,
                 n_numbers=n_numbers,
-                CONFIG=_CONFIG,
+                config=_CONFIG,
                 n_parameters=n_parameters,
             )
         )
+
+
+def _unexpected(path: Path, reason: object) -> BundleError:
+    return BundleError(_("{path} does not have the expected content: {reason}", path=path, reason=reason))
 
 
 def _cost(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The measured cost of a compression, or None if the bundle does not have it."""
     cost = config.get(name)
     if cost is not None and not isinstance(cost, dict):
-        raise BundleError(
-            _(
-                "{folder}/{CONFIG} does not have the expected content: {name} is not an object.",
-                folder=folder,
-                CONFIG=_CONFIG,
-                name=name,
-            )
-        )
+        raise _unexpected(folder / _CONFIG, _("{name} is not an object.", name=name))
     return cost
 
 
@@ -404,31 +392,17 @@ def _uses(folder: Path, config: Mapping[str, Any]) -> tuple[Use, ...]:
     uses = config.get("validation_used_for", [])
     if not isinstance(uses, list) or not all(use in get_args(Use) for use in uses):
         known = ", ".join(get_args(Use))
-        raise BundleError(
-            _(
-                "{folder}/{CONFIG} does not have the expected content: validation_used_for is not a list of {known}.",
-                folder=folder,
-                CONFIG=_CONFIG,
-                known=known,
-            )
-        )
+        raise _unexpected(folder / _CONFIG, _("validation_used_for is not a list of {known}.", known=known))
     return tuple(uses)
 
 
 def _with_baseline(task: Task, folder: Path) -> Task:
     try:
         if not isinstance(task, StoresBaseline):
-            raise TypeError("this task has no baseline.")
+            raise TypeError(_("this task has no baseline."))
         return task.with_baseline(read_tensors(folder / _BASELINE, BundleError))
     except (TypeError, ValueError) as error:  # numpy has no bfloat16
-        raise BundleError(
-            _(
-                "{folder}/{BASELINE} does not have the expected content: {error}",
-                folder=folder,
-                BASELINE=_BASELINE,
-                error=error,
-            )
-        ) from None
+        raise _unexpected(folder / _BASELINE, error) from None
 
 
 def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice | None:
@@ -438,43 +412,27 @@ def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice 
     try:
         return build(DecodingChoice, config["decoding_choice"], "decoding_choice.")
     except (RecipeError, AttributeError, TypeError) as error:
-        raise BundleError(
-            _(
-                "{folder}/{CONFIG} does not have the expected content: {error}",
-                folder=folder,
-                CONFIG=_CONFIG,
-                error=error,
-            )
-        ) from None
+        raise _unexpected(folder / _CONFIG, error) from None
 
 
-def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:
-    require_files(folder, sealed, (_SHORTLIST,), BundleError)
+def _read_shortlist(folder: Path, listed: set[str], vocab_size: int) -> Shortlist:
+    require_files(folder, listed, (_SHORTLIST,), BundleError)
     tensors = read_tensors(folder / _SHORTLIST, BundleError)
     try:
         shortlist = Shortlist.from_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
         shortlist.check_vocab_size(vocab_size)
     except (BundleError, TypeError) as error:  # numpy has no bfloat16
-        raise BundleError(
-            _("{folder}/{SHORTLIST}: {error}", folder=folder, SHORTLIST=_SHORTLIST, error=error)
-        ) from None
+        raise BundleError(f"{folder / _SHORTLIST}: {error}") from None
     return shortlist
 
 
-def _read_seen_words(folder: Path, sealed: set[str]) -> SeenWords:
-    require_files(folder, sealed, (_SEEN_WORDS,), BundleError)
+def _read_seen_words(folder: Path, listed: set[str]) -> SeenWords:
+    require_files(folder, listed, (_SEEN_WORDS,), BundleError)
     tensors = read_tensors(folder / _SEEN_WORDS, BundleError)
     try:
         hashes = tensors["hashes"]
         if hashes.dtype != torch.int32 or hashes.ndim != 1 or len(hashes) > MAX_WORDS:
-            raise BundleError(_("hashes must be at most {MAX_WORDS:,} int32 numbers.", MAX_WORDS=MAX_WORDS))
+            raise BundleError(_("hashes must be at most {most:,} int32 numbers.", most=MAX_WORDS))
     except (KeyError, BundleError) as error:
-        raise BundleError(
-            _(
-                "{folder}/{SEEN_WORDS} does not have the expected content: {error}",
-                folder=folder,
-                SEEN_WORDS=_SEEN_WORDS,
-                error=error,
-            )
-        ) from None
+        raise _unexpected(folder / _SEEN_WORDS, error) from None
     return SeenWords(np.unique(hashes.numpy().view(np.uint32)))

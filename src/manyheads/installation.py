@@ -7,15 +7,14 @@ import re
 import sys
 from importlib import metadata
 
-from manyheads.language import pick
 from manyheads.messages import _
 
 
 def explain(error: Exception) -> str | None:
     """Return how to repair the installation in one line, or None if the error has another cause."""
     if unmet := find_unmet():
-        wanted = " ".join(f"'{requirement}'" for requirement, _ in unmet)
-        found = ", ".join(f"{requirement} ({version or pick('missing', '未安装')})" for requirement, version in unmet)
+        wanted = " ".join(f"'{requirement}'" for requirement, _version in unmet)
+        found = ", ".join(f"{requirement} ({version or _('missing')})" for requirement, version in unmet)
         return _(
             "manyheads needs other versions of its dependencies: {found}. Run: pip install {wanted}",
             found=found,

@@ -4,13 +4,15 @@
     _n("1 row was dropped.", "{n:,} rows were dropped.", n)
     Message("{n_rows:,} rows", n_rows=n_rows)     # translated later, when its reader is known
 
-A message is a literal with named fields, never an f-string: `make messages` collects the literals. The catalogs are
+A message is a literal with named fields, never an f-string: `make messages` collects the literals. A literal brace is
+doubled in a message that has values, and written as it is in one without. The catalogs are
 `locale/LANGUAGE/LC_MESSAGES/manyheads.po`, and the build compiles them. A catalog that is missing or broken leaves
 messages in English.
 """
 
 import gettext
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,9 +35,24 @@ def _n(singular: str, plural: str, n: int, /, **values: object) -> str:
     return _catalog(current()).ngettext(singular, plural, n).format(n=n, **values)
 
 
+def join_and(items: Iterable[object]) -> str:
+    """Return "a, b and c"."""
+    *others, last = map(str, items)
+    return _("{others} and {last}", others=_(", ").join(others), last=last) if others else last
+
+
+def join_or(items: Iterable[object]) -> str:
+    """Return "a, b or c"."""
+    *others, last = map(str, items)
+    return _("{others} or {last}", others=_(", ").join(others), last=last) if others else last
+
+
 @dataclass(frozen=True, init=False)
 class Message:
-    """A message that is translated when it is shown: in a report it has a switch between the languages."""
+    """A message that is translated when it is shown: in a report it has a switch between the languages.
+
+    A value may be a message too, and is then translated with it.
+    """
 
     text: str
     values: dict[str, object]
@@ -48,7 +65,7 @@ class Message:
         return _(self.text, **self.values)
 
     def __hash__(self) -> int:
-        return hash((self.text, tuple(self.values)))
+        return hash((self.text, frozenset(self.values)))  # the values themselves may be unhashable
 
     def by_language(self) -> dict[Language, str]:
         """Return the message in every language, as pages take it."""

@@ -63,7 +63,7 @@ class TestTables:
     def test_missing_column_error_has_line(self, write: Write) -> None:
         with refuses(
             "*/a.tsv, line 2: the number of columns is 1, but should be 2. Check for a missing or an extra tab. If the "
-            "file has more than two columns, choose them with text_column and label_column."
+            "file has more than 2 columns, choose them with text_column and label_column."
         ):
             list(read_rows([write("a.tsv", "good\tpos\nbad\n")], LABELLED))
         with refuses("*/b.csv, line 3: the number of columns is 1, but should be 3. *"):
@@ -77,7 +77,7 @@ class TestTables:
         with refuses("*/c.txt: a file of plain lines has no columns. Remove text_column."):
             read_rows([write("c.txt", "one\n")], ("text",), ("1",))
         with refuses(
-            "no file given: rows are read from one file (.tsv, .csv, .jsonl or .parquet) or from one "
+            "no file given: rows are read from one file (.csv, .jsonl, .parquet or .tsv) or from one "
             "file of plain lines."
         ):
             read_rows([], ("text",))
@@ -113,14 +113,15 @@ class TestParallel:
     def test_invalid_combinations_of_files(self, write: Write) -> None:
         plain, table = write("a", "x\n"), write("a.csv", "text,label\n")
         with refuses(
-            "*/a, */a: rows are read from one file (.tsv, .csv, .jsonl or .parquet) or from three parallel files."
+            "*/a, */a: rows are read from one file (.csv, .jsonl, .parquet or .tsv) or from one file per field (text, "
+            "tags, label)."
         ):
             read_rows([plain, plain], JOINT)
-        with refuses("*/a: a single file of rows must end in .tsv, .csv, .jsonl or .parquet, * or give three files."):
+        with refuses("*/a: a single file must end in .csv, .jsonl, .parquet or .tsv, * per field (text, tags, label)."):
             read_rows([plain], JOINT)
-        with refuses("*/a.csv is a table of rows. Give it alone, or give two files of plain lines."):
+        with refuses("*/a.csv is a table. Give it alone, or give one file of plain lines per field."):
             read_rows([plain, table], LABELLED)
-        with refuses("*/a, */a: two parallel files have no columns. Remove text_column and label_column."):
+        with refuses("*/a, */a: parallel files have no columns. Remove text_column and label_column."):
             read_rows([plain, plain], LABELLED, ("1", None))
 
 

@@ -12,6 +12,7 @@ import click
 from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.cli.output import open_output, quoted
 from manyheads.messages import _
+from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
@@ -23,10 +24,11 @@ Result = TypeVar("Result")
 
 @click.command(
     short_help=_("Score a model with confidence intervals."),
-    help=_("""Run a model on a test set and print its scorecard.
+    help=_(
+        """Run a model on a test set and print its scorecard.
 
         DATA is one or two files of the kind the model was trained on, plain or compressed (.gz, .zst): two parallel
-        files for a translation model, or one .tsv, .csv, .jsonl or .parquet. Without DATA, the test sets of the
+        files for a translation model, or one {suffixes}. Without DATA, the test sets of the
         bundle's recipe are used. The 95 % confidence interval is [in brackets], with the number of texts n beside the
         name of the set. The signature of a score names every choice behind it.
 
@@ -40,7 +42,9 @@ Result = TypeVar("Result")
           manyheads evaluate runs/reviews/bundle valid.csv --precision 0.95
           manyheads evaluate runs/mail/bundle test.en test.de --against other.de
           manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
-        """),
+        """,
+        suffixes=table_suffixes(),
+    ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("data", nargs=-1, type=click.Path(path_type=Path))

@@ -12,6 +12,7 @@ import click
 from manyheads.cli.output import open_output, program_name, quoted
 from manyheads.language import pick, using
 from manyheads.messages import _
+from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,18 +62,21 @@ def _task_names() -> list[str]:
 
 @click.command(
     short_help=_("Inspect your data and propose a recipe."),
-    help=_("""Inspect your data, and write a commented recipe for it and for this machine.
+    help=_(
+        """Inspect your data, and write a commented recipe for it and for this machine.
 
-        DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
-        two parallel files (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets
-        beside train.* are found. A few training steps are run to estimate the time.
+        DATA is a table ({suffixes}) of texts and labels, words and tags, or texts and translations; two parallel files
+        (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets beside train.* are
+        found. A few training steps are run to estimate the time.
 
         \b
         Example:
           manyheads init reviews.csv --label-column stars
           manyheads init train.en train.de
           manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
-        """),
+        """,
+        suffixes=table_suffixes(),
+    ),
 )
 @click.argument("data", nargs=-1, required=True, type=_FILES)
 @click.option(

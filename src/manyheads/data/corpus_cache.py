@@ -46,9 +46,9 @@ class Cache:
         if not (self.folder / name).exists():
             return ""
         try:
-            verify_manifest(self.folder / name, DataError)
+            verify_manifest(self.folder / name, DataError, with_advice=False)  # a damaged entry is made again
         except DataError as error:
-            return str(error).partition(" Copy the folder")[0]  # a cache entry is rebuilt instead
+            return str(error)
         return None
 
     @contextmanager
@@ -77,11 +77,11 @@ class Cache:
         except OSError as error:
             raise DataError(
                 _(
-                    "{folder}: the cache cannot be written ({strerror}). Set the environment variable "
-                    "{CACHE_VARIABLE} to another folder.",
+                    "{folder}: the cache cannot be written ({reason}). Set the environment variable {variable} to "
+                    "another folder.",
                     folder=self.folder,
-                    strerror=error.strerror,
-                    CACHE_VARIABLE=CACHE_VARIABLE,
+                    reason=error.strerror,
+                    variable=CACHE_VARIABLE,
                 )
             ) from None
         for path in self.folder.iterdir():

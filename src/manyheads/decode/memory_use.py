@@ -28,8 +28,8 @@ def sentences_at_once(model: ModelSettings, settings: DecodeSettings, n_position
                 name=name,
                 value=value,
                 n_positions=n_positions,
-                needed=needed / 1000000000.0,
-                memory=memory / 1000000000.0,
+                needed=needed / 1e9,
+                memory=memory / 1e9,
             )
         )
     return max(1, _BUDGET // needed)

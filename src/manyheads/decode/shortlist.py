@@ -32,17 +32,20 @@ class Shortlist:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> "Shortlist":
         """Make a shortlist from the arrays that `arrays` returns."""
-        remedy = "Make it again with `manyheads shortlist`."
         try:
             chosen = {name: arrays[name] for name in ("always", "starts", "token_ids")}
         except KeyError as missing:
             raise BundleError(
-                _("The shortlist has no array {missing}. {remedy}", missing=missing, remedy=remedy)
+                _("The shortlist has no array {name}. Make it again with `manyheads shortlist`.", name=missing)
             ) from None
         for name, array in chosen.items():
             if array.ndim != 1 or array.dtype.kind != "i":
                 raise BundleError(
-                    _("The array {name} of the shortlist is not a list of integers. {remedy}", name=name, remedy=remedy)
+                    _(
+                        "The array {name} of the shortlist is not a list of integers. Make it again with "
+                        "`manyheads shortlist`.",
+                        name=name,
+                    )
                 )
         always, starts, token_ids = chosen.values()
         return cls(always.astype(np.int32), starts.astype(np.int64), token_ids.astype(np.int32))
@@ -65,8 +68,8 @@ class Shortlist:
         if len(self.starts) != vocab_size + 1:
             raise BundleError(
                 _(
-                    "The shortlist is for {n_starts:,} tokens, the model has {vocab_size:,}.",
-                    n_starts=len(self.starts) - 1,
+                    "The shortlist is for {n_tokens:,} tokens, the model has {vocab_size:,}.",
+                    n_tokens=len(self.starts) - 1,
                     vocab_size=vocab_size,
                 )
             )

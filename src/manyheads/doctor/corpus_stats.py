@@ -72,10 +72,10 @@ class CorpusStats:
     def examples(self, indices: Iterable[int], side: int | None = None) -> tuple[str, ...]:
         """Return the first few of these rows with file and line: all sides, or one."""
         wanted = sorted({int(index) for index in islice(indices, MAX_EXAMPLES)})
-        found = dict(_pick(self.source.read(), wanted))
+        found = dict(_select(self.source.read(), wanted))
         sides = tuple(self.sides) if side is None else (side,)
         return tuple(
-            f"{self.source.location(index, sides[0])}: {' → '.join(excerpt(found[index][one]) for one in sides)}"
+            f"{self.source.location(index, sides[0])}: {' → '.join(excerpt(found[index][shown]) for shown in sides)}"
             for index in wanted
             if index in found
         )
@@ -188,7 +188,7 @@ def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return is_within
 
 
-def _pick(rows: Iterable[Row], wanted: Sequence[int]) -> Iterator[tuple[int, Row]]:
+def _select(rows: Iterable[Row], wanted: Sequence[int]) -> Iterator[tuple[int, Row]]:
     """Yield the wanted rows by index, reading no further than the last."""
     if not wanted:
         return

@@ -21,7 +21,6 @@ from manyheads.doctor.character_classes import (
     ZERO_WIDTH,
 )
 from manyheads.doctor.corpus_stats import CorpusStats
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, Verdict, share, verdict_of
 
@@ -43,42 +42,41 @@ def check_readable(stats: CorpusStats) -> Finding:
         return Finding(
             check,
             "bad",
-            pick(f"{stats.name}: there are no {stats.noun.en} in it.", f"{stats.name}：没有任何内容。"),
+            _("{name}: there are no {rows} in it.", name=stats.name, rows=stats.noun),
             (),
             _("Give a file with text."),
         )
     files = " + ".join(stats.source.files) or _("the built-in corpus")
     part = (
-        pick(
-            f"the first {len(stats):,} {stats.noun.en} were checked, there are more",
-            f"只检查了前 {len(stats):,} {stats.noun.zh}",
-        )
+        _("the first {n_rows:,} {rows} were checked, there are more", n_rows=len(stats), rows=stats.noun)
         if stats.is_truncated
-        else pick(f"{len(stats):,} {stats.noun.en}", f"{len(stats):,} {stats.noun.zh}")
+        else _("{n_rows:,} {rows}", n_rows=len(stats), rows=stats.noun)
     )
     return Finding(check, "good", _("{name}: {files}, {part}.", name=stats.name, files=files, part=part))
 
 
 def check_blank(stats: CorpusStats) -> Finding:
     """Count rows with an empty text."""
-    one = stats.is_blank.any(axis=1)
-    both, counted = int(stats.is_blank.all(axis=1).sum()), share(int(one.sum()), len(stats))
+    is_any = stats.is_blank.any(axis=1)
+    count, n_both = int(is_any.sum()), int(stats.is_blank.all(axis=1).sum())
+    counted = share(count, len(stats))
     if len(stats.sides) == 2:
         message = _(
-            "{name}: {counted} pairs have a blank side ({both:,} on both).", name=stats.name, counted=counted, both=both
+            "{name}: {counted} pairs have a blank side ({n_both:,} on both).",
+            name=stats.name,
+            counted=counted,
+            n_both=n_both,
         )
         fix = _("If many lines have no counterpart, align the files again.")
     else:
-        message = pick(
-            f"{stats.name}: {counted} {stats.noun.en} are blank.", f"{stats.name}：{counted} {stats.noun.zh}为空。"
-        )
+        message = _("{name}: {counted} {rows} are blank.", name=stats.name, counted=counted, rows=stats.noun)
         fix = _("Fill them in, or remove their rows.")
     return Finding(
         "blank lines",
-        verdict_of(int(one.sum()), len(stats), warn=0.0, fail=0.2),
-        message + _dropped_note(int(one.sum()), is_dropped=stats.name == "train"),
-        stats.examples(np.flatnonzero(one)),
-        fix if one.any() else "",
+        verdict_of(count, len(stats), warn=0.0, fail=0.2),
+        message + _dropped_note(count, is_dropped=stats.name == "train"),
+        stats.examples(np.flatnonzero(is_any)),
+        fix if count else "",
     )
 
 
@@ -91,9 +89,11 @@ def check_duplicates(stats: CorpusStats, clean: CleanSettings, n_dropped: int | 
     return Finding(
         "duplicates",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} repeat an earlier one.",
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}与前面的重复。",
+        _(
+            "{name}: {counted} {rows} repeat an earlier one.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
         )
         + (
             _dropped_note(count, is_dropped=clean.drop_duplicates)
@@ -103,9 +103,8 @@ def check_duplicates(stats: CorpusStats, clean: CleanSettings, n_dropped: int | 
         stats.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
-        else pick(
-            f"Training drops them. If you expected more different {stats.noun.en}, check how the file was made.",
-            "训练时会自动去重。若不应有这么多重复，请检查文件的来源。",
+        else _(
+            "Training drops them. If you expected more different {rows}, check how the file was made.", rows=stats.noun
         )
         if clean.drop_duplicates
         else _("Remove duplicates (for instance with sort -u), or the model memorizes a few texts."),
@@ -129,9 +128,9 @@ def check_many_targets(stats: CorpusStats) -> Finding:
         "one source, many targets",
         verdict,
         _(
-            "{name}: {share} pairs share their source with another translation (at most {most}).",
+            "{name}: {counted} pairs share their source with another translation (at most {most}).",
             name=stats.name,
-            share=share(count, len(stats)),
+            counted=share(count, len(stats)),
             most=most,
         ),
         stats.examples(worst) if verdict != "good" else (),
@@ -156,18 +155,21 @@ def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -
         "leakage",
         verdict,
         _leakage_message(train, held, known)
-        + pick(
-            f" That is {share(n_lost, len(train))} training {train.noun.en}." if count else "",
-            f"涉及训练集 {share(n_lost, len(train))} {train.noun.zh}。" if count else "",
+        + (
+            _(" That is {counted} training {rows}.", counted=share(n_lost, len(train)), rows=train.noun)
+            if count
+            else ""
         )
         + _dropped_note(count, is_dropped=clean.drop_leaked),
         held.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
-        else pick(
-            f"Training drops them, so scores are not affected. If {n_lost:,} training {train.noun.en} are too many to"
-            f" lose, remove these texts from {held.name} instead.",
-            f"训练时会自动剔除，不影响得分；若损失 {n_lost:,} {train.noun.zh}太多，请改从 {held.name} 中删除。",
+        else _(
+            "Training drops them, so scores are not affected. If {n_lost:,} training {rows} are too many to lose, "
+            "remove these texts from {held_out} instead.",
+            n_lost=n_lost,
+            rows=train.noun,
+            held_out=held.name,
         )
         if clean.drop_leaked
         else _(
@@ -186,24 +188,26 @@ def check_validation_leakage(valid: CorpusStats, test: CorpusStats) -> Finding:
     return Finding(
         "leakage",
         verdict,
-        pick(
-            f"{share(count, len(valid))} {valid.noun.en} of {valid.name} have a text of {test.name}, ignoring case and"
-            " spacing.",
-            f"{valid.name} 的 {share(count, len(valid))} {valid.noun.zh}含有 {test.name} 中的文本，不计大小写和空格。",
+        _(
+            "{counted} {rows} of {valid} have a text of {test}, ignoring case and spacing.",
+            counted=share(count, len(valid)),
+            rows=valid.noun,
+            valid=valid.name,
+            test=test.name,
         )
-        + pick(" Validation drops them." if count else "", "验证时会自动去掉。" if count else ""),
+        + (_(" Validation drops them.") if count else ""),
         valid.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
         else _(
-            "Nothing would be left to validate on: leave out {name}, or give two sets without common texts.",
-            name=test.name,
+            "Nothing would be left to validate on: leave out {test}, or give two sets without common texts.",
+            test=test.name,
         )
         if verdict == "bad"
         else _(
-            "Scores of {name} are not affected. If too few are left to validate on, give another {name_2}.",
-            name=test.name,
-            name_2=valid.name,
+            "Scores of {test} are not affected. If too few are left to validate on, give another {valid}.",
+            test=test.name,
+            valid=valid.name,
         ),
     )
 
@@ -211,18 +215,21 @@ def check_validation_leakage(valid: CorpusStats, test: CorpusStats) -> Finding:
 def _leakage_message(train: CorpusStats, held: CorpusStats, known: NDArray[np.bool_]) -> str:
     counted = share(int(known.any(axis=1).sum()), len(held))
     if len(train.sides) == 1:
-        return pick(
-            f"{counted} {held.noun.en} of {held.name} also occur in {train.name}, ignoring case and spacing.",
-            f"{held.name} 的 {counted} {held.noun.zh}也出现在 {train.name} 中，不计大小写和空格。",
+        return _(
+            "{counted} {rows} of {held_out} also occur in {train}, ignoring case and spacing.",
+            counted=counted,
+            rows=held.noun,
+            held_out=held.name,
+            train=train.name,
         )
     is_pair = known.all(axis=1) & np.isin(_combine(held.hashes), _combine(train.hashes))
     sources, targets, pairs = int(known[:, 0].sum()), int(known[:, 1].sum()), int(is_pair.sum())
     return _(
-        "{counted} pairs of {name} have a side that also occurs in {name_2} (sources: {sources:,}, targets: "
+        "{counted} pairs of {held_out} have a side that also occurs in {train} (sources: {sources:,}, targets: "
         "{targets:,}, whole pairs: {pairs:,}), ignoring case and spacing.",
         counted=counted,
-        name=held.name,
-        name_2=train.name,
+        held_out=held.name,
+        train=train.name,
         sources=sources,
         targets=targets,
         pairs=pairs,
@@ -241,14 +248,15 @@ def check_ratio(stats: CorpusStats) -> Finding:
     return Finding(
         "length ratio",
         verdict,
-        pick(
-            f"{stats.name}: a target usually has {usual:.2f} times the bytes of its source; {share(count, len(stats))}"
-            f" pairs are {_RATIO:.0f} times off that."
-            + (f" Training drops {n_dropped:,} of them (clean.max_ratio)." if n_dropped else ""),
-            f"{stats.name}：译文的字节数通常是原文的 {usual:.2f} 倍；"
-            f"{share(count, len(stats))} 个句对偏离 {_RATIO:.0f} 倍以上。"
-            + (f"训练时会自动去掉 {n_dropped:,} 个（clean.max_ratio）。" if n_dropped else ""),
-        ),
+        _(
+            "{name}: a target usually has {usual:.2f} times the bytes of its source; {counted} pairs are "
+            "{ratio:.0f} times off that.",
+            name=stats.name,
+            usual=usual,
+            counted=share(count, len(stats)),
+            ratio=_RATIO,
+        )
+        + (_(" Training drops {n_dropped:,} of them (clean.max_ratio).", n_dropped=n_dropped) if n_dropped else ""),
         stats.examples(worst) if count else (),
         "" if verdict == "good" else _("Check the examples for missing or extra text and for misaligned lines."),
     )
@@ -263,11 +271,13 @@ def check_long_lines(stats: CorpusStats) -> Finding:
     return Finding(
         "long lines",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} have a text of more than {_LONG_LINE:,} bytes;"
-            f" the longest line has {most:,}.",
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}的文本超过 {_LONG_LINE:,} 字节；"
-            f"最长的一行有 {most:,} 字节。",
+        _(
+            "{name}: {counted} {rows} have a text of more than {limit:,} bytes; the longest line has {most:,}.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
+            limit=_LONG_LINE,
+            most=most,
         ),
         stats.examples(np.argsort(-longest)[:count]) if count else (),
         ""
@@ -294,15 +304,17 @@ def check_encoding(stats: CorpusStats, clean: CleanSettings) -> Finding:
     return Finding(
         "encoding",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} contain garbled text (texts with U+FFFD:"
-            f" {int(is_lost.sum()):,}, with control characters: {int(is_control.sum()):,}, wrongly decoded:"
-            f" {int(stats.is_mojibake.sum()):,})."
-            + (" Training drops those with U+FFFD or NUL." if is_marked.any() and is_dropped else ""),
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}含乱码（含 U+FFFD 的 {int(is_lost.sum()):,}，"
-            f"含控制字符的 {int(is_control.sum()):,}，编码错误的 {int(stats.is_mojibake.sum()):,}）。"
-            + ("训练时会自动去掉含 U+FFFD 或 NUL 的。" if is_marked.any() and is_dropped else ""),
-        ),
+        _(
+            "{name}: {counted} {rows} contain garbled text (texts with U+FFFD: {n_lost:,}, with control characters: "
+            "{n_control:,}, wrongly decoded: {n_mojibake:,}).",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
+            n_lost=int(is_lost.sum()),
+            n_control=int(is_control.sum()),
+            n_mojibake=int(stats.is_mojibake.sum()),
+        )
+        + (_(" Training drops those with U+FFFD or NUL.") if is_marked.any() and is_dropped else ""),
         _side_examples(stats, is_any),
         ""
         if verdict == "good"
@@ -324,13 +336,15 @@ def check_invisible(stats: CorpusStats) -> Finding:
     return Finding(
         "invisible characters",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en}; texts with non-breaking or unusual spaces:"
-            f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an"
-            f" end: {int(is_stray.sum()):,}.",
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}；含不换行空格等特殊空格的"
-            f" {int(is_odd_space.sum()):,}，含零宽字符的 {int(is_hidden.sum()):,}，"
-            f"首尾有空格的 {int(is_stray.sum()):,}。",
+        _(
+            "{name}: {counted} {rows}; texts with non-breaking or unusual spaces: {n_spaces:,}, with zero-width "
+            "characters: {n_hidden:,}, with a space at an end: {n_stray:,}.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
+            n_spaces=int(is_odd_space.sum()),
+            n_hidden=int(is_hidden.sum()),
+            n_stray=int(is_stray.sum()),
         ),
         tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(stats, kind, 1)),
         ""

@@ -19,7 +19,6 @@ from manyheads.doctor.misalignment import check_alignment
 from manyheads.doctor.model_checks import check_bundle, check_model, load_snapshot
 from manyheads.doctor.run_log import read_log
 from manyheads.errors import DataError, RecipeError
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.metrics import rows_name
 from manyheads.model import Transformer
@@ -29,11 +28,12 @@ from manyheads.run.preparation import PreparedData, prepare
 from manyheads.storage import MANIFEST
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, merge_good
 from manyheads.tasks.task_doctor import Source
+from manyheads.text.reading.formats import format_of, is_table
 from manyheads.text.reading.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
-_DATA_SUFFIXES = {".csv", ".tsv", ".jsonl", ".parquet", ".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}
+_DATA_SUFFIXES = {".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}  # beside those of tables
 _MAX_PREPARED_BYTES = 100_000_000  # of training files; tokenizing more would take minutes
 _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 
@@ -41,7 +41,7 @@ _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 def detect_kind(path: Path) -> Kind:
     """Return what a path is: a file is a recipe, a folder with a log a run, a folder with a manifest a bundle."""
     if path.is_file():
-        if path.suffix.lower() in _DATA_SUFFIXES:
+        if is_table(path) or path.suffix.lower() in _DATA_SUFFIXES:
             raise DataError(
                 _("{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}", path=path)
             )
@@ -56,11 +56,11 @@ def detect_kind(path: Path) -> Kind:
         return "bundle"
     raise DataError(
         _(
-            "{path} is neither a run (it has no {name}) nor a bundle (it has no {MANIFEST}). Give a recipe "
+            "{path} is neither a run (it has no {log}) nor a bundle (it has no {manifest}). Give a recipe "
             "(.toml), a run's folder or a bundle.",
             path=path,
-            name=RunFolder(path).log_file.name,
-            MANIFEST=MANIFEST,
+            log=RunFolder(path).log_file.name,
+            manifest=MANIFEST,
         )
     )
 
@@ -140,7 +140,7 @@ def _prepare(recipe: Recipe, folder: RunFolder) -> PreparedData:
 
 def _rows_finding(recipe: Recipe, counts: Mapping[str, int]) -> Finding:
     dropped = {reason: count for reason, count in counts.items() if reason != KEPT}
-    return Finding("rows", "good", f"{rows_name(recipe.task_class.noun, counts[KEPT], dropped)}{pick('.', '。')}")
+    return Finding("rows", "good", _("{rows}.", rows=rows_name(recipe.task_class.noun, counts[KEPT], dropped)))
 
 
 def check_data(
@@ -252,11 +252,9 @@ def _short_names(corpus: Corpus, files: Sequence[str]) -> tuple[str, ...]:
 
 
 def _has_header(files: tuple[str, ...], columns: Mapping[str, str]) -> bool:
-    """Return whether the first line names the columns; in CSV it does unless the columns are given by number."""
-    suffixes = {suffix.lower() for suffix in Path(files[0]).suffixes[-2:]}
-    is_table = ".csv" in suffixes or (".tsv" in suffixes and bool(columns))
-    are_numbers = bool(columns) and all(column.isdecimal() for column in columns.values())
-    return len(files) == 1 and is_table and not are_numbers
+    """Return whether the first line names the columns."""
+    table = format_of(Path(files[0]))
+    return len(files) == 1 and table is not None and table.has_header(columns)
 
 
 def clean_settings(recipe: Recipe) -> CleanSettings:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from manyheads.doctor.character_classes import SCRIPTS, script_of_language
 from manyheads.doctor.corpus_stats import CorpusStats, leading_code_points, trigram_ids
 from manyheads.doctor.data_checks import main_script
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.tasks.findings import Finding, share, verdict_of
 
@@ -37,10 +36,10 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
     scripts = [SCRIPTS[main_script(stats, side)] for side in (0, 1)]
     expected = [script_of_language(code) for code in languages]
     seen = _(
-        "{name}: the source is written in {scripts}, the target in {scripts_2}",
+        "{name}: the source is written in {source}, the target in {target}",
         name=stats.name,
-        scripts=scripts[0],
-        scripts_2=scripts[1],
+        source=scripts[0],
+        target=scripts[1],
     )
     named = [_language_in(name, languages) for name in stats.source.files]
     is_named_wrong = len(named) == 2 and all(languages) and named == [languages[1], languages[0]]
@@ -51,12 +50,9 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
     ]
     if misfit or is_named_wrong:
         names = " + ".join(stats.source.files)
-        declared = pick(
-            f"; the recipe has {languages[0]} → {languages[1]}"
-            + (f", the files are {names}." if is_named_wrong else "."),
-            f"；配方写的是 {languages[0]} → {languages[1]}" + (f"，文件为 {names}。" if is_named_wrong else "。"),
-        )
-        return Finding(check, "bad", seen + declared, stats.examples(range(1)), _swap_advice())
+        seen += _("; the recipe has {source} → {target}", source=languages[0], target=languages[1])
+        seen += _(", the files are {names}.", names=names) if is_named_wrong else _(".")
+        return Finding(check, "bad", seen, stats.examples(range(1)), _swap_advice())
     return Finding(check, "good", seen + _("."))
 
 
@@ -68,7 +64,11 @@ def check_untranslated(stats: CorpusStats) -> Finding:
     return Finding(
         "untranslated",
         verdict,
-        _("{name}: {share} targets are the same as their source.", name=stats.name, share=share(count, len(stats))),
+        _(
+            "{name}: {counted} targets are the same as their source.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+        ),
         stats.examples(np.flatnonzero(is_same)),
         "" if verdict == "good" else _("Remove them: the model learns to copy instead of translating."),
     )
@@ -80,31 +80,32 @@ def check_mixed_languages(stats: CorpusStats, train: CorpusStats) -> Finding:
     if not len(stats) or 0 in scripts:
         return _too_little_text(stats)
     if scripts[0] != scripts[1]:
-        is_swapped, is_odd, how = *_by_script(stats, scripts), _("by script")
+        is_swapped, is_odd, method = *_by_script(stats, scripts), _("by script")
     elif len(train) >= _MIN_PAIRS and len(stats):
-        is_swapped, is_odd, how = *_by_trigrams(stats, train), _("by letter trigrams")
+        is_swapped, is_odd, method = *_by_trigrams(stats, train), _("by letter trigrams")
     else:
         return _too_little_text(stats)
-    swapped, odd = int(is_swapped.sum()), int(is_odd.sum())
+    n_swapped, n_odd = int(is_swapped.sum()), int(is_odd.sum())
     # Beyond half of all lines, the file itself is the other way round.
     verdict = max(
-        verdict_of(swapped, len(stats), warn=0.001, fail=0.01),
-        verdict_of(odd, len(stats), warn=0.01, fail=0.1),
+        verdict_of(n_swapped, len(stats), warn=0.001, fail=0.01),
+        verdict_of(n_odd, len(stats), warn=0.01, fail=0.1),
         key=("good", "warning", "bad").index,
     )
-    first = np.flatnonzero(is_swapped) if swapped else np.flatnonzero(is_odd)
+    first = np.flatnonzero(is_swapped) if n_swapped else np.flatnonzero(is_odd)
     return Finding(
         "language mix-ups",
         verdict,
         _(
-            "{name}: {share} pairs have their sides exchanged, {odd:,} more have a side in the wrong language ({how}).",
+            "{name}: {counted} pairs have their sides exchanged, {n_odd:,} more have a side in the wrong language "
+            "({method}).",
             name=stats.name,
-            share=share(swapped, len(stats)),
-            odd=odd,
-            how=how,
+            counted=share(n_swapped, len(stats)),
+            n_odd=n_odd,
+            method=method,
         ),
         stats.examples(first),
-        "" if verdict == "good" else _swap_advice() if swapped else _("Remove these pairs."),
+        "" if verdict == "good" else _swap_advice() if n_swapped else _("Remove these pairs."),
     )
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.doctor.corpus_stats import CorpusStats
-from manyheads.language import pick
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.tasks.findings import Finding, share
 
 _WINDOW = 100  # pairs
@@ -45,18 +44,21 @@ def check_alignment(stats: CorpusStats) -> Finding:
             "bad",
             _misalignment_message(stats, first, count),
             stats.examples([first.start + n for n in (20, 21, 22)]),
-            pick(
-                f"Near that line, a line is {'extra' if first.offset > 0 else 'missing'} in the target (or"
-                f" {'missing' if first.offset > 0 else 'extra'} in the source). Fix it, and the rest is aligned again.",
-                f"请在该行附近查找译文中{'多出' if first.offset > 0 else '缺失'}（或原文中"
-                f"{'缺失' if first.offset > 0 else '多出'}）的一行，改正后其余各行即可对上。",
+            _(
+                "Near that line, a line is extra in the target (or missing in the source). Fix it, and the rest is "
+                "aligned again."
+            )
+            if first.offset > 0
+            else _(
+                "Near that line, a line is missing in the target (or extra in the source). Fix it, and the rest is "
+                "aligned again."
             ),
         )
     if len(stats) < _MIN_PAIRS:
         message = _(
-            "{name}: {n_stats:,} pairs are too few to be sure; no misalignment found.",
+            "{name}: {n_pairs:,} pairs are too few to be sure; no misalignment found.",
             name=stats.name,
-            n_stats=len(stats),
+            n_pairs=len(stats),
         )
         return Finding(check, "good", message)
     if correlation < _UNRELATED and lengths.std(axis=0).min() <= 0.2:
@@ -91,11 +93,18 @@ def check_alignment(stats: CorpusStats) -> Finding:
 def _misalignment_message(stats: CorpusStats, first: Misalignment, count: int) -> str:
     start, end = first.start + stats.source.first_line, first.end - 1 + stats.source.first_line
     lines = abs(first.offset)
-    return pick(
-        f"{stats.name}: from about line {start:,} to {end:,} the target is {lines} line{'s' * (lines > 1)}"
-        f" too {'late' if first.offset > 0 else 'early'}; {share(count, len(stats))} pairs are misaligned.",
-        f"{stats.name}：大约从第 {start:,} 行到第 {end:,} 行，译文{'晚' if first.offset > 0 else '早'}了 {lines} 行；"
-        f"{share(count, len(stats))} 个句对错位。",
+    offset = (
+        _n("1 line too late", "{n} lines too late", lines)
+        if first.offset > 0
+        else _n("1 line too early", "{n} lines too early", lines)
+    )
+    return _(
+        "{name}: from about line {start:,} to {end:,} the target is {offset}; {counted} pairs are misaligned.",
+        name=stats.name,
+        start=start,
+        end=end,
+        offset=offset,
+        counted=share(count, len(stats)),
     )
 
 

@@ -12,8 +12,7 @@ from torch import Tensor
 from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
-from manyheads.language import pick
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.model import Transformer, evaluating
 from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
@@ -77,8 +76,11 @@ def check_finite_weights(weights: Mapping[str, Tensor]) -> Finding:
     return Finding(
         "finite weights",
         "bad",
-        _("{share} tensors contain NaN or infinity.", share=share(len(broken), len(weights))),
-        tuple(f"{name}: {count:,} of {weights[name].numel():,}" for name, count in list(broken.items())[:3]),
+        _("{counted} tensors contain NaN or infinity.", counted=share(len(broken), len(weights))),
+        tuple(
+            _("{name}: {count:,} of {total:,}", name=name, count=count, total=weights[name].numel())
+            for name, count in list(broken.items())[:3]
+        ),
         _("Training diverged: train again with a lower train.learning_rate or a longer train.warmup."),
     )
 
@@ -99,21 +101,19 @@ def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ())
     total, count = sum(len(value) for value in matrices.values()), sum(dead.values())
     examples = [
         _(
-            "{name}: {number:,} of {n_matrices:,} rows are zero",
+            "{name}: {n_zero:,} of {n_rows:,} rows are zero",
             name=name,
-            number=number,
-            n_matrices=len(matrices[name]),
+            n_zero=n_zero,
+            n_rows=len(matrices[name]),
         )
-        for name, number in dead.items()
-        if number
+        for name, n_zero in dead.items()
+        if n_zero
     ]
-    examples += [f"{name}: {pick('all rows are the same', '所有行都相同')}" for name in alike]
-    message = pick(
-        f"{share(count, total)} rows of {len(matrices)} matrices are zero"
-        + (f"; {len(alike)} matrices repeat one row." if alike else "."),
-        f"{len(matrices)} 个矩阵的 {share(count, total)} 行为零"
-        + (f"；{len(alike)} 个矩阵各行相同。" if alike else "。"),
+    examples += [_("{name}: all rows are the same", name=name) for name in alike]
+    message = _(
+        "{counted} rows of {n_matrices} matrices are zero", counted=share(count, total), n_matrices=len(matrices)
     )
+    message += _n("; 1 matrix repeats one row.", "; {n} matrices repeat one row.", len(alike)) if alike else _(".")
     if count <= total // 1000 and not alike:
         return Finding("dead rows", "good", message)
     return Finding(

@@ -17,7 +17,6 @@ from torch.nn import functional as F
 
 from manyheads.data import make_batch
 from manyheads.errors import TrainingError
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
@@ -114,16 +113,15 @@ def check_one_batch(probe: Probe) -> Finding:
     if curve.is_memorized:
         return Finding(check, "good", message + _(": memorized."))
     if curve.is_learning:
-        message += _(" within {SECONDS:.0f} s: it learns.", SECONDS=_SECONDS)
+        message += _(" within {limit:.0f} s: it learns.", limit=_SECONDS)
         return Finding(check, "good", message)
     is_slow = curve.is_finite and curve.last <= _STUCK * curve.losses[0]
     return Finding(
         check,
         "warning" if is_slow else "bad",
-        pick(
-            f"the model {'is slow to' if is_slow else 'cannot'} memorize one batch: {message}.",
-            f"模型{'很慢才能' if is_slow else '无法'}记住一个批次：{message}。",
-        ),
+        _("the model is slow to memorize one batch: {message}.", message=message)
+        if is_slow
+        else _("the model cannot memorize one batch: {message}.", message=message),
         (),
         _(
             'The model is at fault, not the data: start with a preset (model.preset = "tiny") and '
@@ -143,7 +141,7 @@ def check_learning_rate(probe: Probe, settings: TrainSettings) -> Finding:
             "training is stable at the recipe's peak rate of {peak:.1e}: {summary}.", peak=peak, summary=curve.summary()
         )
         return Finding(check, "good", message)
-    curves = ((peak / by, overfit(probe, peak / by, _PEAK_STEPS)) for by in _LOWER_RATES)
+    curves = ((peak / divisor, overfit(probe, peak / divisor, _PEAK_STEPS)) for divisor in _LOWER_RATES)
     lower = next((rate for rate, curve in curves if curve.is_memorized), None)
     return Finding(
         check,
@@ -154,11 +152,10 @@ def check_learning_rate(probe: Probe, settings: TrainSettings) -> Finding:
             summary=curve.summary(),
         ),
         (),
-        pick(
-            f"Lower train.learning_rate{f' ({lower:.1e} worked here)' if lower else ''}, or lengthen train.warmup;"
-            ' model.norm_placement = "pre" tolerates higher rates.',
-            f"请降低 train.learning_rate{f'（{lower:.1e} 可行）' if lower else ''}，或加长 train.warmup；"
-            'model.norm_placement = "pre" 能承受更高的学习率。',
+        _(
+            "Lower train.learning_rate{example}, or lengthen train.warmup; "
+            'model.norm_placement = "pre" tolerates higher rates.',
+            example=_(" ({rate:.1e} worked here)", rate=lower) if lower else "",
         ),
     )
 

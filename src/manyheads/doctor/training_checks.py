@@ -12,7 +12,6 @@ from statistics import fmean, median
 
 from manyheads.doctor.run_log import RunLog
 from manyheads.errors import CheckpointError
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.metrics import rows_name
 from manyheads.run import RunFolder
@@ -54,7 +53,7 @@ def check_prepared(log: RunLog) -> Iterator[Finding]:
         sizes = describe_sizes(int(event["n_parameters"]), int(event["vocab_size"]))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         return
-    yield Finding("rows", "good", f"{rows}{pick('.', '。')}")
+    yield Finding("rows", "good", _("{rows}.", rows=rows))
     yield Finding("sizes", "good", sizes)
 
 
@@ -91,7 +90,7 @@ def check_finite(log: RunLog) -> Finding:
     ]
     if not broken:
         return Finding("finite numbers", "good", _("every loss and gradient is finite."))
-    message = _("at step {broken:,} the loss or the gradient is NaN or infinite.", broken=broken[0])
+    message = _("at step {step:,} the loss or the gradient is NaN or infinite.", step=broken[0])
     return Finding("finite numbers", "bad", message, (), _lower_rate_advice())
 
 
@@ -122,11 +121,11 @@ def _divergence(means: dict[int, float]) -> Finding:
             check,
             "bad",
             _(
-                "the loss fell to {means:.2f} at step {lowest_step:,} and has risen to {means_2:.2f} at step "
+                "the loss fell to {lowest:.2f} at step {lowest_step:,} and has risen to {last:.2f} at step "
                 "{last_step:,}.",
-                means=means[lowest_step],
+                lowest=means[lowest_step],
                 lowest_step=lowest_step,
-                means_2=means[last_step],
+                last=means[last_step],
                 last_step=last_step,
             ),
             (),
@@ -138,16 +137,16 @@ def _divergence(means: dict[int, float]) -> Finding:
             check,
             "warning",
             _(
-                "the loss jumped by more than {SPIKE:.0f} {n_spikes} times, first before step {spikes:,}, and "
+                "the loss jumped by more than {height:.0f} {n_spikes} times, first before step {step:,}, and "
                 "recovered each time.",
-                SPIKE=_SPIKE,
+                height=_SPIKE,
                 n_spikes=len(spikes),
-                spikes=spikes[0],
+                step=spikes[0],
             ),
             (),
             _("For a steadier run, lower train.learning_rate or set train.clip_norm = 1.0."),
         )
-    message = _("the loss went from {first:.2f} to {means:.2f} without diverging.", first=first, means=means[last_step])
+    message = _("the loss went from {first:.2f} to {last:.2f} without diverging.", first=first, last=means[last_step])
     return Finding(check, "good", message)
 
 
@@ -159,10 +158,8 @@ def check_progress(log: RunLog) -> Finding:
         return Finding(check, "good", _("not checked: {step:,} steps are too few.", step=log.step))
     first, last = log.losses[min(log.losses)], means[max(means)]
     best = log.format_score(max(log.scores.values())) if log.scores else ""
-    message = pick(
-        f"the loss went from {first:.2f} to {last:.2f}" + (f", the best score is {best}." if best else "."),
-        f"损失从 {first:.2f} 变为 {last:.2f}" + (f"，最好的分数是 {best}。" if best else "。"),
-    )
+    message = _("the loss went from {first:.2f} to {last:.2f}", first=first, last=last)
+    message += _(", the best score is {best}.", best=best) if best else _(".")
     if last > 0.9 * first:
         return Finding(
             check,
@@ -197,34 +194,30 @@ def check_overfitting(log: RunLog) -> Finding:
             check,
             "warning",
             _(
-                "since step {best:,} the score has fallen from {score} to {format_score}, while the training "
-                "loss fell from {nearest:.2f} to {nearest_2:.2f}.",
+                "since step {best:,} the score has fallen from {score} to {last_score}, while the training "
+                "loss fell from {loss:.2f} to {last_loss:.2f}.",
                 best=best,
                 score=score,
-                format_score=log.format_score(log.scores[steps[-1]]),
-                nearest=_nearest(means, best),
-                nearest_2=_nearest(means, steps[-1]),
+                last_score=log.format_score(log.scores[steps[-1]]),
+                loss=_nearest(means, best),
+                last_loss=_nearest(means, steps[-1]),
             ),
             (),
             _overfitting_advice(log, best),
         )
     message = _(
-        "the best score, {score}, is that of step {best:,} of {steps:,}.", score=score, best=best, steps=steps[-1]
+        "the best score, {score}, is that of step {best:,} of {last:,}.", score=score, best=best, last=steps[-1]
     )
     return Finding(check, "good", message)
 
 
 def _overfitting_advice(log: RunLog, best: int) -> str:
     has_r_drop = not math.isinf(log.consistency_after)
-    return pick(
-        "The model overfits: raise model.dropout, "
-        + ("" if has_r_drop else "set task.consistency = 5.0 (R-Drop), ")
-        + "set tokenizer.sampling = 0.1, average more snapshots (train.average_snapshots), or train only"
-        f" {best:,} steps; more data helps most.",
-        "模型过拟合：请增大 model.dropout、"
-        + ("" if has_r_drop else "设 task.consistency = 5.0（R-Drop）、")
-        + f"设 tokenizer.sampling = 0.1、平均更多快照（train.average_snapshots），"
-        f"或只训练 {best:,} 步；增加数据最有效。",
+    return _(
+        "The model overfits: raise model.dropout, {r_drop}set tokenizer.sampling = 0.1, average more snapshots "
+        "(train.average_snapshots), or train only {best:,} steps; more data helps most.",
+        r_drop="" if has_r_drop else _("set task.consistency = 5.0 (R-Drop), "),
+        best=best,
     )
 
 
@@ -254,9 +247,9 @@ def check_running(log: RunLog, now: float | None = None) -> Finding:
             check,
             "warning",
             _(
-                "stuck at step {step:,}: nothing was logged for {silent:.0f} minutes.",
+                "stuck at step {step:,}: nothing was logged for {minutes:.0f} minutes.",
                 step=log.step,
-                silent=silent / 60,
+                minutes=silent / 60,
             ),
             (),
             _("Stop it with Ctrl-C and run the same command again: it resumes from the last checkpoint."),
@@ -288,7 +281,7 @@ def check_checkpoints(folder: Path) -> Finding:
         return Finding(
             check,
             "bad",
-            _("{share} checkpoints and snapshots are damaged.", share=share(len(faults), len(folders))),
+            _("{counted} checkpoints and snapshots are damaged.", counted=share(len(faults), len(folders))),
             tuple(faults[:MAX_EXAMPLES]),
             _(
                 "Delete the damaged folders and run the same command again: it resumes from the newest intact "

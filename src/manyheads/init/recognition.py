@@ -14,6 +14,7 @@ from manyheads.tasks import TASKS
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_of
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names
 from manyheads.text.reading.files import check_readable, format_suffix
+from manyheads.text.reading.formats import table_suffixes
 from manyheads.text.suggestions import shortened
 
 
@@ -158,10 +159,11 @@ def _recognize_files(files: DataFiles, request: Request) -> tuple[TaskInit, Task
 def _not_recognized(files: DataFiles, parts: Sequence[TaskInit]) -> str:
     path = files.paths[0]
     if not files.is_table:
-        return (
-            f"{path} is not recognized: it is not a table (.tsv, .csv, .jsonl, .parquet), has no words with tags such "
-            "as B-PER, and is not named as plain text (.txt). Rename it, give two parallel files, or give "
-            "--task language."
+        return _(
+            "{path} is not recognized: it is not a table ({suffixes}), has no words with tags such as B-PER, and is "
+            "not named as plain text (.txt). Rename it, give two parallel files, or give --task language.",
+            path=path,
+            suffixes=table_suffixes(),
         )
     if len(files.columns) == 1:
         return (

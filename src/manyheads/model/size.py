@@ -60,8 +60,13 @@ def size_faults(settings: "ModelSettings") -> list[str]:
     if n_parameters <= MAX_PARAMETERS:
         return []
     return [
-        f"{_largest(settings, parts)} makes a model of {n_parameters:,} parameters; at most {MAX_PARAMETERS:,} are "
-        "supported. Use a smaller one."
+        _(
+            "{setting} makes a model of {n_parameters:,} parameters; at most {most:,} are supported. Use a smaller "
+            "one.",
+            setting=_largest(settings, parts),
+            n_parameters=n_parameters,
+            most=MAX_PARAMETERS,
+        )
     ]
 
 
@@ -72,12 +77,12 @@ def refuse_too_large(settings: "ModelSettings", bytes_per_parameter: int = _WEIG
     if memory is not None and needed > memory and torch.get_default_device().type == "cpu":
         raise RecipeError(
             _(
-                "{largest} makes a model of {values:,} parameters, which need {needed:,.1f} GB of memory; this "
+                "{setting} makes a model of {n_parameters:,} parameters, which need {needed:,.1f} GB of memory; this "
                 "machine has {memory:,.1f} GB. Use a smaller one.",
-                largest=_largest(settings, parts),
-                values=sum(parts.values()),
-                needed=needed / 1000000000.0,
-                memory=memory / 1000000000.0,
+                setting=_largest(settings, parts),
+                n_parameters=sum(parts.values()),
+                needed=needed / 1e9,
+                memory=memory / 1e9,
             )
         )
 

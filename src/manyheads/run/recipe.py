@@ -25,6 +25,7 @@ from manyheads.settings import (
 )
 from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
 from manyheads.text.reading.documents import document_files
+from manyheads.text.reading.formats import table_suffixes
 from manyheads.text.reading.remote_files import is_remote, local_copy
 from manyheads.text.tokens.tokenizer import TokenizerSettings
 from manyheads.training import TrainSettings
@@ -213,7 +214,12 @@ class Recipe:
             )
         if fields == ("source", "target"):
             faults += [
-                f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
+                _(
+                    "data.{name} names {n_files} files. Give two parallel ones, or one {suffixes}.",
+                    name=name,
+                    n_files=len(files),
+                    suffixes=table_suffixes(),
+                )
                 for name, files in self.data.sets.items()
                 if len(files) > 2
             ]

@@ -1,6 +1,5 @@
 """The columns of a table: whether they hold labels, texts, tags or numbers, by their names and values."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,8 +11,8 @@ from typing import TypeVar
 
 from manyheads.errors import DataError
 from manyheads.messages import _
-from manyheads.text.reading.files import format_suffix
-from manyheads.text.reading.readers import columns_of, read_records, read_rows
+from manyheads.text.reading.formats import format_of
+from manyheads.text.reading.readers import columns_of, read_rows
 from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
 from manyheads.text.suggestions import shortened
 
@@ -174,12 +173,11 @@ class Column:
 
 def columns_in(path: Path) -> list[Column]:
     """The columns of a table with the values of its first rows."""
-    suffix = format_suffix(path)
-    if suffix in (".tsv", ".csv"):
+    names, table = columns_of(path), format_of(path)
+    if table is None or table.may_lack_header:
         return _table_columns(path)
-    records = read_records(path, _ignore) if suffix == ".jsonl" else _parquet_records(path)
-    rows = list(_first(records))
-    return [_column(name, [row.get(name) for row in rows]) for name in columns_of(path)]
+    rows = list(_first(table.records(path, _ignore)))
+    return [_column(name, [row.get(name) for row in rows]) for name in names]
 
 
 @dataclass(frozen=True)
@@ -252,14 +250,6 @@ def _as_text(value: object) -> str:
         text = "" if value is None else str(value)
     # JSON may contain halves of surrogate pairs, which cannot be printed.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _parquet_records(path: Path) -> Iterator[dict[str, object]]:
-    names = columns_of(path)
-    converters = dict.fromkeys(names, lambda value: f"\0{json.dumps(value, default=str)}")
-    for row in read_rows([path], names, names, converters=converters, on_bad=_ignore):
-        values = (json.loads(text[1:]) if text.startswith("\0") else text for text in row)
-        yield dict(zip(names, values, strict=True))
 
 
 def _first(rows: Iterator[_R]) -> Iterator[_R]:

@@ -36,10 +36,16 @@ def library() -> ctypes.CDLL:
         compiler = find_compiler()
         _build(compiler, path)
         cache = user_cache_folder("native")
-        once = "This is done once."
+        command = shlex.join(compiler)
+        message = _("Compiled the native engine for this processor with {command}. This is done once.", command=command)
         if path.parent != cache:
-            once = f"Every command will do so: {cache} is not a folder that only you can write to. Set XDG_CACHE_HOME."
-        logger.info("Compiled the native engine for this processor with %s. %s", shlex.join(compiler), once)
+            message = _(
+                "Compiled the native engine for this processor with {command}. Every command will do so: {cache} is "
+                "not a folder that only you can write to. Set XDG_CACHE_HOME.",
+                command=command,
+                cache=cache,
+            )
+        logger.info("%s", message)
     return _load(path)
 
 
@@ -48,7 +54,11 @@ def find_compiler() -> tuple[str, ...]:
     if compiler := compilation.locate_compiler():
         return compiler
     named = os.environ.get("CC", "").strip()
-    missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
+    missing = (
+        _('CC = "{name}" was not found', name=named)
+        if named
+        else _("none of {names} was found", names=", ".join(compilation.COMPILERS))
+    )
     raise EngineError(
         _(
             "The native engine, which decodes at least twice as fast, needs a C compiler for its first use: "
@@ -63,7 +73,11 @@ def _load(path: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise EngineError(
-            _("The native engine {path} does not load: {error}. Delete the file and try again.", path=path, error=error)
+            _(
+                "The native engine {path} does not load: {reason}. Delete the file and try again.",
+                path=path,
+                reason=error,
+            )
         ) from None
 
 
@@ -78,7 +92,7 @@ def _load_prebuilt() -> ctypes.CDLL | None:
         try:
             return ctypes.CDLL(str(path))
         except OSError as error:  # such as a C library other than the one it was linked with
-            logger.info("The prebuilt native engine %s does not load: %s.", path, error)
+            logger.info("%s", _("The prebuilt native engine {path} does not load: {reason}.", path=path, reason=error))
     return None
 
 
@@ -102,7 +116,7 @@ def _temporary_folder() -> Path:
         folder = tempfile.TemporaryDirectory(prefix="manyheads-native-")
     except OSError as error:
         raise EngineError(
-            _("The native engine has no folder to be compiled in: {error}. Set XDG_CACHE_HOME.", error=error)
+            _("The native engine has no folder to be compiled in: {reason}. Set XDG_CACHE_HOME.", reason=error)
         ) from None
     _TEMPORARY.append(folder)
     return Path(folder.name)
@@ -126,8 +140,8 @@ def _build(compiler: Sequence[str], path: Path) -> None:
         errors.append(error)
     raise EngineError(
         _(
-            "The native engine could not be compiled by {compiler}: {errors}",
+            "The native engine could not be compiled by {compiler}: {reason}",
             compiler=shlex.join(compiler),
-            errors=errors[0],
+            reason=errors[0],
         )
     )

@@ -116,7 +116,7 @@ class NativeEngine:
     def unsupported(self, settings: DecodeSettings) -> str:
         """Return "sampling", "no_repeat_ngram", a beam that is too wide, or an empty string."""
         if settings.method == "sample":
-            return "sampling"
+            return _("sampling")
         if settings.no_repeat_ngram is not None:
             return "no_repeat_ngram"
         if settings.method == "beam" and settings.beam > _MAX_BEAM:
@@ -165,15 +165,15 @@ class NativeEngine:
         if code == _NO_MEMORY:
             raise EngineError(
                 _(
-                    "The native engine ran out of memory: {n_sentences} sources, beam = {beam}. Use a narrower "
+                    "The native engine ran out of memory: {n_sources} sources, beam = {beam}. Use a narrower "
                     "beam, or pass fewer or shorter sources.",
-                    n_sentences=part.job.n_sentences,
+                    n_sources=part.job.n_sentences,
                     beam=part.job.beam,
                 )
             )
         if code not in (_OK, _STOPPED):  # it is stopped only after another part has raised an error
             raise EngineError(
-                _("The native engine rejected its input: {decode}.", decode=message.value.decode(errors="replace"))
+                _("The native engine rejected its input: {reason}.", reason=message.value.decode(errors="replace"))
             )
 
     def _part(
@@ -251,8 +251,8 @@ def _check_search(settings: DecodeSettings) -> None:
     if not 1 <= settings.beam <= _MAX_BEAM:
         raise EngineError(
             _(
-                "The native engine searches with 1 to {MAX_BEAM} beams, not decode.beam = {beam}.",
-                MAX_BEAM=_MAX_BEAM,
+                "The native engine searches with 1 to {most} beams, not decode.beam = {beam}.",
+                most=_MAX_BEAM,
                 beam=settings.beam,
             )
         )
@@ -316,7 +316,7 @@ def _new_model(
         )
     if code != _OK or not address.value:
         raise EngineError(
-            _("The native engine does not support this model: {decode}.", decode=message.value.decode(errors="replace"))
+            _("The native engine does not support this model: {reason}.", reason=message.value.decode(errors="replace"))
         )
     return address.value
 
@@ -326,8 +326,8 @@ def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
     if longest > max_length:
         raise DataError(
             _(
-                "A sequence of {longest} tokens is longer than this model's {max_length}. Split the text.",
-                longest=longest,
+                "A sequence of {length} tokens is longer than this model's {max_length}. Split the text.",
+                length=longest,
                 max_length=max_length,
             )
         )
@@ -352,10 +352,10 @@ def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
             raise EngineError(
                 _(
                     "The native engine's library does not match this version of manyheads: {name} has {size} "
-                    "bytes; expected {sizeof}.",
+                    "bytes; expected {expected}.",
                     name=structure.__name__,
                     size=size,
-                    sizeof=ctypes.sizeof(structure),
+                    expected=ctypes.sizeof(structure),
                 )
             )
     native.mh_message_size.restype = ctypes.c_int

@@ -18,13 +18,13 @@ from manyheads.run import Recipe
 from manyheads.run.corpus import Corpus
 from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example, plain_text
+from manyheads.text.reading.formats import is_table
 from manyheads.text.reading.gold_alignments import AlignedPair, read_alignments
 from manyheads.text.reading.readers import Row, read_lines
 
 SAMPLE = 300  # examples
 _POOL = 20_000  # rows to draw the sample from
 _TREE_SUFFIXES = (".conllu", ".conll")
-_TABLE_SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet")
 
 
 def sample_examples(bundle: Bundle, count: int = SAMPLE, *, seed: int = 1) -> list[Example]:
@@ -50,7 +50,7 @@ def read_examples(task: Task, files: Sequence[Path], count: int = SAMPLE, *, see
 
     A single text file for a task with pairs holds sources; `with_targets` adds the targets.
     """
-    if task.lens_examples.n_texts == 2 and (len(files) > 1 or files[0].suffix in _TABLE_SUFFIXES):
+    if task.lens_examples.n_texts == 2 and (len(files) > 1 or is_table(files[0])):
         rows: Iterable[Row] = task.read([str(file) for file in files], {}, task.settings)
         pairs = [row for row in islice(rows, _POOL) if all(text.strip() for text in row)]
         examples = [example for row in pairs for example in task.lens_examples.from_row(row)]

@@ -27,8 +27,8 @@ from manyheads.text.language_codes import (
     languages_of_names,
 )
 from manyheads.text.markup.copyable_spans import count_copied
-from manyheads.text.reading.files import format_suffix
-from manyheads.text.reading.readers import Row, columns_of, is_table
+from manyheads.text.reading.formats import format_of, is_table, table_suffixes
+from manyheads.text.reading.readers import Row, columns_of
 from manyheads.text.suggestions import shortened
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Seq2SeqInit(TaskInit):
             reason = _columns_reason([pair.source, pair.target])
             chosen = {"source": pair.source, "target": pair.target}
             return TaskGuess(reason, chosen, {"purpose": pair.purpose}, clean)
-        if len(files.columns) == 2 and format_suffix(files.paths[0]) == ".tsv":
+        if len(files.columns) == 2 and _is_tab_separated(files.paths[0]):
             return TaskGuess(_("it has two columns of text"))
         return TaskGuess(request.reason) if self.is_requested(request) else None  # `complete` finds the columns
 
@@ -119,9 +119,9 @@ class Seq2SeqInit(TaskInit):
         if len(training) > 2:
             raise DataError(
                 _(
-                    "{n_training} files are given. Give two parallel files, or one table of pairs (.tsv, .csv, "
-                    ".jsonl, .parquet).",
-                    n_training=len(training),
+                    "{n_files} files are given. Give two parallel files, or one table of pairs ({suffixes}).",
+                    n_files=len(training),
+                    suffixes=table_suffixes(),
                 )
             )
         for files in sets.values():
@@ -321,13 +321,14 @@ def _columns_of(path: Path, direction: Languages) -> Languages:
     picked = pick_columns(columns, direction)
     if picked is not None:
         return picked
-    if format_suffix(path) == ".tsv" and len(columns) == 2:
+    if _is_tab_separated(path) and len(columns) == 2:
         return "", ""
     if len(columns) == 1:
         raise DataError(
             _("{path} has one column only. Give source and target in two, or give two parallel files.", path=path)
         )
-    no_header = format_suffix(path) in (".tsv", ".csv")
+    table = format_of(path)
+    no_header = table is not None and table.may_lack_header
     hint = " If there is no header: --source-column 1 --target-column 2." if no_header else ""
     raise DataError(
         _(
@@ -338,6 +339,11 @@ def _columns_of(path: Path, direction: Languages) -> Languages:
             hint=hint,
         )
     )
+
+
+def _is_tab_separated(path: Path) -> bool:
+    table = format_of(path)
+    return table is not None and table.is_tab_separated
 
 
 def _refuse_exchanged(files: Sequence[Path], direction: Languages) -> None:

@@ -8,7 +8,8 @@ from typing import Literal
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, check_readable, file_lines, format_suffix, is_folder
-from manyheads.text.reading.readers import is_table, read_rows
+from manyheads.text.reading.formats import is_table
+from manyheads.text.reading.readers import read_rows
 from manyheads.text.reading.row_spec import Row
 
 DocumentKind = Literal["file", "paragraph", "line"]
@@ -20,7 +21,7 @@ def read_documents(
 ) -> Iterator[Row]:
     """Yield the documents of one or more files as rows of one field; a folder is read as its .txt files.
 
-    In a .tsv, .csv, .jsonl or .parquet file each row is a document, taken from the column "text" or from `column`.
+    In a table each row is a document, taken from the column "text" or from `column`.
     In plain text a document is a file, a paragraph (paragraphs are separated by blank lines) or a line, depending on
     `kind`. Line breaks inside a document become \\n. If there are several files, an empty file is an empty document. A
     line that is not UTF-8 raises; with `on_bad`, the error is passed to `on_bad` and the line is dropped.
@@ -41,10 +42,10 @@ def document_files(paths: Sequence[Path | str]) -> list[Path]:
 
     Subfolders are included. Files and folders whose names start with a dot are ignored.
     """
-    return [file for path in map(Path, paths) for file in (_files_in(path) if is_folder(path) else _one_file(path))]
+    return [file for path in map(Path, paths) for file in (_files_in(path) if is_folder(path) else _checked(path))]
 
 
-def _one_file(path: Path) -> list[Path]:
+def _checked(path: Path) -> list[Path]:
     check_readable(path)
     return [path]
 
@@ -72,7 +73,9 @@ def _iter_files(folder: Path) -> Iterator[Path]:
             elif path.is_file() and format_suffix(path) == ".txt":
                 yield path
     except OSError as error:
-        raise DataError(f"{error.filename or folder} cannot be read: {error.strerror}.") from None
+        raise DataError(
+            _("{path} cannot be read: {reason}.", path=error.filename or folder, reason=error.strerror)
+        ) from None
 
 
 def _read(path: Path, kind: DocumentKind, column: str | None, on_bad: OnBad | None) -> Iterator[Row]:

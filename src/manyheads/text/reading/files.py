@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from manyheads.errors import DataError
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.text.suggestions import shortened, suggest
 
 if sys.version_info >= (3, 14):
@@ -37,12 +37,12 @@ UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-_UNPACK = "Decompress it, or compress it as .gz or .zst."
+_UNPACK = Message("Decompress it, or compress it as .gz or .zst.")
 # Magic bytes of binary formats: the format's name, and what to do with such a file.
 _MAGIC_BYTES = {
-    b"\x1f\x8b": ("gzip", "Rename it to end in .gz."),
-    b"\x28\xb5\x2f\xfd": ("zstd", "Rename it to end in .zst."),
-    b"PAR1": ("Parquet", "Rename it to end in .parquet."),
+    b"\x1f\x8b": ("gzip", Message("Rename it to end in {suffix}.", suffix=".gz")),
+    b"\x28\xb5\x2f\xfd": ("zstd", Message("Rename it to end in {suffix}.", suffix=".zst")),
+    b"PAR1": ("Parquet", Message("Rename it to end in {suffix}.", suffix=".parquet")),
     b"BZh": ("bzip2", _UNPACK),
     b"\xfd7zXZ\0": ("xz", _UNPACK),
     b"PK\x03\x04": ("zip", _UNPACK),
@@ -57,7 +57,12 @@ _MAX_FIRST_CHARACTERS = 1 << 26
 # Text shrinks to a fifth or a tenth, repetitive logs to a hundredth.
 MAX_EXPANSION = 200
 _EXPANSION_CHECKED_FROM = 1 << 28  # bytes: smaller texts are harmless
-_SPECIAL_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_SPECIAL_FILES = {
+    stat.S_IFIFO: Message("a pipe"),
+    stat.S_IFSOCK: Message("a socket"),
+    stat.S_IFCHR: Message("a device"),
+    stat.S_IFBLK: Message("a device"),
+}
 _CONTINUING = [b"\n", *(bytes([byte]) for byte in range(0x80, 0xC0))]  # no part of a line starts with these
 _MAX_SUGGESTED_FROM = 1000  # files of the folder
 
@@ -70,7 +75,7 @@ def read_lines(source: Path | str | BinaryIO, *, on_bad: OnBad | None = None) ->
     the invalid bytes. A path may be a pipe, since the lines are read once.
     """
     if not isinstance(source, Path | str):
-        return _decode_lines(_raw_lines(source), "standard input", on_bad)
+        return _decode_lines(_raw_lines(source), _("standard input"), on_bad)
     path = Path(source)
     check_readable(path, may_be_pipe=True)
     return file_lines(path, on_bad)
@@ -107,7 +112,7 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, spl
                 raise empty_file_error(path)
             yield from _decode_lines(chain([first], lines), str(path), on_bad, with_ends=with_ends)
     except OSError as error:
-        raise DataError(_("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror)) from None
+        raise _unreadable(path, error) from None
 
 
 def lines_at(path: Path, start: int, n_lines: int) -> Iterator[str]:
@@ -119,7 +124,7 @@ def lines_at(path: Path, start: int, n_lines: int) -> Iterator[str]:
             for line in lines if start else _without_bom(lines):
                 yield _without_end(line).decode(errors="replace")
     except OSError as error:
-        raise DataError(_("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror)) from None
+        raise _unreadable(path, error) from None
 
 
 def check_readable(path: Path, *, may_be_pipe: bool = False) -> None:
@@ -134,15 +139,16 @@ def check_readable(path: Path, *, may_be_pipe: bool = False) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise _missing_file_error(path) from None
     except OSError as error:
-        raise DataError(
-            _("{shortened} cannot be read: {strerror}.", shortened=shortened(str(path)), strerror=error.strerror)
-        ) from None
+        raise _unreadable(shortened(str(path)), error) from None
     if kind == stat.S_IFDIR:
         raise DataError(_("{path} is a folder. Give a file in it.", path=path))
     if kind != stat.S_IFREG and (not may_be_pipe or is_compressed(path)):
-        name = _SPECIAL_FILES.get(kind, "not a file")
         raise DataError(
-            _("{path} is {name}. Data is read more than once: write it to a file first.", path=path, name=name)
+            _(
+                "{path} is {kind}. Data is read more than once: write it to a file first.",
+                path=path,
+                kind=_SPECIAL_FILES.get(kind, Message("not a file")),
+            )
         )
 
 
@@ -161,7 +167,16 @@ def _missing_file_error(path: Path) -> DataError:
         files = [other.name for other in islice(path.parent.iterdir(), _MAX_SUGGESTED_FROM) if other.is_file()]
     except OSError:  # a folder whose files may be read but not listed
         files = []
-    return DataError(_("{path}: there is no such file.{suggest}", path=path, suggest=suggest(path.name, files)))
+    return DataError(_("{path}: there is no such file.{hint}", path=path, hint=suggest(path.name, files)))
+
+
+def _unreadable(name: object, error: OSError) -> DataError:
+    return DataError(_("{path} cannot be read: {reason}.", path=name, reason=error.strerror))
+
+
+def line_name(path: object, number: int) -> str:
+    """Return how errors name a line of a file: "data.tsv, line 3"."""
+    return _("{path}, line {number}", path=path, number=number)
 
 
 def empty_file_error(path: Path) -> DataError:
@@ -171,8 +186,13 @@ def empty_file_error(path: Path) -> DataError:
 
 def expansion_error(path: Path) -> DataError:
     """Return the error for a compressed file that is no text."""
-    fault = f"expands to more than {MAX_EXPANSION} times its size, as no text does"
-    return DataError(_("{path} {fault}. Check what it contains.", path=path, fault=fault))
+    return DataError(
+        _(
+            "{path} expands to more than {most} times its size, as no text does. Check what it contains.",
+            path=path,
+            most=MAX_EXPANSION,
+        )
+    )
 
 
 def raise_or_report(fault: DataError, on_bad: OnBad | None) -> None:
@@ -210,18 +230,17 @@ def _decode_lines(lines: Iterator[bytes], name: str, on_bad: OnBad | None, *, wi
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(
                 _(
-                    "{name}, line {number} is longer than {MAX_LINE_BYTES} MiB, the limit of a line. Check that it "
-                    "is text, and split it into shorter lines.",
-                    name=name,
-                    number=number,
-                    MAX_LINE_BYTES=MAX_LINE_BYTES >> 20,
+                    "{where} is longer than {limit} MiB, the limit of a line. Check that it is text, and split it "
+                    "into shorter lines.",
+                    where=line_name(name, number),
+                    limit=MAX_LINE_BYTES >> 20,
                 )
             )
         line = raw if with_ends else _without_end(raw)
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            raise_or_report(_encoding_error(error, f"{name}, line {number}"), on_bad)
+            raise_or_report(_encoding_error(error, line_name(name, number)), on_bad)
             text = line.decode(errors="replace")
         yield text
 
@@ -237,7 +256,12 @@ def _without_bom(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def _encoding_error(error: UnicodeDecodeError, where: str) -> DataError:
     line = error.object
-    fault = f"{where}: byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8."
+    fault = _(
+        "{where}: byte {number} of the line (0x{byte:02X}) is not UTF-8.",
+        where=where,
+        number=error.start + 1,
+        byte=line[error.start],
+    )
     kind, advice = _binary_format(line)
     if kind:
         return DataError(_("{fault} It may be {kind}. {advice}", fault=fault, kind=kind, advice=advice))
@@ -264,7 +288,7 @@ def _likely_encoding(line: bytes) -> str:
     return "LATIN1"
 
 
-def _binary_format(data: bytes) -> tuple[str, str]:
+def _binary_format(data: bytes) -> tuple[str, Message | str]:
     """Return the binary format that starts like `data` and what to do with it; both empty if there is none."""
     return next((kind for magic, kind in _MAGIC_BYTES.items() if data.startswith(magic)), ("", ""))
 
@@ -285,7 +309,11 @@ def _check_compression(path: Path, start: bytes) -> None:
     kind, advice = _binary_format(start)
     if kind == expected or (expected == "zstd" and start[1:4] == _SKIPPABLE_FRAME):
         return
-    remedy = f"It looks like {kind}. {advice}" if kind else f"If it is plain text, remove {path.suffix} from its name."
+    remedy = (
+        _("It looks like {kind}. {advice}", kind=kind, advice=advice)
+        if kind
+        else _("If it is plain text, remove {suffix} from its name.", suffix=path.suffix)
+    )
     raise DataError(
         _(
             "{path} is not {expected}, although its name ends in {suffix}. {remedy}",
@@ -319,7 +347,9 @@ class _DecompressedStream(io.RawIOBase):
                 return n_read
             raise expansion_error(self._path)
         except EOFError:
-            fault = "is truncated: its compressed data ends too early"
+            message = _(
+                "{path} is truncated: its compressed data ends too early. Copy or download it again.", path=self._path
+            )
         except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
-            fault = f"is corrupt ({error})"
-        raise DataError(_("{path} {fault}. Copy or download it again.", path=self._path, fault=fault)) from None
+            message = _("{path} is corrupt ({reason}). Copy or download it again.", path=self._path, reason=error)
+        raise DataError(message) from None

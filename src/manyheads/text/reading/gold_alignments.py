@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.errors import DataError
-from manyheads.messages import _
+from manyheads.messages import _, join_and
+from manyheads.text.reading.files import line_name
 from manyheads.text.reading.readers import read_lines, read_pairs
 from manyheads.text.suggestions import shortened
 
@@ -45,24 +46,23 @@ def read_alignments(texts: Sequence[Path | str], links: Path | str) -> list[Alig
     """
     pairs = list(_read_texts(texts))
     sentence_links = _read_links(Path(links), len(pairs))
-    base = 0 if any(0 in link for _, sure, possible in sentence_links for link in sure | possible) else 1
+    base = 0 if any(0 in link for _line, sure, possible in sentence_links for link in sure | possible) else 1
     for is_swapped in (False, True):
         invalid = _first_invalid_link(pairs, sentence_links, base, is_swapped=is_swapped)
         if invalid is None:
             return [
                 _aligned_pair(source, target, sure, possible, base, is_swapped=is_swapped)
-                for (source, target), (_, sure, possible) in zip(pairs, sentence_links, strict=True)
+                for (source, target), (_line, sure, possible) in zip(pairs, sentence_links, strict=True)
             ]
     number, link, source, target = _first_invalid_link(pairs, sentence_links, base, is_swapped=False) or _NO_LINK
     raise DataError(
         _(
-            "{links}, line {number}: the link {link}-{link_2} is out of range: in {texts} the texts have "
-            "{n_source} and {n_target} words. Give the texts that the links were made for.",
-            links=links,
-            number=number,
-            link=link[0],
-            link_2=link[1],
-            texts=" and ".join(map(str, texts)),
+            "{where}: the link {i}-{j} is out of range: in {texts} the texts have {n_source} and {n_target} words. "
+            "Give the texts that the links were made for.",
+            where=line_name(links, number),
+            i=link[0],
+            j=link[1],
+            texts=join_and(texts),
             n_source=len(source),
             n_target=len(target),
         )
@@ -79,9 +79,8 @@ def _read_texts(texts: Sequence[Path | str]) -> Iterator[tuple[tuple[str, ...], 
         if not all(words):
             raise DataError(
                 _(
-                    "{texts}, line {number}: a text without words cannot be aligned. Remove the pair.",
-                    texts=texts[0],
-                    number=number,
+                    "{where}: a text without words cannot be aligned. Remove the pair.",
+                    where=line_name(texts[0], number),
                 )
             )
         yield words
@@ -93,11 +92,10 @@ def _split_lines(path: Path) -> Iterator[tuple[str, str]]:
         if not separator:
             raise DataError(
                 _(
-                    "{path}, line {number}: there is no {SEPARATOR} between source and target. Give two parallel "
-                    'files, or one file with "source {SEPARATOR} target" on each line.',
-                    path=path,
-                    number=number,
-                    SEPARATOR=_SEPARATOR,
+                    "{where}: there is no {separator} between source and target. Give two parallel files, or one "
+                    'file with "source {separator} target" on each line.',
+                    where=line_name(path, number),
+                    separator=_SEPARATOR,
                 )
             )
         yield source, target
@@ -129,10 +127,9 @@ def _read_links(path: Path, n_pairs: int) -> _SentenceLinks:
             if match is None:
                 raise DataError(
                     _(
-                        '{path}, line {number}: "{shortened}" is not a link. Write 3-4, or 3p4 for a possible link.',
-                        path=path,
-                        number=number,
-                        shortened=shortened(cell),
+                        '{where}: "{link}" is not a link. Write 3-4, or 3p4 for a possible link.',
+                        where=line_name(path, number),
+                        link=shortened(cell),
                     )
                 )
             (sure if match[2] == "-" else possible).add((int(match[1]), int(match[3])))
@@ -141,7 +138,7 @@ def _read_links(path: Path, n_pairs: int) -> _SentenceLinks:
 
 
 def _links_by_line(path: Path, lines: Sequence[str], n_pairs: int) -> _SentenceLinks:
-    sentence_links: _SentenceLinks = [(1, set(), set()) for _ in range(n_pairs)]
+    sentence_links: _SentenceLinks = [(1, set(), set()) for _pair in range(n_pairs)]
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -149,11 +146,10 @@ def _links_by_line(path: Path, lines: Sequence[str], n_pairs: int) -> _SentenceL
         if match is None or not 1 <= int(match[1]) <= n_pairs:
             raise DataError(
                 _(
-                    '{path}, line {number}: "{shortened}" is not a link of one of the {n_pairs:,} pairs. Write the '
-                    "numbers of the sentence, the source word and the target word, from 1, and S or P.",
-                    path=path,
-                    number=number,
-                    shortened=shortened(line.strip()),
+                    '{where}: "{link}" is not a link of one of the {n_pairs:,} pairs. Write the numbers of the '
+                    "sentence, the source word and the target word, from 1, and S or P.",
+                    where=line_name(path, number),
+                    link=shortened(line.strip()),
                     n_pairs=n_pairs,
                 )
             )

@@ -36,7 +36,7 @@ def local_copy(address: str, cache: Path | None = None) -> Path:
         return _copy(system, path, address, cache or user_cache_folder("remote"))
     except ImportError as error:  # s3fs for s3://, gcsfs for gs://
         raise DataError(
-            _("{address} needs another package: {first_line}.", address=address, first_line=_first_line(error))
+            _("{address} needs another package: {reason}.", address=address, reason=_first_line(error))
         ) from None
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(_("{address}: there is no such object in the store.", address=address)) from None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from manyheads.errors import DataError
-from manyheads.messages import _
+from manyheads.messages import _, join_and
 from manyheads.text.reading.files import OnBad
 
 Row = tuple[str, ...]
@@ -14,7 +14,6 @@ Converter = Callable[[object], str | None]
 
 MAX_COLUMNS = 10_000
 PAIR = ("source", "target")
-_NUMBER_WORDS = ("no", "one", "two", "three", "four", "five")
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,9 @@ class RowSpec:
         return self.fields == PAIR
 
     @property
-    def noun(self) -> str:
-        """What error messages call the rows."""
-        return "pairs" if self.are_pairs else "rows"
-
-    @property
-    def n_fields_word(self) -> str:
-        """The number of fields, as a word for error messages."""
-        count = len(self.fields)
-        return _NUMBER_WORDS[count] if count < len(_NUMBER_WORDS) else str(count)
-
-    @property
     def settings(self) -> str:
         """The names of the settings that choose the columns, for error messages."""
-        *others, last = (f"{field}_column" for field in self.fields)
-        return f"{', '.join(others)} and {last}" if others else last
+        return join_and(f"{field}_column" for field in self.fields)
 
 
 def check_width(n_columns: int, where: str) -> None:
@@ -64,11 +51,11 @@ def check_width(n_columns: int, where: str) -> None:
     if n_columns > MAX_COLUMNS:
         raise DataError(
             _(
-                "{where}: the number of columns is {n_columns:,}, but at most {MAX_COLUMNS:,} are supported. "
+                "{where}: the number of columns is {n_columns:,}, but at most {most:,} are supported. "
                 "Remove columns that are not needed, and check that no line ends are missing.",
                 where=where,
                 n_columns=n_columns,
-                MAX_COLUMNS=MAX_COLUMNS,
+                most=MAX_COLUMNS,
             )
         )
 

@@ -15,7 +15,7 @@ from itertools import chain, pairwise
 from typing import Literal, get_args
 
 from manyheads.errors import DataError
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.text.reading.files import OnBad, raise_or_report
 from manyheads.text.suggestions import shortened
 
@@ -88,7 +88,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> AnyScheme:
 
 
 def tags_to_spans(
-    tags: Sequence[str], scheme: AnyScheme, *, where: str = "tags", on_bad: OnBad | None = None
+    tags: Sequence[str], scheme: AnyScheme, *, where: str | Message = "tags", on_bad: OnBad | None = None
 ) -> list[Span]:
     """Return the spans that these tags encode, in order; the first tag that is invalid in its position raises.
 
@@ -105,7 +105,7 @@ def tags_to_spans(
     return _lenient_spans(tags)
 
 
-def find_wrong_tag(tags: Sequence[str], scheme: AnyScheme, where: str) -> DataError | None:
+def find_wrong_tag(tags: Sequence[str], scheme: AnyScheme, where: str | Message) -> DataError | None:
     """Return the error for the first string that is not a tag; None if all are."""
     if scheme == "IO" or scheme == "words":
         return None
@@ -113,13 +113,13 @@ def find_wrong_tag(tags: Sequence[str], scheme: AnyScheme, where: str) -> DataEr
         if not is_tag(tag):
             return DataError(
                 _(
-                    '{where}: tag {position} of {n_tags} is "{shortened}"; a tag must be O or one of {ROLES}. '
+                    '{where}: tag {position} of {n_tags} is "{tag}"; a tag must be O or one of {known}. '
                     "Choose the column that holds the tags.",
                     where=where,
                     position=position,
                     n_tags=len(tags),
-                    shortened=shortened(tag),
-                    ROLES=", ".join(f"{letter}-…" for letter in _ROLES[scheme]),
+                    tag=shortened(tag),
+                    known=", ".join(f"{letter}-…" for letter in _ROLES[scheme]),
                 )
             )
     return None
@@ -160,7 +160,7 @@ def _letters(length: int, scheme: Scheme, is_adjacent: bool) -> str:
 def _parse_tag(tag: str) -> _Tag:
     if tag == OUTSIDE:
         return _OUTSIDE
-    letter, _, label = tag.partition("-")
+    letter, _hyphen, label = tag.partition("-")
     return _Tag(_ALL_ROLES[letter], label)
 
 
@@ -190,16 +190,26 @@ def _faults(tags: Sequence[str], scheme: Scheme) -> Iterator[str]:
     """Yield an error message for each tag that the scheme does not have or does not allow after the previous tag."""
     for position, (previous, tag) in enumerate(pairwise(chain([OUTSIDE], tags)), start=1):
         if tag != OUTSIDE and tag.partition("-")[0] not in _ROLES[scheme]:
-            reason = f": {scheme} has no such letter"
+            reason = _(": {scheme} has no such letter", scheme=scheme)
         elif not _may_follow(_parse_tag(tag), _parse_tag(previous), scheme):
-            reason = f" in {scheme}"
+            reason = _(" in {scheme}", scheme=scheme)
         else:
             continue
-        shown = f"{shortened(tag)} {f'after {shortened(previous)}' if position > 1 else 'at the start'}"
-        yield f"tag {position} of {len(tags)}, {shown}, is not valid{reason}. Correct the tag, or set the scheme."
+        yield _(
+            "tag {position} of {n_tags}, {tag} {after}, is not valid{reason}. Correct the tag, or set the scheme.",
+            position=position,
+            n_tags=len(tags),
+            tag=shortened(tag),
+            after=_("after {previous}", previous=shortened(previous)) if position > 1 else _("at the start"),
+            reason=reason,
+        )
     if tags and scheme in ("BIOES", "BMES") and _parse_tag(tags[-1]).role in ("B", "I"):
-        last = f"tag {len(tags)} of {len(tags)}, {shortened(tags[-1])}"
-        yield f"{last}, starts a span that does not end. Correct the tag."
+        yield _(
+            "tag {position} of {n_tags}, {tag}, starts a span that does not end. Correct the tag.",
+            position=len(tags),
+            n_tags=len(tags),
+            tag=shortened(tags[-1]),
+        )
 
 
 def _may_follow(tag: _Tag, previous: _Tag, scheme: Scheme) -> bool:

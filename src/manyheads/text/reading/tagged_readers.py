@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyheads.errors import DataError
-from manyheads.messages import _
-from manyheads.text.reading.files import OnBad, check_readable, file_lines, first_lines, format_suffix, is_folder
-from manyheads.text.reading.readers import is_table, numbered_rows
+from manyheads.messages import Message, _, join_and
+from manyheads.text.reading.files import OnBad, check_readable, file_lines, first_lines, is_folder, line_name
+from manyheads.text.reading.formats import format_of
+from manyheads.text.reading.readers import numbered_rows
 from manyheads.text.reading.row_spec import Row
 from manyheads.text.reading.tag_schemes import (
     AnyScheme,
@@ -39,7 +40,7 @@ _WHITE_SPACE = re.compile(r"\s")
 _N_LINES_FOR_LAYOUT = 5000
 _LONGEST_SENTENCE = 100_000  # words: more than in any document; without blank lines, a whole file would be one sentence
 _MAX_LISTED = 5  # errors in one message
-_SETTINGS = "text_column and tags_column"
+_SETTINGS = ("text_column", "tags_column")
 
 
 class _Sentence(NamedTuple):
@@ -48,7 +49,7 @@ class _Sentence(NamedTuple):
     words: list[str]
     tags: list[str]
     label: tuple[str, ...]
-    where: str
+    where: Message
 
 
 def read_tagged(
@@ -69,8 +70,8 @@ def read_tagged(
     - one file of CoNLL columns. Choose columns by number, from 1, or by name in CoNLL-U Plus. By default the tags are
       the last column that holds tags, and the words are the first of the others.
     - parallel files of words, tags and labels, or a folder with seq.in, seq.out and label.
-    - one .csv, .jsonl, .parquet or .tsv file as in `read_rows`, with columns "text", "tags" and "label". In JSONL and
-      Parquet the words and tags may be lists.
+    - one table as in `read_rows`, with columns "text", "tags" and "label". In JSONL and Parquet the words and tags may
+      be lists.
 
     Invalid sequences of tags raise. With `on_fault`, or else `on_bad`, the errors are passed to it, and the tags are
     read leniently, as the CoNLL evaluation script reads them.
@@ -108,7 +109,7 @@ def _rows(
     if wrong:
         raise DataError(" ".join(map(str, wrong)))
     if is_empty:
-        raise DataError(_("{files} has no sentence. Give a file with tagged text.", files=files[0]))
+        raise DataError(_("{path} has no sentence. Give a file with tagged text.", path=files[0]))
 
 
 def _reader(files: Sequence[Path], columns: Sequence[str | None]) -> Callable[[OnBad | None], Iterator[_Sentence]]:
@@ -117,7 +118,7 @@ def _reader(files: Sequence[Path], columns: Sequence[str | None]) -> Callable[[O
         return partial(_line_sentences, files, columns)
     if len(columns) > 2:
         raise DataError(
-            _("{files}: CoNLL columns have no sentence labels. Give three parallel files, or a table.", files=files[0])
+            _("{path}: CoNLL columns have no sentence labels. Give three parallel files, or a table.", path=files[0])
         )
     return partial(_column_sentences, files[0], _Layout.detect(files[0], *columns))
 
@@ -129,19 +130,19 @@ def _files(paths: Sequence[Path | str], joint: bool) -> list[Path]:
     if len(files) == 1 and is_folder(files[0]) and all((files[0] / name).is_file() for name in names):
         return [files[0] / name for name in names]
     if len(files) not in (1, len(names)):
-        file_names = ", ".join(map(str, files)) or "no file given"
-        parallel = "three parallel files (words, tags, labels)" if joint else "two parallel files (words, tags)"
+        given = ", ".join(map(str, files)) or _("no file given")
         raise DataError(
             _(
-                "{file_names}: tagged text is read from one file or from {parallel}.",
-                file_names=file_names,
-                parallel=parallel,
+                "{files}: tagged text is read from one file or from three parallel files (words, tags, labels).",
+                files=given,
             )
+            if joint
+            else _("{files}: tagged text is read from one file or from two parallel files (words, tags).", files=given)
         )
     return files
 
 
-def _ignore(_: DataError) -> None:
+def _ignore(error: DataError) -> None:
     """Ignore lines that are not UTF-8; they are reported when the file is read the second time."""
 
 
@@ -150,8 +151,9 @@ def _ignore(_: DataError) -> None:
 
 def _has_sentence_per_line(path: Path) -> bool:
     """Return whether each line is a sentence; a .tsv file with several tags in one cell is."""
-    if format_suffix(path) != ".tsv":
-        return is_table(path)
+    table = format_of(path)
+    if table is None or not table.is_tab_separated:
+        return table is not None
     cells = (cell.split() for line in _first_lines(path) for cell in line.split("\t"))
     return any(len(cell) > 1 and all(map(is_tag, cell)) for cell in cells)
 
@@ -163,9 +165,14 @@ def _first_lines(path: Path) -> list[str]:
 def _line_sentences(files: Sequence[Path], columns: Sequence[str | None], on_bad: OnBad | None) -> Iterator[_Sentence]:
     converters = dict.fromkeys(FIELDS[:2], _joined)
     rows = numbered_rows(files, FIELDS[: len(columns)], columns, converters=converters, on_bad=on_bad)
-    row_name = "row" if format_suffix(files[0]) == ".parquet" else "line"
+    table = format_of(files[0])
+    has_lines = table is None or table.has_lines
     for number, (text, tag_text, *label) in rows:
-        where = f"{files[0]}, {row_name} {number}"
+        where = (
+            Message("{path}, line {number}", path=files[0], number=number)
+            if has_lines
+            else Message("{path}, row {number}", path=files[0], number=number)
+        )
         tags = _split(tag_text)
         words = _split(text)
         if len(words) != len(tags) and len(text.split()) == len(tags):
@@ -230,10 +237,10 @@ class _Layout:
         if width < 2:
             raise DataError(
                 _(
-                    '{path}: "{shortened}" has one column. Write one word and its tag per line, separated by a tab '
+                    '{path}: "{line}" has one column. Write one word and its tag per line, separated by a tab '
                     "or a space, and a blank line between sentences.",
                     path=path,
-                    shortened=shortened(first.strip()),
+                    line=shortened(first.strip()),
                 )
             )
         names = names if len(names) == width else []
@@ -258,7 +265,7 @@ def _column_index(path: Path, column: str | None, width: int, names: Sequence[st
     numbers = [str(number) for number in range(1, width + 1)]
     known = numbers if column.isdecimal() or not names else list(names)
     if column not in known:
-        raise DataError(missing_name(str(path), "column", column, known, _SETTINGS))
+        raise DataError(missing_name(str(path), "column", column, known, join_and(_SETTINGS)))
     return known.index(column)
 
 
@@ -270,7 +277,8 @@ def _column_sentences(path: Path, layout: _Layout, on_bad: OnBad | None) -> Iter
     for number, line in enumerate(lines, start=1):
         if not line.strip(_BLANK) or line.startswith(_DOCUMENT_START):
             if words:
-                yield _Sentence(words, tags, (), f"{path}, lines {first} to {last}")
+                where = Message("{path}, lines {first} to {last}", path=path, first=first, last=last)
+                yield _Sentence(words, tags, (), where)
             words, tags = [], []
             continue
         cells = _cells(line, layout.separator)
@@ -279,12 +287,11 @@ def _column_sentences(path: Path, layout: _Layout, on_bad: OnBad | None) -> Iter
         if len(cells) != layout.width:
             raise DataError(
                 _(
-                    "{path}, line {number}: the number of columns is {n_cells}, but should be {width}. Check for a "
-                    "missing or an extra separator.",
-                    path=path,
-                    number=number,
-                    n_cells=len(cells),
+                    "{where}: the number of columns is {n_columns}, but should be {width}. {advice}",
+                    where=line_name(path, number),
+                    n_columns=len(cells),
                     width=layout.width,
+                    advice=_("Check for a missing or an extra separator."),
                 )
             )
         # CoNLL-U numbers multiword tokens 1-2 and empty nodes 1.1.
@@ -293,12 +300,12 @@ def _column_sentences(path: Path, layout: _Layout, on_bad: OnBad | None) -> Iter
         if len(words) == _LONGEST_SENTENCE:
             raise DataError(
                 _(
-                    "{path}, lines {first} to {last}: the sentence has more than {LONGEST_SENTENCE:,} words. Put a "
+                    "{path}, lines {first} to {last}: the sentence has more than {most:,} words. Put a "
                     "blank line between sentences.",
                     path=path,
                     first=first,
                     last=last,
-                    LONGEST_SENTENCE=_LONGEST_SENTENCE,
+                    most=_LONGEST_SENTENCE,
                 )
             )
         first, last = first if words else number, number

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from manyheads.errors import DataError
 from manyheads.messages import _
-from manyheads.text.reading.files import read_lines
+from manyheads.text.reading.files import line_name, read_lines
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokens.words import is_blank
 
@@ -22,11 +22,10 @@ def read_glossary(path: Path | str) -> dict[str, str]:
         if len(terms) != 2 or any(map(is_blank, terms)):
             raise DataError(
                 _(
-                    "{path}, line {number}: {shortened!r} is not a source term, a tab and a target term. Correct "
-                    "the line, or put # before it.",
-                    path=path,
-                    number=number,
-                    shortened=shortened(line),
+                    "{where}: {line!r} is not a source term, a tab and a target term. Correct the line, or put # "
+                    "before it.",
+                    where=line_name(path, number),
+                    line=shortened(line),
                 )
             )
         source, target = terms
@@ -34,14 +33,12 @@ def read_glossary(path: Path | str) -> dict[str, str]:
         if earlier[0] != target:
             raise DataError(
                 _(
-                    "{path}, line {number}: {shortened!r} has another target term in line {earlier}. Remove one of "
-                    "the two lines.",
-                    path=path,
-                    number=number,
-                    shortened=shortened(source),
+                    "{where}: {term!r} has another target term in line {earlier}. Remove one of the two lines.",
+                    where=line_name(path, number),
+                    term=shortened(source),
                     earlier=earlier[1],
                 )
             )
     if not found:
         raise DataError(_("{path} has no terms. Write one per line: a source term, a tab, a target term.", path=path))
-    return {source: target for source, (target, _) in found.items()}
+    return {source: target for source, (target, _number) in found.items()}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from manyheads.messages import _
 from manyheads.text.tokens.sentence_splitting import split_sentences
 
 _RARE = 20  # a variant that is this many times rarer than another was hardly learned
@@ -77,9 +78,9 @@ class TextProfile:
         variants, capitalized = dict(table["variants"]), table["capitalized"]
         numbers = [table["n_texts"], table["n_upper"], table["max_sentences"], *variants.values()]
         if not all(type(number) is int and number >= 0 for number in numbers):
-            raise ValueError("text_profile has a number that is not a count.")
+            raise ValueError(_("text_profile has a number that is not a count."))
         if not isinstance(capitalized, list) or not all(isinstance(word, str) and word for word in capitalized):
-            raise TypeError("text_profile.capitalized is not a list of words.")
+            raise TypeError(_("text_profile.capitalized is not a list of words."))
         return cls(table["n_texts"], variants, table["n_upper"], max(1, table["max_sentences"]), tuple(capitalized))
 
     def to_table(self) -> dict[str, Any]:

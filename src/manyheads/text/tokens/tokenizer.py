@@ -15,7 +15,7 @@ import sentencepiece
 
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import BundleError
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.text.markup.copyable_spans import Placeholders, placeholder_symbols
 from manyheads.text.tokens.subword_sampling import SubwordSampler
 from manyheads.text.tokens.surfaces import Surfaces
@@ -94,18 +94,20 @@ class Tokenizer:
             blob = read_bounded(Path(path), _MAX_BYTES)
         except OSError as error:
             raise BundleError(
-                _("{path}: the tokenizer cannot be read ({strerror}).", path=path, strerror=error.strerror)
+                _("{path}: the tokenizer cannot be read ({reason}).", path=path, reason=error.strerror)
             ) from None
         except BoundsError as error:
-            raise BundleError(_("{path}: the tokenizer cannot be read: {error}.", path=path, error=error)) from None
+            raise BundleError(_("{path}: the tokenizer cannot be read ({reason}).", path=path, reason=error)) from None
         return cls.from_bytes(blob, name=str(path))
 
     @classmethod
     def from_bytes(cls, blob: bytes, name: str = "tokenizer.model") -> "Tokenizer":
         """Load a tokenizer from the bytes of `to_bytes`; error messages refer to it as `name`."""
-        damaged = f"{name} is damaged or is not a SentencePiece model. Copy the bundle again, or train it again."
+        damaged = Message(
+            "{name} is damaged or is not a SentencePiece model. Copy the bundle again, or train it again.", name=name
+        )
         if not blob:
-            raise BundleError(damaged)
+            raise BundleError(str(damaged))
         try:
             tokenizer = cls(blob)
             special = [tokenizer._processor.piece_to_id(text) for text in ("<pad>", "<unk>", "<s>", "</s>")]
@@ -113,7 +115,7 @@ class Tokenizer:
                 fold(_PROBE) if tokenizer.folds_case else _PROBE
             )
         except (RuntimeError, IndexError, UnicodeError):  # its errors may quote bytes that are not UTF-8
-            raise BundleError(damaged) from None
+            raise BundleError(str(damaged)) from None
         if not is_compatible:
             raise BundleError(
                 _(

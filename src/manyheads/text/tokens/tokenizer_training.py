@@ -68,7 +68,12 @@ class TokenizerSettings:
 
     def _faults(self) -> list[str]:
         if self.sampling and self.kind == "character":
-            return [f'tokenizer.sampling = {self.sampling} has no effect with tokenizer.kind = "character". Use 0.']
+            return [
+                _(
+                    'tokenizer.sampling = {sampling} has no effect with tokenizer.kind = "character". Use 0.',
+                    sampling=self.sampling,
+                )
+            ]
         return []
 
 
@@ -121,11 +126,11 @@ def to_utf8(text: str, name: str) -> bytes:
     except UnicodeEncodeError as error:
         raise DataError(
             _(
-                "{name} contains an unpaired surrogate (U+{ord:04X} at character {start}), which cannot be encoded "
+                "{name} contains an unpaired surrogate (U+{code:04X} at character {position}), which cannot be encoded "
                 "as UTF-8. Read the text again with the right encoding.",
                 name=name,
-                ord=ord(text[error.start]),
-                start=error.start + 1,
+                code=ord(text[error.start]),
+                position=error.start + 1,
             )
         ) from None
 

@@ -1,6 +1,7 @@
-"""The reader of Parquet files, in constant memory; requires pyarrow (the `parquet` extra).
+"""Parquet, in constant memory; requires pyarrow (the `parquet` extra).
 
-A nested column is addressed with a dot: "translation.en".
+A nested column is addressed with a dot: "translation.en". A value that is not a string is passed to the converter of
+its field, if any.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from typing import Any
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.files import MAX_EXPANSION, OnBad, empty_file_error, expansion_error, raise_or_report
-from manyheads.text.reading.row_spec import Converter, Row, RowSpec, check_width
+from manyheads.text.reading.row_spec import Converter, RowSpec, check_width
+from manyheads.text.reading.table_format import NumberedRow, TableFormat
 from manyheads.text.suggestions import missing_name, shortened
 
 _BATCH_ROWS = 512
@@ -20,28 +22,34 @@ _BUFFER_BYTES = 1 << 20  # per column; without it pyarrow loads whole columns of
 _STRING_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
-def read_parquet(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
-    """Yield the rows with their numbers, from 1; raise at once if pyarrow is not installed."""
-    _pyarrow(path)
-    return _read(path, spec)
+class ParquetFormat(TableFormat):
+    """Rows are numbered from 1. The files are compressed internally."""
+
+    suffixes = (".parquet",)
+    has_lines = False
+    may_be_compressed = False
+
+    def rows(self, path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
+        """Yield the rows of a file; raise at once if pyarrow is not installed."""
+        _pyarrow(path)
+        return _read(path, spec)
+
+    def columns(self, path: Path) -> list[str]:
+        """Return the names of all columns, nested ones included."""
+        with _opened(path) as file:
+            names = list(_flat(file.schema_arrow.empty_table()).column_names)
+        check_width(len(names), str(path))
+        return names
 
 
-def parquet_columns(path: Path) -> list[str]:
-    """Return the names of all columns, nested ones included."""
-    with _opened(path) as file:
-        names = list(_flat(file.schema_arrow.empty_table()).column_names)
-    check_width(len(names), str(path))
-    return names
-
-
-def _read(path: Path, spec: RowSpec) -> Iterator[tuple[int, Row]]:
+def _read(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
     columns = list(zip(spec.column_names, spec.converters, strict=True))
     with _opened(path) as file:
         schema = _flat(file.schema_arrow.empty_table()).schema
         for column, converter in columns:
             _check_column(path, column, schema, converter, spec)
         if file.metadata.num_rows == 0:
-            raise DataError(_("{path} has columns, but no rows. Give a file with {noun}.", path=path, noun=spec.noun))
+            raise DataError(_("{path} has columns, but no rows. Give a file with rows.", path=path))
         first = 1
         n_rows = _n_batch_rows(path, file.metadata)
         for batch in file.iter_batches(n_rows, columns=sorted({*spec.column_names}), use_threads=False):
@@ -84,17 +92,19 @@ def _binary_values(path: Path, values: Any) -> Iterator[bytes | None]:
 def _decode(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
     """Yield the texts of a string column, decoded one by one: Parquet does not guarantee valid UTF-8."""
     for row, value in enumerate(_binary_values(path, values), start=first):
-        where = f'{path}, row {row}, column "{column}"'
         if value is None:
+            where = _cell_name(path, row, column)
             raise DataError(_("{where} is null, not a string. Remove or fill such rows.", where=where))
         try:
             text = value.decode()
         except UnicodeDecodeError as error:
-            byte = f"byte {error.start + 1} (0x{value[error.start]:02X})"
-            raise_or_report(
-                DataError(_("{where}: {byte} is not UTF-8. Write the column again as UTF-8.", where=where, byte=byte)),
-                on_bad,
+            fault = _(
+                "{where}: byte {number} (0x{byte:02X}) is not UTF-8. Write the column again as UTF-8.",
+                where=_cell_name(path, row, column),
+                number=error.start + 1,
+                byte=value[error.start],
             )
+            raise_or_report(DataError(fault), on_bad)
             text = value.decode(errors="replace")
         yield text
 
@@ -103,17 +113,18 @@ def _convert(path: Path, column: str, values: Any, first: int, converter: Conver
     for row, value in enumerate(values.to_pylist(), start=first):
         text = converter(value)
         if text is None:
-            shown = "null" if value is None else shortened(str(value))
             raise DataError(
                 _(
-                    '{path}, row {row}, column "{column}" is {shown}, which is not supported. Use a string.',
-                    path=path,
-                    row=row,
-                    column=column,
-                    shown=shown,
+                    "{where} is {value}, which is not supported. Use a string.",
+                    where=_cell_name(path, row, column),
+                    value="null" if value is None else shortened(str(value)),
                 )
             )
         yield text
+
+
+def _cell_name(path: Path, row: int, column: str) -> str:
+    return _('{path}, row {row}, column "{column}"', path=path, row=row, column=column)
 
 
 def _check_column(path: Path, column: str, schema: Any, converter: Converter | None, spec: RowSpec) -> None:
@@ -128,10 +139,10 @@ def _check_column(path: Path, column: str, schema: Any, converter: Converter | N
     if converter is None and not _is_text(path, kind):
         raise DataError(
             _(
-                '{path}: column "{column}" has type {shortened}. Choose a column of strings.',
+                '{path}: column "{column}" has type {type}. Choose a column of strings.',
                 path=path,
                 column=column,
-                shortened=shortened(str(kind)),
+                type=shortened(str(kind)),
             )
         )
 
@@ -160,7 +171,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except (arrow.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise DataError(
-            _("{path} cannot be read as Parquet: {rstrip}.", path=path, rstrip=reason.rstrip("."))
+            _("{path} cannot be read as Parquet: {reason}.", path=path, reason=reason.rstrip("."))
         ) from None
 
 
@@ -173,3 +184,6 @@ def _pyarrow(path: Path) -> Any:
             _('{path}: Parquet requires pyarrow. Install it: pip install "manyheads[parquet]".', path=path)
         ) from None
     return pyarrow
+
+
+FORMAT = ParquetFormat()
