@@ -2,7 +2,8 @@
 
     _("Wrote {path}.", path=path)
     _n("1 row was dropped.", "{n:,} rows were dropped.", n)
-    Message("{n_rows:,} rows", n_rows=n_rows)     # translated later, when its reader is known
+    Message("Wrote {path}.", path=path)           # translated later, when its reader is known
+    PluralMessage("1 row", "{n:,} rows", n)
 
 A message is a literal with named fields, never an f-string: `make messages` collects the literals. The catalogs are
 `locale/LANGUAGE/LC_MESSAGES/manyheads.po`, and the build compiles them. A catalog that is missing or broken leaves
@@ -11,7 +12,7 @@ messages in English.
 
 import gettext
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -33,22 +34,24 @@ def _n(singular: str, plural: str, n: int, /, **values: object) -> str:
     return _catalog(current()).ngettext(singular, plural, n).format(n=n, **values)
 
 
-@dataclass(frozen=True, init=False)
 class Message:
     """A message that is translated when it is shown: in a report it has a switch between the languages."""
 
-    text: str
-    values: dict[str, object]
-
     def __init__(self, text: str, /, **values: object) -> None:
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "values", values)
+        self.text = text
+        self.values = values
 
     def __str__(self) -> str:
         return _(self.text, **self.values)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.by_language() == other.by_language()
+
     def __hash__(self) -> int:
-        return hash((self.text, tuple(self.values)))
+        return hash(self.by_language()["en"])
 
     def by_language(self) -> dict[Language, str]:
         """Return the message in every language, as pages take it."""
@@ -57,6 +60,29 @@ class Message:
             with using(language):
                 found[language] = str(self)
         return found
+
+
+class PluralMessage(Message):
+    """A message about `n` things, with a form for one and a form for more; `{n}` is the number."""
+
+    def __init__(self, singular: str, plural: str, n: int, /, **values: object) -> None:
+        super().__init__(singular, n=n, **values)
+        self.plural = plural
+        self.n = n
+
+    def __str__(self) -> str:
+        return _catalog(current()).ngettext(self.text, self.plural, self.n).format(**self.values)
+
+
+class RecordedMessage(Message):
+    """A message of a file, which has it in every language."""
+
+    def __init__(self, texts: Mapping[Language, str]) -> None:
+        super().__init__(texts["en"])
+        self.texts = dict(texts)
+
+    def __str__(self) -> str:
+        return self.texts.get(current(), self.text)
 
 
 @cache

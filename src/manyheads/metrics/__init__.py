@@ -35,7 +35,7 @@ from manyheads.metrics.corpus_scores import (
     ter_applies,
     tokenized_bleu,
 )
-from manyheads.metrics.display_names import display_name, loss_name, loss_unit_name, rows_name
+from manyheads.metrics.display_names import count_rows, display_name, loss_name, loss_unit_name, rows_name
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
 from manyheads.metrics.rouge import rouge
@@ -105,6 +105,7 @@ __all__ = [
     "compare_tallies",
     "confidence_interval",
     "copies",
+    "count_rows",
     "display_name",
     "f1_tally",
     "format_score",
