@@ -37,9 +37,7 @@ def collect() -> Catalog:
     """The messages of the source, and the messages of click that a user can see."""
     found = Catalog(fuzzy=False)
     for folder, keywords in ((SOURCE, KEYWORDS), (_click(), {"_": None, "gettext": None, "ngettext": (1, 2)})):
-        for name, line, message, comments, context in extract_from_dir(
-            folder, METHODS, keywords=keywords
-        ):
+        for name, line, message, comments, context in extract_from_dir(folder, METHODS, keywords=keywords):
             if folder == SOURCE:
                 found.add(message, locations=[(name, line)], auto_comments=comments, context=context)
             else:

@@ -12,6 +12,7 @@ messages in English.
 
 import gettext
 import logging
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -83,6 +84,14 @@ class RecordedMessage(Message):
 
     def __str__(self) -> str:
         return self.texts.get(current(), self.text)
+
+
+def translate_libraries() -> None:
+    """Translate what libraries such as click pass to Python's own `gettext`, for the rest of the process."""
+    is_read = isinstance(_catalog(current()), gettext.GNUTranslations)  # gettext would raise an error for a broken one
+    gettext.bindtextdomain(DOMAIN, str(FOLDER))
+    gettext.textdomain(DOMAIN)
+    os.environ["LANGUAGE"] = current() if is_read else "en"
 
 
 @cache

@@ -156,6 +156,10 @@ def test_sections_of_spans_and_language_models() -> None:
         Figures,
         Note,
     ]
-    assert figures_of(cards()["spans"]) == {"number of sentences": (1, None), "spans": (1, None), "predicted spans": (1, None)}
+    assert figures_of(cards()["spans"]) == {
+        "number of sentences": (1, None),
+        "spans": (1, None),
+        "predicted spans": (1, None),
+    }
     assert [type(section) for section in cards()["language"].sections()] == [Generations, Figures]
     assert list(figures_of(cards()["language"])) == ["tokens", "characters", "words", "bytes"]

@@ -99,8 +99,11 @@ def add_shortlist(
         for batch_rows in (1, len(valid))
     )
     costlier = max(single, batch, key=lambda trade_off: trade_off.change.cost)
-    advice = f"Learn from more pairs (--train-sample, --train) or allow more tokens (--words {2 * settings.words})."
-    require_small_cost(costlier.change, "This shortlist", advice, max_cost)
+    advice = _(
+        "Learn from more pairs (--train-sample, --train) or allow more tokens (--words {words}).",
+        words=2 * settings.words,
+    )
+    require_small_cost(costlier.change, _("This shortlist"), advice, max_cost)
     sizes = [len(shortlist.allowed(np.array([*task.tokenizer.encode(row[0]), EOS], dtype=np.int32))) for row in valid]
     report = ShortlistReport(
         heads=aligner.heads,

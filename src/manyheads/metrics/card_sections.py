@@ -211,10 +211,7 @@ def read_sections(record: object) -> list[Section]:
 
 def _read_figures(entry: Mapping[str, Any]) -> Figures:
     return Figures(
-        [
-            Figure(_message(figure["name"]), _number(figure["value"]), figure.get("total"))
-            for figure in entry["figures"]
-        ]
+        [Figure(_message(figure["name"]), _number(figure["value"]), figure.get("total")) for figure in entry["figures"]]
     )
 
 

@@ -78,9 +78,7 @@ def loss_unit_name(unit: str) -> Message:
 def loss_name(unit: str, terms: Mapping[str, float]) -> Message:
     """Return what a loss measures: "nats per token, with label smoothing 0.1"; `terms` are in it beside the entropy."""
     nats = Message("nats per {unit}", unit=loss_unit_name(unit))
-    weighted = [
-        Message("{term} {weight:g}", term=display_name(term), weight=weight) for term, weight in terms.items()
-    ]
+    weighted = [Message("{term} {weight:g}", term=display_name(term), weight=weight) for term, weight in terms.items()]
     if not weighted:
         return nats
     listed = reduce(lambda first, second: Message("{first} and {second}", first=first, second=second), weighted)
@@ -97,15 +95,19 @@ def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Message:
     n_out = sum(dropped.values())
     if not n_out:
         return count_rows(noun, n_kept)
-    counts = sorted((item for item in dropped.items() if item[1]), key=lambda item: -item[1])
-    reasons = reduce(
-        lambda first, second: Message("{first}, {second}", first=first, second=second),
-        (Message("{n:,} {reason}", n=count, reason=display_name(reason)) for reason, count in counts),
-    )
     return Message(
         "{n_kept:,} of {all_rows} · {n_out:,} kept out: {reasons}",
         n_kept=n_kept,
         all_rows=count_rows(noun, n_kept + n_out),
         n_out=n_out,
-        reasons=reasons,
+        reasons=reasons_name(dropped),
+    )
+
+
+def reasons_name(dropped: Mapping[str, int]) -> Message:
+    """Return how many rows are dropped for each reason, the most frequent one first."""
+    counts = sorted((item for item in dropped.items() if item[1]), key=lambda item: -item[1])
+    return reduce(
+        lambda first, second: Message("{first}, {second}", first=first, second=second),
+        (Message("{n:,} {reason}", n=count, reason=display_name(reason)) for reason, count in counts),
     )

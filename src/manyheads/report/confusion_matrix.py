@@ -88,9 +88,7 @@ def _caption(attributes: str, text: Message, *, is_bilingual: bool) -> str:
 def _most_confused(confusion: Confusion) -> list[int]:
     """Return the indices of the labels to draw, in their order."""
     counts, indices = confusion.counts, range(len(confusion.labels))
-    mistakes = [
-        sum(counts[label]) + sum(row[label] for row in counts) - 2 * counts[label][label] for label in indices
-    ]
+    mistakes = [sum(counts[label]) + sum(row[label] for row in counts) - 2 * counts[label][label] for label in indices]
     return sorted(sorted(indices, key=lambda label: -mistakes[label])[:_MAX_LABELS])
 
 

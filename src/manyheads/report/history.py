@@ -85,9 +85,7 @@ class History:
     @property
     def best(self) -> Validation | None:
         """The best validation among those with the metric of the last one."""
-        comparable = [
-            validation for validation in self.validations if validation.metric == self.validations[-1].metric
-        ]
+        comparable = [validation for validation in self.validations if validation.metric == self.validations[-1].metric]
         if not comparable:
             return None
         factor = -1 if lower_is_better(comparable[0].metric) else 1
