@@ -70,7 +70,7 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
     else:
         _show_estimates(measurements.estimates, measurements.example)
         if bundle is None:
-            command = f"{program_name()} init YOUR-FILES"
+            command = _("{program} init YOUR-FILES", program=program_name())
             click.echo(_("\nTry next:   {command}   (an estimate for your own text)", command=command))
 
 
@@ -126,7 +126,8 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                     _show_load(machine, console)
                 if event.model != model:
                     heading = padded(_("Inference   {model}", model=event.model), 22)
-                    console.print(f"\n{heading}{aligned(_('one sentence'), 17)}{aligned(_('batch'), 20)}")
+                    latency, throughput = aligned(_("one sentence"), 17), aligned(_("batch"), 20)
+                    console.print(f"\n{heading}{latency}{throughput}")
                 model = event.model
                 _show_decoding(event, console)
             elif isinstance(event, MissingEngine):
@@ -176,9 +177,10 @@ def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
 
 def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
     mark = _("   ← default") if event.is_default else ""
+    unit = _("sentences/s")
     console.print(
         f"  {event.engine:<13}{event.method:<10}{event.latency_ms:>10,.1f} ms"
-        f"{event.sentences_per_second:>14,.1f} {_('sentences/s')}{mark}",
+        f"{event.sentences_per_second:>14,.1f} {unit}{mark}",
         markup=False,
     )
 

@@ -53,7 +53,7 @@ def doctor(path: Path, quick: bool, as_json: bool) -> None:
     else:
         console = make_console(plain=False)
         console.print(f"manyheads doctor · {kind} {path}", style="bold", markup=False)
-        with console.status(f"[dim]{_('checking …')}") as status:
+        with console.status("[dim]" + _("checking …")) as status:
             for finding in examine(path, quick=quick):
                 status.stop()
                 _show(finding, console)

@@ -34,7 +34,7 @@ def open_output(path: Path | None, *reading: str, keep_partial: bool = False) ->
     """
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        with naming_full_disk("standard output"):
+        with naming_full_disk(_("standard output")):
             yield sys.stdout
             sys.stdout.flush()
         return

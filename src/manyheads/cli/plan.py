@@ -122,7 +122,7 @@ def plan(
         from rich.console import Console
 
         # On standard error, so that the plan can be piped; nothing is printed if that is not a terminal.
-        with Console(stderr=True).status(f"[dim]{_('training a few updates …')}"):
+        with Console(stderr=True).status("[dim]" + _("training a few updates …")):
             trial = try_recipe(recipe, startup=time.process_time())
     made = make_plan(
         recipe,

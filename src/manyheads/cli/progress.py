@@ -225,7 +225,7 @@ class _LiveView:
     def __init__(self, console: Console, n_steps: int) -> None:
         self.throughput = _Throughput()
         self.progress = Progress(
-            TextColumn(f"  {_('training')}  "),
+            TextColumn("  " + _("training") + "  "),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
@@ -318,7 +318,7 @@ def show_finished(event: Finished, console: Console) -> None:
         title = _("Sentences that are not in the training data")
         console.print(f"\n{title}", style="bold")
         show_random_examples(event.cards, _N_EXAMPLES, console)
-    console.print(f"\n{_('Scores')}", style="bold")
+    console.print("\n" + _("Scores"), style="bold")
     show_scores({name: card.scores for name, card in event.cards.items()}, console)
     show_notes(event.cards, console)
     show_baselines(event.cards, console)

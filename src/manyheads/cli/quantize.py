@@ -81,7 +81,7 @@ def quantize(
     echo_table(
         [
             (_("Quantized bundle:"), f"{out} ({sizes})"),
-            (_("Try next:"), f"{program_name()} predict {quoted(out)} {_('YOUR-FILE')}"),
+            (_("Try next:"), f"{program_name()} predict {quoted(out)} " + _("YOUR-FILE")),
         ]
     )
 

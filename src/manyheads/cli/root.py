@@ -54,7 +54,7 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_heading(self, heading: str) -> None:
         """Write the heading of a section."""
-        self.write(f"{'':>{self.current_indent}}{_('{heading}:', heading=heading)}\n")
+        self.write(" " * self.current_indent + _("{heading}:", heading=heading) + "\n")
 
     def write_text(self, text: str) -> None:
         """Write paragraphs; one that begins with a line of "\\b" keeps its lines."""

@@ -115,7 +115,7 @@ def shortlist(
     echo_table(
         [
             (_("Bundle with shortlist:"), str(out)),
-            (_("Try next:"), f"{program_name()} predict {quoted(out)} {_('YOUR-FILE')}"),
+            (_("Try next:"), f"{program_name()} predict {quoted(out)} " + _("YOUR-FILE")),
         ]
     )
 

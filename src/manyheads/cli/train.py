@@ -96,7 +96,7 @@ def train(
     bundle = quoted(finished.bundle)
     lines = [
         (_("Your model:"), str(finished.bundle)),
-        (_("Try next:"), f"{program_name()} predict {bundle} {_('YOUR-FILE')}"),
+        (_("Try next:"), f"{program_name()} predict {bundle} " + _("YOUR-FILE")),
         ("", f"{program_name()} evaluate {bundle}"),
     ]
     click.echo()

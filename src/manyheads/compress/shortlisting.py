@@ -45,7 +45,7 @@ class ShortlistSettings:
     def __post_init__(self) -> None:
         raise_faults(
             [
-                f"--{name} {getattr(self, name)} must be at least {least}."
+                _("--{option} {value} must be at least {least}.", option=name, value=getattr(self, name), least=least)
                 for name, least in (("words", 1), ("frequent", 0))
                 if getattr(self, name) < least
             ]
