@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import program_name
-from manyheads.language import current, pick
-from manyheads.messages import _
+from manyheads.cli.output import aligned, padded, program_name
+from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import Console
 
-    from manyheads.bench import DecodingSpeed, Event, MatmulSpeed, TimeEstimates
+    from manyheads.bench import DecodingSpeed, Event, MatmulSpeed, TimeEstimates, TrainingSpeed
     from manyheads.init.cost_estimate import Machine
 
 _BUSY = 1.3  # times as long as on a free machine
@@ -71,7 +70,7 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
     else:
         _show_estimates(measurements.estimates, measurements.example)
         if bundle is None:
-            command = f"{program_name()} init YOUR-FILES"
+            command = _("{program} init YOUR-FILES", program=program_name())
             click.echo(_("\nTry next:   {command}   (an estimate for your own text)", command=command))
 
 
@@ -120,26 +119,15 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                 _warn_if_busy(event, console)
             elif isinstance(event, TrainingSpeed):
                 measurements.training.append(event)
-                console.print(
-                    pick(
-                        f"\nTraining   {event.model}, {event.n_parameters / 1e6:.1f} M parameters, vocabulary "
-                        f"{event.vocab_size:,}\n  {'':<13}{event.tokens_per_second:,.0f} tokens/s, "
-                        f"{event.utilization:.0%} of SGEMM",
-                        f"\n训练   {event.model}，{event.n_parameters / 1e6:.1f} M 参数，词表 {event.vocab_size:,}\n"
-                        f"  {'':<13}{event.tokens_per_second:,.0f} 词元/秒，为 SGEMM 的 {event.utilization:.0%}",
-                    )
-                )
+                _show_training(event, console)
             elif isinstance(event, DecodingSpeed):
                 measurements.decoding.append(event)
                 if measurements.matmul is None and not model:
                     _show_load(machine, console)
                 if event.model != model:
-                    console.print(
-                        pick(
-                            f"\nInference   {event.model:<10}{'one sentence':>17}{'batch':>20}",
-                            f"\n推理   {event.model:<10}{'单句':>18}{'批量':>18}",
-                        )
-                    )
+                    heading = padded(_("Inference   {model}", model=event.model), 22)
+                    latency, throughput = aligned(_("one sentence"), 17), aligned(_("batch"), 20)
+                    console.print(f"\n{heading}{latency}{throughput}")
                 model = event.model
                 _show_decoding(event, console)
             elif isinstance(event, MissingEngine):
@@ -151,13 +139,23 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
 
 
 def _show_machine(machine: "Machine", console: "Console") -> None:
-    console.print(
-        pick(
-            f"This machine   {_count(machine.n_cores, 'core')}, {_count(machine.n_threads, 'thread')}",
-            f"本机   {machine.n_cores} 核，{machine.n_threads} 线程",
-        ),
-        style="bold",
+    cores, threads = _n("1 core", "{n} cores", machine.n_cores), _n("1 thread", "{n} threads", machine.n_threads)
+    console.print(_("This machine   {cores}, {threads}", cores=cores, threads=threads), style="bold")
+
+
+def _show_training(event: "TrainingSpeed", console: "Console") -> None:
+    heading = _(
+        "Training   {model}, {millions:.1f} M parameters, vocabulary {vocab_size:,}",
+        model=event.model,
+        millions=event.n_parameters / 1e6,
+        vocab_size=event.vocab_size,
     )
+    speed = _(
+        "{tokens_per_second:,.0f} tokens/s, {utilization:.0%} of SGEMM",
+        tokens_per_second=event.tokens_per_second,
+        utilization=event.utilization,
+    )
+    console.print(f"\n{heading}\n  {'':<13}{speed}")
 
 
 def _show_load(machine: "Machine", console: "Console") -> None:
@@ -166,10 +164,6 @@ def _show_load(machine: "Machine", console: "Console") -> None:
             _("  The machine is busy (load {load:.1f}); an idle machine is faster.", load=machine.load),
             style="yellow",
         )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
@@ -183,9 +177,10 @@ def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
 
 def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
     mark = _("   ← default") if event.is_default else ""
+    unit = _("sentences/s")
     console.print(
         f"  {event.engine:<13}{event.method:<10}{event.latency_ms:>10,.1f} ms"
-        f"{event.sentences_per_second:>14,.1f} {pick('sentences/s', '句/秒')}{mark}",
+        f"{event.sentences_per_second:>14,.1f} {unit}{mark}",
         markup=False,
     )
 
@@ -199,23 +194,23 @@ def _show_estimates(estimates: "TimeEstimates", example: str) -> None:
 
 
 def _sentences(estimates: "TimeEstimates") -> "Iterator[str]":
-    for one in estimates.training:
+    for training in estimates.training:
         yield _(
             "Training on {n_pairs:,} pairs takes about {duration} ({model} model, {n_epochs:.0f} epochs).",
-            n_pairs=one.n_pairs,
-            duration=_duration(one.seconds),
-            model=one.model,
-            n_epochs=one.n_epochs,
+            n_pairs=training.n_pairs,
+            duration=_duration(training.seconds),
+            model=training.model,
+            n_epochs=training.n_epochs,
         )
-    for two in estimates.translating:
-        name = "bundle" if two.model == "bundle" else f"{two.model} model"
-        how = ", ".join(word for word in (name, two.engine, two.method) if word)
+    for translating in estimates.translating:
+        is_bundle = translating.model == "bundle"
+        name = _("bundle") if is_bundle else _("{model} model", model=translating.model)
         yield _(
-            "A file of {n_lines:,} lines takes {duration}, one sentence {milliseconds} ms ({how}).",
-            n_lines=two.n_lines,
-            duration=_duration(two.seconds),
-            milliseconds=_milliseconds(two.latency_ms),
-            how=how,
+            "A file of {n_lines:,} lines takes {duration}, one sentence {milliseconds} ms ({setup}).",
+            n_lines=translating.n_lines,
+            duration=_duration(translating.seconds),
+            milliseconds=_milliseconds(translating.latency_ms),
+            setup=", ".join(filter(None, (name, translating.engine, translating.method))),
         )
 
 
@@ -225,11 +220,17 @@ def _milliseconds(number: float) -> str:
 
 def _duration(seconds: float) -> str:
     """Return a time in the largest unit that keeps it readable."""
-    units = ("秒", "分钟", "小时", "天") if current() == "zh" else ("s", "min", "h", "days")
-    for limit, scale, unit in zip((120, 5400, 172_800), (1, 60, 3600), units, strict=False):
-        if seconds < limit:
-            return f"{max(0.1, seconds / scale):,.{1 if seconds / scale < 10 else 0}f} {unit}"
-    return f"{seconds / 86_400:,.1f} {units[-1]}"
+    if seconds < 120:
+        return _("{value} s", value=_short(seconds))
+    if seconds < 5400:
+        return _("{value} min", value=_short(seconds / 60))
+    if seconds < 172_800:
+        return _("{value} h", value=_short(seconds / 3600))
+    return _("{days:,.1f} days", days=seconds / 86_400)
+
+
+def _short(value: float) -> str:
+    return f"{max(0.1, value):,.{1 if value < 10 else 0}f}"
 
 
 def _print_json(machine: "Machine", measurements: _Measurements) -> None:
@@ -256,7 +257,7 @@ def _print_json(machine: "Machine", measurements: _Measurements) -> None:
         }
         for speed in measurements.decoding
     ]
-    payload["missing"] = {one.engine: one.reason for one in measurements.missing}
+    payload["missing"] = {engine.engine: engine.reason for engine in measurements.missing}
     payload["estimates"] = asdict(measurements.estimates)
     json.dump(payload, sys.stdout, ensure_ascii=False, indent=2)
     click.echo()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.language import pick
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def doctor(path: Path, quick: bool, as_json: bool) -> None:
     else:
         console = make_console(plain=False)
         console.print(f"manyheads doctor · {kind} {path}", style="bold", markup=False)
-        with console.status(f"[dim]{pick('checking', '正在检查')} …") as status:
+        with console.status("[dim]" + _("checking …")) as status:
             for finding in examine(path, quick=quick):
                 status.stop()
                 _show(finding, console)
@@ -75,7 +74,7 @@ def _print_json(path: str, kind: str, findings: "Sequence[Finding]") -> None:
         "path": path,
         "kind": kind,
         "is_ok": not has_bad(findings),
-        "findings": [asdict(one) for one in findings],
+        "findings": [asdict(finding) for finding in findings],
     }
     click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
 
@@ -109,10 +108,10 @@ def _show(finding: "Finding", console: "Console") -> None:
 def _summarize(findings: "Sequence[Finding]", console: "Console") -> None:
     counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _MARKS}
     summary = _(
-        "Good: {counts} · warnings: {counts_2} · problems: {counts_3}.",
-        counts=counts["good"],
-        counts_2=counts["warning"],
-        counts_3=counts["bad"],
+        "Good: {n_good} · warnings: {n_warnings} · problems: {n_problems}.",
+        n_good=counts["good"],
+        n_warnings=counts["warning"],
+        n_problems=counts["bad"],
     )
     if counts["bad"]:
         advice, style = _("Fix what is marked ✗ first."), "bold red"

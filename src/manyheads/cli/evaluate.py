@@ -11,7 +11,7 @@ import click
 
 from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.cli.output import open_output, quoted
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
@@ -243,18 +243,25 @@ class _Comparison:
     def _check_single_test_set(self, output: Path | None) -> None:
         if len(self.tests) > 1 and (self.against or output):
             raise click.UsageError(
-                f"{'--against' if self.against else '--output'} needs a single test set, but there are "
-                f"{len(self.tests)} ({', '.join(self.tests)}). Choose one, as in --test-set {next(iter(self.tests))}."
+                _(
+                    "{option} needs a single test set, but there are {n_sets} ({names}). Choose one, as in "
+                    "--test-set {first}.",
+                    option="--against" if self.against else "--output",
+                    n_sets=len(self.tests),
+                    names=", ".join(self.tests),
+                    first=next(iter(self.tests)),
+                )
             )
 
     def _translate_with_rival(self, rival: "Bundle") -> dict[str, Sequence[str]]:
         answers_by_test = _translate(rival, self.tests, str(self.against_bundle))
         n_too_long = sum(answers.n_too_long for answers in answers_by_test.values())
         if n_too_long:
-            line = _(
-                "{n_too_long:,} sources are too long for {against_bundle}; their translations count as empty.",
-                n_too_long=n_too_long,
-                against_bundle=self.against_bundle,
+            line = _n(
+                "1 source is too long for {bundle}; its translation counts as empty.",
+                "{n:,} sources are too long for {bundle}; their translations count as empty.",
+                n_too_long,
+                bundle=self.against_bundle,
             )
             click.echo(line, err=True)
         return {name: answers.texts for name, answers in answers_by_test.items()}
@@ -387,7 +394,7 @@ def _recipe_test_sets(loaded: "Bundle", bundle: Path, test_set: str | None) -> d
         return {name: list(rows) for name, rows in tests.items() if test_set in (None, name)}
     except DataError as error:
         raise DataError(
-            _("{error} Or give a test set: manyheads evaluate {quoted} DATA.", error=error, quoted=quoted(bundle))
+            _("{error} Or give a test set: manyheads evaluate {bundle} DATA.", error=error, bundle=quoted(bundle))
         ) from None
 
 
@@ -456,11 +463,12 @@ def _print_cards(
 
     from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import show_cards
+    from manyheads.metrics import plain_texts
 
     if as_json:
         payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
         for name, choice in (choices or {}).items():
-            payload[name]["threshold_choice"] = asdict(choice)
+            payload[name]["threshold_choice"] = plain_texts(asdict(choice))
         with open_output(output) as stream:
             stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
     else:

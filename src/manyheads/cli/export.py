@@ -44,9 +44,8 @@ def export(bundle: Path, format_: str, output: Path) -> None:
     export_bundle(load(bundle, engine="torch"), output)
     click.echo(
         _(
-            "Wrote {output} ({format}). Load it: ctranslate2.Translator({output_2!r})",
-            output=output,
+            "Wrote {output} ({format}). Load it: ctranslate2.Translator({output!r})",
+            output=str(output),
             format=format_,
-            output_2=str(output),
         )
     )

@@ -23,8 +23,11 @@ class _Heads(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if self.get_command(ctx, args[0]) is None:
+            from manyheads.settings import did_you_mean
+
             if similar := difflib.get_close_matches(args[0], self.commands, n=1):
-                ctx.fail(f"There is no command {args[0]!r}. Did you mean {similar[0]}?")
+                hint = did_you_mean(args[0], similar)
+                ctx.fail(_("There is no command {name!r}. {hint}", name=args[0], hint=hint))
             args = ["show", *args]
         return super().resolve_command(ctx, args)
 

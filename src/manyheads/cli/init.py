@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import open_output, program_name, quoted
-from manyheads.language import pick, using
-from manyheads.messages import _
+from manyheads.cli.output import open_output, padded, program_name, quoted
+from manyheads.language import using
+from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Budget(click.ParamType[float]):
         """Return the seconds."""
         parts = re.findall(r"(\d+(?:\.\d+)?) ?(min|[smhd])", str(value))
         if not parts or re.sub(r"(\d+(?:\.\d+)?) ?(min|[smhd])| ", "", str(value)):
-            self.fail(f"{value!r} is not a time. Write 45m, 3h or 1h30m.", param, ctx)
+            self.fail(_("{value!r} is not a time. Write 45m, 3h or 1h30m.", value=value), param, ctx)
         return sum(float(number) * _SECONDS[suffix] for number, suffix in parts)
 
 
@@ -50,7 +50,8 @@ class _TaskName(click.ParamType[str]):
         """Return the name."""
         names = _task_names()
         if value not in names:
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
+            choices = ", ".join(map(repr, names))
+            self.fail(_("{value!r} is not one of {choices}.", value=value, choices=choices), param, ctx)
         return str(value)
 
 
@@ -199,9 +200,9 @@ def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> N
     if output.is_dir():
         raise RecipeError(
             _(
-                "{output} is a folder. Name a file to write with -o, such as {output_2}.",
+                "{output} is a folder. Name a file to write with -o, such as {example}.",
                 output=output,
-                output_2=output / "recipe.toml",
+                example=output / "recipe.toml",
             )
         )
     if output.exists() and not overwrite:
@@ -211,9 +212,9 @@ def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> N
     if not output.parent.is_dir():
         raise RecipeError(
             _(
-                "{output}: there is no folder {parent}. Create it, or name another with -o.",
+                "{output}: there is no folder {folder}. Create it, or name another with -o.",
                 output=output,
-                parent=output.parent,
+                folder=output.parent,
             )
         )
     if not os.access(output if output.exists() else output.parent, os.W_OK):
@@ -229,25 +230,21 @@ def _show_task(sets: "RecognizedData") -> None:
     others = "|".join(name for name in _task_names() if name != part.cli_name)
     columns = ", ".join(f"--{name}-column" for name in part.columns)
     name = part.display_name(sets.task)
-    reason = sets.reason if sets.reason.startswith("as ") else f"since {sets.reason}"
+    reason = sets.reason if sets.reason.startswith("as ") else _("since {reason}", reason=sets.reason)
     click.echo(
-        pick(
-            f"Task: {name}, {reason}. To change it: --task {others}; {columns}.",
-            f"任务：{name}，依据：{sets.reason}。如需更改：--task {others}；{columns}。",
+        _(
+            "Task: {name}, {reason}. To change it: --task {others}; {columns}.",
+            name=name,
+            reason=reason,
+            others=others,
+            columns=columns,
         )
     )
 
 
-def _count(sets: "RecognizedData", survey: "Survey", count: int, *, in_characters: bool = False) -> str:
-    """A number of rows, or of characters: "2,000 pairs"."""
-    from manyheads.tasks import TASKS
-    from manyheads.tasks.proposal import pluralized
-
-    noun, noun_zh = (survey.noun, TASKS[sets.task.kind].init.noun_zh) if not in_characters else ("character", "个字符")
-    return pick(pluralized(count, noun), f"{count:,} {noun_zh}")
-
-
 def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
+    from manyheads.init.survey import count_of
+
     data = sets.settings
     click.echo(f"{_names(data.train)}: {_rows(sets, survey)}")
     for split, files in (("valid", data.valid), ("test", data.test)):
@@ -255,23 +252,21 @@ def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
         if files:
             click.echo(f"  {split:<10}{_names(files)}{beside}")
     if not data.valid:
-        rows = _count(sets, survey, survey.n_held_out, in_characters=survey.are_documents)
-        last = "the last " if survey.are_documents else ""
-        click.echo(
-            f"  {'valid':<10}"
-            + pick(
-                f"{last}{rows} of the training data (name a set with --valid)",
-                f"从训练数据中留出 {rows}（也可用 --valid 指定）",
-            )
-        )
+        if survey.are_documents:
+            characters = count_of("character", survey.n_held_out)
+            line = _("the last {characters} of the training data (name a set with --valid)", characters=characters)
+        else:
+            rows = count_of(survey.noun, survey.n_held_out)
+            line = _("{rows} of the training data (name a set with --valid)", rows=rows)
+        click.echo(f"  {'valid':<10}{line}")
     for heading, line in _summary_rows(sets, survey):
-        click.echo(f"  {heading:<10}{line}")
+        click.echo(f"  {padded(heading, 10)}{line}")
     for warning in _warnings(survey):
         click.echo(f"{_note()}{warning}")
 
 
 def _note() -> str:
-    return _("Note:     ")
+    return padded(_("Note:"), 10)
 
 
 def _rows(sets: "RecognizedData", survey: "Survey") -> str:
@@ -283,8 +278,7 @@ def _rows(sets: "RecognizedData", survey: "Survey") -> str:
     rows = str(rows_name(TASKS[sets.task.kind].noun, n_kept, survey.dropped))
     if survey.is_exact:
         return rows
-    count = f"{survey.n_read:,}"
-    return _("about {count} rows; of a sample: {rows}", count=count, rows=rows)
+    return _("about {n_read:,} rows; of a sample: {rows}", n_read=survey.n_read, rows=rows)
 
 
 def _summary_rows(sets: "RecognizedData", survey: "Survey") -> "Iterator[tuple[str, str]]":
@@ -301,11 +295,7 @@ def _summary_rows(sets: "RecognizedData", survey: "Survey") -> "Iterator[tuple[s
         yield _("intents"), _label_list(survey.counts.intents)
     characters = _(", in a script with many characters") if survey.has_many_characters else ""
     if survey.are_documents:
-        n_characters = f"{survey.n_characters:,}"
-        yield (
-            _("length"),
-            _("{n_characters} characters to train on", n_characters=n_characters) + characters,
-        )
+        yield _("length"), _("{n:,} characters to train on", n=survey.n_characters) + characters
     elif survey.languages is None:
         median, longest = survey.length_quantile(0.5), survey.length_quantile(0.99)
         yield (
@@ -325,24 +315,28 @@ def _warnings(survey: "Survey") -> "Iterator[str]":
 
     rare = survey.rare_labels
     if rare:
-        have = "has" if len(rare) == 1 else "have"
-        yield pick(
-            f"{len(rare)} of the labels {have} fewer than 5 examples and will hardly be learned: {_few(rare)}",
-            f"{len(rare)} 个标签的样例不足 5 条，很难学会：{_few(rare)}",
+        yield _n(
+            "1 of the labels has fewer than 5 examples and will hardly be learned: {labels}",
+            "{n} of the labels have fewer than 5 examples and will hardly be learned: {labels}",
+            len(rare),
+            labels=_few(rare),
         )
     counts = list((survey.counts.intents if survey.row_label == "intent" else survey.counts.labels).values())
     if survey.row_label and is_lopsided(counts):
         share = f"{counts[0] / sum(counts):.0%}"
-        yield pick(
-            f"{share} of the rows have the same {survey.row_label}: always predicting it is right as often.",
-            f"{share} 的行都是同一个{'意图' if survey.row_label == 'intent' else '标签'}：总猜它也能答对这么多。",
-        )
+        if survey.row_label == "intent":
+            yield _("{share} of the rows have the same intent: always predicting it is right as often.", share=share)
+        else:
+            yield _("{share} of the rows have the same label: always predicting it is right as often.", share=share)
     if survey.unseen_labels:
-        yield _("the valid or test set has labels that the training set lacks: {few}", few=_few(survey.unseen_labels))
+        yield _(
+            "the valid or test set has labels that the training set lacks: {labels}", labels=_few(survey.unseen_labels)
+        )
 
 
 def _few(labels: "Sequence[str]") -> str:
-    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else _("."))
+    shown = ", ".join(labels[:_SHOWN_LABELS])
+    return f"{shown}, …" if len(labels) > _SHOWN_LABELS else _("{labels}.", labels=shown)
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
@@ -351,18 +345,19 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
 
     proposal, estimate = plan.proposal, plan.estimate
     size = _("preset {preset}", preset=proposal.preset) if proposal.preset else proposal.size
-    about = "" if estimate.is_exact else _("about ")
-    millions, steps = _millions(estimate.n_parameters), f"{proposal.get('train.steps', 0):,}"
-    dropout, epochs = proposal.get("model.dropout", 0.1), round_epochs(plan.n_epochs)
     if estimate.baseline:
         name, score = estimate.baseline
-        click.echo(_("Baseline: ") + f"{name}: {format_interval(score)}")
+        click.echo(_("Baseline: {name}: {score}", name=name, score=format_interval(score)))
+    vocabulary = _count_tokens(estimate.vocab_size, is_exact=estimate.is_exact)
     click.echo(
-        pick(
-            f"Proposed: {size} ({millions}), {about}{estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
-            f"(≈ {epochs} epochs)",
-            f"建议：    {size}（{millions}），词表{about or ' '}{estimate.vocab_size:,}，dropout {dropout}，{steps} 步"
-            f"（≈ {epochs} 轮）",
+        _(
+            "Proposed: {size} ({millions}), {vocabulary}, dropout {dropout}, {steps:,} steps (≈ {epochs} epochs)",
+            size=size,
+            millions=_millions(estimate.n_parameters),
+            vocabulary=vocabulary,
+            dropout=proposal.get("model.dropout", 0.1),
+            steps=proposal.get("train.steps", 0),
+            epochs=round_epochs(plan.n_epochs),
         )
     )
     click.echo(f"          {_cost(plan, machine)}")
@@ -370,29 +365,30 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
         click.echo(f"{_note()}{note}")
 
 
+def _count_tokens(vocab_size: int, *, is_exact: bool) -> str:
+    if is_exact:
+        return _("{vocab_size:,} tokens", vocab_size=vocab_size)
+    return _("about {vocab_size:,} tokens", vocab_size=vocab_size)
+
+
 def _cost(plan: "Plan", machine: "Machine") -> str:
-    threads = f"{machine.n_threads} thread{'s' if machine.n_threads > 1 else ''}"
-    where = pick(threads, f"{machine.n_threads} 线程") if machine.device == "cpu" else machine.device
+    where = _n("1 thread", "{n} threads", machine.n_threads) if machine.device == "cpu" else machine.device
     memory = f"{plan.estimate.peak_memory / 1e9:.1f} GB"
     idle, now = _duration(plan.idle_seconds), _duration(plan.seconds)
-    may_stop = plan.recipe.train.patience is not None
-    about = pick("at most about" if may_stop else "about", "最多约需" if may_stop else "约需")
-    n_busy = plan.estimate.n_busy
-    load = ""
-    if n_busy:
-        programs = f"{n_busy} busy process{'es' if n_busy > 1 else ''}"
-        load = pick(
-            f"\n          beside its present load ({programs}) about {now}",
-            f"\n          按目前负载（{n_busy} 个繁忙进程）约 {now}",
-        )
-    return _(
-        "{about} {idle} on this machine when idle ({where}); {memory} of memory{load}",
-        about=about,
-        idle=idle,
-        where=where,
-        memory=memory,
-        load=load,
+    values = {"idle": idle, "where": where, "memory": memory}
+    if plan.recipe.train.patience is not None:
+        cost = _("at most about {idle} on this machine when idle ({where}); {memory} of memory", **values)
+    else:
+        cost = _("about {idle} on this machine when idle ({where}); {memory} of memory", **values)
+    if not plan.estimate.n_busy:
+        return cost
+    load = _n(
+        "beside its present load (1 busy process) about {now}",
+        "beside its present load ({n} busy processes) about {now}",
+        plan.estimate.n_busy,
+        now=now,
     )
+    return f"{cost}\n          {load}"
 
 
 def _notes(plan: "Plan") -> list[str]:
@@ -401,10 +397,13 @@ def _notes(plan: "Plan") -> list[str]:
 
     notes = []
     if plan.estimate.n_too_long:
-        count = f"{'' if plan.estimate.is_exact else pick('about ', '约 ')}{plan.estimate.n_too_long:,}"
-        notes.append(
-            _("{count} more rows are kept out: too long.", count=count),
-        )
+        n = plan.estimate.n_too_long
+        if plan.estimate.is_exact:
+            notes.append(_n("1 more row is kept out: too long.", "{n:,} more rows are kept out: too long.", n))
+        else:
+            notes.append(
+                _n("about 1 more row is kept out: too long.", "about {n:,} more rows are kept out: too long.", n)
+            )
     if plan.is_cut:
         epochs, ideal = round_epochs(plan.n_epochs), round_epochs(plan.n_epochs_ideal)
         notes.append(
@@ -450,5 +449,7 @@ def _millions(number: int) -> str:
 def _duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 2:
-        return f"{max(1, round(seconds)):,} s"
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d}"
+        return _("{seconds:,} s", seconds=max(1, round(seconds)))
+    if minutes < 90:
+        return _("{minutes} min", minutes=minutes)
+    return _("{hours} h {minutes:02d}", hours=minutes // 60, minutes=minutes % 60)

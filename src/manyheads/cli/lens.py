@@ -9,7 +9,6 @@ import click
 
 from manyheads.cli.options import VALID_FILES
 from manyheads.cli.output import check_folder_of
-from manyheads.language import pick
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", option
         )
         _check_folder(path)
         atomic_write(path, content)
-        click.echo(f"{pick('Wrote', '已写入')} {path}")
+        click.echo(_("Wrote {path}", path=path))
 
 
 def _switched_off(session: "LensSession", off: Sequence[str]) -> dict[str, str]:
@@ -197,8 +196,8 @@ def write_page(
             survey = survey_heads(opened.bundle, n_texts, files=opened.valid, progress=report_survey)
             if survey.message is not None:
                 messages.append(str(survey.message))
-            one, shown = survey_for_page(id, survey)
-            surveys |= one
+            found, shown = survey_for_page(id, survey)
+            surveys |= found
             examples |= shown if number == 0 else {}
         page = page_of(
             session,
@@ -213,7 +212,7 @@ def write_page(
     atomic_write(path, content)
     for message in dict.fromkeys(messages):
         click.echo(message, err=True)
-    click.echo(f"{pick('Wrote', '已写入')} {path} ({len(content) / 1e6:.1f} MB)")
+    click.echo(_("Wrote {path} ({megabytes:.1f} MB)", path=path, megabytes=len(content) / 1e6))
 
 
 @contextmanager

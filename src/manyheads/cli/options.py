@@ -17,7 +17,7 @@ class Count(click.types.IntParamType):
         """Convert the text of an option."""
         number = super().convert(value, param, ctx)
         if number > MAX_COUNT:
-            self.fail(_("{number} is more than {MAX_COUNT:,}.", number=number, MAX_COUNT=MAX_COUNT), param, ctx)
+            self.fail(_("{number} is more than {limit:,}.", number=number, limit=MAX_COUNT), param, ctx)
         return int(number)
 
 

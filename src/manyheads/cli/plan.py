@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import program_name
-from manyheads.language import current, pick
-from manyheads.messages import _
+from manyheads.cli.output import aligned, padded, program_name, wrap_cells
+from manyheads.messages import Message, _, _n
 
 if TYPE_CHECKING:
     from manyheads.plan.run_plan import RunPlan
@@ -18,28 +17,25 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _LABEL = 16
 _GB = 1e9
-_CHINESE = {
-    "embeddings": "嵌入",
-    "positions": "位置",
-    "attention": "注意力",
-    "scores": "打分",
-    "feed-forward": "前馈网络",
-    "norms": "归一化",
-    "projections": "投影",
-    "softmax layer": "输出层",
-    "weights": "权重",
-    "gradients": "梯度",
-    "adam": "Adam",
-    "ema": "EMA",
-    "gathered": "聚集的层",
-    "activations": "激活值",
-    "logits": "logits",
-    "program": "程序",
-    "preparation": "数据准备",
-    "training": "训练",
-    "validation": "验证",
-    "checkpoints": "检查点",
-    "scoring": "评分",
+_NAMES = {
+    "embeddings": Message("embeddings"),
+    "positions": Message("positions"),
+    "attention": Message("attention"),
+    "scores": Message("scores"),
+    "feed-forward": Message("feed-forward"),
+    "norms": Message("norms"),
+    "projections": Message("projections"),
+    "softmax layer": Message("softmax layer"),
+    "weights": Message("weights"),
+    "gradients": Message("gradients"),
+    "gathered": Message("gathered"),
+    "activations": Message("activations"),
+    "program": Message("program"),
+    "preparation": Message("preparation"),
+    "training": Message("training"),
+    "validation": Message("validations"),
+    "checkpoints": Message("checkpoints"),
+    "scoring": Message("scoring"),
 }
 
 
@@ -57,7 +53,8 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
         from manyheads.plan.accelerators import ACCELERATORS
 
         if str(value).lower() not in ACCELERATORS:
-            self.fail(f"{value!r} is not one of {', '.join(ACCELERATORS)}.", param, ctx)
+            choices = ", ".join(ACCELERATORS)
+            self.fail(_("{value!r} is not one of {choices}.", value=value, choices=choices), param, ctx)
         return str(value).lower()
 
 
@@ -125,7 +122,7 @@ def plan(
         from rich.console import Console
 
         # On standard error, so that the plan can be piped; nothing is printed if that is not a terminal.
-        with Console(stderr=True).status(f"[dim]{pick('training a few updates', '正在试跑几步')} …"):
+        with Console(stderr=True).status("[dim]" + _("training a few updates …")):
             trial = try_recipe(recipe, startup=time.process_time())
     made = make_plan(
         recipe,
@@ -158,9 +155,9 @@ def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]"
     if not folder.recipe_file.is_file():
         raise DataError(
             _(
-                "{path} is not a run: it has no {name}. Give a recipe (.toml) or a run's folder.",
+                "{path} is not a run: it has no {file}. Give a recipe (.toml) or a run's folder.",
                 path=path,
-                name=folder.recipe_file.name,
+                file=folder.recipe_file.name,
             )
         )
     recipe = read_recipe(folder.recipe_file, overrides)
@@ -169,15 +166,13 @@ def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]"
 
 
 def _name(key: str) -> str:
-    return pick(key, _CHINESE.get(key, key))
+    return str(_NAMES.get(key, key))
 
 
 def _line(label: str, text: str) -> None:
     """Print a label and a text, which is wrapped and aligned after it."""
-    from manyheads.cli.root import cell_width, wrap_cells
-
     lines = wrap_cells(text, _WIDTH - _LABEL - 2) or [""]
-    click.echo(f"  {label}{' ' * max(1, _LABEL - cell_width(label))}{lines[0]}")
+    click.echo(f"  {padded(label + ' ', _LABEL)}{lines[0]}")
     for line in lines[1:]:
         click.echo(f"  {'':<{_LABEL}}{line}")
 
@@ -187,7 +182,6 @@ def _heading(text: str) -> None:
 
 
 def _show(path: Path, made: "RunPlan") -> None:
-    from manyheads.cli.root import wrap_cells
     from manyheads.plan.run_plan import assumptions
 
     click.secho(f"{program_name()} plan · {path}", bold=True)
@@ -298,10 +292,11 @@ def _show_memory(made: "RunPlan") -> None:
             continue
         label = _name(name) if name else _("in total")
         sizes = f"{size / _GB:>8.2f}" + (f"{other / _GB:>10.2f}" if is_many else "")
-        _line(label, _padded(formulas.get(name, ""), 27) + sizes)
+        _line(label, padded(formulas.get(name, ""), 27) + sizes)
     if made.accelerator is not None:
         limit = made.accelerator.memory_gb
-        _line(made.accelerator.name, f"{limit:g} GB{pick(': ', '：')}{_verdict(made, 0.8 * limit)}")
+        verdict = _("{limit:g} GB: {verdict}", limit=limit, verdict=_verdict(made, 0.8 * limit))
+        _line(made.accelerator.name, verdict)
 
 
 def _verdict(made: "RunPlan", limit: float) -> str:
@@ -313,32 +308,19 @@ def _verdict(made: "RunPlan", limit: float) -> str:
     return _("does not fit; a smaller train.batch_tokens needs less")
 
 
-def _padded(text: str, width: int) -> str:
-    from manyheads.cli.root import cell_width
-
-    return text + " " * max(0, width - cell_width(text))
-
-
 def _show_time(made: "RunPlan") -> None:
-    where = (
-        f"{made.n_devices} × {made.accelerator.name}"
-        if made.accelerator
-        else _("{n_devices} × this machine", n_devices=made.n_devices)
-    )
-    idle = "" if made.accelerator else _(" when idle")
-    _heading(_("Time on {where}{idle}", where=where, idle=idle))
+    if made.accelerator:
+        _heading(_("Time on {n_devices} × {device}", n_devices=made.n_devices, device=made.accelerator.name))
+    else:
+        _heading(_("Time on {n_devices} × this machine when idle", n_devices=made.n_devices))
     for name, seconds in made.seconds.items():
-        _line(_name(name), f"{_duration(seconds):>10}")
+        _line(_name(name), aligned(_duration(seconds), 10))
     if len(made.seconds) > 1:
-        _line(_("in total"), f"{_duration(made.total_seconds):>10}")
+        _line(_("in total"), aligned(_duration(made.total_seconds), 10))
     n_busy = made.trial.estimate.n_busy if made.trial else 0
     if n_busy:
-        programs = f"{n_busy} process{'es' if n_busy > 1 else ''}"
-        _line(
-            _("now"),
-            f"{_duration(made.total_seconds * made.slowdown):>10}   "
-            + pick(f"beside its present load ({programs})", f"按目前负载（{n_busy} 个繁忙进程）"),
-        )
+        load = _n("beside its present load (1 process)", "beside its present load ({n} processes)", n_busy)
+        _line(_("now"), f"{aligned(_duration(made.total_seconds * made.slowdown), 10)}   {load}")
     if made.cost is not None:
         _line(
             _("price"),
@@ -354,11 +336,13 @@ def _short(count: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    units = ("秒", "分钟", "小时", "天") if current() == "zh" else ("s", "min", "h", "days")
-    for limit, scale, unit in zip((120, 7200, 172_800), (1, 60, 3600), units, strict=False):
-        if seconds < limit:
-            return f"{seconds / scale:,.1f} {unit}"
-    return f"{seconds / 86_400:,.1f} {units[-1]}"
+    if seconds < 120:
+        return _("{seconds:,.1f} s", seconds=seconds)
+    if seconds < 7200:
+        return _("{minutes:,.1f} min", minutes=seconds / 60)
+    if seconds < 172_800:
+        return _("{hours:,.1f} h", hours=seconds / 3600)
+    return _("{days:,.1f} days", days=seconds / 86_400)
 
 
 def _print_json(path: Path, made: "RunPlan") -> None:

@@ -19,8 +19,7 @@ from manyheads.cli.scorecard import (
     show_random_examples,
     show_scores,
 )
-from manyheads.language import pick
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.metrics import display_name, format_score, loss_name, rows_name
 from manyheads.run import (
     BaselineScored,
@@ -34,7 +33,6 @@ from manyheads.run import (
     StoppedEarly,
     Validated,
 )
-from manyheads.tasks.proposal import pluralized
 from manyheads.training import Step, TrainSettings
 
 _LABEL_WIDTH = 12  # columns
@@ -130,20 +128,20 @@ def _show_prepared(event: Prepared, console: Console) -> None:
     _print_row(console, _("tokenizer"), tokens)
     if event.warm_start:
         _print_row(console, _("warm start"), event.warm_start)
-    size = f"{event.n_parameters / 1e6:.1f} M"
-    device, device_zh = event.device, event.device
+    device = event.device
     if event.n_threads and event.device == "cpu":
-        device, device_zh = f"{device}, {pluralized(event.n_threads, 'thread')}", f"{device}，{event.n_threads} 线程"
+        device = _n("{device}, 1 thread", "{device}, {n} threads", event.n_threads, device=device)
     if event.n_processes > 1:
-        device, device_zh = f"{event.n_processes} × {device}", f"{event.n_processes} × {device_zh}"
-    model = pick(
-        f"{size} parameters on {device} · ready after {event.seconds:.1f} s",
-        f"{size} 参数，设备 {device_zh} · 准备用时 {event.seconds:.1f} 秒",
+        device = f"{event.n_processes} × {device}"
+    model = _(
+        "{millions:.1f} M parameters on {device} · ready after {seconds:.1f} s",
+        millions=event.n_parameters / 1e6,
+        device=device,
+        seconds=event.seconds,
     )
     _print_row(console, _("model"), model)
     loss = loss_name(event.loss_unit, event.loss_terms)
-    legend = pick(f"mean of the last {_N_RECENT} steps, in {loss.en}", f"最近 {_N_RECENT} 步的平均值，{loss.zh}")
-    _print_row(console, _("loss"), legend)
+    _print_row(console, _("loss"), _("mean of the last {n_steps} steps, in {loss}", n_steps=_N_RECENT, loss=loss))
     _show_environment(event, console)
 
 
@@ -159,10 +157,12 @@ def _show_warmup(settings: TrainSettings, console: Console) -> None:
 def _show_environment(event: Prepared, console: Console) -> None:
     """Warn if the weights may differ in their last bits from those of a run that was never interrupted."""
     if event.has_too_few_cores:
-        text = _(
-            "this run started with {n_threads} threads and keeps them, but the machine has fewer cores: it is "
-            "slower, and the weights may differ in their last bits.",
-            n_threads=event.n_threads,
+        text = _n(
+            "this run started with 1 thread and keeps it, but the machine has fewer cores: it is slower, and the "
+            "weights may differ in their last bits.",
+            "this run started with {n} threads and keeps them, but the machine has fewer cores: it is slower, and the "
+            "weights may differ in their last bits.",
+            event.n_threads or 0,
         )
         _print_row(console, _("threads"), text, style="yellow")
     if event.old_torch:
@@ -186,6 +186,15 @@ class _Throughput:
     @property
     def speed(self) -> str:
         per_second = sum(step.n_tokens for step in self.steps) / sum(step.seconds for step in self.steps)
+        match self.loss_unit:
+            case "tok":
+                return _("{per_second:,.0f} tok/s", per_second=per_second)
+            case "texts":
+                return _("{per_second:,.0f} texts/s", per_second=per_second)
+            case "words":
+                return _("{per_second:,.0f} words/s", per_second=per_second)
+            case "masked":
+                return _("{per_second:,.0f} masked/s", per_second=per_second)
         return f"{per_second:,.0f} {self.loss_unit}/s"
 
     @property
@@ -216,7 +225,7 @@ class _LiveView:
     def __init__(self, console: Console, n_steps: int) -> None:
         self.throughput = _Throughput()
         self.progress = Progress(
-            TextColumn(f"  {pick('training', '训练')}  "),
+            TextColumn("  " + _("training") + "  "),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
@@ -232,7 +241,7 @@ class _LiveView:
         self.is_started = False
 
     def _group(self) -> Group:
-        loss = f"{pick('loss', '损失')} {self.throughput.loss:.2f}" if self.throughput.steps else ""
+        loss = _("loss {loss:.2f}", loss=self.throughput.loss) if self.throughput.steps else ""
         figures = " · ".join(filter(None, (loss, self.score)))
         return Group(self.progress, Text(f"{'':<{_LABEL_WIDTH}}{figures}"), self.sample)
 
@@ -294,7 +303,7 @@ class _PlainView:
 
 def _format_validation(event: Validated) -> str:
     score, best = format_score(event.metric, event.score), format_score(event.metric, event.best)
-    return pick(f"{event.metric} {score} (best {best})", f"{display_name(event.metric)} {score}（最佳 {best}）")
+    return _("{metric} {score} (best {best})", metric=display_name(event.metric), score=score, best=best)
 
 
 def _format_clock(seconds: float) -> str:
@@ -306,9 +315,10 @@ def _format_clock(seconds: float) -> str:
 def show_finished(event: Finished, console: Console) -> None:
     """Show the end of a run: some examples and the scores."""
     if has_random_examples(event.cards):
-        console.print(f"\n{pick('Sentences that are not in the training data', '训练数据中没有的句子')}", style="bold")
+        title = _("Sentences that are not in the training data")
+        console.print(f"\n{title}", style="bold")
         show_random_examples(event.cards, _N_EXAMPLES, console)
-    console.print(f"\n{pick('Scores', '得分')}", style="bold")
+    console.print("\n" + _("Scores"), style="bold")
     show_scores({name: card.scores for name, card in event.cards.items()}, console)
     show_notes(event.cards, console)
     show_baselines(event.cards, console)

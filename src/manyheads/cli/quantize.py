@@ -7,7 +7,6 @@ import click
 
 from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name, quoted
-from manyheads.language import pick
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ def quantize(
 
     from manyheads.bundle import load
     from manyheads.cli.output import check_output_folder
+    from manyheads.cli.train import echo_table
     from manyheads.compress.quantization import quantize as quantize_bundle
     from manyheads.lens.scored_rows import valid_rows
 
@@ -76,17 +76,30 @@ def quantize(
         click.echo(json.dumps(payload, indent=2))
         return
     click.echo(f"{compressed.report.engine}: {describe_trade_off(compressed.trade_off)}")
-    sizes = _("{after:.1f} MB, was {before:.1f} MB", after=after / 1000000.0, before=before / 1000000.0)
-    click.echo("\n" + _("Quantized bundle:  ") + f"{out} ({sizes})")
-    click.echo(_("Try next:          ") + f"{program_name()} predict {quoted(out)} YOUR-FILE")
+    sizes = _("{after:.1f} MB, was {before:.1f} MB", after=after / 1e6, before=before / 1e6)
+    click.echo()
+    echo_table(
+        [
+            (_("Quantized bundle:"), f"{out} ({sizes})"),
+            (_("Try next:"), f"{program_name()} predict {quoted(out)} " + _("YOUR-FILE")),
+        ]
+    )
 
 
 def describe_trade_off(trade_off: "TradeOff") -> str:
     """Describe the cost and the speed of a compressed bundle in one line."""
+    from manyheads.metrics import display_name
+
     change = trade_off.change
-    cost = f"{change.name} {change.before:.2f} → {change.value:.2f} "
-    texts = f"{pick('validation', '验证集')} n = {change.n_texts:,}"
-    cost += f"({change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}], {texts})"
+    interval = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
+    cost = _(
+        "{name} {before:.2f} → {value:.2f} ({interval}, validation n = {n_texts:,})",
+        name=display_name(change.name),
+        before=change.before,
+        value=change.value,
+        interval=interval,
+        n_texts=change.n_texts,
+    )
     speed = _("{speedup:.2f} × as fast", speedup=trade_off.speedup)
     if trade_off.identical is None:
         return _("{cost}, {speed}", cost=cost, speed=speed)

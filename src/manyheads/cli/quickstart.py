@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.output import program_name
-from manyheads.language import pick
-from manyheads.messages import _
+from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
@@ -30,7 +29,8 @@ class _TaskName(click.ParamType):  # type: ignore[type-arg]  # generic since cli
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in _quickstarts():
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, _quickstarts()))}.", param, ctx)
+            choices = ", ".join(map(repr, _quickstarts()))
+            self.fail(_("{value!r} is not one of {choices}.", value=value, choices=choices), param, ctx)
         return str(value)
 
 
@@ -39,7 +39,7 @@ def _quickstarts() -> "dict[str, Quickstart]":
     from manyheads.tasks import TASKS
 
     quickstarts = (getattr(task, "quickstart", None) for task in TASKS.values())
-    return {one.name: one for one in quickstarts if one is not None}
+    return {quickstart.name: quickstart for quickstart in quickstarts if quickstart is not None}
 
 
 @click.command(
@@ -116,7 +116,7 @@ def quickstart(
         _show_existing(bundle, job, corpus, command)
         return
     languages = " → ".join(_LANGUAGES[name] for name in corpus.split("-"))
-    machine = _("built-in corpus · {count_cores} cores", count_cores=count_cores())
+    machine = _n("built-in corpus · 1 core", "built-in corpus · {n} cores", count_cores())
     resume_command = command if steps is None else f"{command} --steps {steps}"
     title = f"quickstart · {job.title} · {languages} · {machine}"
     finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)
@@ -213,12 +213,15 @@ def _show_demo(bundle: Path, job: "Quickstart", corpus: str, *, plain: bool) -> 
 def _vocabulary_rows(loaded: "Bundle", job: "Quickstart", corpus: str) -> list[tuple[str, str]]:
     """Return rows that state the closed vocabulary of the model, with texts that lie in it."""
     language = corpus.split("-")[0]
-    english, chinese = ("characters", "汉字") if language == "zh" else ("words", "词")
-    n_words = None if loaded.seen_words is None else f"{len(loaded.seen_words):,}"
-    statement = pick(
-        f"only the {f'{n_words} ' if n_words else ''}{english} of the built-in corpus, in texts such as",
-        f"仅限内置语料中的{chinese}{f'（{n_words} 个）' if n_words else ''}，例如：",
-    )
+    n_words = None if loaded.seen_words is None else len(loaded.seen_words)
+    if language == "zh" and n_words is None:
+        statement = _("only the characters of the built-in corpus, in texts such as")
+    elif language == "zh":
+        statement = _("only the {n:,} characters of the built-in corpus, in texts such as", n=n_words)
+    elif n_words is None:
+        statement = _("only the words of the built-in corpus, in texts such as")
+    else:
+        statement = _("only the {n:,} words of the built-in corpus, in texts such as", n=n_words)
     return [
         (_("It knows:"), statement),
         *(("", example) for example in job.examples[language]),
@@ -234,7 +237,7 @@ def _page_rows(bundle: Path) -> list[tuple[str, str]]:
         (folder.report_file, _("curves, samples, scores")),
         (folder.lens_file, _("every head; switch heads off")),
     )
-    rows = [f"{file}   {pick(f'({what})', f'（{what}）')}" for file, what in pages if file.exists()]
+    rows = [_("{file}   ({content})", file=file, content=content) for file, content in pages if file.exists()]
     return [(_("Open:") if not number else "", row) for number, row in enumerate(rows)]
 
 
@@ -286,7 +289,7 @@ def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -
     from manyheads.cli.train import echo_table
 
     loaded = load(bundle)
-    click.echo(f"{pick('The model is already trained:', '模型已经训练好了：')}  {bundle}\n")
+    click.echo(_("The model is already trained:  {bundle}", bundle=bundle) + "\n")
     show_scores(loaded.scores, make_console(plain=False))
     click.echo()
     echo_table(

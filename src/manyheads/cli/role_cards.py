@@ -14,7 +14,6 @@ from rich.text import Text
 from manyheads.bundle import Bundle, load
 from manyheads.cli.output import open_output
 from manyheads.cli.progress import make_console
-from manyheads.language import pick
 from manyheads.lens.pictures.role_pictures import draw_heads, draw_timeline
 from manyheads.lens.roles.role_assignment import UNKNOWN, HeadReport, RoleCard, as_displayed, make_report
 from manyheads.lens.roles.role_names import role_color, role_name
@@ -22,7 +21,7 @@ from manyheads.lens.roles.similarity import Similarity, compare_heads
 from manyheads.lens.roles.timeline import iterate_timeline
 from manyheads.lens.traces.encoded_examples import encode_examples, require_known_script
 from manyheads.lens.traces.examples import read_examples, read_gold, sample_examples, with_targets
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.tasks.lens_examples import Example
 
 _N_NAMED = 16
@@ -60,7 +59,7 @@ def show_roles(path: Path, options: CardOptions) -> None:
         return
     _show_report(report, console, show_all=options.show_all)
     if options.svg:
-        console.print(_("  Picture: {svg}", svg=options.svg), markup=False)
+        console.print(_("  Picture: {path}", path=options.svg), markup=False)
 
 
 def show_timeline(run: Path, n_texts: int, svg: Path | None, *, as_json: bool) -> None:
@@ -177,17 +176,15 @@ def _card_table(cards: Sequence[RoleCard]) -> Table:
 
 def _show_basis(report: HeadReport, console: Console) -> None:
     n_named, n_heads, n_seeds = sum(bool(card.roles) for card in report.cards), len(report.cards), len(report.seeds)
-    skipped = pick(
-        f", {report.n_skipped} skipped as empty or too long" if report.n_skipped else "",
-        f"（另有 {report.n_skipped} 个为空或过长，已略去）" if report.n_skipped else "",
-    )
+    texts = _n("1 text", "{n:,} texts", report.n_texts)
+    if report.n_skipped:
+        texts = _("{texts}, {n_skipped} skipped as empty or too long", texts=texts, n_skipped=report.n_skipped)
     console.print(
         _(
-            "  {n_named} of {n_heads} heads have a role; {n_texts} texts{skipped}; {n_seeds} untrained models.",
+            "  {n_named} of {n_heads} heads have a role; {texts}; {n_seeds} untrained models.",
             n_named=n_named,
             n_heads=n_heads,
-            n_texts=report.n_texts,
-            skipped=skipped,
+            texts=texts,
             n_seeds=n_seeds,
         ),
         style="dim",
@@ -196,9 +193,9 @@ def _show_basis(report: HeadReport, console: Console) -> None:
     for role, heads in report.controls.items():
         console.print(
             _(
-                "  An untrained model also meets {role_name} ({heads}), so no head gets this role.",
-                role_name=role_name(role),
-                heads=heads[0],
+                "  An untrained model also meets {role} ({head}), so no head gets this role.",
+                role=role_name(role),
+                head=heads[0],
             ),
             style="yellow",
             markup=False,
@@ -208,7 +205,7 @@ def _show_basis(report: HeadReport, console: Console) -> None:
 def _rows(card: RoleCard) -> list[list[str | Text]]:
     """Return a table row for each role of a head; for an unknown head a row without statistics."""
     confidence = f"{card.statistics['confidence'].value:.2f}"
-    reach = pick(card.reach, {"local": "局部", "global": "全局"}.get(card.reach, "居中"))
+    reach = {"local": _("local"), "global": _("global")}.get(card.reach) or _("medium")
     if not card.roles:
         return [[card.head, Text(role_name(UNKNOWN), style="dim"), "", "", "", "", confidence, reach]]
     rows: list[list[str | Text]] = []

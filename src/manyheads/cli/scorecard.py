@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from manyheads.cli.output import quoted
-from manyheads.language import pick
 from manyheads.messages import _
 from manyheads.metrics import (
     NO_LABEL,
@@ -58,8 +57,7 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
 
 def show_threshold(name: str, choice: ThresholdChoice, bundle: str, console: Console) -> None:
     """Print the threshold for a wanted precision, what it costs in coverage, and how to use it."""
-    wanted = f"{choice.wanted:g} %"
-    title = _("Threshold for a precision of {wanted}: ", wanted=wanted) + set_title(name)
+    title = _("Threshold for a precision of {wanted:g} %: {set_name}", wanted=choice.wanted, set_name=set_title(name))
     console.print(Text(f"\n{title}", style="bold").append(f"  n = {choice.n_texts:,}", style="dim not bold"))
     table = Table(box=None, padding=(0, 1), pad_edge=True)
     names = (_("threshold"), _("precision"), str(choice.coverage_of), _("answers"))
@@ -108,17 +106,20 @@ def show_scores(
         console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)
     for name, row in scores.items():
         for note in score_notes(row[0].n, row[0].used_for) if row else ():
-            where = f"{set_title(name)}: " if len(scores) > 1 else ""
-            _print_note(f"{where}{note}", console)
+            _print_note(_note_of(name, str(note)) if len(scores) > 1 else str(note), console)
 
 
 def show_notes(cards: Mapping[str, Card], console: Console) -> None:
     """Print the notes of all cards."""
     for name, card in cards.items():
-        where = f"{set_title(name)}: " if len(cards) > 1 else ""
         for section in card.sections():
             if isinstance(section, Note):
-                _print_note(f"{where}{section.text}", console)
+                note = str(section.text)
+                _print_note(_note_of(name, note) if len(cards) > 1 else note, console)
+
+
+def _note_of(name: str, note: str) -> str:
+    return _("{set_name}: {note}", set_name=set_title(name), note=note)
 
 
 def show_baselines(cards: Mapping[str, Card], console: Console) -> None:
@@ -130,12 +131,19 @@ def show_baselines(cards: Mapping[str, Card], console: Console) -> None:
 
 
 def _baseline_line(name: str, section: Baseline) -> Text:
-    one = section.change
-    before, value = (format_score(one.name, figure) for figure in (one.before, one.value))
-    line = Text(f"  {set_title(name)}: {section.name} {before}, {pick('this model', '本模型')} {value}: ")
-    line.append(f"{one.difference:+.1f} {section.interval}".rstrip(), style="bold")
-    is_clear = one.low * one.high > 0 and not section.is_optimistic
-    style = "yellow" if not is_clear else "green" if one.cost < 0 else "red"
+    change = section.change
+    before, value = (format_score(change.name, figure) for figure in (change.before, change.value))
+    compared = _(
+        "{set_name}: {baseline} {before}, this model {value}: ",
+        set_name=set_title(name),
+        baseline=section.name,
+        before=before,
+        value=value,
+    )
+    line = Text(f"  {compared}")
+    line.append(f"{change.difference:+.1f} {section.interval}".rstrip(), style="bold")
+    is_clear = change.low * change.high > 0 and not section.is_optimistic
+    style = "yellow" if not is_clear else "green" if change.cost < 0 else "red"
     return line.append(f"  {section.verdict}", style=style)
 
 
@@ -208,7 +216,8 @@ def _show_details(name: str, section: Section, console: Console) -> None:
     if isinstance(section, Examples):
         _show_examples(name, section, console)
     elif isinstance(section, Generations):
-        console.print(f"{set_title(name)}: {pick('generated samples', '生成样例')}", style="bold", markup=False)
+        title = _("{set_name}: generated samples", set_name=set_title(name))
+        console.print(title, style="bold", markup=False)
         for sample in section.samples:
             console.print(Text("  ").append(sample.prompt, style="dim").append(sample.text, style="bold"))
         console.print()
@@ -219,7 +228,8 @@ def _show_details(name: str, section: Section, console: Console) -> None:
 
 
 def _show_examples(name: str, section: Examples, console: Console) -> None:
-    console.print(f"{set_title(name)}: {section.title} ({len(section.rows)})", style="bold", markup=False)
+    title = _("{set_name}: {title} ({n_rows})", set_name=set_title(name), title=section.title, n_rows=len(section.rows))
+    console.print(title, style="bold", markup=False)
     for row in section.rows:
         console.print(_example_grid(row))
     console.print()
@@ -276,7 +286,7 @@ def _show_confusion(confusion: Confusion, console: Console) -> None:
     console.print(Text(_("Confusion"), style="bold").append(f"  {legend}", style="dim not bold"))
     console.print(table)
     if NO_LABEL in confusion.labels:
-        console.print(f"  {NO_LABEL}{pick(': none', '：无')}", style="dim")
+        console.print(_("  {sign}: none", sign=NO_LABEL), style="dim")
     console.print()
 
 
@@ -315,7 +325,7 @@ def _frequent_confusions(confusion: Confusion) -> Table:
     ]
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", min_width=7)
-    for count, share, gold, predicted in sorted(confusions, key=lambda one: -one[0])[:_MAX_ROWS]:
+    for count, share, gold, predicted in sorted(confusions, key=lambda confused: -confused[0])[:_MAX_ROWS]:
         pair = Text(f"{_label_name(gold)} → ").append(_label_name(predicted), style="bold")
         table.add_row(f"{count:,}", pair, Text(f"{100 * share:.1f} %", style="dim"))
     return table
@@ -327,23 +337,27 @@ def _label_name(label: str) -> str:
 
 
 def _show_comparison(name: str, section: Comparison, console: Console) -> None:
-    title = _("compared with {other}", other=section.other)
-    console.print(f"\n{set_title(name)}: {title}", style="bold", markup=False)
+    title = _("{set_name}: compared with {other}", set_name=set_title(name), other=section.other)
+    console.print(f"\n{title}", style="bold", markup=False)
     for difference in section.differences:
         for line in difference_lines(difference):
             console.print(line)
 
 
-def difference_lines(one: Difference) -> tuple[Text, Text]:
+def difference_lines(found: Difference) -> tuple[Text, Text]:
     """Return a difference with its interval, and whether it is significant."""
     verdict, style = _("no clear difference"), "yellow"
-    if max(one.p_bootstrap, one.p_randomization) < _SIGNIFICANT:
+    if max(found.p_bootstrap, found.p_randomization) < _SIGNIFICANT:
         better, worse = (_("better"), "green"), (_("worse"), "red")
-        verdict, style = better if one.difference > 0 else worse
-    line = Text(f"  {one.name}  {one.value:.1f} {pick('against', '对')} {one.other:.1f}: ")
-    line.append(f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]", style="bold")
-    p_values = f"  p = {_format_p(one.p_bootstrap)} bootstrap, {_format_p(one.p_randomization)} randomization"
-    return line, Text(f"    {verdict}", style=style).append(p_values, style="dim")
+        verdict, style = better if found.difference > 0 else worse
+    line = Text(_("  {name}  {value:.1f} against {other:.1f}: ", name=found.name, value=found.value, other=found.other))
+    line.append(f"{found.difference:+.2f} [{found.low:+.2f}, {found.high:+.2f}]", style="bold")
+    p_values = _(
+        "p = {bootstrap} bootstrap, {randomization} randomization",
+        bootstrap=_format_p(found.p_bootstrap),
+        randomization=_format_p(found.p_randomization),
+    )
+    return line, Text(f"    {verdict}", style=style).append(f"  {p_values}", style="dim")
 
 
 def _format_p(p: float) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.language import pick
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -121,8 +120,8 @@ def serve(bundles: tuple[str, ...], check: bool, log: bool, **options: Any) -> N
     except ModuleNotFoundError as error:
         raise click.UsageError(
             _(
-                "The package {name} is not installed. Install what the server needs: pip install 'manyheads[serve]'",
-                name=error.name,
+                "The package {package} is not installed. Install what the server needs: pip install 'manyheads[serve]'",
+                package=error.name,
             )
         ) from None
 
@@ -150,10 +149,10 @@ def _named(bundles: tuple[str, ...]) -> dict[str, str]:
         if name in folders:
             raise click.UsageError(
                 _(
-                    "Two bundles are called {name}. Give names: first={folders} second={folder}",
+                    "Two bundles are called {name}. Give names: first={first} second={second}",
                     name=name,
-                    folders=folders[name],
-                    folder=folder,
+                    first=folders[name],
+                    second=folder,
                 )
             )
         folders[name] = str(path)
@@ -172,7 +171,14 @@ def _check(service: "Service") -> None:
 
     asyncio.run(run())
     for bundle in service.bundles.values():
-        click.echo(f"{bundle.name}: {bundle.task}, {bundle.n_parameters:,} parameters, version {bundle.version}")
+        line = _(
+            "{name}: {task}, {n_parameters:,} parameters, version {version}",
+            name=bundle.name,
+            task=bundle.task,
+            n_parameters=bundle.n_parameters,
+            version=bundle.version,
+        )
+        click.echo(line)
     click.echo(_("All bundles were loaded and answered a text."))
 
 
@@ -197,7 +203,7 @@ def _run(folders: dict[str, str], settings: "ServeSettings", access: Any, log: b
     if log:
         access_log.addHandler(logging.StreamHandler(sys.stderr))
     address = address_of(listener)
-    click.echo(pick(f"Loading {', '.join(folders)} …", f"正在加载 {'、'.join(folders)} ……"))
+    click.echo(_("Loading {names} …", names=", ".join(folders)))
 
     def started() -> None:
         click.echo(_("Playground and API: {address}  (Ctrl-C to stop)", address=address))

@@ -93,6 +93,7 @@ def shortlist(
 
     from manyheads.bundle import load
     from manyheads.cli.output import check_output_folder
+    from manyheads.cli.train import echo_table
     from manyheads.compress.shortlisting import ShortlistSettings, add_shortlist
     from manyheads.lens.aligner import require_cross_attention
     from manyheads.lens.scored_rows import train_rows, valid_rows
@@ -110,12 +111,18 @@ def shortlist(
         click.echo(json.dumps(payload, indent=2))
         return
     _show_report(compressed.report)
-    click.echo("\n" + _("Bundle with shortlist:  ") + str(out))
-    click.echo(_("Try next:               ") + f"{program_name()} predict {quoted(out)} YOUR-FILE")
+    click.echo()
+    echo_table(
+        [
+            (_("Bundle with shortlist:"), str(out)),
+            (_("Try next:"), f"{program_name()} predict {quoted(out)} " + _("YOUR-FILE")),
+        ]
+    )
 
 
 def _show_report(report: "ShortlistReport") -> None:
     from manyheads.cli.quantize import describe_trade_off
+    from manyheads.cli.train import echo_table
 
     heads = ", ".join(report.heads)
     click.echo(_("Learned from {n_pairs:,} pairs with the heads {heads}.", n_pairs=report.n_pairs, heads=heads))
@@ -126,5 +133,10 @@ def _show_report(report: "ShortlistReport") -> None:
             vocab_size=report.vocab_size,
         )
     )
-    click.echo(_("Single sentences: ") + describe_trade_off(report.single))
-    click.echo(_("One batch:        ") + describe_trade_off(report.batch))
+    echo_table(
+        [
+            (_("Single sentences:"), describe_trade_off(report.single)),
+            (_("One batch:"), describe_trade_off(report.batch)),
+        ],
+        gap=1,
+    )

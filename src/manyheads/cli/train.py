@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from manyheads.cli.output import program_name, quoted
-from manyheads.language import pick
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def train(
     bundle = quoted(finished.bundle)
     lines = [
         (_("Your model:"), str(finished.bundle)),
-        (_("Try next:"), f"{program_name()} predict {bundle} {pick('YOUR-FILE', '文件')}"),
+        (_("Try next:"), f"{program_name()} predict {bundle} " + _("YOUR-FILE")),
         ("", f"{program_name()} evaluate {bundle}"),
     ]
     click.echo()
@@ -124,7 +123,7 @@ def _cross_validate(
         run_folder = RunFolder(folder / f"fold-{number}")
         check_same_recipe(recipe, run_folder.path)
         if not run_folder.bundle.exists():
-            title = f"{path} · {pick(f'fold {number} of {n_folds}', f'第 {number} / {n_folds} 折')}"
+            title = _("{recipe} · fold {number} of {n_folds}", recipe=path, number=number, n_folds=n_folds)
             run_with_progress(recipe, run_folder.path, resume_command, title=title, plain=plain)
             click.echo()
         bundles.append(run_folder.bundle)
@@ -140,11 +139,11 @@ def _cross_validate(
     echo_table([(_("Train the final model:"), next_command)])
 
 
-def echo_table(rows: list[tuple[str, str]]) -> None:
+def echo_table(rows: list[tuple[str, str]], gap: int = 2) -> None:
     """Print rows of a label and a text, aligned by their width on the screen."""
     from rich.cells import cell_len
 
-    width = max(cell_len(label) for label, _ in rows) + 2
+    width = max(cell_len(label) for label, _text in rows) + gap
     for label, text in rows:
         click.echo(f"{label}{' ' * (width - cell_len(label))}{text}")
 
@@ -165,7 +164,7 @@ def run_with_progress(
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
-    report_line = f"{pick('Report:', '报告：')} {RunFolder(folder).report_file}"
+    report_line = _("Report: {path}", path=RunFolder(folder).report_file)
     try:
         with StopRequest() as stop:
             events = _announce_first(follow(run(recipe, folder, stop, group), folder), report_line)

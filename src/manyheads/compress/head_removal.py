@@ -55,9 +55,9 @@ def _check_removable(model: Transformer, heads: list[Head]) -> None:
     if len(heads) >= len(heads_of(model)):
         raise LensError(
             _(
-                "All {n_heads} heads would be removed. Keep at least one: remove at most {n_heads_2}.",
+                "All {n_heads} heads would be removed. Keep at least one: remove at most {n_removable}.",
                 n_heads=len(heads),
-                n_heads_2=len(heads) - 1,
+                n_removable=len(heads) - 1,
             )
         )
 

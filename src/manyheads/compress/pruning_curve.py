@@ -9,7 +9,7 @@ from html import escape
 from manyheads.compress.head_removal import remove_heads
 from manyheads.lens.heads import Head, heads_of
 from manyheads.lens.scored_rows import Sample
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.metrics import Change, Score, Tally, compare_tallies, format_score
 from manyheads.tasks import Task
 
@@ -133,7 +133,7 @@ def curve_svg(points: Sequence[CurvePoint]) -> str:
     lowest, highest = min(point.score.low for point in points), max(point.score.high for point in points)
     ratios = [(point.n_heads, point.speed.ratio if point.speed else 1.0) for point in points]
     has_speed = any(point.speed for point in points)
-    top_speed = max(_MIN_SPEED_AXIS, *(ratio for _, ratio in ratios))
+    top_speed = max(_MIN_SPEED_AXIS, *(ratio for _n_heads, ratio in ratios))
     x = _scale(points[0].n_heads, min(point.n_heads for point in points), _LEFT, _WIDTH - _RIGHT)
     score_y = _scale(lowest, highest, _HEIGHT - _BOTTOM, _TOP)
     speed_y = _scale(0.0, top_speed, _HEIGHT - _BOTTOM, _TOP)
@@ -185,7 +185,7 @@ def _tick_label(x: float, label: str) -> str:
 def _error_bar(point: CurvePoint, x: float, score_y: _Scale) -> str:
     """Draw a point with its interval; the tooltip has the numbers."""
     score = point.score
-    heads = _("{n_heads} heads", n_heads=point.n_heads)
+    heads = _n("1 head", "{n} heads", point.n_heads)
     tooltip = f"{heads}: {score.name} {score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
     return (
         f"<g><title>{escape(tooltip)}</title>"

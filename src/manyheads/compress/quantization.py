@@ -39,7 +39,7 @@ def quantize(bundle: Bundle, rows: Sequence[Row], max_cost: float = MAX_COST) ->
             _("Only the native engine computes with int8 weights. {fallback}", fallback=selector.fallback)
         )
     trade_off = measure_trade_off(task.with_engine(EngineSelector("auto")), quantized, rows, bundle.decode)
-    require_small_cost(trade_off.change, "Quantization", "Use the bundle as it is.", max_cost)
+    require_small_cost(trade_off.change, _("Quantization"), _("Use the bundle as it is."), max_cost)
     report = QuantizationReport(engine)
     # The cost of a shortlist was measured with the original weights: learn it again from the new bundle.
     small = replace(

@@ -45,7 +45,7 @@ class ShortlistSettings:
     def __post_init__(self) -> None:
         raise_faults(
             [
-                f"--{name} {getattr(self, name)} must be at least {least}."
+                _("--{option} {value} must be at least {least}.", option=name, value=getattr(self, name), least=least)
                 for name, least in (("words", 1), ("frequent", 0))
                 if getattr(self, name) < least
             ]
@@ -99,8 +99,11 @@ def add_shortlist(
         for batch_rows in (1, len(valid))
     )
     costlier = max(single, batch, key=lambda trade_off: trade_off.change.cost)
-    advice = f"Learn from more pairs (--train-sample, --train) or allow more tokens (--words {2 * settings.words})."
-    require_small_cost(costlier.change, "This shortlist", advice, max_cost)
+    advice = _(
+        "Learn from more pairs (--train-sample, --train) or allow more tokens (--words {words}).",
+        words=2 * settings.words,
+    )
+    require_small_cost(costlier.change, _("This shortlist"), advice, max_cost)
     sizes = [len(shortlist.allowed(np.array([*task.tokenizer.encode(row[0]), EOS], dtype=np.int32))) for row in valid]
     report = ShortlistReport(
         heads=aligner.heads,

@@ -51,18 +51,42 @@ def require_small_cost(change: Change, what: str, advice: str, max_cost: float =
     if not max_cost >= 0:  # also true of NaN
         raise BundleError(
             _(
-                "--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {MAX_COST}.",
+                "--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {example}.",
                 max_cost=max_cost,
-                MAX_COST=MAX_COST,
+                example=MAX_COST,
             )
         )
     cost, is_rate = cost_of(change), lower_is_better(change.name)
     if cost > max_cost + 1e-9:  # a BLEU of 100 has rounding errors
-        unit, percent, decimals = ("% of the ", " %", 3) if is_rate else ("", "", 2)
+        values = {
+            "what": what,
+            "cost": cost,
+            "name": change.name,
+            "before": change.before,
+            "value": change.value,
+            "n_texts": change.n_texts,
+            "max_cost": max_cost,
+        }
+        if is_rate:
+            refused = _(
+                "{what} would cost {cost:.2f} % of the {name} ({before:.3f} → {value:.3f} on {n_texts} texts); at most "
+                "{max_cost:g} % is accepted.",
+                **values,
+            )
+        else:
+            refused = _(
+                "{what} would cost {cost:.2f} {name} ({before:.2f} → {value:.2f} on {n_texts} texts); at most "
+                "{max_cost:g} is accepted.",
+                **values,
+            )
+        accepted = math.ceil(cost * 10 - 1e-6) / 10
         raise BundleError(
-            f"{what} would cost {cost:.2f} {unit}{change.name} ({change.before:.{decimals}f} → "
-            f"{change.value:.{decimals}f} on {change.n_texts} texts); at most {max_cost:g}{percent} is accepted. "
-            f"{advice} To accept this cost, add --max-cost {math.ceil(cost * 10 - 1e-6) / 10:g}."
+            _(
+                "{refused} {advice} To accept this cost, add --max-cost {accepted:g}.",
+                refused=refused,
+                advice=advice,
+                accepted=accepted,
+            )
         )
 
 

@@ -27,6 +27,7 @@ from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
+from manyheads.init.survey import row_noun
 from manyheads.messages import _
 from manyheads.metrics import Score
 from manyheads.metrics.bootstrap import N_RESAMPLES
@@ -222,10 +223,10 @@ class _Trial:
         if not counts[KEPT]:
             raise DataError(
                 _(
-                    "{train}: every {noun} is longer than model.max_length = {max_length} tokens. Split the text "
+                    "{files}: every {noun} is longer than model.max_length = {max_length} tokens. Split the text "
                     "into sentences, one per line.",
-                    train=" + ".join(recipe.data.train),
-                    noun=survey.noun,
+                    files=" + ".join(recipe.data.train),
+                    noun=row_noun(survey.noun),
                     max_length=recipe.model.max_length,
                 )
             )

@@ -80,10 +80,10 @@ def propose(
         raise RecipeError(
             _(
                 "The budget is too short: even {steps} steps, with preparation and scoring, take about "
-                "{idle_seconds:,.0f} s here. Give --budget {ceil}m or more.",
+                "{seconds:,.0f} s here. Give --budget {minutes}m or more.",
                 steps=steps,
-                idle_seconds=plan.idle_seconds,
-                ceil=math.ceil(plan.idle_seconds / 60),
+                seconds=plan.idle_seconds,
+                minutes=math.ceil(plan.idle_seconds / 60),
             )
         )
     return plan

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +79,14 @@ def _with_kind(request: Request) -> Request:
     if named:
         request = replace(request, kind=named[0].kind)
     if request.scheme and not named[0].takes_scheme:
-        raise DataError(_("--scheme is not for {cli_name}: it has no tags. Leave it out.", cli_name=named[0].cli_name))
+        raise DataError(_("--scheme is not for {task}: it has no tags. Leave it out.", task=named[0].cli_name))
     for name in request.columns:
         if named and name not in named[0].columns:
             raise DataError(
                 _(
-                    "--{name}-column is not for {cli_name}, which has {options}.",
-                    name=name,
-                    cli_name=named[0].cli_name,
+                    "--{column}-column is not for {task}, which has {options}.",
+                    column=name,
+                    task=named[0].cli_name,
                     options=_options(named[0].columns),
                 )
             )
@@ -93,7 +94,10 @@ def _with_kind(request: Request) -> Request:
 
 
 def _options(columns: Iterable[str]) -> str:
-    return " and ".join(f"--{name}-column" for name in columns)
+    return reduce(
+        lambda first, second: _("{first} and {second}", first=first, second=second),
+        (f"--{name}-column" for name in columns),
+    )
 
 
 def _files_in(folder: Path, request: Request) -> Sequence[Path]:
@@ -123,11 +127,13 @@ def _files_in(folder: Path, request: Request) -> Sequence[Path]:
 
 def _nothing_in(listing: FolderListing) -> str:
     if not listing.folders:
-        return f"{listing.folder} holds no files. Name files of text, or a folder of them."
+        return _("{folder} holds no files. Name files of text, or a folder of them.", folder=listing.folder)
     names = shortened(", ".join(path.name for path in listing.folders[:8]))
-    return (
-        f"{listing.folder} holds only folders ({names}). Give one of them; put texts that are sorted into folders by "
-        "label into one table, with a column of texts and a column of labels."
+    return _(
+        "{folder} holds only folders ({names}). Give one of them; put texts that are sorted into folders by label into "
+        "one table, with a column of texts and a column of labels.",
+        folder=listing.folder,
+        names=names,
     )
 
 
@@ -140,8 +146,8 @@ def _recognize_files(files: DataFiles, request: Request) -> tuple[TaskInit, Task
     if not files.is_table and request.columns:
         raise DataError(
             _(
-                "{paths} has no columns to choose from. Leave out {options}.",
-                paths=files.paths[0],
+                "{path} has no columns to choose from. Leave out {options}.",
+                path=files.paths[0],
                 options=_options(request.columns),
             )
         )
@@ -166,12 +172,15 @@ def _not_recognized(files: DataFiles, parts: Sequence[TaskInit]) -> str:
             suffixes=table_suffixes(),
         )
     if len(files.columns) == 1:
-        return (
-            f"{path} has one column only. Give text and label, or source and target, in two columns, or give two "
-            "parallel files; a column of texts alone is for --task language."
+        return _(
+            "{path} has one column only. Give text and label, or source and target, in two columns, or give two "
+            "parallel files; a column of texts alone is for --task language.",
+            path=path,
         )
     options = "; ".join(f"{_options(part.columns)} ({part.cli_name})" for part in parts)
-    return (
-        f"{path}: it is not clear which columns to learn from (columns: {column_names(files.columns)}). "
-        f"Name them: {options}."
+    return _(
+        "{path}: it is not clear which columns to learn from (columns: {columns}). Name them: {options}.",
+        path=path,
+        columns=column_names(files.columns),
+        options=options,
     )

@@ -11,11 +11,12 @@ from typing import Any
 from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lines
 from manyheads.data.split import HELD_OUT, NOTHING_TO_VALIDATE_ON, without
 from manyheads.errors import DataError
-from manyheads.messages import _
+from manyheads.messages import _, _n
+from manyheads.metrics import reasons_name
 from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import DEFAULT_KIND, TASKS
-from manyheads.tasks.proposal import Survey, pluralized
+from manyheads.tasks.proposal import Survey
 from manyheads.text.reading.readers import Row
 
 _MAX_EXAMINED = 100_000  # rows that are cleaned and measured, drawn from all the files; others are only counted
@@ -59,31 +60,30 @@ def survey(
     kept = list(clean(rest, cleaning, dropped, unseen, fields))
     dropped = Counter({reason: count for reason, count in dropped.items() if reason != KEPT and count})
     if not kept and {*dropped} - {HELD_OUT}:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
         raise DataError(
             _(
                 "{where}: there is no usable {noun} ({reasons}). {advice}",
                 where=where,
-                noun=part.noun,
-                reasons=reasons,
+                noun=row_noun(part.noun),
+                reasons=reasons_name(dropped),
                 advice=part.advice,
             )
         )
     if not kept or not held_out:
         raise DataError(
             _(
-                "{where}: {pluralized}, too few to keep any out of training to validate on. Give more, or a valid "
-                "set with --valid.",
+                "{where}: {rows}, too few to keep any out of training to validate on. Give more, or a valid set with "
+                "--valid.",
                 where=where,
-                pluralized=pluralized(n_read, part.noun),
+                rows=count_of(part.noun, n_read),
             )
         )
     if are_documents and n_characters_read < _MIN_CHARACTERS:
         raise DataError(
             _(
-                "{where}: {pluralized}, too few to learn from. Give more.",
+                "{where}: {characters}, too few to learn from. Give more.",
                 where=where,
-                pluralized=pluralized(n_characters_read, "character"),
+                characters=count_of("character", n_characters_read),
             )
         )
     counts = part.count_labels(kept, task)
@@ -111,6 +111,25 @@ def survey(
         unseen_labels=tuple(sorted(unseen_labels)),
         row_label=part.row_label(task),
     )
+
+
+def count_of(noun: str, n: int) -> str:
+    """Return a number of rows, or of characters: "2,000 pairs"."""
+    match noun:
+        case "pair":
+            return _n("1 pair", "{n:,} pairs", n)
+        case "sentence":
+            return _n("1 sentence", "{n:,} sentences", n)
+        case "document":
+            return _n("1 document", "{n:,} documents", n)
+        case "character":
+            return _n("1 character", "{n:,} characters", n)
+    return _n("1 row", "{n:,} rows", n)
+
+
+def row_noun(noun: str) -> str:
+    """Return what a row is called."""
+    return {"pair": _("pair"), "sentence": _("sentence"), "document": _("document")}.get(noun, _("row"))
 
 
 def survey_recipe(recipe: Recipe) -> tuple[Survey, float]:

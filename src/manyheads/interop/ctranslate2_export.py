@@ -44,10 +44,14 @@ def find_unsupported(settings: ModelSettings) -> list[str]:
     ]
     if settings.heads.value_width != settings.heads.head_width:
         unknown.append(
-            f"model.value_width = {settings.heads.value_width} with model.head_width = {settings.heads.head_width}"
+            _(
+                "model.value_width = {value_width} with model.head_width = {head_width}",
+                value_width=settings.heads.value_width,
+                head_width=settings.heads.head_width,
+            )
         )
     if settings.kept_heads:
-        unknown.append("model.kept_heads (pruned heads)")
+        unknown.append(_("model.kept_heads (pruned heads)"))
     return unknown
 
 
@@ -90,7 +94,7 @@ def export_ctranslate2(
         ) from None
     settings = model.settings
     if unknown := find_unsupported(settings):
-        raise EngineError(_("CTranslate2 does not support {unknown}.", unknown=", ".join(unknown)))
+        raise EngineError(_("CTranslate2 does not support {settings}.", settings=", ".join(unknown)))
     try:
         specification = TransformerSpec(*_make_stacks(settings))
     except TypeError as error:  # older versions have fewer options

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from manyheads.messages import Message
+from manyheads.language import LANGUAGES
+from manyheads.messages import Message, RecordedMessage
 from manyheads.metrics.bootstrap import Sums, f1, percentage
 from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
@@ -173,11 +174,24 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[:longest] + "…"
 
 
+def plain_texts(value: Any) -> Any:
+    """Return nested data for JSON: a message as the list of its texts, one in each language."""
+    if isinstance(value, Message):
+        return list(value.by_language().values())
+    if isinstance(value, dict):
+        return {key: plain_texts(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_texts(item) for item in value]
+    return value
+
+
 def card_record(card: Card) -> dict[str, Any]:
     """Return the scores and sections of a card as JSON-serializable data for the log of a run."""
     return {
         "scores": [asdict(score) for score in card.scores],
-        "sections": [{"section": type(section).__name__, **asdict(section)} for section in card.sections()],
+        "sections": [
+            {"section": type(section).__name__, **plain_texts(asdict(section))} for section in card.sections()
+        ],
     }
 
 
@@ -197,10 +211,7 @@ def read_sections(record: object) -> list[Section]:
 
 def _read_figures(entry: Mapping[str, Any]) -> Figures:
     return Figures(
-        [
-            Figure(_bilingual(figure["name"]), _number(figure["value"]), figure.get("total"))
-            for figure in entry["figures"]
-        ]
+        [Figure(_message(figure["name"]), _number(figure["value"]), figure.get("total")) for figure in entry["figures"]]
     )
 
 
@@ -232,7 +243,7 @@ def _read_examples(entry: Mapping[str, Any]) -> Examples:
         ExampleRow(int(row["number"]), _text(row["text"]), _text(row["answer"]), _text(row["expected"]))
         for row in entry["rows"]
     ]
-    return Examples(_bilingual(entry["title"]), rows, bool(entry.get("are_random")))
+    return Examples(_message(entry["title"]), rows, bool(entry.get("are_random")))
 
 
 def _read_baseline(entry: Mapping[str, Any]) -> Baseline:
@@ -250,7 +261,7 @@ def _read_generations(entry: Mapping[str, Any]) -> Generations:
 _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
     "Baseline": _read_baseline,
     "Figures": _read_figures,
-    "Note": lambda entry: Note(_bilingual(entry["text"])),
+    "Note": lambda entry: Note(_message(entry["text"])),
     "LabelTable": _read_label_table,
     "Confusion": _read_confusion,
     "Examples": _read_examples,
@@ -258,10 +269,10 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
 }
 
 
-def _bilingual(value: object) -> Message:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError("A text has two languages.")
-    return Message(_text(value[0]), _text(value[1]))
+def _message(value: object) -> Message:
+    if not isinstance(value, list | tuple) or len(value) != len(LANGUAGES):
+        raise ValueError("Expected a text in each language.")
+    return RecordedMessage(dict(zip(LANGUAGES, map(_text, value), strict=True)))
 
 
 def _text(value: object) -> str:

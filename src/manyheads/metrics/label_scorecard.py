@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.errors import DataError
-from manyheads.messages import Message, _
+from manyheads.messages import Message, PluralMessage, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -77,38 +77,37 @@ class LabelCard:
         sections: list[Section] = []
         if self.worst:
             rows = [
-                ExampleRow(one.number, one.text, join_labels(one.predicted), join_labels(one.gold), one.probability)
-                for one in self.worst
+                ExampleRow(
+                    mistake.number,
+                    mistake.text,
+                    join_labels(mistake.predicted),
+                    join_labels(mistake.gold),
+                    mistake.probability,
+                )
+                for mistake in self.worst
             ]
             sections.append(Examples(Message("most confident mistakes"), rows))
         if self.confusion:
             sections.append(self.confusion)
         sections.append(LabelTable(self.rows))
-        figures = [Figure(Message("texts"), self.n_texts)]
+        figures = [Figure(Message("number of texts"), self.n_texts)]
         if self.n_abstained:
             figures.append(Figure(Message("without an answer"), self.n_abstained, self.n_texts))
         sections.append(Figures(figures))
         sections += [self.baseline] if self.baseline else []
-        return [*sections, *unknown_label_notes(self.n_unknown, Message("texts"))]
+        if self.n_unknown:
+            note = PluralMessage(
+                "1 text with a label that is not in the training data: no answer can be correct.",
+                "{n:,} texts with a label that is not in the training data: no answer can be correct.",
+                self.n_unknown,
+            )
+            sections.append(Note(note))
+        return sections
 
 
 def join_labels(labels: Sequence[str]) -> str:
     """Return labels on one line; `NO_LABEL` if there are none."""
     return ", ".join(labels) or NO_LABEL
-
-
-def unknown_label_notes(n_unknown: int, items: Message) -> list[Note]:
-    """Return a note about gold labels that are not in the training data, if there are any."""
-    if not n_unknown:
-        return []
-    return [
-        Note(
-            Message(
-                f"{n_unknown:,} {items.en} with a label that is not in the training data: no answer can be correct.",
-                f"有 {n_unknown:,} {items.zh}的标签未在训练数据中出现，模型不可能答对。",
-            )
-        )
-    ]
 
 
 def label_card(
@@ -261,7 +260,7 @@ def _confusion(gold: Labels, predicted: Labels, names: Sequence[str]) -> Confusi
     if len(labels) > _MAX_CONFUSION:
         return None
     indices = {name: index for index, name in enumerate(names)}
-    counts = [[0] * len(labels) for _ in labels]
+    counts = [[0] * len(labels) for _row in labels]
     for pair in zip(gold, predicted, strict=True):
         row, column = (indices[answer[0]] if answer else -1 for answer in pair)
         counts[row][column] += 1

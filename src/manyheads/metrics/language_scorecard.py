@@ -107,7 +107,7 @@ class MaskedCard:
     def sections(self) -> list[Section]:
         """Return the size of the test set."""
         figures = [
-            Figure(Message("texts"), self.n_texts),
+            Figure(Message("number of texts"), self.n_texts),
             Figure(Message("masked tokens"), self.n_masked),
         ]
         return [Figures(figures)]

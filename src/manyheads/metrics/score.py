@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 from manyheads.messages import Message
@@ -44,10 +45,8 @@ def score_notes(n: int | None, used_for: Sequence[str]) -> Iterator[Message]:
         yield Message("n = {n}: so few that the interval says little.", n=n)
     uses = [_USES[use] for use in used_for if use in _USES]
     if uses:
-        yield Message(
-            f"The set was also used {' and '.join(use.en for use in uses)}: its scores are optimistic.",
-            f"这个集合还用于{'和'.join(use.zh for use in uses)}，得分偏乐观。",
-        )
+        listed = reduce(lambda first, second: Message("{first} and {second}", first=first, second=second), uses)
+        yield Message("The set was also used {uses}: its scores are optimistic.", uses=listed)
 
 
 def lower_is_better(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.messages import Message, _
+from manyheads.messages import Message, PluralMessage, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -29,11 +29,12 @@ from manyheads.metrics.card_sections import (
     Figures,
     LabelRow,
     LabelTable,
+    Note,
     Section,
     label_rows,
     shorten,
 )
-from manyheads.metrics.label_scorecard import LONGEST_TEXT, N_WORST, unknown_label_notes
+from manyheads.metrics.label_scorecard import LONGEST_TEXT, N_WORST
 from manyheads.metrics.score import Score
 from manyheads.text.reading.tag_schemes import Span
 
@@ -78,22 +79,29 @@ class SpanCard:
         if self.worst:
             rows = [
                 ExampleRow(
-                    one.number,
-                    one.text,
-                    _join(one.predicted_label, one.predicted),
-                    _join(one.gold_label, one.gold),
+                    sentence.number,
+                    sentence.text,
+                    _join(sentence.predicted_label, sentence.predicted),
+                    _join(sentence.gold_label, sentence.gold),
                 )
-                for one in self.worst
+                for sentence in self.worst
             ]
             sections.append(Examples(Message("sentences with the most wrong spans"), rows))
         figures = [
-            Figure(Message("sentences"), self.n_texts),
+            Figure(Message("number of sentences"), self.n_texts),
             Figure(Message("spans"), self.n_spans),
             Figure(Message("predicted spans"), self.n_predicted),
         ]
         sections += [self.confusion, LabelTable(self.rows), Figures(figures)]
         sections += [self.baseline] if self.baseline else []
-        return [*sections, *unknown_label_notes(self.n_unknown, Message("spans"))]
+        if self.n_unknown:
+            note = PluralMessage(
+                "1 span with a label that is not in the training data: no answer can be correct.",
+                "{n:,} spans with a label that is not in the training data: no answer can be correct.",
+                self.n_unknown,
+            )
+            sections.append(Note(note))
+        return sections
 
 
 def _join(label: str, spans: Sequence[str]) -> str:
@@ -233,7 +241,7 @@ def _worst(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intent
         for sentence, (text, true, found) in enumerate(zip(texts, gold, predicted, strict=True))
         if set(true) != set(found) or not intents.is_correct(sentence)
     ]
-    return sorted(wrong, key=lambda one: -one.n_wrong)[:N_WORST]
+    return sorted(wrong, key=lambda sentence: -sentence.n_wrong)[:N_WORST]
 
 
 def _format_spans(text: str, spans: Sequence[Span]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.messages import Message
+from manyheads.messages import Message, PluralMessage
 from manyheads.metrics.score import Score
 from manyheads.metrics.tallies import share_tally
 
@@ -70,24 +70,29 @@ class ThresholdChoice:
                 yield Message("The model gave no answer at all.")
                 return
             best, wanted = self.best, f"{self.wanted:g}"
-            yield Message(
-                "No threshold reaches a precision of {wanted} % on these rows. The highest is {precision:.1f} "
-                "%, of {n_answers:,} answers at {threshold:g}.",
+            yield PluralMessage(
+                "No threshold reaches a precision of {wanted} % on these rows. The highest is {precision:.1f} %, of 1 "
+                "answer at {threshold:g}.",
+                "No threshold reaches a precision of {wanted} % on these rows. The highest is {precision:.1f} %, of "
+                "{n:,} answers at {threshold:g}.",
+                best.n_answers,
                 wanted=wanted,
                 precision=best.precision,
-                n_answers=best.n_answers,
                 threshold=best.threshold,
             )
             return
         n_answers, needed = self.chosen.n_answers, _answers_needed(self.wanted)
         if math.isinf(needed):
-            yield Message(
-                "{n_answers:,} correct answers do not show that there are no errors elsewhere.", n_answers=n_answers
+            yield PluralMessage(
+                "1 correct answer does not show that there are no errors elsewhere.",
+                "{n:,} correct answers do not show that there are no errors elsewhere.",
+                n_answers,
             )
         elif n_answers < needed:
-            yield Message(
-                "Only {n_answers:,} answers carry this precision; to know it well would take {needed:,.0f}.",
-                n_answers=n_answers,
+            yield PluralMessage(
+                "Only 1 answer carries this precision; to know it well would take {needed:,.0f}.",
+                "Only {n:,} answers carry this precision; to know it well would take {needed:,.0f}.",
+                n_answers,
                 needed=needed,
             )
         yield Message("The threshold was chosen on these rows, so their precision is optimistic: check it on others.")

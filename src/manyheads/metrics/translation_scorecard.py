@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyheads.messages import Message
+from manyheads.messages import Message, PluralMessage
 from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, shorten
 from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
@@ -72,27 +72,38 @@ class TranslationCard:
             Message("empty reference"): self.n_empty_references,
         }
         return [
-            Figure(Message("sentences"), self.n_sentences),
+            Figure(Message("number of sentences"), self.n_sentences),
             Figure(Message("length ratio to reference"), self.length_ratio),
             *(Figure(name, count, self.n_sentences) for name, count in counts.items()),
         ]
 
     def _notes(self) -> list[Note]:
-        notes = []
+        notes: list[Message] = []
         if self.n_cut_off:
-            english = f"{_number_of(self.n_cut_off, 'translation')} cut off at the maximum length."
-            notes.append(Note(Message(english, f"{self.n_cut_off:,} 条译文达到最大长度，被截断。")))
+            notes.append(
+                PluralMessage(
+                    "1 translation cut off at the maximum length.",
+                    "{n:,} translations cut off at the maximum length.",
+                    self.n_cut_off,
+                )
+            )
         if self.n_too_long:
-            english = f"{_number_of(self.n_too_long, 'source')} too long for the model, scored as empty translations."
-            notes.append(Note(Message(english, f"{self.n_too_long:,} 条原文超出模型长度，按空译文计分。")))
+            notes.append(
+                PluralMessage(
+                    "1 source too long for the model, scored as an empty translation.",
+                    "{n:,} sources too long for the model, scored as empty translations.",
+                    self.n_too_long,
+                )
+            )
         if self.n_empty_references:
-            english = f"{_number_of(self.n_empty_references, 'reference')} empty: any translation of them is wrong."
-            notes.append(Note(Message(english, f"{self.n_empty_references:,} 条参考译文为空，任何译文都算错。")))
-        return notes
-
-
-def _number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+            notes.append(
+                PluralMessage(
+                    "1 reference empty: any translation of it is wrong.",
+                    "{n:,} references empty: any translation of them is wrong.",
+                    self.n_empty_references,
+                )
+            )
+        return list(map(Note, notes))
 
 
 def _example_row(example: Example) -> ExampleRow:
@@ -128,7 +139,7 @@ def translation_card(
     are_copies = copies(answers.sources, texts)
     are_wrong = [reference.strip() != text.strip() for reference, text in zip(references, texts, strict=True)]
     examples = _make_examples(answers)
-    worst = sorted(examples, key=lambda one: (one.chrf, -len(one.reference)))
+    worst = sorted(examples, key=lambda example: (example.chrf, -len(example.reference)))
     drawn = np.random.default_rng(_SEED).permutation(len(examples))[:n_examples]
     return TranslationCard(
         scores=[

@@ -27,8 +27,8 @@ class Accelerator:
 
 # Products of float32 do not use TF32, PyTorch's default. P100: the rating that the paper of 2017 uses.
 ACCELERATORS = {
-    one.name: one
-    for one in (
+    accelerator.name: accelerator
+    for accelerator in (
         Accelerator("p100", 16, 9.5, None),
         Accelerator("v100", 32, 15.7, None),
         Accelerator("t4", 16, 8.1, None),

@@ -282,9 +282,9 @@ def assumptions(plan: RunPlan) -> list[str]:
     if trial is not None and trial.data_problem:
         lines.append(
             _(
-                "The text was not read ({data_problem}) The trial used the built-in corpus; preparation and "
+                "The text was not read ({problem}) The trial used the built-in corpus; preparation and "
                 "scoring are left out.",
-                data_problem=trial.data_problem,
+                problem=trial.data_problem,
             )
         )
     if trial is not None and trial.batch_tokens < train.batch_tokens:

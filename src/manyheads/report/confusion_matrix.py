@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from html import escape
 from math import sqrt
 
@@ -57,7 +58,7 @@ def confusion_svg(confusion: Confusion, *, is_bilingual: bool = False) -> str:
     frame = _frame(names)
     n_labels = len(confusion.labels)
     description = Message("Confusion matrix of {n_labels} labels", n_labels=n_labels)
-    label = " · ".join(description) if is_bilingual else str(description)
+    label = " · ".join(description.by_language().values()) if is_bilingual else str(description)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="confusion" role="img" aria-label="{label}" '
         f'width="{frame.width:.0f}" height="{frame.height:.0f}" viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" '
@@ -79,15 +80,16 @@ def _caption(attributes: str, text: Message, *, is_bilingual: bool) -> str:
     if not is_bilingual:
         return f'<text class="caption" {attributes}>{escape(str(text))}</text>'
     return "".join(
-        f'<text class="caption {lang}" {attributes}>{escape(one)}</text>' for lang, one in text.by_language().items()
+        f'<text class="caption {language}" {attributes}>{escape(words)}</text>'
+        for language, words in text.by_language().items()
     )
 
 
 def _most_confused(confusion: Confusion) -> list[int]:
     """Return the indices of the labels to draw, in their order."""
     counts, indices = confusion.counts, range(len(confusion.labels))
-    mistakes = [sum(counts[one]) + sum(row[one] for row in counts) - 2 * counts[one][one] for one in indices]
-    return sorted(sorted(indices, key=lambda one: -mistakes[one])[:_MAX_LABELS])
+    mistakes = [sum(counts[label]) + sum(row[label] for row in counts) - 2 * counts[label][label] for label in indices]
+    return sorted(sorted(indices, key=lambda label: -mistakes[label])[:_MAX_LABELS])
 
 
 def _frame(names: list[str]) -> _Frame:
@@ -163,12 +165,12 @@ def _legend(frame: _Frame, names: list[str], n_labels: int, *, is_bilingual: boo
     y = frame.top + frame.size + 26
     notes = [Message("shade: share of the row")]
     if NO_LABEL in names:
-        notes.append(Message("{NO_LABEL} none", NO_LABEL=NO_LABEL))
+        notes.append(Message("{sign} none", sign=NO_LABEL))
     if n_labels > len(names):
         notes.append(
-            Message("{n_names} of {n_labels} labels, the most confused", n_names=len(names), n_labels=n_labels)
+            Message("{n_shown} of {n_labels} labels, the most confused", n_shown=len(names), n_labels=n_labels)
         )
-    note = Message("; ".join(one.en for one in notes), "；".join(one.zh for one in notes))
+    note = reduce(lambda first, second: Message("{first}; {second}", first=first, second=second), notes)
     captions = (
         (f'x="32" y="{y:.1f}" font-size="{_FONT}"', Message("correct")),
         (f'x="134" y="{y:.1f}" font-size="{_FONT}"', Message("wrong")),
@@ -177,7 +179,7 @@ def _legend(frame: _Frame, names: list[str], n_labels: int, *, is_bilingual: boo
     return (
         f'<rect class="right" x="16" y="{y - 10:.1f}" width="11" height="11"/>'
         f'<rect class="wrong" x="118" y="{y - 10:.1f}" width="11" height="11"/>'
-        f'<g class="soft">{"".join(_caption(*one, is_bilingual=is_bilingual) for one in captions)}</g>'
+        f'<g class="soft">{"".join(_caption(*caption, is_bilingual=is_bilingual) for caption in captions)}</g>'
     )
 
 

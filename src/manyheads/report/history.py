@@ -85,7 +85,7 @@ class History:
     @property
     def best(self) -> Validation | None:
         """The best validation among those with the metric of the last one."""
-        comparable = [one for one in self.validations if one.metric == self.validations[-1].metric]
+        comparable = [validation for validation in self.validations if validation.metric == self.validations[-1].metric]
         if not comparable:
             return None
         factor = -1 if lower_is_better(comparable[0].metric) else 1
@@ -141,7 +141,7 @@ class History:
             samples=read_samples(entry.get("samples")),
             sample=read_sample(entry.get("sample")),
         )
-        self.validations = [one for one in self.validations if one.step < validation.step] + [validation]
+        self.validations = [*(old for old in self.validations if old.step < validation.step), validation]
 
     def _resume(self, step: float) -> None:
         if math.isfinite(step):
@@ -179,5 +179,5 @@ def read_sample(value: object) -> Sample | None:
 
 def read_samples(value: object) -> list[Sample]:
     """Return the samples in a list of the log."""
-    samples = [read_sample(one) for one in value] if isinstance(value, list | tuple) else []
-    return [one for one in samples if one]
+    samples = map(read_sample, value) if isinstance(value, list | tuple) else ()
+    return [sample for sample in samples if sample]

@@ -11,17 +11,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from manyheads.bounded_files import BoundsError, parse_toml
-from manyheads.messages import Message
+from manyheads.messages import Message, PluralMessage
 from manyheads.metrics import (
     Confusion,
     Examples,
     LabelTable,
     Note,
     Section,
+    count_rows,
     display_name,
     format_score,
     loss_name,
-    loss_unit_name,
     read_sections,
     rows_name,
     score_notes,
@@ -84,6 +84,7 @@ def _environment() -> Environment:
     )
     environment.filters["parts"] = compare_texts
     environment.filters["figure"] = format_number
+    environment.globals["Message"] = Message
     return environment
 
 
@@ -96,15 +97,24 @@ def _curves(history: History) -> list[tuple[str, Message, bool]]:
     """Return the name and title of each curve, and whether it is drawn large; the titles say what is averaged."""
     unit, terms = history.prepared.get("loss_unit"), history.prepared.get("loss_terms")
     weights = {str(name): number(weight) for name, weight in terms.items()} if isinstance(terms, Mapping) else {}
-    loss, one = loss_name(str(unit or "tok"), weights), loss_unit_name(str(unit or "tok"))
+    loss = loss_name(str(unit or "tok"), weights)
     curves = [
-        ("loss", Message(f"Training loss, {loss.en}", f"训练损失，{loss.zh}"), True),
+        ("loss", Message("Training loss, {loss}", loss=loss), True),
         ("score", Message("Validation"), True),
         ("rate", Message("Learning rate"), False),
         ("norm", Message("Gradient norm"), False),
-        ("speed", Message(f"{one.en.capitalize()}s per second", f"每秒{one.zh}数"), False),
+        ("speed", _speed_name(str(unit or "tok")), False),
     ]
     return [curve for curve in curves if curve[0] != "score" or history.validations]
+
+
+def _speed_name(unit: str) -> Message:
+    return {
+        "tok": Message("Tokens per second"),
+        "texts": Message("Texts per second"),
+        "words": Message("Words per second"),
+        "masked": Message("Masked tokens per second"),
+    }.get(unit) or Message("{unit} per second", unit=unit)
 
 
 def _parse_recipe(recipe: str) -> dict[str, Any]:
@@ -152,9 +162,7 @@ def _status(history: History, n_steps: int) -> Message:
     if history.state == "starting":
         return Message("Starting")
     left = format_duration(history.seconds_left(n_steps))
-    return Message(
-        f"Training, step {step} of {total}, {left.en} left", f"正在训练，第 {step} / {total} 步，剩余 {left.zh}"
-    )
+    return Message("Training, step {step} of {total}, {left} left", step=step, total=total, left=left)
 
 
 def _summary(history: History) -> Iterator[Message]:
@@ -162,23 +170,29 @@ def _summary(history: History) -> Iterator[Message]:
     prepared = history.prepared
     n_rows, vocab_size = _finite(prepared.get("n_rows")), _finite(prepared.get("vocab_size"))
     if n_rows is not None:
-        noun = display_name(str(prepared.get("noun", "sentence pairs")))
-        yield Message(f"{n_rows:,.0f} {noun.en}", f"{n_rows:,.0f} {noun.zh}")
+        yield count_rows(str(prepared.get("noun", "sentence pairs")), int(n_rows))
     if vocab_size is not None:
-        yield Message("{vocab_size:,.0f} tokens", vocab_size=vocab_size)
+        yield Message("{vocab_size:,} tokens", vocab_size=int(vocab_size))
     if prepared.get("device"):
-        yield Message("on {prepared}", prepared=prepared["device"])
+        yield Message("on {device}", device=prepared["device"])
     if n_threads := _finite(prepared.get("n_threads")):
-        yield Message(f"{n_threads:.0f} thread{'s' * (n_threads > 1)}", f"{n_threads:.0f} 线程")
+        yield PluralMessage("1 thread", "{n} threads", int(n_threads))
     if len(history.steps):
-        time = format_duration(60 * history.minutes)
-        yield Message(f"{time.en} of training", f"训练 {time.zh}")
+        yield Message("{time} of training", time=format_duration(60 * history.minutes))
         n_tokens = history.steps.tokens[-1]
-        read = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
-        unit = loss_unit_name(str(prepared.get("loss_unit") or "tok"))
-        yield Message(f"{read} {unit.en}s read", f"已读 {read} {unit.zh}")
+        count = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
+        yield _read_name(str(prepared.get("loss_unit") or "tok"), count)
     if history.decoding_choice:
         yield history.decoding_choice
+
+
+def _read_name(unit: str, count: str) -> Message:
+    return {
+        "tok": Message("{count} tokens read", count=count),
+        "texts": Message("{count} texts read", count=count),
+        "words": Message("{count} words read", count=count),
+        "masked": Message("{count} masked tokens read", count=count),
+    }.get(unit) or Message("{count} {unit} read", count=count, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -293,7 +307,7 @@ def _samples_over_time(validations: Sequence[Validation]) -> list[_Tracked]:
             _Tracked(text, _changes(answers), expected)
             for (text, expected), answers in list(tracked.items())[:_MAX_SAMPLES]
         ]
-    newest: list[tuple[float, Sample]] = [(one.step, one.sample) for one in validations if one.sample]
+    newest: list[tuple[float, Sample]] = [(found.step, found.sample) for found in validations if found.sample]
     return [
         _Tracked(text, [(step, answer)], expected)
         for step, (text, answer, expected) in newest[: -_MAX_CHANGES - 1 : -1]
@@ -302,7 +316,7 @@ def _samples_over_time(validations: Sequence[Validation]) -> list[_Tracked]:
 
 def _changes(answers: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Return the answers that differ from the one before: the first, the last and some between."""
-    changed = [one for i, one in enumerate(answers) if i == 0 or one[1] != answers[i - 1][1]]
+    changed = [answer for i, answer in enumerate(answers) if i == 0 or answer[1] != answers[i - 1][1]]
     if len(changed) > _MAX_CHANGES:
         changed = [changed[round(i * (len(changed) - 1) / (_MAX_CHANGES - 1))] for i in range(_MAX_CHANGES)]
     return changed

@@ -10,9 +10,9 @@ _LONGEST = 600  # characters of an answer that are compared
 
 
 def format_duration(seconds: float) -> Message:
-    """Return a duration in both languages; a dash if it is not known."""
+    """Return a duration; a dash if it is not known."""
     if not math.isfinite(seconds):
-        return Message("–")
+        return Message("{sign}", sign="–")
     if seconds < 90:
         return Message("{seconds:.0f} s", seconds=seconds)
     minutes = round(seconds / 60)
@@ -32,7 +32,7 @@ def compare_texts(answer: str, expected: str) -> list[tuple[str, bool]]:
     ours, theirs = (_split(text[:_LONGEST]) for text in (answer, expected))
     parts: list[tuple[str, bool]] = []
     position = 0
-    matcher = SequenceMatcher(None, [one.strip() for one in ours], [one.strip() for one in theirs], autojunk=False)
+    matcher = SequenceMatcher(None, [part.strip() for part in ours], [part.strip() for part in theirs], autojunk=False)
     for block in matcher.get_matching_blocks():
         other = "".join(ours[position : block.a])
         marked = other.rstrip()
