@@ -1,4 +1,4 @@
-"""The examples of docs/serve-apis.md: every command and every program runs, and answers in the shape that is shown."""
+"""The examples of docs/reference/serve-apis.md: every command and every program runs, and answers in the shape that is shown."""
 
 import json
 import re
