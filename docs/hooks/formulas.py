@@ -69,10 +69,10 @@ class _Parser:
 
     def _with_scripts(self, base: str, *, above: bool) -> str:
         scripts: dict[str, str] = {}
-        while self.tokens and self.tokens[-1] in "^_'":
+        while self.tokens and self.tokens[-1] in ("^", "_"):
             mark = self.tokens.pop()
-            scripts["^" if mark == "'" else mark] = "<mo>′</mo>" if mark == "'" else self._atom()
-        kind = "".join(sorted(scripts, reverse=True))  # "_" is after "^"
+            scripts[mark] = self._atom()
+        kind = "".join(sorted(scripts, reverse=True))
         names = {"_": ("msub", "munder"), "^": ("msup", "mover"), "_^": ("msubsup", "munderover"), "": ("", "")}
         name = names[kind][above]
         return f"<{name}>{base}{''.join(scripts[mark] for mark in kind)}</{name}>" if name else base

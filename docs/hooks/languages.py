@@ -2,6 +2,7 @@
 switch to the same page in the other one.
 """
 
+import re
 from pathlib import PurePosixPath
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -12,6 +13,11 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils.templates import TemplateContext
 
 _CHINESE = "zh/"
+# A line break between Chinese characters would become a space. Fenced blocks keep theirs.
+_BREAK = re.compile(
+    r"^```.*?^```|(?<=[\u4e00-\u9fff])\n(?=[\u4e00-\u9fff（“])|(?<=[，。；：、！？）”])\n(?![\n|#>-])",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def counterpart(uri: str) -> str:
@@ -24,6 +30,16 @@ def nearest_counterpart(uri: str, existing: set[str]) -> str:
     other = PurePosixPath(counterpart(uri))
     home = "index.md" if uri.startswith(_CHINESE) else f"{_CHINESE}index.md"
     return next(one for one in (str(other), str(other.parent / "index.md"), home) if one in existing)
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Join the lines of Chinese paragraphs."""
+    return joined(markdown) if page.file.src_uri.startswith(_CHINESE) else markdown
+
+
+def joined(markdown: str) -> str:
+    """Return a page without the line breaks inside Chinese sentences."""
+    return _BREAK.sub(lambda found: found[0].removeprefix("\n"), markdown)
 
 
 def on_nav(nav: Navigation, *, config: MkDocsConfig, files: Files) -> None:
