@@ -1,4 +1,4 @@
-"""Write docs/project/samples.md: ten sentences of each run's test set, drawn at random when it was scored, from its log.
+"""Write docs/project/samples.md: ten sentences of each run's test set, drawn at random at its scoring, from its log.
 
 python docs/draw_samples.py runs/3am runs/tatoeba
 """

@@ -1,7 +1,7 @@
 """Formulas: LaTeX in the pages becomes MathML in the site, which browsers set without a script or a font of ours.
 
-The subset of LaTeX is that of the pages; anything else is an error of the build. Inline formulas are written $…$, others
-as a fenced block of the language `math`; GitHub shows both.
+The subset of LaTeX is that of the pages; anything else is an error of the build. Inline formulas are written
+$…$, others as a fenced block of the language `math`; GitHub shows both.
 """
 
 import re

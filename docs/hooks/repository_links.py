@@ -1,7 +1,7 @@
-"""Links between pages as the repository has them: relative to the file, so that they also work where the source is read.
+"""Links between pages, as the repository has them: relative to the file, so that they also work in the source.
 
-Some pages of the site are files outside docs/: the READMEs, the changelog and the benchmarks. A link to a file that is no
-page, such as a module, becomes its path.
+Some pages of the site are files outside docs/: the READMEs, the changelog and the benchmarks. A link to a file that is
+no page, such as a module, becomes its path.
 """
 
 import posixpath
