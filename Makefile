@@ -90,7 +90,7 @@ quickstart: .venv/installed
 
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-DOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+DOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Lint and documentation run beside the tests; what they print follows if they fail.
 test: .venv/installed-dev

@@ -1,4 +1,4 @@
-"""docs/extending.md shows the code that these tests run."""
+"""docs/how-to/extending.md shows the code that these tests run."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from extending import test_engine, test_model_parts, test_table_format, test_task
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "extending.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "extending.md"
 
 
 @pytest.mark.parametrize(

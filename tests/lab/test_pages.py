@@ -167,7 +167,7 @@ def test_each_question_is_complete() -> None:
             assert question.measure(plot.measure)
 
 
-@pytest.mark.parametrize(("language", "file"), [("en", "lab.md"), ("zh", "lab.zh.md")])
+@pytest.mark.parametrize(("language", "file"), [("en", "concepts/lab.md"), ("zh", "zh/concepts/lab.md")])
 def test_the_table_in_the_documentation_is_that_of_the_shipped_results(language: str, file: str) -> None:
     path = Path(__file__).parents[2] / "docs" / file
     current = prediction_page(shipped_answers(), language)  # type: ignore[arg-type]

@@ -282,7 +282,7 @@ def _show_memory(made: "RunPlan") -> None:
         "adam": "8 B × P",
         "ema": "4 B × P",
         "gathered": _("embeddings and one layer"),
-        "activations": _("see docs/plan.md"),
+        "activations": _("see docs/how-to/plan.md"),
         "logits": _("2 blocks of 256 rows"),
         "program": _("Python, PyTorch and text"),
     }

@@ -1,4 +1,4 @@
-"""What was predicted and what was measured, for all questions: docs/lab.md and docs/lab.zh.md.
+"""What was predicted and what was measured, for all questions: docs/concepts/lab.md and docs/zh/concepts/lab.md.
 
 `python -m manyheads.lab.prediction_table` writes both; a test fails if they are not those of the shipped results.
 """
@@ -84,5 +84,5 @@ def _count_sentence(n_questions: int, counts: Mapping[str, int]) -> Bilingual:
 
 
 if __name__ == "__main__":
-    for _language, _file in (("en", "lab.md"), ("zh", "lab.zh.md")):
+    for _language, _file in (("en", "concepts/lab.md"), ("zh", "zh/concepts/lab.md")):
         Path("docs", _file).write_text(prediction_page(shipped_answers(), _language), encoding="utf-8")  # type: ignore[arg-type]

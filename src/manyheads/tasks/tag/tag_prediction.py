@@ -45,7 +45,7 @@ class Tagging:
         return self.spans
 
     def line(self) -> str:
-        """The text with its spans marked [like this](label), after the intent and a tab if there is an intent."""
+        """The text with its spans marked `[like this](label)`, after the intent and a tab if there is an intent."""
         parts, end = [], 0
         for span in self.spans:
             parts += [self.text[end : span.start], f"[{span.text}]({span.label})"]
