@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { changedParts, cutText, wordsOf } from "#page/changed_words.js";
-import { unionOfChoices, visibleText, withRest } from "#page/compared_shares.js";
-import { knownKinds, questionsOf } from "#page/contrast_questions.js";
-import { allHeads, headsByKind, parseHead, randomHeads, shortName, toggled } from "#page/head_names.js";
-import { headsCsv } from "#page/heads_csv.js";
-import { changedEntities, hasNewEntity } from "#page/marked_text.js";
-import { isEveryWordTagged, taggedWords } from "#page/tagged_words.js";
-import { splittingOf, specialsOf } from "#page/tour_tokens.js";
+import { changedParts, cutText, wordsOf } from "#page/shared/changed_words.js";
+import { unionOfChoices, visibleText, withRest } from "#page/lens/answer_text.js";
+import { knownKinds, questionsOf } from "#page/lens/ablation_panel.js";
+import { allHeads, headsByKind, parseHead, randomHeads, shortName, toggled } from "#page/lens/heads.js";
+import { headsCsv } from "#page/lens/heads_page.js";
+import { changedEntities, hasNewEntity } from "#page/lens/answer_text.js";
+import { isEveryWordTagged, taggedWords } from "#page/lens/answer_text.js";
+import { splittingOf, specialsOf } from "#page/lens/tour.js";
 
 const t = (key, values = {}) => [key, ...Object.values(values)].join(" ");
 

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
-import { placesOf } from "#page/playground_alignment.js";
-import { splitEvents } from "#page/playground_api.js";
-import { examplesOf } from "#page/playground_examples.js";
-import { parseTsv, writeTsv } from "#page/playground_glossary.js";
-import { bodyOf, curlOf, valuesOf, wrongSetting } from "#page/playground_request.js";
+import { placesOf } from "#page/playground/alignment.js";
+import { splitEvents } from "#page/playground/api.js";
+import { examplesOf } from "#page/playground/view.js";
+import { parseTsv, writeTsv } from "#page/playground/glossary.js";
+import { bodyOf, curlOf, valuesOf, wrongSetting } from "#page/playground/request.js";
 
 const DECODE = { method: "beam", beam: 4, n_best: 1, temperature: 1, top_p: 1, seed: 1 };
 const session = (task, values = {}, { terms = [], decode = {} } = {}) => ({ bundle: { name: "b", task, decode: { ...DECODE, ...decode } }, text: "x", values, terms });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-import { createSession } from "#page/playground_session.js";
+import { createSession } from "#page/playground/session.js";
 
 const CAT = "两只猫正在花园里睡觉。";
 let clock, timers, requests, respond;
